@@ -1,0 +1,122 @@
+"""The grammar IR: what every front end ends in and the compiler starts from.
+
+A grammar is rules over symbols, a start symbol, and a lexing policy (``docs/glossary.md``).
+Symbols are ints, so that large schemas stay cheap to lower:
+
+    s >= 0   terminal s            grammar.terminals[s]
+    s <  0   nonterminal ~s        grammar.nonterminals[~s]
+
+A terminal is a regular language of bytes, or a set of exact token ids (`Tokens`), which matches one of
+those tokens whole and never their bytes.  Terminals and nonterminals may derive the empty word; the compiler's
+normalisation takes care of it.  ``policy`` is
+
+    "cfg"      every way of cutting the bytes into terminals counts;
+    "longest"  contextual longest match; at equal length the higher priority wins, then the lower term_id.
+
+``ignore`` (only under "longest") lists terminals that may stand between, before and after any two terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.regular import Regular
+
+Policy = OneOf["cfg", "longest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A token-level terminal: exactly one token out of `ids` (sorted), or the special token called `name`.
+
+    `name` (for example ``<|tool|>``) is resolved against the vocabulary at compile time; then `ids` is empty.
+    """
+
+    ids: tuple[int, ...] = ()
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    name: str
+    pattern: Regular | Tokens
+    priority: int = 0
+    origin: str = ""  # where it comes from, for messages: "line 12", "$.properties.age"
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    terminals: tuple[Terminal, ...]
+    nonterminals: tuple[str, ...]
+    rules: tuple[tuple[int, tuple[int, ...]], ...]  # (nonterminal number, right-hand side symbols)
+    start: int  # nonterminal number
+    policy: Policy = "cfg"
+    ignore: tuple[int, ...] = ()
+    origins: tuple[str, ...] = ()  # per nonterminal, for messages; may be empty
+
+    def check_invariants(self) -> None:
+        """Raise GrammarError unless every symbol is defined and every number in range."""
+        n_terms, n_nonterms = len(self.terminals), len(self.nonterminals)
+        if not 0 <= self.start < n_nonterms:
+            raise GrammarError(f"start symbol {self.start} is not one of the {n_nonterms} nonterminals")
+        defined = set()
+        for lhs, rhs in self.rules:
+            if not 0 <= lhs < n_nonterms:
+                raise GrammarError(f"rule for nonterminal {lhs}, but there are {n_nonterms}")
+            defined.add(lhs)
+            for s in rhs:
+                if not -n_nonterms <= s < n_terms:
+                    raise GrammarError(f"symbol {s} in a rule of {self.nonterminals[lhs]!r} is out of range")
+        for _, rhs in self.rules:
+            for s in rhs:
+                if s < 0 and ~s not in defined:
+                    raise GrammarError(f"{self.nonterminals[~s]!r} is used but has no rule")
+        if self.start not in defined:
+            raise GrammarError(f"start symbol {self.nonterminals[self.start]!r} has no rule")
+        if self.ignore and self.policy != "longest":
+            raise GrammarError("ignored terminals need the 'longest' policy; write whitespace into the rules instead")
+        for t in self.ignore:
+            if not 0 <= t < n_terms:
+                raise GrammarError(f"ignored terminal {t} is out of range")
+
+
+@dataclass(slots=True)
+class GrammarBuilder:
+    """Collects symbols and rules; equal (pattern, priority) terminals become one."""
+
+    policy: Policy = "cfg"
+    terminals: list[Terminal] = field(default_factory=list)
+    nonterminals: list[str] = field(default_factory=list)
+    origins: list[str] = field(default_factory=list)
+    rules: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    _term_ids: dict[tuple[Regular | Tokens, int], int] = field(default_factory=dict)
+
+    def terminal(self, pattern: Regular | Tokens, name: str = "", priority: int = 0, origin: str = "") -> int:
+        """The symbol of a terminal with this pattern, made on first use."""
+        key = (pattern, priority)
+        got = self._term_ids.get(key)
+        if got is None:
+            got = self._term_ids[key] = len(self.terminals)
+            self.terminals.append(Terminal(name or f"T{got}", pattern, priority, origin))
+        return got
+
+    def nonterminal(self, name: str = "", origin: str = "") -> int:
+        """The symbol (negative) of a fresh nonterminal."""
+        n = len(self.nonterminals)
+        self.nonterminals.append(name or f"N{n}")
+        self.origins.append(origin)
+        return ~n
+
+    def rule(self, lhs: int, rhs: Sequence[int]) -> None:
+        """Add ``lhs -> rhs``; `lhs` is a symbol as `nonterminal` returned it."""
+        self.rules.append((~lhs, tuple(rhs)))
+
+    def build(self, start: int, ignore: Iterable[int] = ()) -> Grammar:
+        """Freeze.  `start` is a nonterminal's symbol."""
+        return Grammar(
+            tuple(self.terminals), tuple(self.nonterminals), tuple(self.rules), ~start,
+            self.policy, tuple(ignore), tuple(self.origins),
+        )

@@ -1,0 +1,200 @@
+"""Regular languages of bytes as a small algebra: what a terminal is made of.
+
+Front ends build these trees; :mod:`wfsa.automata` turns them into byte DFAs.  A tree knows nothing of automata.
+All nodes are immutable and hashable, so that equal terminals share one DFA.
+
+    Literal(b"abc")            exactly these bytes (b"" is the empty word)
+    Chars(((97, 122),))        one code point out of sorted, disjoint, inclusive ranges, encoded as UTF-8
+    ByteSet(((128, 255),))     one raw byte out of such ranges
+    Cat((a, b))  Alt((a, b))   concatenation, union;  Alt(()) is the empty language
+    Repeat(a, 2, 5)            two to five times; max None = without end
+    And((a, b))                intersection
+    Minus(a, b)                words of a that are not words of b
+
+Surrogates (U+D800..U+DFFF) have no UTF-8 encoding; `Chars` drops them.
+Use the smart constructors (`cat`, `alt`, `literal`, `chars`, `repeat`, ...): they flatten and simplify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Ranges = tuple[tuple[int, int], ...]
+MAX_CODE_POINT = 0x10FFFF
+
+
+class Regular:
+    """Base of all nodes."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Regular):
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Chars(Regular):
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class ByteSet(Regular):
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Cat(Regular):
+    parts: tuple[Regular, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alt(Regular):
+    parts: tuple[Regular, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Regular):
+    body: Regular
+    min: int
+    max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class And(Regular):
+    parts: tuple[Regular, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Minus(Regular):
+    left: Regular
+    right: Regular
+
+
+EPSILON = Literal(b"")
+NOTHING = Alt(())
+
+
+def normal_ranges(ranges: Iterable[tuple[int, int]], limit: int) -> Ranges:
+    """Sort, clip to ``0..limit``, and merge touching inclusive ranges."""
+    out: list[tuple[int, int]] = []
+    for lo, hi in sorted(ranges):
+        lo, hi = max(lo, 0), min(hi, limit)
+        if lo > hi:
+            continue
+        if out and lo <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(out[-1][1], hi))
+        else:
+            out.append((lo, hi))
+    return tuple(out)
+
+
+def negate_ranges(ranges: Iterable[tuple[int, int]], limit: int = MAX_CODE_POINT) -> Ranges:
+    """The complement of `ranges` within ``0..limit``."""
+    out, at = [], 0
+    for lo, hi in normal_ranges(ranges, limit):
+        if lo > at:
+            out.append((at, lo - 1))
+        at = hi + 1
+    if at <= limit:
+        out.append((at, limit))
+    return tuple(out)
+
+
+def literal(text: str | bytes) -> Regular:
+    """Exactly this text (UTF-8) or these bytes."""
+    return Literal(text.encode() if isinstance(text, str) else text)
+
+
+def chars(ranges: Iterable[tuple[int, int]]) -> Regular:
+    """One code point out of `ranges` (inclusive), without surrogates."""
+    parts: list[tuple[int, int]] = []
+    for lo, hi in normal_ranges(ranges, MAX_CODE_POINT):
+        if hi < 0xD800 or lo > 0xDFFF:
+            parts.append((lo, hi))
+            continue
+        if lo < 0xD800:
+            parts.append((lo, 0xD7FF))
+        if hi > 0xDFFF:
+            parts.append((0xE000, hi))
+    if not parts:
+        return NOTHING
+    if len(parts) == 1 and parts[0][0] == parts[0][1]:
+        return Literal(chr(parts[0][0]).encode())
+    return Chars(tuple(parts))
+
+
+def char_set(text: str) -> Regular:
+    """One of the characters of `text`."""
+    return chars((ord(c), ord(c)) for c in text)
+
+
+ANY_CHAR = chars(((0, MAX_CODE_POINT),))
+
+
+def cat(*parts: Regular) -> Regular:
+    """Concatenation; flattens, joins literals, and is NOTHING if a part is."""
+    out: list[Regular] = []
+    for part in parts:
+        for p in part.parts if isinstance(part, Cat) else (part,):
+            if p == NOTHING:
+                return NOTHING
+            if isinstance(p, Literal):
+                if not p.data:
+                    continue
+                if out and isinstance(out[-1], Literal):
+                    out[-1] = Literal(out[-1].data + p.data)
+                    continue
+            out.append(p)
+    if not out:
+        return EPSILON
+    return out[0] if len(out) == 1 else Cat(tuple(out))
+
+
+def alt(*parts: Regular) -> Regular:
+    """Union; flattens and drops repeats."""
+    out: dict[Regular, None] = {}
+    for part in parts:
+        for p in part.parts if isinstance(part, Alt) else (part,):
+            out[p] = None
+    if len(out) == 1:
+        return next(iter(out))
+    return Alt(tuple(out))
+
+
+def repeat(body: Regular, low: int, high: int | None = None) -> Regular:
+    """`body`, `low` to `high` times (`high` None: without end)."""
+    if high is not None and high < low:
+        return NOTHING
+    if high == 0 or body == EPSILON:
+        return EPSILON
+    if body == NOTHING:
+        return EPSILON if low == 0 else NOTHING
+    return body if low == 1 == high else Repeat(body, low, high)
+
+
+def star(body: Regular) -> Regular:
+    """`body` any number of times."""
+    return repeat(body, 0, None)
+
+
+def plus(body: Regular) -> Regular:
+    """`body` once or more."""
+    return repeat(body, 1, None)
+
+
+def optional(body: Regular) -> Regular:
+    """`body` or nothing."""
+    return repeat(body, 0, 1)
+
+
+def both(*parts: Regular) -> Regular:
+    """Intersection."""
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def minus(left: Regular, right: Regular) -> Regular:
+    """Words of `left` that are not words of `right`."""
+    return left if right == NOTHING else Minus(left, right)

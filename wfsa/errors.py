@@ -1,0 +1,35 @@
+"""The project's own error types.
+
+Every message says what is wrong, where (a span, a rule name or a JSON pointer ``$.path``), the value against
+the limit where there is one, and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class WfsaError(ValueError):
+    """Base class of every error that wfsa raises on bad input."""
+
+
+class GrammarError(WfsaError):
+    """A Lark, GBNF or regex text, or a grammar built by hand, that cannot be compiled."""
+
+
+class SchemaError(WfsaError):
+    """A JSON Schema that is malformed, unsupported or satisfied by no document; ends in ``at $.path``."""
+
+
+class LimitError(WfsaError):
+    """A limit in :class:`wfsa.CompileOptions` was passed; names the costliest place and the limit to raise."""
+
+
+class ArtifactError(WfsaError):
+    """A file that is not a wfsa artifact, is damaged, or belongs to another vocabulary or format version."""
+
+
+class VocabError(WfsaError):
+    """A vocabulary that is inconsistent, or a tokenizer from which no vocabulary can be read."""
+
+
+class StateError(WfsaError):
+    """A call that the decoding state cannot serve: commit after the end, rollback too far, a bad buffer."""
