@@ -1,0 +1,102 @@
+"""Build of the C++ engine, and where the packages lie.
+
+Everything that can be said in ``pyproject.toml`` is said there. This file holds the two things that cannot:
+
+1. **Packages.** ``wfsa.grammar`` is the folder ``grammar/`` at the top level (the layout shows the data flow), never
+   a global ``grammar``. In the work tree ``wfsa/grammar`` is a symlink to it, so that type checkers and in-place runs
+   see the same name; a build does not depend on the symlink.
+2. **Extensions.** Each ``ext/NAME.pyx`` becomes ``wfsa._ext.NAME``; every ``ext/*.hpp`` and ``ext/*.pxd`` is a
+   dependency of each, so that an edit rebuilds. Two builds exist, chosen by an option and by nothing else:
+
+   - ``python setup.py build_ext --inplace``: optimised, no bounds checks;
+   - ``python setup.py build_ext --inplace --sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, C++
+     library assertions, Cython bounds checks, assertions on. The interpreter that loads it must preload
+     ``libasan``: ``make sanitize`` does, in a copy of the tree, so that it never replaces the fast build.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).parent
+
+COMMON_FLAGS = ["-std=c++17", "-Wall", "-Wno-unused-function", "-Wno-maybe-uninitialized", "-pthread"]
+FAST_FLAGS = ["-O3", "-fno-plt", "-fno-semantic-interposition", "-fvisibility=hidden", "-DNDEBUG", "-g0"]
+SANITIZE_FLAGS = [
+    "-O1",
+    "-g1",
+    "-UNDEBUG",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+    # Python and Cython cast function pointers and compare addresses freely; these two checks are about them only.
+    "-fno-sanitize=vptr",
+    "-D_GLIBCXX_ASSERTIONS",
+]
+DIRECTIVES = {"language_level": 3, "embedsignature": True, "embedsignature.format": "python", "binding": True}
+FAST_DIRECTIVES = {"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False}
+CHECKED_DIRECTIVES = {"boundscheck": True, "wraparound": False, "cdivision": False, "initializedcheck": True}
+
+
+class BuildExt(build_ext):
+    """``build_ext`` with ``--sanitize``; runs Cython itself, since the directives depend on that option."""
+
+    user_options: ClassVar[list[Any]] = [
+        *build_ext.user_options,
+        ("sanitize", None, "build with ASan, UBSan and bounds checks instead of optimisation"),
+    ]
+    boolean_options: ClassVar[list[str]] = [*build_ext.boolean_options, "sanitize"]
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.sanitize = False
+
+    def finalize_options(self) -> None:
+        modules = self.distribution.ext_modules
+        if modules and any(source.endswith(".pyx") for module in modules for source in module.sources):
+            from Cython.Build import cythonize
+
+            extra = CHECKED_DIRECTIVES if self.sanitize else FAST_DIRECTIVES
+            for module in modules:
+                module.extra_compile_args = COMMON_FLAGS + (SANITIZE_FLAGS if self.sanitize else FAST_FLAGS)
+                module.extra_link_args = ["-pthread"]
+                if self.sanitize:
+                    module.extra_link_args += ["-fsanitize=address,undefined"]
+                    # CPython's own configuration passes -DNDEBUG first.
+                    module.undef_macros = ["NDEBUG"]
+            self.distribution.ext_modules = cythonize(
+                modules, compiler_directives={**DIRECTIVES, **extra}, force=self.sanitize or bool(self.force), quiet=True
+            )
+        super().finalize_options()
+
+
+def extensions() -> list[Extension]:
+    headers = sorted(str(p.relative_to(ROOT)) for pattern in ("*.hpp", "*.pxd") for p in (ROOT / "ext").glob(pattern))
+    return [
+        Extension(
+            f"wfsa._ext.{source.stem}",
+            [str(source.relative_to(ROOT))],
+            depends=headers,
+            include_dirs=["ext"],
+            language="c++",
+        )
+        for source in sorted((ROOT / "ext").glob("*.pyx"))
+    ]
+
+
+def packages() -> list[str]:
+    engine = [name for name in find_packages(str(ROOT), include=["wfsa", "wfsa.*"]) if not name.startswith("wfsa.grammar")]
+    front_ends = ["wfsa.grammar"] + [f"wfsa.grammar.{name}" for name in find_packages(str(ROOT / "grammar"))]
+    return sorted(engine + front_ends)
+
+
+setup(
+    packages=packages(),
+    package_dir={"wfsa.grammar": "grammar"},
+    ext_modules=extensions(),
+    cmdclass={"build_ext": BuildExt},
+)

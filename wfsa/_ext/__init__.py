@@ -1,0 +1,1 @@
+"""Compiled kernels: C++ behind Cython, arrays in, arrays out. Built from ``ext/`` by ``setup.py``."""
