@@ -69,7 +69,10 @@ class BuildExt(build_ext):
                     # CPython's own configuration passes -DNDEBUG first.
                     module.undef_macros = ["NDEBUG"]
             self.distribution.ext_modules = cythonize(
-                modules, compiler_directives={**DIRECTIVES, **extra}, force=self.sanitize or bool(self.force), quiet=True
+                modules,
+                compiler_directives={**DIRECTIVES, **extra},
+                force=self.sanitize or bool(self.force),
+                quiet=True,
             )
         super().finalize_options()
 
@@ -89,7 +92,9 @@ def extensions() -> list[Extension]:
 
 
 def packages() -> list[str]:
-    engine = [name for name in find_packages(str(ROOT), include=["wfsa", "wfsa.*"]) if not name.startswith("wfsa.grammar")]
+    engine = [
+        name for name in find_packages(str(ROOT), include=["wfsa", "wfsa.*"]) if not name.startswith("wfsa.grammar")
+    ]
     front_ends = ["wfsa.grammar"] + [f"wfsa.grammar.{name}" for name in find_packages(str(ROOT / "grammar"))]
     return sorted(engine + front_ends)
 

@@ -1,0 +1,111 @@
+"""The header of a GGUF file: its key-value metadata, without the tensors.
+
+A GGUF file begins with ``GGUF``, a version, two counts and then ``kv_count`` records ``key, type, value``. Everything
+is little-endian; a string is a uint64 length and that many bytes; an array is an element type, a uint64 count and the
+elements::
+
+    "GGUF" | u32 version | u64 n_tensors | u64 n_kv | n_kv × ( string key | u32 type | value ) | tensor directory | data
+
+The vocabulary is three such arrays. Reading only these records takes tens of milliseconds and needs no package; the
+`gguf` package, which the demo uses for the weights, builds one NumPy view an element and takes seconds.
+
+Every length is checked against the file before it is used: a damaged file is an :class:`ArtifactError`.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from typing import Final, TypeAlias
+
+from wfsa.errors import ArtifactError
+
+Value: TypeAlias = "int | float | bool | bytes | list[Value]"
+
+_SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_STRING: Final = 8
+_ARRAY: Final = 9
+
+
+class _Reader:
+    def __init__(self, data: mmap.mmap, name: str) -> None:
+        self.data, self.name, self.at = data, name, 0
+
+    def need(self, count: int) -> int:
+        start = self.at
+        if count > len(self.data) - start:
+            raise ArtifactError(
+                f"{self.name}: truncated GGUF metadata: {count} bytes wanted at byte {start} of {len(self.data)}"
+            )
+        self.at = start + count
+        return start
+
+    def scalar(self, code: str) -> int | float | bool:
+        layout = struct.Struct("<" + code)
+        value: int | float | bool = layout.unpack_from(self.data, self.need(layout.size))[0]
+        return value
+
+    def count(self) -> int:
+        return int(self.scalar("Q"))
+
+    def string(self) -> bytes:
+        size = self.count()
+        start = self.need(size)
+        return self.data[start : start + size]
+
+    def strings(self, count: int) -> list[Value]:
+        # The hot loop: 262,000 tokens and as many merges.
+        data, at, end = self.data, self.at, len(self.data)
+        length = struct.Struct("<Q").unpack_from
+        found: list[Value] = []
+        for _ in range(count):
+            if at + 8 > end:
+                break
+            stop = at + 8 + length(data, at)[0]
+            if stop > end:
+                break
+            found.append(data[at + 8 : stop])
+            at = stop
+        if len(found) < count:
+            raise ArtifactError(f"{self.name}: truncated GGUF metadata: string {len(found)} of {count} at byte {at}")
+        self.at = at
+        return found
+
+    def value(self, kind: int) -> Value:
+        if kind in _SCALARS:
+            return self.scalar(_SCALARS[kind])
+        if kind == _STRING:
+            return self.string()
+        if kind != _ARRAY:
+            raise ArtifactError(f"{self.name}: unknown GGUF value type {kind} at byte {self.at}")
+        element, count = int(self.scalar("I")), self.count()
+        if element == _STRING:
+            return self.strings(count)
+        if element in _SCALARS:
+            layout = struct.calcsize("<" + _SCALARS[element])
+            start = self.need(layout * count)
+            return list(struct.unpack_from(f"<{count}{_SCALARS[element]}", self.data, start))
+        if element == _ARRAY and count <= len(self.data):
+            return [self.value(_ARRAY) for _ in range(count)]
+        raise ArtifactError(f"{self.name}: unknown GGUF array element type {element} at byte {self.at}")
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Value]:
+    """All key-value records of a GGUF file; strings stay bytes (a token need not be UTF-8)."""
+    name = os.fspath(path)
+    with open(name, "rb") as file:
+        if os.fstat(file.fileno()).st_size < 24 or file.read(4) != b"GGUF":
+            raise ArtifactError(f"{name}: not a GGUF file")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            reader = _Reader(data, name)
+            reader.need(4)
+            version = int(reader.scalar("I"))
+            if version not in (2, 3):
+                raise ArtifactError(f"{name}: GGUF version {version}; versions 2 and 3 (little-endian) are read")
+            reader.count()
+            records: dict[str, Value] = {}
+            for _ in range(reader.count()):
+                key = reader.string().decode("utf-8", "replace")
+                records[key] = reader.value(int(reader.scalar("I")))
+            return records
