@@ -185,7 +185,9 @@ class Vocab:
     def from_file(
         cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
     ) -> Vocab:
-        """By suffix: .npz, .gguf, .json (tokenizer.json), .tiktoken, .model (SentencePiece); else what ``save`` wrote."""
+        """By suffix: .npz, .gguf, .json (tokenizer.json), .tiktoken, .model (SentencePiece);
+        else what :meth:`save` wrote.
+        """
         name, suffix = os.fspath(path), Path(path).suffix
         if suffix == ".npz":
             return cls.from_npz(path, eos_ids=eos_ids, size=size)

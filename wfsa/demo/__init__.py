@@ -1,0 +1,1 @@
+"""``wfsa demo``: a real language model writes a document under a JSON Schema, in plain NumPy."""
