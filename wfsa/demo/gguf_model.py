@@ -25,6 +25,7 @@ and so are gate and up: fewer, larger products.
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import WfsaError
-from wfsa.gguf_metadata import Value, read_metadata
+from wfsa.gguf_metadata import Value, read_header
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -71,11 +72,11 @@ class GgufModel:
 
     def __init__(self, path: str | os.PathLike[str], context: int = 2048) -> None:
         try:
-            from gguf import GGUFReader, dequantize
+            from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
         except ImportError as error:
             raise ModelError("reading the model's weights needs `pip install gguf`") from error
         self.path = Path(path)
-        self.metadata = read_metadata(path)
+        self.metadata, stored = read_header(path)
         architecture = self.metadata.get("general.architecture")
         if architecture != b"llama":
             raise ModelError(f"{path}: the demo runs the llama architecture, not {architecture!r}")
@@ -89,7 +90,7 @@ class GgufModel:
         if self._integer("rope.dimension_count", self.head) != self.head:
             raise ModelError(f"{path}: partial rotary embeddings are not supported")
 
-        stored = {tensor.name: tensor for tensor in GGUFReader(os.fspath(path)).tensors}
+        data = np.memmap(path, np.uint8, mode="r")
         if "rope_freqs.weight" in stored:
             raise ModelError(f"{path}: scaled rotary frequencies are not supported")
 
@@ -98,7 +99,14 @@ class GgufModel:
             for name in names:
                 if name not in stored:
                     raise ModelError(f"{path}: the file has no tensor {name!r}")
-                parts.append(dequantize(stored[name].data, stored[name].tensor_type))
+                place = stored[name]
+                kind = GGMLQuantizationType(place.kind)
+                block, n_bytes = GGML_QUANT_SIZES[kind]
+                rows = (*place.shape[:-1], place.shape[-1] // block * n_bytes)
+                stop = place.offset + math.prod(rows)
+                if stop > len(data):
+                    raise ModelError(f"{path}: truncated: tensor {name!r} ends at byte {stop} of {len(data)}")
+                parts.append(dequantize(data[place.offset : stop].reshape(rows), kind))
             return np.ascontiguousarray(np.concatenate(parts), dtype=np.float32)
 
         self.embedding = weight("token_embd.weight")
@@ -188,9 +196,12 @@ class GgufModel:
             np.exp(scores, out=scores)
             scores /= scores.sum(axis=-1, keepdims=True)
             mixed = (scores @ self._values[i, :, :stop]).reshape(self.n_kv_heads, group, n, head)
-            x = x + mixed.transpose(2, 0, 1, 3).reshape(n, n_q) @ layer.output.T
-            gate, up = np.split(self._norm(x, layer.ffn_norm) @ layer.gate_up.T, 2, axis=-1)
-            x = x + (gate / (1 + np.exp(-np.clip(gate, -80, 80))) * up) @ layer.down.T
+            x += mixed.transpose(2, 0, 1, 3).reshape(n, n_q) @ layer.output.T
+            inner = self._norm(x, layer.ffn_norm) @ layer.gate_up.T
+            middle = inner.shape[1] // 2
+            gate, up = inner[:, :middle], inner[:, middle:]
+            gate /= 1 + np.exp(-np.clip(gate, -80, 80))
+            x += (gate * up) @ layer.down.T
         self.n_past = stop
         logits: Floats = self.output @ self._norm(x[-1], self.output_norm)
         return logits

@@ -1,0 +1,272 @@
+"""The demo: compile a schema ahead of time, save, load, let a language model write under it, check, and count the time.
+
+The decoding loop is the whole point and stands in :func:`write_constrained`::
+
+    while not state.is_finished():
+        mask = state.get_mask()                      # which tokens may come next
+        token_id = choose(logits, mask.ids(), …)     # the model's choice among them
+        state.commit(token_id)                       # advance the constraint
+        logits = model.forward([token_id])
+
+Everything else shows it: the text appears as it is written, with a progress line below; the document is then handed
+to an independent JSON Schema validator; the time spent in masks and commits stands beside the model's; and the same
+prompt without a constraint shows what the model does by itself.
+
+The demo always ends: past ``max_tokens`` the choice prefers tokens that close something (see ``sampling``), and a text
+that still has not ended after as many again is cut off and reported as unfinished (exit code 1).
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import tempfile
+import time
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.demo.gguf_model import GgufModel, find_model
+from wfsa.demo.prompt_tokens import PromptEncoder
+from wfsa.demo.sampling import choose, closing_scores
+from wfsa.errors import SchemaError
+from wfsa.progress import CompileBar
+from wfsa.vocab import Vocab
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PROMPT: Final = (
+    "Write one order of an online shop as a JSON document. The customer is Maria Lopez, aged 34, from Madrid. "
+    "She buys two books and a lamp, and leaves a friendly note for the courier."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    schema: Path | None = None
+    prompt: str = PROMPT
+    seed: int = 7
+    max_tokens: int = 400
+    temperature: float = 0.7
+    top_p: float = 0.95
+    model: Path | None = None
+    contrast_tokens: int = 80
+
+
+@dataclass(slots=True)
+class Written:
+    """A text and what each of its tokens cost, in seconds."""
+
+    text: bytes = b""
+    finished: bool = False
+    forced: int = 0
+    model: list[float] = field(default_factory=list)
+    mask: list[float] = field(default_factory=list)
+    commit: list[float] = field(default_factory=list)
+    prefill: float = 0.0
+
+    def progress(self) -> str:
+        n = len(self.model)
+        line = f"{n} tokens · {n / max(sum(self.model) + sum(self.mask) + sum(self.commit), 1e-9):.1f} tok/s"
+        if self.mask:
+            masks, commits = np.mean(self.mask[-50:]) * 1e6, np.mean(self.commit[-50:]) * 1e6 if self.commit else 0.0
+            line += f" · {masks:.1f} µs a mask · {commits:.1f} µs a commit"
+        return line
+
+
+class Screen:
+    """Streams a text: on a terminal with a progress line kept below it, elsewhere as plain output."""
+
+    def __init__(self, console: Console, style: str) -> None:
+        from rich.live import Live
+        from rich.text import Text
+
+        self.console, self.style = console, style
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.shown = Text(style=style)
+        self.live = (
+            Live(console=console, refresh_per_second=12, vertical_overflow="visible") if console.is_terminal else None
+        )
+
+    def __enter__(self) -> Screen:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live:
+            self.live.stop()
+
+    def add(self, piece: bytes, progress: str, last: bool = False) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        text = self.decoder.decode(piece, last)
+        if self.live:
+            self.shown.append(text)
+            self.live.update(Group(self.shown, Text(progress, style="dim")))
+        else:
+            self.console.out(text, end="", highlight=False)
+            if last:
+                self.console.out(f"\n[{progress}]", highlight=False)
+
+
+def write_constrained(
+    model: GgufModel, prompt: list[int], constraint: Any, vocab: Vocab, options: DemoOptions, screen: Screen
+) -> Written:
+    clock = time.perf_counter
+    written = Written()
+    generator = np.random.default_rng(options.seed)
+    closers: npt.NDArray[np.int8] | None = None
+    began = clock()
+    logits = model.forward(prompt)
+    written.prefill = clock() - began
+    state = constraint.start()
+    room = min(2 * options.max_tokens, model.context - len(prompt))
+    while not state.is_finished() and len(written.commit) < room:
+        t0 = clock()
+        mask = state.get_mask()
+        t1 = clock()
+        allowed: npt.NDArray[np.int32] = mask.ids()
+        if len(written.commit) >= min(options.max_tokens, room // 2):  # over budget: close what is open
+            if closers is None:
+                closers = closing_scores(vocab.tokens, vocab.eos_ids.tolist())
+            allowed = allowed[closers[allowed] == closers[allowed].max()]
+        token_id = choose(logits[: vocab.size], allowed, options.temperature, options.top_p, generator)
+        t2 = clock()
+        accepted = state.commit(token_id)
+        t3 = clock()
+        if not accepted:
+            raise AssertionError(f"the constraint refused token {token_id}, which its own mask allows")
+        written.mask.append(t1 - t0)
+        written.commit.append(t3 - t2)
+        written.forced += len(allowed) == 1
+        if token_id in vocab.eos_ids:
+            break
+        written.text += vocab.tokens[token_id]
+        t4 = clock()
+        logits = model.forward([token_id])
+        written.model.append(clock() - t4)
+        screen.add(vocab.tokens[token_id], written.progress())
+    written.finished = state.is_finished() or state.is_accepting()
+    screen.add(b"", written.progress(), last=True)
+    return written
+
+
+def write_freely(model: GgufModel, prompt: list[int], vocab: Vocab, options: DemoOptions, screen: Screen) -> Written:
+    written = Written()
+    generator = np.random.default_rng(options.seed)
+    logits = model.forward(prompt)
+    while len(written.model) < options.contrast_tokens:
+        token_id = choose(logits[: len(vocab)], None, options.temperature, options.top_p, generator)
+        if token_id in vocab.eos_ids:
+            written.finished = True
+            break
+        written.text += vocab.tokens[token_id]
+        began = time.perf_counter()
+        logits = model.forward([token_id])
+        written.model.append(time.perf_counter() - began)
+        screen.add(vocab.tokens[token_id], written.progress())
+    screen.add(b"", written.progress(), last=True)
+    return written
+
+
+def verdict(schema: Any, text: bytes) -> str | None:
+    """None if an independent validator takes the document, else its first complaint."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        return f"not JSON: {error}"
+    try:
+        import jsonschema_rs
+    except ImportError:
+        return "not checked: `pip install jsonschema-rs`"
+    for complaint in jsonschema_rs.validator_for(schema).iter_errors(document):
+        place = "/".join(map(str, complaint.instance_path))
+        return f"{complaint.message} at /{place}"
+    return None
+
+
+def read_schema(path: Path | None) -> Any:
+    text = (resources.files("wfsa.demo") / "order.json").read_text("utf-8") if path is None else path.read_text("utf-8")
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SchemaError(f"{path}: not JSON: {error}") from error
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:,.1f} ms"
+
+
+def run(options: DemoOptions, console: Console) -> int:
+    """The whole demo; returns the exit code: 0 if the document is finished and valid."""
+    import wfsa
+
+    schema = read_schema(options.schema)
+    path = options.model or find_model()
+    began = time.perf_counter()
+    vocab = Vocab.from_gguf(path)
+    console.print(f"[bold]model[/]     {path.name}: {len(vocab):,} tokens")
+    with CompileBar(console) as bar:
+        t0 = time.perf_counter()
+        constraint = wfsa.compile_json_schema(schema, vocab, mode="ahead", progress=bar)
+        compiled = time.perf_counter() - t0
+    handle, artifact = tempfile.mkstemp(suffix=".wfsa")
+    os.close(handle)
+    try:
+        constraint.save(artifact)
+        size = os.path.getsize(artifact)
+        t0 = time.perf_counter()
+        constraint = wfsa.load(artifact, vocab)
+        loaded = time.perf_counter() - t0
+    finally:
+        os.unlink(artifact)
+    console.print(
+        f"[bold]compile[/]   {_milliseconds(compiled)} ahead of time · artifact {size / 1024:,.1f} KB"
+        f" · loaded in {_milliseconds(loaded)}"
+    )
+    with console.status("reading the weights"):
+        model = GgufModel(path)
+    encoder = PromptEncoder(model.metadata)
+    prompt = encoder.chat(options.prompt)
+    console.print(f"[bold]prompt[/]    {options.prompt}", highlight=False)
+
+    console.rule("under the schema")
+    with Screen(console, "bold") as screen:
+        written = write_constrained(model, prompt, constraint, vocab, options, screen)
+    complaint = verdict(schema, written.text) if written.finished else f"unfinished after {len(written.commit)} tokens"
+    if complaint is None:
+        console.print("[bold green]valid[/]     jsonschema-rs accepts the document")
+    else:
+        console.print(f"[bold red]invalid[/]   {complaint}", highlight=False)
+
+    masks, commits, steps = np.array(written.mask), np.array(written.commit), sum(written.model) + written.prefill
+    share = (masks.sum() + commits.sum()) / max(steps, 1e-9)
+    console.print(
+        f"[bold]time[/]      model {_milliseconds(steps)} · masks {_milliseconds(masks.sum())}"
+        f" · commits {_milliseconds(commits.sum())} ({share:.2%} of the model's time)"
+    )
+    if len(masks):
+        console.print(
+            f"[bold]a token[/]   mask {np.median(masks) * 1e6:.1f} µs (max {masks.max() * 1e6:.1f}) · "
+            f"commit {np.median(commits) * 1e6:.1f} µs (max {commits.max() * 1e6:.1f}) · "
+            f"model {np.median(written.model or [0.0]) * 1e3:.0f} ms · "
+            f"{written.forced} of {len(masks)} tokens had no alternative"
+        )
+
+    if options.contrast_tokens > 0:
+        console.rule(f"the same prompt without a constraint ({options.contrast_tokens} tokens at most)")
+        model.reset()
+        with Screen(console, "dim") as screen:
+            free = write_freely(model, prompt, vocab, options, screen)
+        objection = verdict(schema, free.text)
+        console.print(f"[bold]verdict[/]   {objection or 'valid, this time'}", highlight=False)
+    console.print(f"[dim]all of it: {time.perf_counter() - began:.1f} s[/]", highlight=False)
+    return 0 if complaint is None or complaint.startswith("not checked") else 1

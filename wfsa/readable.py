@@ -1,0 +1,106 @@
+"""Tokens, byte sets and places in a text, written so that a person can read them.
+
+A mask inside a string allows a hundred thousand tokens; what a person wants to know is which characters may come
+next, and a few of the tokens. So a set of tokens is shown by the set of their first bytes, in ranges, and by its
+shortest members.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.vocab import Vocab
+
+_NAMED: Final = {0x20: "space", 0x09: "tab", 0x0A: "newline", 0x0D: "return", 0x7F: "delete"}
+
+
+def token_text(token: bytes) -> str:
+    """A token between quotes; bytes that are not UTF-8 by themselves as ``\\xNN``."""
+    return repr(token.decode("utf-8", "backslashreplace")) if _is_text(token) else repr(token)
+
+
+def _is_text(token: bytes) -> bool:
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def byte_name(byte: int) -> str:
+    if byte in _NAMED:
+        return _NAMED[byte]
+    return chr(byte) if 0x20 < byte < 0x7F else f"\\x{byte:02x}"
+
+
+def byte_set_text(present: npt.NDArray[np.bool_]) -> str:
+    """A set of bytes (bool[256]): ``space " 0-9 A-Z non-ASCII``."""
+    parts: list[str] = []
+    byte = 0
+    while byte < 0x80:
+        if not present[byte]:
+            byte += 1
+            continue
+        end = byte
+        while end + 1 < 0x80 and present[end + 1] and end + 1 not in _NAMED and byte not in _NAMED:
+            end += 1
+        parts.append(
+            byte_name(byte) if end == byte else f"{byte_name(byte)}{'-' if end > byte + 1 else ' '}{byte_name(end)}"
+        )
+        byte = end + 1
+    if present[0x80:].any():
+        parts.append("non-ASCII")
+    return " ".join(parts)
+
+
+def first_bytes(vocab: Vocab, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Which bytes the tokens begin with; special tokens write nothing and do not count."""
+    text = ids[~np.isin(ids, vocab.special_ids)]
+    present = np.zeros(256, np.bool_)
+    present[vocab.blob[vocab.offsets[text]]] = True
+    return present
+
+
+def shortest_tokens(vocab: Vocab, ids: npt.NDArray[np.int32], limit: int) -> list[int]:
+    """The end tokens among ``ids``, then the others by length and id."""
+    lengths = np.diff(vocab.offsets)[ids]
+    lengths[np.isin(ids, vocab.eos_ids)] = -1
+    order = np.lexsort((ids, lengths))[:limit]
+    found: list[int] = ids[order].tolist()
+    return found
+
+
+def allowed_text(vocab: Vocab, ids: npt.NDArray[np.int32], limit: int = 6) -> str:
+    """One line for what may come next: the end, the first bytes, some tokens."""
+    if not len(ids):
+        return "nothing"
+    parts: list[str] = []
+    if np.isin(ids, vocab.eos_ids).any():
+        parts.append("the end")
+    texts = ids[~np.isin(ids, vocab.special_ids)]
+    if len(texts):
+        some = ", ".join(token_text(vocab.tokens[i]) for i in shortest_tokens(vocab, texts, limit))
+        more = ", …" if len(texts) > limit else ""
+        parts.append(f"one of {byte_set_text(first_bytes(vocab, texts))} ({len(texts)} tokens: {some}{more})")
+    others = ids[np.isin(ids, vocab.special_ids) & ~np.isin(ids, vocab.eos_ids)].tolist()
+    if others:
+        parts.append("special " + ", ".join(token_text(vocab.tokens[i]) for i in others[:limit]))
+    return " or ".join(parts)
+
+
+def place_text(text: bytes, offset: int) -> str:
+    """``byte 17 (line 2, column 5)``, columns counted in characters from 1."""
+    before = text[:offset]
+    line_start = before.rfind(b"\n") + 1
+    column = len(before[line_start:].decode("utf-8", "replace")) + 1
+    return f"byte {offset} (line {before.count(10) + 1}, column {column})"
+
+
+def context_text(text: bytes, offset: int, width: int = 30) -> str:
+    """The text on both sides of a place, with ``‸`` at the place, on one line."""
+    left, right = text[max(0, offset - width) : offset], text[offset : offset + width]
+    shown = [part.decode("utf-8", "replace").replace("\n", "⏎").replace("\t", "⇥") for part in (left, right)]
+    return f"{'…' if offset > width else ''}{shown[0]}‸{shown[1]}{'…' if offset + width < len(text) else ''}"
