@@ -1,0 +1,502 @@
+// The constraint's machine: tables, caches that fill on demand, and the three operations of a decoding loop.
+//
+//   step    one byte: every configuration moves in its lexer state
+//   cut     terminals that are complete are shifted, giving fresh configurations (deferred until a byte asks for it)
+//   mask    per configuration: the profile of its lexer state, plus the finishes whose tails the stack takes
+//
+// Tables are either complete ("ahead": `frozen`, read without locks) or grow on first use ("lazy"): an operation runs
+// under a shared lock, throws Miss when it needs something new, and runs again under the exclusive lock.  Operations
+// write only to their own arena until they succeed, so running one twice is harmless.
+#pragma once
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+
+#include "gss.hpp"
+#include "profile.hpp"
+
+namespace wfsa {
+
+struct Miss {};
+
+// What the vocabulary contributes; shared by all constraints over it.
+struct Vocabulary {
+    vector<uint8_t> blob;
+    vector<int64_t> offsets;
+    vector<uint8_t> special;   // per token: no text
+    vector<int32_t> eos;
+    int64_t size = 0;          // width of a mask in tokens
+    Trie trie;
+
+    int64_t n_tokens() const { return int64_t(offsets.size()) - 1; }
+    int64_t n_words() const { return (size + 31) / 32; }
+    void build() {
+        vector<Word> words;
+        for (int64_t i = 0; i < n_tokens(); ++i)
+            if (!special[i] && offsets[i + 1] > offsets[i])
+                words.push_back({blob.data() + offsets[i], int32_t(offsets[i + 1] - offsets[i]), int32_t(i)});
+        trie = Trie(words);
+    }
+};
+
+class Engine {
+  public:
+    std::shared_ptr<Vocabulary> vocab;
+    NormalGrammar grammar;
+    LrTables lr;
+    Lexer lexer;
+    Profiler profiler;
+    int32_t end_term = -1;
+    vector<vector<int32_t>> token_ids;                        // terminal -> exact token ids (empty: byte terminal)
+    std::unordered_map<int32_t, vector<int32_t>> token_terms; // token id -> terminals
+    vector<int32_t> state_context;                            // "cfg": LR state -> context
+    vector<int32_t> ignored;
+    bool frozen = false;
+    mutable std::shared_mutex mutex;
+
+    explicit Engine(std::shared_ptr<Vocabulary> v)
+        : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->n_words()) {}
+
+    // After grammar and terminals are set: LR tables, contexts, follow sets.
+    void build(int64_t max_states) {
+        lr = Lr0Builder(grammar, max_states).build();
+        index_tokens();
+        follow_bytes();
+        if (!longest()) {
+            state_context.resize(lr.n_states());
+            for (int32_t s = 0; s < lr.n_states(); ++s) state_context[s] = context_of(&s, 1);
+        }
+    }
+    bool longest() const { return lexer.terms.longest; }
+    void index_tokens() {
+        for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
+            for (int32_t id : token_ids[t]) token_terms[id].push_back(t);
+    }
+
+    // --- operations; `grow` says whether tables may be extended ---------------------------------------------
+
+    const Snapshot* start(Arena& arena, bool grow) {
+        Scratch& s = scratch();
+        s.grow = grow;
+        Node* bottom = Closure::make(arena, 0, nullptr, 0);
+        s.out.clear();
+        const Node** slot = static_cast<const Node**>(arena.bytes(sizeof(Node*)));
+        *slot = bottom;
+        int32_t zero = 0;
+        s.out.push_back({slot, slot, 1, 1, root_of(&zero, 1, 0, s)});
+        return snapshot(nullptr, s.out, arena);
+    }
+
+    // The snapshot after these bytes, or nullptr.
+    const Snapshot* commit_bytes(const Snapshot* from, const uint8_t* p, size_t n, Arena& arena, bool grow) {
+        if (n == 0) return from;
+        Scratch& s = scratch();
+        s.grow = grow;
+        s.in.assign(from->configs, from->configs + from->n);
+        for (size_t i = 0; i < n; ++i) {
+            step(s.in, p[i], s.out, arena, s);
+            if (s.out.empty()) return nullptr;
+            cut(s.out, i + 1 < n ? p[i + 1] : -1, arena, s);
+            if (i + 1 == n) drop_spent(s.out, s);
+            s.in.swap(s.out);
+        }
+        return snapshot(from, s.in, arena);
+    }
+
+    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, bool grow) {
+        if (from->finished || token < 0 || token >= vocab->n_tokens()) return nullptr;
+        const Snapshot* by_text = nullptr;
+        const int64_t lo = vocab->offsets[token], hi = vocab->offsets[token + 1];
+        if (!vocab->special[token] && hi > lo)
+            by_text = commit_bytes(from, vocab->blob.data() + lo, size_t(hi - lo), arena, grow);
+        auto terms = token_terms.find(token);
+        if (terms == token_terms.end()) return by_text;
+        Scratch& s = scratch();
+        s.grow = grow;
+        s.out.clear();
+        if (by_text) s.out.assign(by_text->configs, by_text->configs + by_text->n);
+        bool ended = false;
+        for (int32_t t : terms->second) ended |= shift_token(from, t, arena, s);
+        if (s.out.empty() && !ended) return nullptr;
+        merge(s.out, arena, s);
+        Snapshot* out = snapshot(from, s.out, arena);
+        out->finished = ended;
+        return out;
+    }
+
+    // OR the allowed tokens into `mask` (n_words 32-bit words, zeroed by the caller).
+    void mask(const Snapshot* at, uint32_t* mask, bool grow) {
+        if (at->finished) return;
+        Scratch& s = scratch();
+        s.grow = grow;
+        s.arena.clear();
+        for (int32_t i = 0; i < at->n; ++i) contribute(at->configs[i], mask, s);
+    }
+
+    // Can token-level terminal t come next?
+    bool takes(const Snapshot* at, int32_t t, bool grow) {
+        if (at->finished) return false;
+        Scratch& s = scratch();
+        s.grow = grow;
+        for (int32_t i = 0; i < at->n; ++i) {
+            const Config& c = at->configs[i];
+            if (!lex(c.lex, s).boundary) continue;
+            for (int32_t k = 0; k < c.n_tops; ++k) if (lr.go(c.tops[k]->state, t) >= 0) return true;
+        }
+        return false;
+    }
+
+    // Bytes that can come next (not through token-level terminals); `tokens` is set if one of those can.
+    ByteBits next_bytes(const Snapshot* at, bool& tokens, bool grow) {
+        ByteBits out;
+        tokens = false;
+        if (at->finished) return out;
+        Scratch& s = scratch();
+        s.grow = grow;
+        for (int32_t i = 0; i < at->n; ++i) {
+            const Config& c = at->configs[i];
+            const LexState& y = lex(c.lex, s);
+            out.merge(y.live);
+            if (!y.boundary) continue;
+            for (int32_t k = 0; k < c.n_tops; ++k) tokens |= !shifted_tokens(c.tops[k]->state).empty();
+        }
+        return out;
+    }
+
+    // Terminals being read or admissible next, for messages.
+    vector<int32_t> expected(const Snapshot* at) {
+        vector<int32_t> out;
+        for (int32_t i = 0; i < at->n; ++i) {
+            for (const Hypothesis& h : lexer.states[at->configs[i].lex].hyps)
+                for (int32_t c : h.main) out.push_back(lexer.terms.term[c]);
+            if (!lexer.states[at->configs[i].lex].boundary) continue;
+            for (int32_t k = 0; k < at->configs[i].n_tops; ++k)
+                for (int32_t t : shifted_tokens(at->configs[i].tops[k]->state)) out.push_back(t);
+        }
+        std::sort(out.begin(), out.end());
+        out.erase(std::unique(out.begin(), out.end()), out.end());
+        return out;
+    }
+
+    template <class Op> auto run(Op op) -> decltype(op(false)) {
+        if (frozen) return op(false);
+        try {
+            std::shared_lock<std::shared_mutex> lock(mutex);
+            return op(false);
+        } catch (const Miss&) {
+        }
+        std::unique_lock<std::shared_mutex> lock(mutex);
+        return op(true);
+    }
+
+  private:
+    struct Scratch {
+        Closure closure;
+        vector<Config> in, out;
+        vector<int32_t> terms, states;
+        vector<const Node*> nodes;
+        Arena arena;
+        bool grow = false;
+    };
+    static Scratch& scratch() {
+        static thread_local Scratch s;
+        return s;
+    }
+
+    // --- tables ----------------------------------------------------------------------------------------------
+
+    const LexState& lex(int32_t y, Scratch& s) {
+        const LexState& got = lexer.states[y];
+        if (!got.expanded) {
+            if (!s.grow) throw Miss{};
+            lexer.expand(y);
+        }
+        return got;
+    }
+    vector<int32_t> shifted_tokens(int32_t state) const {
+        vector<int32_t> out;
+        for (int32_t k = lr.goto_indptr[state]; k < lr.goto_indptr[state] + lr.n_shifts[state]; ++k)
+            if (lexer.terms.start[lr.goto_symbol[k]] < 0) out.push_back(lr.goto_symbol[k]);
+        return out;
+    }
+    void terms_of(const int32_t* states, int32_t n, vector<int32_t>& out) const {
+        out = ignored;
+        for (int32_t i = 0; i < n; ++i) {
+            const int32_t* at = lr.goto_symbol.data() + lr.goto_indptr[states[i]];
+            out.insert(out.end(), at, at + lr.n_shifts[states[i]]);
+        }
+        std::sort(out.begin(), out.end());
+        out.erase(std::unique(out.begin(), out.end()), out.end());
+    }
+    int32_t context_of(const int32_t* states, int32_t n) {
+        vector<int32_t> terms;
+        terms_of(states, n, terms);
+        return lexer.contexts(terms);
+    }
+    int32_t root_of(const int32_t* states, int32_t n, int32_t watch, Scratch& s) {
+        int32_t context;
+        if (!longest()) context = state_context[states[0]];
+        else {
+            terms_of(states, n, s.terms);
+            context = lexer.contexts.find(s.terms);
+            if (context < 0) {
+                if (!s.grow) throw Miss{};
+                context = lexer.contexts(s.terms);
+            }
+        }
+        int32_t y = lexer.find_root(context, watch);
+        if (y < 0) {
+            if (!s.grow) throw Miss{};
+            y = lexer.root(context, watch);
+        }
+        return y;
+    }
+
+    void follow_bytes() {
+        const int32_t nt = grammar.n_terms, n = grammar.n_symbols;
+        vector<ByteBits> first(n), after(n);
+        for (int32_t t = 0; t < nt; ++t) {
+            int32_t c = lexer.terms.start[t];
+            if (c < 0) continue;
+            for (int32_t e = lexer.terms.indptr[c]; e < lexer.terms.indptr[c + 1]; ++e)
+                first[t].add_range(lexer.terms.edges[e].lo, lexer.terms.edges[e].hi);
+        }
+        auto merge = [](ByteBits& to, const ByteBits& from) {
+            if (from.subset_of(to)) return false;
+            to.merge(from);
+            return true;
+        };
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (size_t i = grammar.rules.size(); i-- > 0;)
+                changed |= merge(first[nt + grammar.rules[i].lhs], first[grammar.rules[i].a]);
+        }
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (const Rule& r : grammar.rules) {
+                if (r.b >= 0) changed |= merge(after[r.a], first[r.b]);
+                changed |= merge(after[r.b >= 0 ? r.b : r.a], after[nt + r.lhs]);
+            }
+        }
+        profiler.follow.assign(after.begin(), after.begin() + nt);
+        for (int32_t t : ignored)
+            for (int32_t u = 0; u < nt; ++u) profiler.follow[u].merge(first[t]);
+    }
+
+    // --- steps -----------------------------------------------------------------------------------------------
+
+    void step(const vector<Config>& in, uint8_t b, vector<Config>& out, Arena& arena, Scratch& s) {
+        out.clear();
+        for (const Config& c : in) {
+            int32_t y = lex(c.lex, s).step(b);
+            if (y < 0) continue;
+            Config to = c;
+            to.lex = y;
+            out.push_back(to);
+        }
+        merge(out, arena, s);
+    }
+
+    // "cfg": configurations with one lexer state and one top state become one.
+    void merge(vector<Config>& cs, Arena& arena, Scratch& s) {
+        if (cs.size() < 2 || longest()) return;
+        std::sort(cs.begin(), cs.end(), [](const Config& a, const Config& b) {
+            if (a.lex != b.lex) return a.lex < b.lex;
+            return a.tops[0]->state < b.tops[0]->state;
+        });
+        size_t n = 0;
+        for (size_t i = 0; i < cs.size();) {
+            size_t j = i + 1;
+            while (j < cs.size() && cs[j].lex == cs[i].lex && cs[j].tops[0]->state == cs[i].tops[0]->state) ++j;
+            Config c = cs[i];
+            if (j - i > 1) {
+                s.nodes.clear();
+                for (size_t k = i; k < j; ++k)
+                    s.nodes.insert(s.nodes.end(), cs[k].tops[0]->below, cs[k].tops[0]->below + cs[k].tops[0]->n_below);
+                std::sort(s.nodes.begin(), s.nodes.end());
+                s.nodes.erase(std::unique(s.nodes.begin(), s.nodes.end()), s.nodes.end());
+                c = single(Closure::make(arena, c.tops[0]->state, s.nodes.data(), s.nodes.size()), c.lex, arena);
+            }
+            cs[n++] = c;
+            i = j;
+        }
+        cs.resize(n);
+    }
+    static Config single(const Node* node, int32_t lex, Arena& arena) {
+        const Node** slot = static_cast<const Node**>(arena.bytes(sizeof(Node*)));
+        *slot = node;
+        return {slot, slot, 1, 1, lex};
+    }
+
+    // Shift complete terminals; the fresh configurations are appended.  next: the byte that follows, -1 if unknown.
+    void cut(vector<Config>& cs, int next, Arena& arena, Scratch& s) {
+        const size_t n = cs.size();
+        if (!longest()) {
+            s.closure.begin();
+            bool any = false;
+            for (size_t i = 0; i < n; ++i)
+                for (const Accept& a : lex(cs[i].lex, s).accepts) {
+                    if (next >= 0 && !profiler.follow[a.term].has(uint8_t(next))) continue;
+                    const Node* top = cs[i].tops[0];
+                    int32_t q = lr.go(top->state, a.term);
+                    if (q >= 0) { s.closure.add(q, top); any = true; }
+                }
+            if (any) fresh(cs, 0, arena, s);
+            return;
+        }
+        for (size_t i = 0; i < n; ++i)
+            for (size_t k = 0; k < lex(cs[i].lex, s).accepts.size(); ++k) {
+                Accept a = lexer.states[cs[i].lex].accepts[k];
+                int32_t watch = a.watch;
+                if (next >= 0) {
+                    if (!profiler.follow[a.term].has(uint8_t(next))) continue;
+                }
+                s.closure.begin();
+                bool any = false;
+                for (int32_t m = 0; m < cs[i].n_tops; ++m) {
+                    int32_t q = lr.go(cs[i].tops[m]->state, a.term);
+                    if (q >= 0) { s.closure.add(q, cs[i].tops[m]); any = true; }
+                }
+                if (any) fresh(cs, watch, arena, s);
+            }
+    }
+
+    // The closure's shift edges are in; reduce, and append the configuration(s) that start there.
+    void fresh(vector<Config>& cs, int32_t watch, Arena& arena, Scratch& s) {
+        Closure& closure = s.closure;
+        const Node** raw = nullptr;
+        const int32_t n_raw = closure.n();
+        if (longest()) {
+            raw = static_cast<const Node**>(arena.bytes(sizeof(Node*) * size_t(n_raw)));
+            for (int32_t i = 0; i < n_raw; ++i)
+                raw[i] = Closure::make(arena, closure[i].state, closure[i].below.data(), closure[i].below.size());
+        }
+        closure.reduce(lr);
+        if (!longest()) {
+            for (int32_t i = 0; i < closure.n(); ++i) {
+                int32_t q = closure[i].state;
+                if (!lr.n_shifts[q]) continue;
+                const Node* node = Closure::make(arena, q, closure[i].below.data(), closure[i].below.size());
+                cs.push_back(single(node, root_of(&q, 1, 0, s), arena));
+            }
+            return;
+        }
+        s.states.clear();
+        for (int32_t i = 0; i < closure.n(); ++i) if (lr.n_shifts[closure[i].state]) s.states.push_back(i);
+        if (s.states.empty()) return;
+        const int32_t n = int32_t(s.states.size());
+        const Node** tops = static_cast<const Node**>(arena.bytes(sizeof(Node*) * size_t(n)));
+        for (int32_t k = 0; k < n; ++k) {
+            const Closure::Top& t = closure[s.states[k]];
+            tops[k] = Closure::make(arena, t.state, t.below.data(), t.below.size());
+            s.states[k] = t.state;
+        }
+        cs.push_back({tops, raw, n, n_raw, root_of(s.states.data(), n, watch, s)});
+    }
+
+    // After the last byte of a commit: a configuration whose terminal cannot go on has given its fresh ones.
+    void drop_spent(vector<Config>& cs, Scratch& s) {
+        size_t n = 0;
+        for (const Config& c : cs) {
+            const LexState& y = lex(c.lex, s);
+            if (y.root || y.goes_on || y.boundary) cs[n++] = c;
+        }
+        cs.resize(n);
+    }
+
+    // Token-level terminal t after every boundary; true if it is the end of the text.
+    bool shift_token(const Snapshot* from, int32_t t, Arena& arena, Scratch& s) {
+        bool ended = false;
+        for (int32_t i = 0; i < from->n; ++i) {
+            const Config& c = from->configs[i];
+            if (!lex(c.lex, s).boundary) continue;
+            s.closure.begin();
+            bool any = false;
+            for (int32_t k = 0; k < c.n_tops; ++k) {
+                int32_t q = lr.go(c.tops[k]->state, t);
+                if (q < 0) continue;
+                if (t == end_term) ended = true;
+                else { s.closure.add(q, c.tops[k]); any = true; }
+            }
+            if (any) fresh(s.out, 0, arena, s);
+        }
+        return ended;
+    }
+
+    static Snapshot* snapshot(const Snapshot* before, const vector<Config>& cs, Arena& arena) {
+        size_t n = cs.size();
+        Snapshot* out = static_cast<Snapshot*>(arena.bytes(sizeof(Snapshot) + sizeof(Config) * (n ? n - 1 : 0)));
+        out->before = before;
+        out->n_commits = before ? before->n_commits + 1 : 0;
+        out->n = int32_t(n);
+        out->finished = 0;
+        std::copy(cs.begin(), cs.end(), out->configs);
+        return out;
+    }
+
+    // --- masks -----------------------------------------------------------------------------------------------
+
+    static void set_bit(uint32_t* mask, int32_t t) { mask[size_t(t) >> 5] |= 1u << (t & 31); }
+
+    void contribute(const Config& c, uint32_t* mask, Scratch& s) {
+        const LexState& y = lex(c.lex, s);
+        if (y.profile < 0) {
+            if (!s.grow) throw Miss{};
+            profiler.profile(c.lex);
+        }
+        const Profile& p = profiler.profiles[y.profile];
+        if (p.base >= 0) {
+            vector<uint32_t> kept(p.drop.size());
+            for (size_t i = 0; i < p.drop.size(); ++i) kept[i] = mask[size_t(p.drop[i]) >> 5] & (1u << (p.drop[i] & 31));
+            add_profile(c, profiler.profiles[p.base], mask, s);
+            for (size_t i = 0; i < p.drop.size(); ++i) {
+                uint32_t& w = mask[size_t(p.drop[i]) >> 5];
+                w = (w & ~(1u << (p.drop[i] & 31))) | kept[i];
+            }
+        }
+        add_profile(c, p, mask, s);
+        if (!y.boundary) return;
+        for (int32_t k = 0; k < c.n_tops; ++k)
+            for (int32_t t : shifted_tokens(c.tops[k]->state))
+                for (int32_t id : token_ids[t]) set_bit(mask, id);
+    }
+    void add_profile(const Config& c, const Profile& p, uint32_t* mask, Scratch& s) {
+        if (p.dense >= 0) {
+            const uint32_t* from = profiler.bitmaps[p.dense].data();
+            for (int64_t i = 0, n = vocab->n_words(); i < n; ++i) mask[i] |= from[i];
+        }
+        for (int32_t id : p.inside) set_bit(mask, id);
+        for (int32_t f : p.finishes) finish_by_parsing(c, profiler.finishes[f], mask, s);
+    }
+
+    // The slow twin of the parser DWA: parse every tail on the real stack.
+    void finish_by_parsing(const Config& c, const Finish& f, uint32_t* mask, Scratch& s) {
+        s.closure.begin();
+        bool any = false;
+        for (int32_t k = 0; k < c.n_tops; ++k) {
+            int32_t q = lr.go(c.tops[k]->state, f.term);
+            if (q >= 0) { s.closure.add(q, c.tops[k]); any = true; }
+        }
+        if (!any) return;
+        vector<Config> cs;
+        fresh(cs, 0, s.arena, s);
+        parse_tails(cs, f.tails, 0, mask, s);
+    }
+    void parse_tails(const vector<Config>& cs, const Trie& tails, int32_t node, uint32_t* mask, Scratch& s) {
+        vector<Config> next;
+        for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
+            step(cs, tails.byte[c], next, s.arena, s);
+            if (next.empty()) continue;
+            if (tails.own[c]) {
+                int32_t slot = tails.slot_lo[c];
+                for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) set_bit(mask, tails.slot_tokens[k]);
+            }
+            int32_t a = tails.first_child[c], b = tails.first_child[c + 1];
+            if (a == b) continue;
+            cut(next, b - a == 1 ? tails.byte[a] : -1, s.arena, s);
+            parse_tails(next, tails, c, mask, s);
+        }
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,151 @@
+// The graph-structured stack: many LR stacks that share suffixes (Tomita 1986).
+//
+//   Node      an LR state on top of any of its predecessors; immutable once its frontier is built
+//   Config    where the parse may be: the tops reached at the last terminal boundary, and the lexer state since then
+//   Snapshot  all configurations after a commit; a linked list backwards, so fork and rollback copy one pointer
+//
+// Rules are binary and have no ε (normalise.hpp), hence in one closure every new node stands on old nodes, whose
+// predecessors are final: reducing needs no second look at finished nodes.  Every reduction pops two states.
+//
+// Two stacks with one top state at one place are one node.  Under "cfg" each top is a configuration of its own, and
+// configurations with one top state and one lexer state merge, so their number is bounded by the tables, whatever the
+// text.  Under "longest" the tops of one closure stay together, because what the parser can take decides what is longest.
+//
+// Memory: nodes live in arenas; a fork keeps its ancestor's arena alive and writes to its own.
+#pragma once
+#include <memory>
+
+#include "lexer.hpp"
+#include "lr0.hpp"
+
+namespace wfsa {
+
+struct Node {
+    int32_t state, n_below;
+    const Node* below[1];  // n_below of them
+};
+
+struct Config {
+    const Node* const* tops;
+    const Node* const* raw;  // "longest": the shift results before any reduction
+    int32_t n_tops, n_raw, lex;
+};
+
+struct Snapshot {
+    const Snapshot* before;
+    int64_t n_commits;
+    int32_t n, finished;
+    Config configs[1];  // n of them
+};
+
+class Arena {
+  public:
+    explicit Arena(std::shared_ptr<Arena> parent = nullptr) : parent_(std::move(parent)) {}
+    ~Arena() {  // release a long chain of ancestors without recursion
+        std::shared_ptr<Arena> p = std::move(parent_);
+        while (p && p.use_count() == 1) p = std::move(p->parent_);
+    }
+    void* bytes(size_t n) {
+        n = (n + 7) & ~size_t(7);
+        if (n > left_) grow(n);
+        char* p = at_;
+        at_ += n;
+        left_ -= n;
+        return p;
+    }
+    void clear() {  // for scratch arenas: keep one block
+        if (blocks_.empty()) return;
+        if (blocks_.size() > 1) { blocks_[0] = std::move(blocks_.back()); blocks_.resize(1); first_ = size_; }
+        at_ = blocks_[0].get();
+        left_ = first_;
+    }
+
+  private:
+    std::shared_ptr<Arena> parent_;
+    vector<std::unique_ptr<char[]>> blocks_;
+    char* at_ = nullptr;
+    size_t left_ = 0, size_ = 512, first_ = 0;
+    void grow(size_t n) {
+        size_ = std::max(std::min<size_t>(size_ * 2, 1 << 18), n);
+        blocks_.emplace_back(new char[size_]);
+        if (blocks_.size() == 1) first_ = size_;
+        at_ = blocks_.back().get();
+        left_ = size_;
+    }
+};
+
+// Builds one frontier: shift edges in, every reduction applied, nodes out.
+class Closure {
+  public:
+    struct Top { int32_t state; vector<const Node*> below; };
+
+    void begin() {
+        n_ = 0;
+        work_.clear();
+        if (++epoch_ == 0) { std::fill(seen_.begin(), seen_.end(), Seen{}); epoch_ = 1; }
+        n_seen_ = 0;
+    }
+    void add(int32_t state, const Node* below) {
+        int32_t i = 0;
+        while (i < n_ && tops_[i].state != state) ++i;
+        if (i == n_) {
+            if (n_ == int32_t(tops_.size())) tops_.emplace_back();
+            tops_[n_].state = state;
+            tops_[n_].below.clear();
+            ++n_;
+        }
+        if (!first_time(i, below)) return;
+        tops_[i].below.push_back(below);
+        work_.push_back({i, below});
+    }
+    void reduce(const LrTables& lr) {
+        for (size_t k = 0; k < work_.size(); ++k) {
+            auto [i, left] = work_[k];
+            int32_t s = tops_[i].state;
+            for (int32_t d = lr.done_indptr[s]; d < lr.done_indptr[s + 1]; ++d)
+                for (int32_t b = 0; b < left->n_below; ++b) {
+                    int32_t g = lr.go(left->below[b]->state, lr.done[d]);
+                    if (g >= 0) add(g, left->below[b]);
+                }
+        }
+    }
+    int32_t n() const { return n_; }
+    const Top& operator[](int32_t i) const { return tops_[i]; }
+
+    static Node* make(Arena& arena, int32_t state, const Node* const* below, size_t n) {
+        Node* node = static_cast<Node*>(arena.bytes(sizeof(Node) + sizeof(Node*) * (n ? n - 1 : 0)));
+        node->state = state;
+        node->n_below = int32_t(n);
+        std::copy(below, below + n, node->below);
+        return node;
+    }
+
+  private:
+    struct Seen { uint32_t epoch = 0; int32_t i = 0; const Node* below = nullptr; };
+    vector<Top> tops_;
+    int32_t n_ = 0;
+    vector<std::pair<int32_t, const Node*>> work_;
+    vector<Seen> seen_ = vector<Seen>(64);
+    uint32_t epoch_ = 0;
+    size_t n_seen_ = 0;
+
+    bool first_time(int32_t i, const Node* below) {
+        if (n_seen_ * 2 >= seen_.size()) {
+            vector<Seen> old(seen_.size() * 2);
+            old.swap(seen_);
+            n_seen_ = 0;
+            for (const Seen& s : old) if (s.epoch == epoch_) place(s.i, s.below);
+        }
+        return place(i, below);
+    }
+    bool place(int32_t i, const Node* below) {
+        size_t h = (reinterpret_cast<uintptr_t>(below) >> 4) * 0x9E3779B97F4A7C15ull + size_t(i) * 0xff51afd7ed558ccdull;
+        for (size_t k = h >> 20;; ++k) {
+            Seen& s = seen_[k & (seen_.size() - 1)];
+            if (s.epoch != epoch_) { s = {epoch_, i, below}; ++n_seen_; return true; }
+            if (s.i == i && s.below == below) return false;
+        }
+    }
+};
+
+}  // namespace wfsa

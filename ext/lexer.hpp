@@ -1,0 +1,279 @@
+// Lexer states: what the bytes since the last terminal boundary may still become.
+//
+// A component is a state of one terminal's DFA; all DFAs share one numbering.  A lexer state is a set of hypotheses
+//
+//   (context, main, watch)
+//     context   the admissible terminals (a sorted set, interned) from which lexing started; kept only while an
+//               ignored terminal is alive, because after it lexing starts there again; else -1
+//     main      components that the current terminal may be in
+//     watch     components of earlier, longer candidates: if one of them accepts, this cut was wrong and is void
+//
+// Under "cfg" there is one hypothesis without watch: the union DFA of the admissible terminals.  Under "longest" a
+// terminal that is complete but could go on may be cut only under watch.  An ignored terminal's end is no event for the
+// parser: the state itself restarts at its context.
+//
+// Every live state is viable: components can reach acceptance and all terminals in a context are admissible.
+// States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
+#pragma once
+#include <deque>
+
+#include "dfa.hpp"
+#include "trie.hpp"
+
+namespace wfsa {
+
+struct Terminals {
+    vector<int32_t> indptr{0};      // edges of component c: indptr[c] .. indptr[c+1]
+    vector<Edge> edges;
+    vector<int32_t> term;           // component -> terminal
+    vector<uint8_t> accept;         // component accepts?
+    vector<int32_t> start;          // terminal -> start component, -1 for token-level terminals
+    vector<int32_t> rank;           // terminal -> preference at equal length, higher wins
+    vector<uint8_t> ignore;         // terminal is ignored between others
+    bool longest = false;
+
+    void add(const Dfa& d, int32_t rank_, bool ignore_) {
+        int32_t base = int32_t(term.size()), t = int32_t(start.size());
+        start.push_back(d.size() ? base : -1);
+        rank.push_back(rank_);
+        ignore.push_back(ignore_);
+        for (int32_t s = 0; s < d.size(); ++s) {
+            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
+                edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target});
+            indptr.push_back(int32_t(edges.size()));
+            term.push_back(t);
+            accept.push_back(d.accept[s]);
+        }
+    }
+    bool goes_on(int32_t c) const { return indptr[c] < indptr[c + 1]; }
+};
+
+struct Hypothesis {
+    int32_t context;
+    vector<int32_t> main, watch;
+    bool operator<(const Hypothesis& o) const {
+        if (main != o.main) return main < o.main;
+        if (watch != o.watch) return watch < o.watch;
+        return context < o.context;
+    }
+    bool operator==(const Hypothesis& o) const { return context == o.context && main == o.main && watch == o.watch; }
+};
+
+struct Accept {
+    int32_t term, watch;  // watch: interned set of components that must not accept later
+    bool operator==(const Accept& o) const { return term == o.term && watch == o.watch; }
+};
+
+struct LexState {
+    vector<Hypothesis> hyps;
+    vector<Edge> edges;      // targets are lexer states
+    vector<Accept> accepts;  // terminals that may be cut here
+    ByteBits live, loops;    // bytes with a successor; bytes that lead back here
+    bool root = false;       // nothing read since the boundary
+    bool boundary = false;   // root, or an ignored terminal just ended: token-level terminals may follow
+    bool goes_on = false;    // some byte can follow without a cut
+    bool expanded = false;
+    int32_t profile = -1;
+    int32_t step(uint8_t b) const {
+        for (const Edge& e : edges)
+            if (b <= e.hi) return b >= e.lo ? e.target : -1;
+        return -1;
+    }
+};
+
+class Interner {  // vector<int32_t> -> dense id
+  public:
+    int32_t operator()(const vector<int32_t>& key, bool* fresh = nullptr) {
+        auto got = ids_.emplace(key, int32_t(keys_.size()));
+        if (got.second) keys_.push_back(&got.first->first);
+        if (fresh) *fresh = got.second;
+        return got.first->second;
+    }
+    int32_t find(const vector<int32_t>& key) const {
+        auto got = ids_.find(key);
+        return got == ids_.end() ? -1 : got->second;
+    }
+    const vector<int32_t>& operator[](int32_t id) const { return *keys_[id]; }
+    int32_t size() const { return int32_t(keys_.size()); }
+
+  private:
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
+    std::deque<const vector<int32_t>*> keys_;
+};
+
+class Lexer {
+  public:
+    Terminals terms;
+    std::deque<LexState> states;
+    Interner contexts, watches;
+    int64_t limit = 1 << 22;
+
+    Lexer() { watches({}); }
+
+    size_t n_states() const { return states.size(); }
+
+    int32_t find_root(int32_t context, int32_t watch) const {
+        auto got = roots_.find(uint64_t(uint32_t(context)) << 32 | uint32_t(watch));
+        return got == roots_.end() ? -1 : got->second;
+    }
+    int32_t root(int32_t context, int32_t watch) {
+        int32_t got = find_root(context, watch);
+        if (got >= 0) return got;
+        Hypothesis h{context, {}, watches[watch]};
+        for (int32_t t : contexts[context]) if (terms.start[t] >= 0) h.main.push_back(terms.start[t]);
+        std::sort(h.main.begin(), h.main.end());
+        vector<Hypothesis> hyps{h};
+        int32_t y = intern(hyps, true);
+        roots_.emplace(uint64_t(uint32_t(context)) << 32 | uint32_t(watch), y);
+        return y;
+    }
+    const std::unordered_map<uint64_t, int32_t>& roots() const { return roots_; }
+
+    void expand(int32_t y) {
+        LexState& s = states[y];
+        if (s.expanded) return;
+        slots_.clear();
+        splitter_.clear();
+        const int32_t n = int32_t(s.hyps.size());
+        for (int32_t h = 0; h < n; ++h) {
+            const Hypothesis& hyp = s.hyps[h];
+            for (int32_t c : hyp.main) feed(c, h, false);
+            for (int32_t c : hyp.watch) feed(c, h, true);
+            int32_t t = winner(hyp);
+            if (t < 0 || !terms.ignore[t]) continue;
+            for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
+            for (int32_t c : hyp.main) feed(c, n + h, true);
+            for (int32_t c : hyp.watch) feed(c, n + h, true);
+        }
+        vector<Hypothesis> next;
+        vector<Edge> out;
+        splitter_.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& hits) {
+            next.clear();
+            for (size_t i = 0; i < hits.size();) {  // slots of one hypothesis are neighbours
+                int32_t h = slots_[hits[i]].hyp;
+                Hypothesis to{s.hyps[h < n ? h : h - n].context, {}, {}};
+                bool is_void = false;
+                for (; i < hits.size() && slots_[hits[i]].hyp == h; ++i) {
+                    int32_t c = slots_[hits[i]].target;
+                    if (!slots_[hits[i]].watch) to.main.push_back(c);
+                    else { is_void |= bool(terms.accept[c]); to.watch.push_back(c); }
+                }
+                if (is_void || to.main.empty()) continue;
+                normal(to.main);
+                normal(to.watch);
+                next.push_back(std::move(to));
+            }
+            if (next.empty()) return;
+            int32_t target = intern(next, false);
+            if (!out.empty() && out.back().target == target && out.back().hi + 1 == lo) out.back().hi = hi;
+            else out.push_back({lo, hi, target});
+        });
+        LexState& self = states[y];
+        for (const Edge& e : out) {
+            self.live.add_range(e.lo, e.hi);
+            if (e.target == y) self.loops.add_range(e.lo, e.hi);
+        }
+        self.goes_on = !out.empty();
+        self.edges = std::move(out);
+        self.edges.shrink_to_fit();
+        self.expanded = true;
+    }
+
+    // One step of a watch set; void_ is set when a component accepts.  Returns the interned rest (0: nothing left).
+    int32_t step_watch(int32_t watch, uint8_t b, bool& void_) {
+        vector<int32_t> out;
+        for (int32_t c : watches[watch])
+            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
+                if (terms.edges[e].lo <= b && b <= terms.edges[e].hi) {
+                    out.push_back(terms.edges[e].target);
+                    void_ |= bool(terms.accept[terms.edges[e].target]);
+                }
+        normal(out);
+        return watches(out);
+    }
+
+    // For restoring a saved lexer: append a state as it was.
+    void restore(LexState&& s) {
+        vector<int32_t> key;
+        encode(s.hyps, s.root, key);
+        ids_.emplace(key, int32_t(states.size()));
+        states.push_back(std::move(s));
+    }
+    void restore_root(int32_t context, int32_t watch, int32_t y) {
+        roots_[uint64_t(uint32_t(context)) << 32 | uint32_t(watch)] = y;
+    }
+
+  private:
+    struct Slot { int32_t hyp, target; bool watch; };
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
+    std::unordered_map<uint64_t, int32_t> roots_;
+    vector<Slot> slots_;
+    RangeSplitter splitter_;
+    vector<int32_t> key_;
+
+    static void normal(vector<int32_t>& v) {
+        std::sort(v.begin(), v.end());
+        v.erase(std::unique(v.begin(), v.end()), v.end());
+    }
+    void feed(int32_t c, int32_t hyp, bool watch) {
+        for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
+            splitter_.add(terms.edges[e].lo, terms.edges[e].hi, int32_t(slots_.size()));
+            slots_.push_back({hyp, terms.edges[e].target, watch});
+        }
+    }
+    int32_t winner(const Hypothesis& h) const {  // "longest": the terminal taken if the cut is here
+        int32_t best = -1;
+        if (terms.longest)
+            for (int32_t c : h.main)
+                if (terms.accept[c] && (best < 0 || terms.rank[terms.term[c]] > terms.rank[best])) best = terms.term[c];
+        return best;
+    }
+    static void encode(const vector<Hypothesis>& hyps, bool root, vector<int32_t>& key) {
+        key.assign(1, root);
+        for (const Hypothesis& h : hyps) {
+            key.push_back(h.context);
+            key.push_back(int32_t(h.main.size()));
+            key.insert(key.end(), h.main.begin(), h.main.end());
+            key.push_back(int32_t(h.watch.size()));
+            key.insert(key.end(), h.watch.begin(), h.watch.end());
+        }
+    }
+    int32_t intern(vector<Hypothesis>& hyps, bool root) {
+        for (Hypothesis& h : hyps) {
+            bool keep = false;
+            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.ignore[terms.term[c]]);
+            if (!keep) h.context = -1;
+        }
+        if (hyps.size() > 1) {
+            std::sort(hyps.begin(), hyps.end());
+            hyps.erase(std::unique(hyps.begin(), hyps.end()), hyps.end());
+        }
+        encode(hyps, root, key_);
+        auto got = ids_.emplace(key_, int32_t(states.size()));
+        if (!got.second) return got.first->second;
+        if (int64_t(states.size()) >= limit)
+            throw LimitExceeded("the lexer needs more than " + std::to_string(limit) + " states");
+        states.emplace_back();
+        LexState& s = states.back();
+        s.hyps = hyps;
+        s.root = s.boundary = root;
+        if (!root)
+            for (const Hypothesis& h : s.hyps) {
+                if (!terms.longest) {
+                    for (int32_t c : h.main) if (terms.accept[c]) s.accepts.push_back({terms.term[c], 0});
+                    continue;
+                }
+                int32_t t = winner(h);
+                if (t < 0) continue;
+                if (terms.ignore[t]) { s.boundary = true; continue; }
+                vector<int32_t> watch;
+                for (int32_t c : h.main) if (terms.goes_on(c)) watch.push_back(c);
+                for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);
+                normal(watch);
+                s.accepts.push_back({t, watches(watch)});
+            }
+        return got.first->second;
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,211 @@
+// Profiles: what every token does from a lexer state, without looking at the stack.
+//
+// A token either stays inside the terminals alive in the state, or it is p·q where p ends terminal t and q, not empty,
+// is lexed from a fresh start on the stack after shifting t (p empty is a fresh configuration of its own, gss.hpp).
+//
+//   inside     tokens with a live state at their end: as ids, or as a bitmap when there are many
+//   finishes   per terminal t that can end within a token: the trie of its tails q, with the tokens that leave each
+//
+// A tail is kept only if its first byte can begin something that may follow t, and (under "longest") if no longer
+// candidate accepts within it.
+//
+// Deltas.  Most states are a small change of another one: inside a string whose excluded names have been left, inside
+// an identifier that might still be a keyword.  Walking both states in lockstep and stopping where they meet visits
+// only the difference.  A delta profile is its base without the tokens in `drop`, plus its own entries for those.
+//
+// Cost of a full walk: the trie nodes with a live state; subtrees on whose bytes the state loops are one step.
+#pragma once
+#include <memory>
+
+#include "lexer.hpp"
+
+namespace wfsa {
+
+struct Finish {
+    int32_t term;
+    Trie tails;  // slot_tokens: the tokens that leave this tail
+};
+
+struct Profile {
+    int32_t base = -1;              // delta: base profile (itself no delta)
+    int32_t dense = -1;             // full: bitmap number, or -1
+    vector<int32_t> inside, drop;   // token ids, ascending
+    vector<int32_t> finishes;       // numbers of Finish objects
+};
+
+class Profiler {
+  public:
+    std::deque<Profile> profiles;
+    std::deque<Finish> finishes;
+    std::deque<vector<uint32_t>> bitmaps;
+    vector<ByteBits> follow;  // terminal -> bytes that can begin what follows it
+
+    Profiler(const Trie& trie, Lexer& lexer, int64_t n_words) : trie_(trie), lexer_(lexer), n_words_(n_words) {}
+
+    // The profile of a lexer state, computed on first use.
+    int32_t profile(int32_t y) {
+        if (lexer_.states[y].profile >= 0) return lexer_.states[y].profile;
+        lexer_.expand(y);
+        int32_t z = base_state(y), base = -1;
+        if (z >= 0) {
+            base = profile(z);
+            if (profiles[base].base >= 0) base = -1;
+        }
+        Profile p;
+        tokens_.clear();
+        drop_.clear();
+        tails_.clear();
+        if (base >= 0) {
+            p.base = base;
+            difference(0, y, z, 0);
+            std::sort(drop_.begin(), drop_.end());
+            drop_.erase(std::unique(drop_.begin(), drop_.end()), drop_.end());
+            p.drop = drop_;
+        } else {
+            walk(0, y, 0);
+        }
+        std::sort(tokens_.begin(), tokens_.end());
+        if (base < 0 && int64_t(tokens_.size()) > n_words_ / 4) {
+            p.dense = int32_t(bitmaps.size());
+            bitmaps.emplace_back(size_t(n_words_), 0u);
+            for (int32_t t : tokens_) bitmaps.back()[size_t(t) >> 5] |= 1u << (t & 31);
+        } else {
+            p.inside = tokens_;
+        }
+        std::stable_sort(tails_.begin(), tails_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        for (size_t i = 0; i < tails_.size();) {
+            vector<Word> words;
+            int32_t term = tails_[i].first;
+            for (; i < tails_.size() && tails_[i].first == term; ++i) words.push_back(tails_[i].second);
+            p.finishes.push_back(int32_t(finishes.size()));
+            finishes.push_back({term, Trie(words)});
+        }
+        profiles.push_back(std::move(p));
+        return lexer_.states[y].profile = int32_t(profiles.size()) - 1;
+    }
+
+  private:
+    const Trie& trie_;
+    Lexer& lexer_;
+    int64_t n_words_;
+    vector<int32_t> tokens_, drop_;
+    vector<std::pair<int32_t, Word>> tails_;
+
+    static constexpr int kMaxDifferingBytes = 48;
+
+    // A state to describe y as a change of: the successor most bytes lead to, if few bytes tell the two apart.
+    int32_t base_state(int32_t y) {
+        const LexState& s = lexer_.states[y];
+        std::unordered_map<int32_t, int32_t> weight;
+        int32_t best = -1, most = 0, total = 0;
+        for (const Edge& e : s.edges) {
+            int32_t& w = weight[e.target];
+            w += e.hi - e.lo + 1;
+            total += e.hi - e.lo + 1;
+            if (w > most) { most = w; best = e.target; }
+        }
+        if (best < 0 || best == y || total < 32 || most * 2 < total) return -1;
+        lexer_.expand(best);
+        const LexState &a = lexer_.states[y], &b = lexer_.states[best];
+        if (b.boundary) return -1;
+        int differ = 0;
+        for (int c = 0; c < 256 && differ <= kMaxDifferingBytes; ++c) differ += a.step(uint8_t(c)) != b.step(uint8_t(c));
+        if (differ > kMaxDifferingBytes) return -1;
+        // The base must not be a delta of something else in turn.
+        if (b.profile < 0) {
+            int32_t loop_bytes = 0;
+            for (const Edge& e : b.edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
+            if (loop_bytes < 16) return -1;
+        }
+        return best;
+    }
+
+    void add_tokens(int32_t slot) {
+        for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k) tokens_.push_back(trie_.slot_tokens[k]);
+    }
+
+    // Children of `node` whose byte has an edge: visit(child, target).
+    template <class Visit> void children(int32_t node, const LexState& s, Visit visit) {
+        int32_t c = trie_.first_child[node], end = trie_.first_child[node + 1];
+        const uint8_t* bytes = trie_.byte.data();
+        for (const Edge& e : s.edges) {
+            if (end - c > 8) c = int32_t(std::lower_bound(bytes + c, bytes + end, e.lo) - bytes);
+            else while (c < end && bytes[c] < e.lo) ++c;
+            for (; c < end && bytes[c] <= e.hi; ++c) visit(c, e.target);
+            if (c >= end) return;
+        }
+    }
+
+    void walk(int32_t node, int32_t y, int32_t depth) {
+        lexer_.expand(y);
+        children(node, lexer_.states[y], [&](int32_t c, int32_t to) {
+            if (trie_.own[c]) add_tokens(trie_.slot_lo[c]);
+            if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
+            lexer_.expand(to);
+            const LexState& t = lexer_.states[to];
+            for (const Accept& a : t.accepts) cut(c, a, depth + 1);
+            if (t.accepts.empty() && trie_.below[c].subset_of(t.loops)) {
+                for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s) add_tokens(s);
+                return;
+            }
+            walk(c, to, depth + 1);
+        });
+    }
+
+    // Terminal a.term ends at `node`: every token below with an admissible rest is a tail.
+    void cut(int32_t node, const Accept& a, int32_t depth) {
+        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c)
+            if (follow[a.term].has(trie_.byte[c])) tail(c, a.term, a.watch, depth);
+    }
+    void tail(int32_t node, int32_t term, int32_t watch, int32_t depth) {
+        if (watch) {
+            bool is_void = false;
+            watch = lexer_.step_watch(watch, trie_.byte[node], is_void);
+            if (is_void) return;
+        }
+        if (!watch) {
+            for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) add_tail(s, term, depth);
+            return;
+        }
+        if (trie_.own[node]) add_tail(trie_.slot_lo[node], term, depth);
+        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) tail(c, term, watch, depth);
+    }
+    void add_tail(int32_t slot, int32_t term, int32_t depth) {
+        const Word& w = trie_.slot_word[slot];
+        for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k)
+            tails_.push_back({term, {w.text + depth, w.length - depth, trie_.slot_tokens[k]}});
+    }
+
+    // Lockstep walk of y (-1: dead) against z: tokens that may fare differently go to drop_, with y's own outcome.
+    // Once the two disagree on a cut, everything below differs.
+    void difference(int32_t node, int32_t y, int32_t z, int32_t depth) {
+        if (y >= 0) lexer_.expand(y);
+        if (z >= 0) lexer_.expand(z);
+        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) {
+            int32_t y2 = y < 0 ? -1 : lexer_.states[y].step(trie_.byte[c]);
+            int32_t z2 = z < 0 ? -1 : lexer_.states[z].step(trie_.byte[c]);
+            if (y2 == z2) continue;
+            bool cuts = (y2 >= 0 && !lexer_.states[y2].accepts.empty()) || (z2 >= 0 && !lexer_.states[z2].accepts.empty());
+            if (cuts) everything(c, y2, depth + 1);
+            else {
+                if (trie_.own[c]) differs(c, y2, depth + 1);
+                if (trie_.slot_hi[c] - trie_.slot_lo[c] > trie_.own[c]) difference(c, y2, z2, depth + 1);
+            }
+        }
+    }
+    void everything(int32_t node, int32_t y, int32_t depth) {
+        for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s)
+            for (int32_t k = trie_.slot_indptr[s]; k < trie_.slot_indptr[s + 1]; ++k) drop_.push_back(trie_.slot_tokens[k]);
+        if (y < 0) return;
+        if (trie_.own[node]) add_tokens(trie_.slot_lo[node]);
+        for (const Accept& a : lexer_.states[y].accepts) cut(node, a, depth);
+        walk(node, y, depth);
+    }
+    void differs(int32_t node, int32_t y, int32_t) {
+        int32_t s = trie_.slot_lo[node];
+        for (int32_t k = trie_.slot_indptr[s]; k < trie_.slot_indptr[s + 1]; ++k) drop_.push_back(trie_.slot_tokens[k]);
+        if (y >= 0) add_tokens(s);
+    }
+};
+
+}  // namespace wfsa

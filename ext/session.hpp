@@ -1,0 +1,97 @@
+// One sequence being decoded: a snapshot, the arena it writes to, and the engine it reads.
+//
+// fork() shares everything so far: the child reads the parent's arena, which it keeps alive, and writes to its own.
+// A Session is used by one thread at a time; sessions of one engine run in parallel.
+#pragma once
+#include "engine.hpp"
+
+namespace wfsa {
+
+class Session {
+  public:
+    Session() = default;
+    explicit Session(std::shared_ptr<Engine> engine) : engine_(std::move(engine)), arena_(std::make_shared<Arena>()) {
+        now_ = engine_->run([&](bool grow) { return engine_->start(*arena_, grow); });
+    }
+    Session fork() const {
+        Session out;
+        out.engine_ = engine_;
+        out.arena_ = std::make_shared<Arena>(arena_);
+        out.now_ = now_;
+        return out;
+    }
+    bool commit_token(int32_t token) {
+        return move(engine_->run([&](bool grow) { return engine_->commit_token(now_, token, *arena_, grow); }));
+    }
+    bool commit_bytes(const uint8_t* p, size_t n) {
+        if (now_->finished) return n == 0;
+        return move(engine_->run([&](bool grow) { return engine_->commit_bytes(now_, p, n, *arena_, grow); }));
+    }
+    bool rollback(int64_t n) {
+        if (n < 0 || n > now_->n_commits) return false;
+        for (; n; --n) now_ = now_->before;
+        return true;
+    }
+    // n_words words; bits past the vocabulary are 0.
+    void mask(uint32_t* out, int64_t n_words) const {
+        engine_->run([&](bool grow) {
+            std::fill(out, out + n_words, 0u);
+            engine_->mask(now_, out, grow);
+            return 0;
+        });
+    }
+    bool accepting() const {
+        return engine_->run([&](bool grow) { return engine_->takes(now_, engine_->end_term, grow); });
+    }
+    bool finished() const { return now_->finished; }
+    int64_t n_commits() const { return now_->n_commits; }
+    int32_t n_configs() const { return now_->n; }
+
+    // Length of the longest prefix of tokens that can be committed; the session stays as it is.
+    int64_t validate(const int32_t* tokens, int64_t n) const {
+        Session probe = fork();
+        for (int64_t i = 0; i < n; ++i) if (!probe.commit_token(tokens[i])) return i;
+        return n;
+    }
+    // The bytes that must come next, at most `limit` of them.
+    std::string forced(size_t limit) const {
+        Session probe = fork();
+        std::string out;
+        while (out.size() < limit) {
+            bool tokens = false;
+            ByteBits b = engine_->run([&](bool grow) { return engine_->next_bytes(probe.now_, tokens, grow); });
+            int32_t n = 0;
+            for (uint64_t w : b.w) n += __builtin_popcountll(w);
+            if (tokens || n != 1) break;
+            uint8_t byte = 0;
+            while (!b.has(byte)) ++byte;
+            if (!probe.commit_bytes(&byte, 1)) break;
+            out.push_back(char(byte));
+        }
+        return out;
+    }
+    std::string next_bytes() const {
+        bool tokens = false;
+        ByteBits b = engine_->run([&](bool grow) { return engine_->next_bytes(now_, tokens, grow); });
+        std::string out;
+        for (int c = 0; c < 256; ++c) if (b.has(uint8_t(c))) out.push_back(char(c));
+        return out;
+    }
+    vector<int32_t> expected() const {
+        std::unique_lock<std::shared_mutex> lock(engine_->mutex);
+        return engine_->expected(now_);
+    }
+
+  private:
+    std::shared_ptr<Engine> engine_;
+    std::shared_ptr<Arena> arena_;
+    const Snapshot* now_ = nullptr;
+
+    bool move(const Snapshot* to) {
+        if (!to) return false;
+        now_ = to;
+        return true;
+    }
+};
+
+}  // namespace wfsa

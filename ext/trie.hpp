@@ -1,0 +1,121 @@
+// The vocabulary trie: all ordinary tokens' byte strings, sorted once, cut into nodes numbered breadth first.
+//
+//   node i      first_child[i] .. first_child[i+1]   its children, contiguous, by ascending byte
+//               byte[i]                              the byte on the edge into i
+//               slot_lo[i] .. slot_hi[i]             slots (sorted distinct strings) at or below i
+//               own[i]                               1 if the string that ends at i is a token; its slot is slot_lo[i]
+//               below[i]                             the set of bytes on edges below i: if a lexer state loops on all
+//                                                    of them, the whole subtree is decided in one step
+//               (an empty word sits at node 0)
+//   slot s      slot_indptr[s] .. slot_indptr[s+1]   into slot_tokens: the ids with exactly these bytes
+//
+// Cost: one sort of the vocabulary and one pass; 274,521 nodes for Llama 3.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+namespace wfsa {
+
+using std::vector;
+
+struct ByteBits {
+    std::array<uint64_t, 4> w{};
+    void set(uint8_t b) { w[b >> 6] |= 1ull << (b & 63); }
+    bool has(uint8_t b) const { return w[b >> 6] >> (b & 63) & 1; }
+    void merge(const ByteBits& o) { for (int i = 0; i < 4; ++i) w[i] |= o.w[i]; }
+    bool subset_of(const ByteBits& o) const {
+        return !((w[0] & ~o.w[0]) | (w[1] & ~o.w[1]) | (w[2] & ~o.w[2]) | (w[3] & ~o.w[3]));
+    }
+    bool any() const { return w[0] | w[1] | w[2] | w[3]; }
+    bool operator==(const ByteBits& o) const { return w == o.w; }
+    void add_range(uint8_t lo, uint8_t hi) { for (int b = lo; b <= hi; ++b) set(uint8_t(b)); }
+};
+
+struct Word {  // a token's bytes, or the rest of them after a split; `text` must outlive the trie
+    const uint8_t* text;
+    int32_t length, token;
+};
+
+class Trie {
+  public:
+    vector<int32_t> first_child, slot_lo, slot_hi, slot_indptr, slot_tokens;
+    vector<uint8_t> byte, own;
+    vector<ByteBits> below;
+    vector<Word> slot_word;  // the bytes of each slot
+
+    int32_t n_nodes() const { return int32_t(byte.size()); }
+
+    Trie() = default;
+    explicit Trie(const vector<Word>& words) { build(words); }
+
+  private:
+    void build(const vector<Word>& words) {
+        auto text = [&](int32_t i) { return words[i].text; };
+        auto length = [&](int32_t i) { return int64_t(words[i].length); };
+        // Sort by the first eight bytes as one big-endian integer, then by the rest, then by id.
+        vector<std::pair<uint64_t, int32_t>> keyed(words.size());
+        for (size_t k = 0; k < words.size(); ++k) {
+            uint64_t key = 0;
+            int64_t n = std::min<int64_t>(8, length(int32_t(k)));
+            for (int64_t j = 0; j < n; ++j) key |= uint64_t(words[k].text[j]) << (56 - 8 * j);
+            keyed[k] = {key, int32_t(k)};
+        }
+        std::sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
+            if (a.first != b.first) return a.first < b.first;
+            int64_t la = length(a.second), lb = length(b.second);
+            int c = std::memcmp(text(a.second), text(b.second), size_t(std::min(la, lb)));
+            if (c) return c < 0;
+            return la != lb ? la < lb : words[a.second].token < words[b.second].token;
+        });
+        vector<int32_t> head;  // one token per slot
+        for (size_t k = 0; k < keyed.size(); ++k) {
+            int32_t i = keyed[k].second;
+            bool same = !head.empty() && length(head.back()) == length(i) &&
+                        !std::memcmp(text(head.back()), text(i), size_t(length(i)));
+            if (!same) {
+                head.push_back(i);
+                slot_indptr.push_back(int32_t(slot_tokens.size()));
+                slot_word.push_back(words[i]);
+            }
+            slot_tokens.push_back(words[i].token);
+        }
+        slot_indptr.push_back(int32_t(slot_tokens.size()));
+
+        struct Range { int32_t lo, hi, depth; };
+        vector<Range> level{{0, int32_t(head.size()), 0}};
+        byte.push_back(0);
+        vector<int32_t> parent{-1};
+        for (size_t n = 0; n < level.size(); ++n) {  // breadth first: `level` grows while it is read
+            Range r = level[n];
+            first_child.push_back(int32_t(level.size()));
+            slot_lo.push_back(r.lo);
+            slot_hi.push_back(r.hi);
+            int32_t at = r.lo;
+            bool ends = at < r.hi && length(head[at]) == r.depth;
+            own.push_back(ends && r.depth > 0);
+            if (ends) ++at;
+            while (at < r.hi) {
+                uint8_t b = text(head[at])[r.depth];
+                int32_t stop = at + 1;
+                if (stop < r.hi && text(head[r.hi - 1])[r.depth] == b) stop = r.hi;
+                else while (stop < r.hi && text(head[stop])[r.depth] == b) ++stop;
+                level.push_back({at, stop, r.depth + 1});
+                byte.push_back(b);
+                parent.push_back(int32_t(n));
+                at = stop;
+            }
+        }
+        first_child.push_back(int32_t(level.size()));
+        below.resize(byte.size());
+        for (int32_t n = int32_t(byte.size()) - 1; n > 0; --n) {
+            below[parent[n]].merge(below[n]);
+            below[parent[n]].set(byte[n]);
+        }
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,32 @@
+"""Constrained decoding with ahead-of-time compiled automata."""
+
+from wfsa.compile import CompileOptions, compile, compile_gbnf, compile_json_schema, compile_lark, compile_regex
+from wfsa.constraint import Constraint
+from wfsa.errors import (
+    ArtifactError,
+    GrammarError,
+    LimitError,
+    SchemaError,
+    StateError,
+    VocabError,
+    WfsaError,
+)
+from wfsa.vocab import Vocab
+
+__all__ = [
+    "ArtifactError",
+    "CompileOptions",
+    "Constraint",
+    "GrammarError",
+    "LimitError",
+    "SchemaError",
+    "StateError",
+    "Vocab",
+    "VocabError",
+    "WfsaError",
+    "compile",
+    "compile_gbnf",
+    "compile_json_schema",
+    "compile_lark",
+    "compile_regex",
+]
