@@ -7,7 +7,7 @@ not valid. 2: an error, told in one line on standard error.
 vocabulary beside the artifact, named by its fingerprint and so shared by all artifacts there; the other commands look
 for it, or take ``--vocab``.
 
-Imports are inside the commands: ``wfsa --help`` should not wait for the engine.
+Errors of wfsa and of the file system are told; anything else is a bug and keeps its traceback.
 """
 
 from __future__ import annotations

@@ -292,15 +292,10 @@ class Vocab:
                 self._by_name = {**own, **self._names}
             return dict(self._by_name)
 
-    def token_name_to_id(self, name: str | bytes) -> int:
-        """The id of the special token called so."""
+    def token_name_to_id(self, name: str | bytes) -> int | None:
+        """The id of the special token called so, None if there is none."""
         wanted = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
-        names = self.special_names
-        if wanted not in names:
-            some = ", ".join(sorted(names)[:8]) or "none"
-            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-            raise VocabError(f"no special token is called {wanted!r}; there are {some}{more}")
-        return names[wanted]
+        return self.special_names.get(wanted)
 
     @property
     def fingerprint(self) -> str:
