@@ -8,12 +8,12 @@
 // under a shared lock, throws Miss when it needs something new, and runs again under the exclusive lock.  Operations
 // write only to their own arena until they succeed, so running one twice is harmless.
 #pragma once
-#include <atomic>
+#include <map>
 #include <mutex>
 #include <shared_mutex>
 
 #include "gss.hpp"
-#include "profile.hpp"
+#include "parser_dwa.hpp"
 
 namespace wfsa {
 
@@ -46,16 +46,21 @@ class Engine {
     LrTables lr;
     Lexer lexer;
     Profiler profiler;
+    ParserDwa dwa;
     int32_t end_term = -1;
     vector<vector<int32_t>> token_ids;                        // terminal -> exact token ids (empty: byte terminal)
     std::unordered_map<int32_t, vector<int32_t>> token_terms; // token id -> terminals
     vector<int32_t> state_context;                            // "cfg": LR state -> context
     vector<int32_t> ignored;
     bool frozen = false;
+    bool use_parsing = false;  // tests: decide tails by parsing them, the slow twin of the parser DWA
     mutable std::shared_mutex mutex;
 
     explicit Engine(std::shared_ptr<Vocabulary> v)
-        : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->n_words()) {}
+        : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->n_words()), dwa(lr, lexer) {
+        dwa.context_of = [this](const int32_t* states, int32_t n) { return context_of(states, n); };
+    }
+    Engine(const Engine&) = delete;
 
     // After grammar and terminals are set: LR tables, contexts, follow sets.
     void build(int64_t max_states) {
@@ -63,14 +68,22 @@ class Engine {
         index_tokens();
         follow_bytes();
         if (!longest()) {
-            state_context.resize(lr.n_states());
-            for (int32_t s = 0; s < lr.n_states(); ++s) state_context[s] = context_of(&s, 1);
+            vector<int32_t> contexts(lr.n_states());
+            for (int32_t s = 0; s < lr.n_states(); ++s) contexts[s] = context_of(&s, 1);
+            state_context = std::move(contexts);
         }
     }
     bool longest() const { return lexer.terms.longest; }
     void index_tokens() {
         for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
             for (int32_t id : token_ids[t]) token_terms[id].push_back(t);
+    }
+
+    int32_t context_of(const int32_t* states, int32_t n) {
+        if (!longest() && !state_context.empty()) return state_context[states[0]];
+        vector<int32_t> terms;
+        terms_of(states, n, terms);
+        return lexer.contexts(terms);
     }
 
     // --- operations; `grow` says whether tables may be extended ---------------------------------------------
@@ -178,6 +191,39 @@ class Engine {
         return out;
     }
 
+    // On demand: a finish brings its own universe of tails.
+    void own_universe(Finish& f) {
+        f.universe = int32_t(dwa.universes.size());
+        vector<Word> words = f.tails.slot_word;
+        dwa.universes.push_back({f.term, Trie(words)});
+        f.slots.resize(words.size());
+        std::iota(f.slots.begin(), f.slots.end(), 0);
+    }
+    // Ahead of time: all finishes of a terminal share one.
+    void shared_universes() {
+        std::map<int32_t, vector<int32_t>> by_term;
+        for (size_t i = 0; i < profiler.finishes.size(); ++i)
+            if (profiler.finishes[i].universe < 0) by_term[profiler.finishes[i].term].push_back(int32_t(i));
+        for (auto& [term, fs] : by_term) {
+            vector<Word> words;
+            for (int32_t i : fs)
+                words.insert(words.end(), profiler.finishes[i].tails.slot_word.begin(), profiler.finishes[i].tails.slot_word.end());
+            const int32_t u = int32_t(dwa.universes.size());
+            dwa.universes.push_back({term, Trie(words)});
+            const Trie& all = dwa.universes.back().tails;
+            for (int32_t i : fs) {
+                Finish& f = profiler.finishes[i];
+                f.universe = u;
+                f.slots.clear();
+                size_t at = 0;  // both are sorted: one merge
+                for (const Word& w : f.tails.slot_word) {
+                    while (all.slot_word[at].length != w.length || std::memcmp(all.slot_word[at].text, w.text, size_t(w.length))) ++at;
+                    f.slots.push_back(int32_t(at));
+                }
+            }
+        }
+    }
+
     template <class Op> auto run(Op op) -> decltype(op(false)) {
         if (frozen) return op(false);
         try {
@@ -195,6 +241,8 @@ class Engine {
         vector<Config> in, out;
         vector<int32_t> terms, states;
         vector<const Node*> nodes;
+        vector<uint32_t> taken;
+        std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
         bool grow = false;
     };
@@ -227,11 +275,6 @@ class Engine {
         }
         std::sort(out.begin(), out.end());
         out.erase(std::unique(out.begin(), out.end()), out.end());
-    }
-    int32_t context_of(const int32_t* states, int32_t n) {
-        vector<int32_t> terms;
-        terms_of(states, n, terms);
-        return lexer.contexts(terms);
     }
     int32_t root_of(const int32_t* states, int32_t n, int32_t watch, Scratch& s) {
         int32_t context;
@@ -466,7 +509,58 @@ class Engine {
             for (int64_t i = 0, n = vocab->n_words(); i < n; ++i) mask[i] |= from[i];
         }
         for (int32_t id : p.inside) set_bit(mask, id);
-        for (int32_t f : p.finishes) finish_by_parsing(c, profiler.finishes[f], mask, s);
+        for (int32_t f : p.finishes) add_finish(c, profiler.finishes[f], mask, s);
+    }
+
+    // Walk the parser DWA down the stack; then hand out the tokens of the tails it took.
+    void add_finish(const Config& c, Finish& f, uint32_t* mask, Scratch& s) {
+        if (use_parsing) return finish_by_parsing(c, f, mask, s);
+        if (f.universe < 0) {
+            if (!s.grow) throw Miss{};
+            own_universe(f);
+        }
+        s.taken.assign((dwa.universes[f.universe].tails.slot_word.size() + 31) / 32, 0);
+        int32_t d = dwa.find_start(f.universe);
+        if (d < 0) {
+            if (!s.grow) throw Miss{};
+            d = dwa.start(f.universe);
+        }
+        s.visited.clear();
+        if (!longest()) descend(d, c.tops[0], s);
+        else if (c.n_raw != 1 || !descend_single(d, c.raw[0], s)) return finish_by_parsing(c, f, mask, s);
+        for (size_t i = 0; i < f.slots.size(); ++i) {
+            int32_t u = f.slots[i];
+            if (!(s.taken[size_t(u) >> 5] >> (u & 31) & 1)) continue;
+            for (int32_t k = f.tails.slot_indptr[i]; k < f.tails.slot_indptr[i + 1]; ++k) set_bit(mask, f.tails.slot_tokens[k]);
+        }
+    }
+    int32_t read(int32_t d, int32_t state, Scratch& s) {
+        const ParserDwa::Transition* got = dwa.find(d, state);
+        ParserDwa::Transition t;
+        if (got) t = *got;
+        else if (!s.grow) throw Miss{};
+        else t = dwa.step(d, state);
+        for (int32_t u : dwa.weights[t.weight]) s.taken[size_t(u) >> 5] |= 1u << (u & 31);
+        return t.next;
+    }
+    void descend(int32_t d, const Node* node, Scratch& s) {
+        while (true) {
+            d = read(d, node->state, s);
+            if (d < 0 || node->n_below == 0) return;
+            if (node->n_below > 1) break;
+            node = node->below[0];
+        }
+        for (int32_t b = 0; b < node->n_below; ++b)
+            if (s.visited.insert({d, node->below[b]}).second) descend(d, node->below[b], s);
+    }
+    bool descend_single(int32_t d, const Node* node, Scratch& s) {
+        while (true) {
+            d = read(d, node->state, s);
+            if (d < 0) return true;
+            if (node->n_below > 1) return false;
+            if (node->n_below == 0) { read(d, ParserDwa::kBottom, s); return true; }
+            node = node->below[0];
+        }
     }
 
     // The slow twin of the parser DWA: parse every tail on the real stack.

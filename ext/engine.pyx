@@ -116,7 +116,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         int32_t end_term
         vector[vector[int32_t]] token_ids
         vector[int32_t] ignored
-        cbool frozen
+        cbool frozen, use_parsing
         void build(int64_t) except +wfsa_translate
 
     cdef cppclass Session:
@@ -327,6 +327,10 @@ cdef class ConstraintCore:
     @property
     def frozen(self):
         return self.ptr.get().frozen
+
+    def parse_tails(self, bint on):
+        """For tests: decide tails by parsing them on the stack instead of by the parser DWA."""
+        self.ptr.get().use_parsing = on
 
     def start(self):
         """A fresh :class:`State`."""

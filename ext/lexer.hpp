@@ -228,6 +228,21 @@ class Lexer {
                 if (terms.accept[c] && (best < 0 || terms.rank[terms.term[c]] > terms.rank[best])) best = terms.term[c];
         return best;
     }
+    // A watched component adds nothing if every byte it can read makes another one accept.
+    vector<int32_t> without_redundant(vector<int32_t> watch) const {
+        normal(watch);
+        for (size_t i = watch.size(); i-- > 0 && watch.size() > 1;) {
+            ByteBits fatal, reads;
+            for (size_t j = 0; j < watch.size(); ++j)
+                for (int32_t e = terms.indptr[watch[j]]; e < terms.indptr[watch[j] + 1]; ++e) {
+                    const Edge& edge = terms.edges[e];
+                    if (j == i) reads.add_range(edge.lo, edge.hi);
+                    else if (terms.accept[edge.target]) fatal.add_range(edge.lo, edge.hi);
+                }
+            if (reads.subset_of(fatal)) watch.erase(watch.begin() + int64_t(i));
+        }
+        return watch;
+    }
     static void encode(const vector<Hypothesis>& hyps, bool root, vector<int32_t>& key) {
         key.assign(1, root);
         for (const Hypothesis& h : hyps) {
@@ -269,8 +284,7 @@ class Lexer {
                 vector<int32_t> watch;
                 for (int32_t c : h.main) if (terms.goes_on(c)) watch.push_back(c);
                 for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);
-                normal(watch);
-                s.accepts.push_back({t, watches(watch)});
+                s.accepts.push_back({t, watches(without_redundant(watch))});
             }
         return got.first->second;
     }

@@ -23,7 +23,9 @@ namespace wfsa {
 
 struct Finish {
     int32_t term;
-    Trie tails;  // slot_tokens: the tokens that leave this tail
+    Trie tails;                 // slot_tokens: the tokens that leave this tail
+    int32_t universe = -1;      // of the parser DWA, and for every tail its slot there
+    vector<int32_t> slots;
 };
 
 struct Profile {
@@ -78,7 +80,7 @@ class Profiler {
             int32_t term = tails_[i].first;
             for (; i < tails_.size() && tails_[i].first == term; ++i) words.push_back(tails_[i].second);
             p.finishes.push_back(int32_t(finishes.size()));
-            finishes.push_back({term, Trie(words)});
+            finishes.push_back({term, Trie(words), -1, {}});
         }
         profiles.push_back(std::move(p));
         return lexer_.states[y].profile = int32_t(profiles.size()) - 1;

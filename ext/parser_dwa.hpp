@@ -1,0 +1,297 @@
+// The parser DWA: reads a stack from the top down and says which tails of a finish it takes, without parsing.
+//
+// A tail is what a token still spells after the terminal that it completed.  Whether a stack takes it depends on the
+// states near its top only.  The machine is deterministic, reads one LR state at a time and carries weights:
+//
+//   start of a terminal  --q1-->  (tails decided by q1)  --q2-->  (tails decided by q2)  --> ...  until nothing is open
+//
+// Stack effects.  Shifting a terminal and applying every reduction is, in the polycyclic monoid over LR states, a sum
+// of "pop this word, push that one".  The effects of the terminals of a tail are concatenated symbolically: a pop
+// meets an earlier push and cancels, or goes below what has been read and stays open.  So a machine state is a set of
+// open places:
+//
+//   Place   tail node   how much of the tail has been consumed by complete terminals
+//           words       stacks built so far on top of the part not read yet (bottom first)
+//           pending     reductions that wait for states below: nonterminal N, and how many states further its base lies
+//           term        a terminal to shift once nothing is pending, or -1
+//           watch       longer candidates that may not match (lexer.hpp)
+//
+// Under "cfg" every top lexes for itself, so a place is one pending reduction.  Under "longest" all tops of one
+// stack lex together, so a place waits until its reductions are resolved.
+//
+// States are interned, so the machine is as large as what can be distinguished; its depth is bounded by the number of
+// terminals that one token can spell.  The composition follows the construction of GLRMask's parser DWA and of the
+// stack-effect view of LR parsing in the design; the symbolic places and their interning are this project's.
+#pragma once
+#include <functional>
+#include <set>
+
+#include "lr0.hpp"
+#include "profile.hpp"
+
+namespace wfsa {
+
+class ParserDwa {
+  public:
+    struct Transition {
+        int32_t weight;  // tails decided here: number in `weights`
+        int32_t next;    // machine state that reads the next stack state, or -1
+    };
+    static constexpr int32_t kBottom = -1;  // read below the last state of a stack
+
+    // The tails that are asked about together.  Ahead of time there is one universe a terminal, with the tails of all
+    // its finishes; on demand each finish brings its own.
+    struct Universe {
+        int32_t term;
+        Trie tails;  // slots are the weights' elements
+    };
+    std::deque<Universe> universes;
+
+    Interner weights;
+
+    ParserDwa(const LrTables& lr, Lexer& lexer) : lr_(lr), lexer_(lexer) {
+        weights({});
+    }
+    // Contexts of sets of LR states, as the engine numbers them.
+    std::function<int32_t(const int32_t*, int32_t)> context_of;
+
+    int32_t start(int32_t universe) {
+        if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);
+        if (starts_[universe] < 0) {
+            starts_[universe] = int32_t(states_.size());
+            states_.push_back({universe, true, {}});
+        }
+        return starts_[universe];
+    }
+    int32_t find_start(int32_t universe) const { return universe < int32_t(starts_.size()) ? starts_[universe] : -1; }
+    const Transition* find(int32_t d, int32_t c) const {
+        auto got = transitions_.find(key(d, c));
+        return got == transitions_.end() ? nullptr : &got->second;
+    }
+    Transition step(int32_t d, int32_t c) {
+        if (const Transition* got = find(d, c)) return *got;
+        universe_ = &universes[states_[d].universe];
+        open_.clear();
+        slots_.clear();
+        seen_.clear();
+        if (states_[d].start) {
+            Place p{0, 0, universe_->term, {}, {}};
+            if (lexer_.terms.longest) close({c}, p);
+            else p.words.push_back({c});
+            settle(std::move(p));
+        } else {
+            const vector<Place> places = decode(states_[d].places);
+            for (const Place& from : places) {
+                Place p{from.node, from.watch, from.term, {}, {}};
+                for (Stack w : from.words) {
+                    if (c != kBottom) w.insert(w.begin(), c);
+                    p.words.push_back(std::move(w));
+                }
+                for (auto [n, k] : from.pending) {
+                    if (c == kBottom) continue;
+                    if (k > 1) { p.pending.push_back({n, k - 1}); continue; }
+                    int32_t g = lr_.go(c, n);
+                    if (g >= 0) close({c, g}, p);
+                }
+                settle(std::move(p));
+            }
+        }
+        std::sort(slots_.begin(), slots_.end());
+        slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
+        Transition out{weights(slots_), -1};
+        if (!open_.empty()) {
+            vector<int32_t> places{states_[d].universe};
+            for (const vector<int32_t>& p : open_) places.insert(places.end(), p.begin(), p.end());
+            auto got = ids_.emplace(places, int32_t(states_.size()));
+            if (got.second) states_.push_back({states_[d].universe, false, {places.begin() + 1, places.end()}});
+            out.next = got.first->second;
+        }
+        transitions_.emplace(key(d, c), out);
+        return out;
+    }
+    // "longest", ahead of time: every context that can follow the shift result `raw`, whatever lies below.  below(s)
+    // lists the states that can lie under s.  Returns false when more than `cap` places had to be looked at.
+    template <class Below> bool contexts(int32_t raw, Below below, size_t cap, std::set<int32_t>& out) {
+        std::set<std::pair<vector<int32_t>, int32_t>> seen;
+        vector<std::pair<Place, int32_t>> todo;
+        auto visit = [&](Place p, int32_t last) {
+            for (Stack& w : p.words) w.erase(w.begin(), w.end() - 1);  // only the tops matter here
+            std::sort(p.words.begin(), p.words.end());
+            p.words.erase(std::unique(p.words.begin(), p.words.end()), p.words.end());
+            if (p.pending.empty()) {
+                vector<int32_t> tops;
+                for (const Stack& w : p.words) tops.push_back(w.back());
+                if (!tops.empty()) out.insert(context_of(tops.data(), int32_t(tops.size())));
+            } else if (seen.insert({encode(p), last}).second) {
+                todo.push_back({std::move(p), last});
+            }
+        };
+        Place first{0, 0, -1, {}, {}};
+        close({raw}, first);
+        visit(std::move(first), raw);
+        while (!todo.empty()) {
+            if (seen.size() > cap) return false;
+            auto [from, last] = std::move(todo.back());
+            todo.pop_back();
+            for (int32_t c : below(last)) {
+                Place p{0, 0, -1, from.words, {}};
+                for (auto [n, k] : from.pending) {
+                    if (k > 1) { p.pending.push_back({n, k - 1}); continue; }
+                    int32_t g = lr_.go(c, n);
+                    if (g >= 0) close({c, g}, p);
+                }
+                visit(std::move(p), c);
+            }
+            if (last == 0) visit(Place{0, 0, -1, from.words, {}}, kBottom);
+        }
+        return true;
+    }
+    size_t n_states() const { return states_.size(); }
+    size_t n_transitions() const { return transitions_.size(); }
+    const std::unordered_map<uint64_t, Transition>& transitions() const { return transitions_; }
+    const vector<int32_t>& starts() const { return starts_; }
+    int32_t universe_of(int32_t d) const { return states_[d].universe; }
+
+    void restore_state(int32_t universe, bool is_start, vector<int32_t> places) {
+        int32_t d = int32_t(states_.size());
+        if (is_start) {
+            if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);
+            starts_[universe] = d;
+        } else {
+            vector<int32_t> k{universe};
+            k.insert(k.end(), places.begin(), places.end());
+            ids_.emplace(k, d);
+        }
+        states_.push_back({universe, is_start, std::move(places)});
+    }
+    void restore_transition(int32_t d, int32_t c, Transition t) { transitions_.emplace(key(d, c), t); }
+    bool is_start(int32_t d) const { return states_[d].start; }
+    const vector<int32_t>& places(int32_t d) const { return states_[d].places; }
+
+  private:
+    typedef vector<int32_t> Stack;
+    struct Place {
+        int32_t node, watch, term;
+        vector<Stack> words;
+        vector<std::pair<int32_t, int32_t>> pending;
+    };
+    struct State {
+        int32_t universe;
+        bool start;
+        vector<int32_t> places;
+    };
+    const LrTables& lr_;
+    Lexer& lexer_;
+    std::deque<State> states_;
+    vector<int32_t> starts_;
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
+    std::unordered_map<uint64_t, Transition> transitions_;
+
+    // While one step is computed:
+    const Universe* universe_ = nullptr;
+    std::set<vector<int32_t>> open_, seen_;  // encoded places: left open; already lexed
+    vector<int32_t> slots_;
+
+    static uint64_t key(int32_t d, int32_t c) { return uint64_t(uint32_t(d)) << 32 | uint32_t(c); }
+
+    // Apply all reductions to a stack: what can shift joins p.words, what needs more states joins p.pending.
+    void close(Stack w, Place& p) {
+        const int32_t top = w.back();
+        if (lr_.n_shifts[top] && std::find(p.words.begin(), p.words.end(), w) == p.words.end()) p.words.push_back(w);
+        for (int32_t d = lr_.done_indptr[top]; d < lr_.done_indptr[top + 1]; ++d) {
+            const int32_t n = lr_.done[d], left = int32_t(w.size()) - 2;
+            if (left <= 0) {
+                std::pair<int32_t, int32_t> need{n, 1 - left};
+                if (std::find(p.pending.begin(), p.pending.end(), need) == p.pending.end()) p.pending.push_back(need);
+                continue;
+            }
+            int32_t g = lr_.go(w[left - 1], n);
+            if (g < 0) continue;
+            Stack to(w.begin(), w.begin() + left);
+            to.push_back(g);
+            close(std::move(to), p);
+        }
+    }
+
+    void settle(Place p) {
+        if (p.words.empty() && p.pending.empty()) return;
+        if (!lexer_.terms.longest && p.term < 0) {
+            // Every top for itself; every pending reduction for itself.
+            for (auto& need : p.pending) leave_open({p.node, p.watch, -1, {}, {need}});
+            for (Stack& w : p.words) lex({p.node, p.watch, -1, {std::move(w)}, {}});
+            return;
+        }
+        if (!p.pending.empty()) { leave_open(std::move(p)); return; }
+        if (p.term >= 0) shift(p, p.term, p.node, 0);
+        else lex(p);
+    }
+
+    // Shift t on every top that takes it, and go on at tail node `node`.
+    void shift(const Place& from, int32_t t, int32_t node, int32_t watch) {
+        Place p{node, watch, -1, {}, {}};
+        for (const Stack& w : from.words) {
+            int32_t q = lr_.go(w.back(), t);
+            if (q < 0) continue;
+            Stack to = w;
+            to.push_back(q);
+            close(std::move(to), p);
+        }
+        settle(std::move(p));
+    }
+
+    void lex(const Place& p) {
+        if (!seen_.insert(encode(p)).second) return;
+        vector<int32_t> tops;
+        for (const Stack& w : p.words) tops.push_back(w.back());
+        lex_tail(p, lexer_.root(context_of(tops.data(), int32_t(tops.size())), p.watch), p.node);
+    }
+    void lex_tail(const Place& p, int32_t y, int32_t node) {
+        const Trie& tails = universe_->tails;
+        lexer_.expand(y);
+        for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
+            int32_t to = lexer_.states[y].step(tails.byte[c]);
+            if (to < 0) continue;
+            if (tails.own[c]) slots_.push_back(tails.slot_lo[c]);
+            if (tails.first_child[c] == tails.first_child[c + 1]) continue;
+            lexer_.expand(to);
+            for (size_t k = 0; k < lexer_.states[to].accepts.size(); ++k) {
+                Accept a = lexer_.states[to].accepts[k];
+                shift(p, a.term, c, a.watch);
+            }
+            lex_tail(p, to, c);
+        }
+    }
+
+    void leave_open(Place p) { open_.insert(encode(p)); }
+
+    static vector<int32_t> encode(const Place& p) {
+        vector<Stack> words = p.words;
+        auto pending = p.pending;
+        std::sort(words.begin(), words.end());
+        std::sort(pending.begin(), pending.end());
+        vector<int32_t> out{p.node, p.watch, p.term, int32_t(words.size()), int32_t(pending.size())};
+        for (const Stack& w : words) {
+            out.push_back(int32_t(w.size()));
+            out.insert(out.end(), w.begin(), w.end());
+        }
+        for (auto [n, k] : pending) { out.push_back(n); out.push_back(k); }
+        return out;
+    }
+    static vector<Place> decode(const vector<int32_t>& v) {
+        vector<Place> out;
+        for (size_t i = 0; i < v.size();) {
+            Place p{v[i], v[i + 1], v[i + 2], {}, {}};
+            int32_t n_words = v[i + 3], n_pending = v[i + 4];
+            i += 5;
+            for (; n_words; --n_words) {
+                p.words.emplace_back(v.begin() + i + 1, v.begin() + i + 1 + v[i]);
+                i += 1 + size_t(v[i]);
+            }
+            for (; n_pending; --n_pending, i += 2) p.pending.push_back({v[i], v[i + 1]});
+            out.push_back(std::move(p));
+        }
+        return out;
+    }
+};
+
+}  // namespace wfsa
