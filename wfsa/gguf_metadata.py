@@ -1,4 +1,4 @@
-"""The header of a GGUF file: its key-value metadata, without the tensors.
+"""The header of a GGUF file: its key-value metadata, and where its tensors lie.
 
 A GGUF file begins with ``GGUF``, a version, two counts and then ``kv_count`` records ``key, type, value``. Everything
 is little-endian; a string is a uint64 length and that many bytes; an array is an element type, a uint64 count and the
@@ -6,8 +6,9 @@ elements::
 
     "GGUF" | u32 version | u64 n_tensors | u64 n_kv | n_kv × ( string key | u32 type | value ) | tensor directory | data
 
-The vocabulary is three such arrays. Reading only these records takes tens of milliseconds and needs no package; the
-`gguf` package, which the demo uses for the weights, builds one NumPy view an element and takes seconds.
+The vocabulary is three such arrays; a tensor's place is its name, dimensions (fastest first), type and offset into the
+data, which begins at the next multiple of ``general.alignment``. Reading this takes a tenth of a second and needs no
+package; the reader of the `gguf` package makes a NumPy view of each array element and takes seconds.
 
 Every length is checked against the file before it is used: a damaged file is an :class:`ArtifactError`.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from wfsa.errors import ArtifactError
@@ -91,8 +93,17 @@ class _Reader:
         raise ArtifactError(f"{self.name}: unknown GGUF array element type {element} at byte {self.at}")
 
 
-def read_metadata(path: str | os.PathLike[str]) -> dict[str, Value]:
-    """All key-value records of a GGUF file; strings stay bytes (a token need not be UTF-8)."""
+@dataclass(frozen=True, slots=True)
+class TensorPlace:
+    """``shape`` in NumPy's order (rows first); ``kind`` is the GGML type; ``offset`` counts from the file's start."""
+
+    shape: tuple[int, ...]
+    kind: int
+    offset: int
+
+
+def read_header(path: str | os.PathLike[str]) -> tuple[dict[str, Value], dict[str, TensorPlace]]:
+    """All key-value records (strings stay bytes: a token need not be UTF-8) and the tensor directory."""
     name = os.fspath(path)
     with open(name, "rb") as file:
         if os.fstat(file.fileno()).st_size < 24 or file.read(4) != b"GGUF":
@@ -103,9 +114,26 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Value]:
             version = int(reader.scalar("I"))
             if version not in (2, 3):
                 raise ArtifactError(f"{name}: GGUF version {version}; versions 2 and 3 (little-endian) are read")
-            reader.count()
+            n_tensors, n_records = reader.count(), reader.count()
             records: dict[str, Value] = {}
-            for _ in range(reader.count()):
+            for _ in range(n_records):
                 key = reader.string().decode("utf-8", "replace")
                 records[key] = reader.value(int(reader.scalar("I")))
-            return records
+            found: list[tuple[str, tuple[int, ...], int, int]] = []
+            for _ in range(n_tensors):
+                tensor = reader.string().decode("utf-8", "replace")
+                n_dimensions = int(reader.scalar("I"))
+                if n_dimensions > 8:
+                    raise ArtifactError(f"{name}: tensor {tensor!r} has {n_dimensions} dimensions")
+                shape = tuple(reader.count() for _ in range(n_dimensions))[::-1]
+                found.append((tensor, shape, int(reader.scalar("I")), reader.count()))
+            alignment = records.get("general.alignment", 32)
+            if not isinstance(alignment, int) or alignment <= 0:
+                raise ArtifactError(f"{name}: alignment {alignment!r}")
+            start = -(-reader.at // alignment) * alignment
+            return records, {tensor: TensorPlace(shape, kind, start + at) for tensor, shape, kind, at in found}
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Value]:
+    """The key-value records alone."""
+    return read_header(path)[0]
