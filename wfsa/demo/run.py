@@ -81,18 +81,19 @@ class Written:
 
 
 class Screen:
-    """Streams a text: on a terminal with a progress line kept below it, elsewhere as plain output."""
+    """Streams a text: on a terminal with a progress line kept below it, elsewhere as plain output.
+
+    Finished lines are printed for good, above the live part; that holds only the last line and the progress, so it
+    never grows taller than the terminal (a taller one would be drawn again and again into the scrollback).
+    """
 
     def __init__(self, console: Console, style: str) -> None:
         from rich.live import Live
-        from rich.text import Text
 
         self.console, self.style = console, style
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.shown = Text(style=style)
-        self.live = (
-            Live(console=console, refresh_per_second=12, vertical_overflow="visible") if console.is_terminal else None
-        )
+        self.line = ""
+        self.live = Live(console=console, refresh_per_second=12) if console.is_terminal else None
 
     def __enter__(self) -> Screen:
         if self.live:
@@ -109,8 +110,10 @@ class Screen:
 
         text = self.decoder.decode(piece, last)
         if self.live:
-            self.shown.append(text)
-            self.live.update(Group(self.shown, Text(progress, style="dim")))
+            *finished, self.line = (self.line + text).split("\n")
+            for line in finished:
+                self.console.print(Text(line, style=self.style))
+            self.live.update(Group(Text(self.line, style=self.style), Text(progress, style="dim")))
         else:
             self.console.out(text, end="", highlight=False)
             if last:
