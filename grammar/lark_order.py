@@ -1,0 +1,200 @@
+r"""Who wins when two terminals of a Lark grammar match the same text: names and order.
+
+Problem.  Lark's lexer tries terminals in an order that it computes; the IR has one rule for ties: the higher
+priority, then the lower term_id.  So terminals are numbered such that the IR's rule gives Lark's verdict.
+
+The order (lark 1.3.1, lark/lexer.py):
+
+1.  `BasicLexer.__init__` sorts by ``(-priority, -max_width, -len(pattern.value), name)``; the first that matches wins.
+2.  `_create_unless`: where a string S and a regex R have equal priority and R matches the text of S as written, an
+    R-token whose text S matches becomes S.  So S wins over R whatever their widths.  When S ignores case
+    (``"select"i``) this hangs on its text as written: R = ``/[a-z]+/`` swallows ``"select"i`` but not ``"SELECT"i``.
+
+So per priority: strings first, by (1), then regexes, by (1); no two strings differ only in the text they match, and a
+string without flags that R does not match never ties with R.  What is left are pairs of an S that ignores case and
+an R that matches only another spelling of it: then R stands before S if its key in (1) is lower, that is, S moves
+behind R.  R can only tell spellings apart if it tells cases apart, which most do not, and which is seen without any
+matching (`_tells_cases_apart`).
+
+Where Lark's relation is not transitive (S beats R1 as written, R1 beats R2 by width, R2 beats S by spelling: which of
+them wins depends on who else may stand there), no order can express it, and S stays in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from lark.load_grammar import _TERMINAL_NAMES
+from lark.utils import is_id_continue, is_id_start
+
+from wfsa.grammar.lark_terminals import Pattern
+from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
+
+_NO_LIMIT = 1 << 32  # the width of a pattern without a longest match; every sum is clipped to it
+
+
+class Names:
+    """Names for anonymous terminals, as `PrepareAnonTerminals` in lark/load_grammar.py gives them."""
+
+    def __init__(self, defined: Mapping[str, Pattern]) -> None:
+        self.patterns = dict(defined)  # by name
+        self.by_pattern = {pattern: name for name, pattern in defined.items()}  # of equal ones, the last counts
+        self.count = 0
+
+    def name(self, pattern: Pattern) -> str:
+        """The name of the terminal for a literal in a rule; equal patterns share it, and a defined one has it."""
+        got = self.by_pattern.get(pattern)
+        if got is not None:
+            return got
+        name = None
+        if pattern.is_str:
+            name = _TERMINAL_NAMES.get(pattern.value)
+            if name is None and _is_identifier(pattern.value):
+                name = pattern.value.upper()
+        if name is None or name in self.patterns:
+            name = f"__ANON_{self.count}"
+            self.count += 1
+        self.patterns[name] = pattern
+        self.by_pattern[pattern] = name
+        return name
+
+
+def _is_identifier(text: str) -> bool:
+    if text.isascii():
+        return text.isidentifier()
+    return bool(is_id_start(text[0]) and is_id_continue(text))
+
+
+def max_width(r: Regular) -> int:
+    """Characters (not bytes) of the longest word, at most `_NO_LIMIT`; what sre's ``getwidth()[1]`` gives Lark."""
+    match r:
+        case Literal(data):
+            return sum((b & 0xC0) != 0x80 for b in data)
+        case Cat(parts):
+            return min(sum(max_width(p) for p in parts), _NO_LIMIT)
+        case Alt(parts):
+            return max((max_width(p) for p in parts), default=0)
+        case And(parts):
+            return min(max_width(p) for p in parts)
+        case Repeat(body, _, high):
+            return _NO_LIMIT if high is None else min(max_width(body) * high, _NO_LIMIT)
+        case Minus(left, _):
+            return max_width(left)
+    return 1
+
+
+class Candidate(NamedTuple):
+    name: str
+    pattern: Pattern
+    regular: Regular
+    priority: int
+
+
+def in_order(terminals: list[Candidate]) -> list[Candidate]:
+    """Sorted so that, at equal length, the first one wins (see the module's header)."""
+
+    def key(t: Candidate) -> tuple[int, int, int, str]:
+        width = len(t.pattern.value) if t.pattern.is_str else max_width(t.regular)
+        return (-t.priority, -width, -len(t.pattern.value), t.name)
+
+    out = sorted(terminals, key=lambda t: (-t.priority, not t.pattern.is_str, key(t)))
+    regexes = [t for t in out if not t.pattern.is_str]
+    selective = [t for t in regexes if _tells_cases_apart(t.regular)]
+    for s in [t for t in out if t.pattern.is_str and "i" in t.pattern.flags]:
+        written = [frozenset({c}) for c in s.pattern.value]
+        spelled = [frozenset({c, *_variants(c)}) for c in s.pattern.value]
+        ahead = {
+            r.name
+            for r in (selective if s.pattern.value.isascii() else regexes)
+            if r.priority == s.priority and key(r) < key(s)
+            if _matches(r.regular, spelled) and not _matches(r.regular, written)
+        }
+        behind = None
+        for r in regexes:
+            if not ahead or (r.priority == s.priority and _matches(r.regular, written)):
+                break  # S beats this R, so it cannot move behind it
+            if r.name in ahead:
+                behind = r
+        if behind is not None:
+            out.remove(s)
+            out.insert(out.index(behind) + 1, s)
+    return out
+
+
+def _variants(c: str) -> set[str]:
+    return {v for v in (c.lower(), c.upper()) if len(v) == 1}
+
+
+_LOWER = range(97, 123)
+
+
+@lru_cache(maxsize=4096)
+def _tells_cases_apart(r: Regular) -> bool:
+    """Whether a node treats an ASCII letter and its other case differently."""
+    match r:
+        case Literal(data):
+            return any(b | 32 in _LOWER for b in data)
+        case Alt(parts) if all(isinstance(p, Chars) for p in parts):  # [a-z]|[A-Z]
+            return _tells_cases_apart(Chars(tuple(r for p in parts if isinstance(p, Chars) for r in p.ranges)))
+        case Chars(ranges) | ByteSet(ranges):
+            if all((lo <= 65 and hi >= 122) or hi < 65 or lo > 122 for lo, hi in ranges):
+                return False
+            inside = [any(lo <= c <= hi for lo, hi in ranges) for c in range(65, 123)]
+            return inside[:26] != inside[32:]
+        case Cat(parts) | Alt(parts) | And(parts):
+            return any(_tells_cases_apart(p) for p in parts)
+        case Repeat(body, _, _):
+            return _tells_cases_apart(body)
+        case Minus(left, right):
+            return _tells_cases_apart(left) or _tells_cases_apart(right)
+    return True
+
+
+def _matches(r: Regular, text: list[frozenset[str]]) -> bool:
+    """Whether some spelling of `text`, a set of characters per place, is a word.
+
+    Exact, but for an And or Minus where there are several spellings: then "yes" may be wrong.
+    """
+    one_spelling = all(len(c) == 1 for c in text)
+    memo: dict[tuple[int, int], frozenset[int]] = {}
+
+    def ends(r: Regular, at: int) -> frozenset[int]:
+        got = memo.get((id(r), at))
+        if got is None:
+            got = memo[id(r), at] = frozenset(_ends(r, at))
+        return got
+
+    def _ends(r: Regular, at: int) -> set[int]:
+        match r:
+            case Literal(data):
+                word = data.decode("utf-8", "replace")
+                fits = all(at + i < len(text) and c in text[at + i] for i, c in enumerate(word))
+                return {at + len(word)} if fits else set()
+            case Chars(ranges):
+                if at < len(text) and any(lo <= ord(c) <= hi for c in text[at] for lo, hi in ranges):
+                    return {at + 1}
+            case Cat(parts):
+                places = {at}
+                for p in parts:
+                    places = {e for place in places for e in ends(p, place)}
+                return places
+            case Alt(parts):
+                return {e for p in parts for e in ends(p, at)}
+            case And(parts):
+                return set.intersection(*(set(ends(p, at)) for p in parts))
+            case Minus(left, right):
+                return set(ends(left, at)) - (set(ends(right, at)) if one_spelling else set())
+            case Repeat(body, low, high):
+                places, out, n = {at}, {at} if low == 0 else set(), 0
+                # Past len(text) rounds nothing new is found: a round either moves on or matches the empty word.
+                while places and (high is None or n < high) and n <= max(low, len(text)):
+                    places = {e for place in places for e in ends(body, place)}
+                    n += 1
+                    if n >= low:
+                        out |= places
+                return out
+        return set()
+
+    return len(text) in ends(r, 0)
