@@ -84,10 +84,8 @@ def allowed_text(vocab: Vocab, ids: npt.NDArray[np.int32], limit: int = 6) -> st
     if len(texts):
         some = ", ".join(token_text(vocab.tokens[i]) for i in shortest_tokens(vocab, texts, limit))
         more = ", …" if len(texts) > limit else ""
-        parts.append(
         count = "1 token" if len(texts) == 1 else f"{len(texts)} tokens"
         parts.append(f"one of {byte_set_text(first_bytes(vocab, texts))} ({count}: {some}{more})")
-        )
     others = ids[np.isin(ids, vocab.special_ids) & ~np.isin(ids, vocab.eos_ids)].tolist()
     if others:
         parts.append("special " + ", ".join(token_text(vocab.tokens[i]) for i in others[:limit]))
