@@ -553,14 +553,16 @@ class Engine {
         for (int32_t b = 0; b < node->n_below; ++b)
             if (s.visited.insert({d, node->below[b]}).second) descend(d, node->below[b], s);
     }
+    // False: several stacks lex together, or a chain of reductions goes deep; parse the tails instead.
     bool descend_single(int32_t d, const Node* node, Scratch& s) {
-        while (true) {
+        for (int depth = 0; depth < 32; ++depth) {
             d = read(d, node->state, s);
             if (d < 0) return true;
             if (node->n_below > 1) return false;
             if (node->n_below == 0) { read(d, ParserDwa::kBottom, s); return true; }
             node = node->below[0];
         }
+        return false;
     }
 
     // The slow twin of the parser DWA: parse every tail on the real stack.

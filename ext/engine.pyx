@@ -119,6 +119,13 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         cbool frozen, use_parsing
         void build(int64_t) except +wfsa_translate
 
+    cdef cppclass Ahead:
+        Ahead(Engine&) except +wfsa_translate
+        cbool advance() except +wfsa_translate
+        const char* stage()
+        double fraction()
+        cbool complete()
+
     cdef cppclass Session:
         Session()
         Session(shared_ptr[Engine]) except +wfsa_translate
@@ -331,6 +338,25 @@ cdef class ConstraintCore:
     def parse_tails(self, bint on):
         """For tests: decide tails by parsing them on the stack instead of by the parser DWA."""
         self.ptr.get().use_parsing = on
+
+    def expand(self, progress=None, deadline=None):
+        """Expand everything that decoding can reach.  `progress(stage, fraction)` is called between slices.
+
+        `deadline()` is called too and may raise.  False when some contexts were left to be expanded on demand.
+        """
+        cdef Ahead* ahead = new Ahead(self.ptr.get()[0])
+        cdef cbool more = True
+        try:
+            while more:
+                with nogil:
+                    more = ahead.advance()
+                if progress is not None:
+                    progress(ahead.stage().decode(), ahead.fraction())
+                if deadline is not None:
+                    deadline()
+            return ahead.complete()
+        finally:
+            del ahead
 
     def start(self):
         """A fresh :class:`State`."""

@@ -3,7 +3,7 @@
 // fork() shares everything so far: the child reads the parent's arena, which it keeps alive, and writes to its own.
 // A Session is used by one thread at a time; sessions of one engine run in parallel.
 #pragma once
-#include "engine.hpp"
+#include "ahead.hpp"
 
 namespace wfsa {
 

@@ -70,6 +70,8 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
     )  # fmt: skip
     if core is None:
         raise GrammarError(f"the grammar derives nothing: {grammar.nonterminals[grammar.start]!r} has no finite word")
+    if options.mode == "ahead":
+        core.expand(options.progress, None)
     stats = {"seconds": time.perf_counter() - begin}
     return Constraint(
         core, vocab, tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals), stats
