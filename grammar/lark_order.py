@@ -29,7 +29,7 @@ from typing import NamedTuple
 from lark.load_grammar import _TERMINAL_NAMES
 from lark.utils import is_id_continue, is_id_start
 
-from wfsa.grammar.lark_terminals import Pattern
+from wfsa.grammar.lark_terminals import Pattern, regular
 from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
 
 _NO_LIMIT = 1 << 32  # the width of a pattern without a longest match; every sum is clipped to it
@@ -96,12 +96,11 @@ def in_order(terminals: list[Candidate]) -> list[Candidate]:
     """Sorted so that, at equal length, the first one wins (see the module's header)."""
 
     def key(t: Candidate) -> tuple[int, int, int, str]:
-        width = len(t.pattern.value) if t.pattern.is_str else max_width(t.regular)
-        return (-t.priority, -width, -len(t.pattern.value), t.name)
+        return (-t.priority, -_traits(t.pattern)[0], -len(t.pattern.value), t.name)
 
     out = sorted(terminals, key=lambda t: (-t.priority, not t.pattern.is_str, key(t)))
     regexes = [t for t in out if not t.pattern.is_str]
-    selective = [t for t in regexes if _tells_cases_apart(t.regular)]
+    selective = [t for t in regexes if _traits(t.pattern)[1]]
     for s in [t for t in out if t.pattern.is_str and "i" in t.pattern.flags]:
         written = [frozenset({c}) for c in s.pattern.value]
         spelled = [frozenset({c, *_variants(c)}) for c in s.pattern.value]
@@ -123,27 +122,36 @@ def in_order(terminals: list[Candidate]) -> list[Candidate]:
     return out
 
 
+@lru_cache(maxsize=4096)
+def _traits(pattern: Pattern) -> tuple[int, bool]:
+    """Of the pattern's language: the greatest width, and whether it tells cases apart."""
+    if pattern.is_str:
+        return len(pattern.value), not pattern.flags
+    r = regular(pattern)
+    return max_width(r), _tells_cases_apart(r)
+
+
 def _variants(c: str) -> set[str]:
     return {v for v in (c.lower(), c.upper()) if len(v) == 1}
 
 
-_LOWER = range(97, 123)
-
-
-@lru_cache(maxsize=4096)
 def _tells_cases_apart(r: Regular) -> bool:
     """Whether a node treats an ASCII letter and its other case differently."""
     match r:
         case Literal(data):
-            return any(b | 32 in _LOWER for b in data)
-        case Alt(parts) if all(isinstance(p, Chars) for p in parts):  # [a-z]|[A-Z]
-            return _tells_cases_apart(Chars(tuple(r for p in parts if isinstance(p, Chars) for r in p.ranges)))
+            return any(65 <= b <= 90 or 97 <= b <= 122 for b in data)
         case Chars(ranges) | ByteSet(ranges):
-            if all((lo <= 65 and hi >= 122) or hi < 65 or lo > 122 for lo, hi in ranges):
-                return False
             inside = [any(lo <= c <= hi for lo, hi in ranges) for c in range(65, 123)]
             return inside[:26] != inside[32:]
-        case Cat(parts) | Alt(parts) | And(parts):
+        case Alt(parts):  # [a-z]|[A-Z] and e|E do not, though their parts do
+            single = [(p.data[0],) * 2 for p in parts if isinstance(p, Literal) and len(p.data) == 1]
+            ranges = tuple(r for p in parts if isinstance(p, Chars) for r in p.ranges)
+            return _tells_cases_apart(Chars((*single, *ranges))) or any(
+                _tells_cases_apart(p)
+                for p in parts
+                if not isinstance(p, Chars) and not (isinstance(p, Literal) and len(p.data) == 1)
+            )
+        case Cat(parts) | And(parts):
             return any(_tells_cases_apart(p) for p in parts)
         case Repeat(body, _, _):
             return _tells_cases_apart(body)

@@ -42,7 +42,6 @@ from wfsa.grammar.lark_terminals import (
     TerminalPatterns,
     UndefinedSymbol,
     declared_only,
-    is_nullable,
     literal_pattern,
     range_pattern,
     regular,
@@ -397,8 +396,6 @@ class Lowering:
     def candidate(self, name: str) -> Candidate:
         pattern = self.names.patterns[name]
         language = regular(pattern)
-        if is_nullable(language):
-            raise GrammarError("it matches the empty word, which a terminal must not; make its use optional instead")
         definition = self.definitions.get(name)
         priority = definition.options if definition is not None else 0
         return Candidate(name, pattern, language, priority)

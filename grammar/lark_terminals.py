@@ -63,10 +63,8 @@ def unescape(body: str) -> str:
     """Lark's reading of the escapes between the quotes of a literal."""
     try:
         return str(_loader.eval_escaping(body))
-    except GrammarError:
-        raise
-    except Exception as e:  # a SyntaxError or ValueError of Python's parser, or Lark's GrammarError round one
-        raise GrammarError(f"bad escape in the literal {body!r}: {' '.join(str(e).split())}") from None
+    except Exception:  # Lark's GrammarError, or what Python's parser raises
+        raise GrammarError(f"bad escape in the literal {body!r}") from None
 
 
 @lru_cache(maxsize=1024)
@@ -115,7 +113,17 @@ def checked(pattern: Pattern) -> Pattern:
 
 @lru_cache(maxsize=4096)
 def regular(pattern: Pattern) -> Regular:
-    """The language of a pattern, in UTF-8.  Raises GrammarError where it is not regular or not supported."""
+    """The language of a terminal's pattern, in UTF-8.
+
+    Raises GrammarError where it is not regular, not supported, or has the empty word (Lark: "zero-width terminal").
+    """
+    language = _regular(pattern)
+    if is_nullable(language):
+        raise GrammarError("it matches the empty word, which a terminal must not; make its use optional instead")
+    return language
+
+
+def _regular(pattern: Pattern) -> Regular:
     if pattern.is_str and not pattern.flags:
         try:
             return literal(pattern.value)
