@@ -36,6 +36,7 @@ from wfsa.grammar.regex_assertions import (
     Node,
     Seq,
     end_of_text,
+    is_edge,
     look_core,
     start_of_text,
     whole_language,
@@ -73,28 +74,44 @@ def parse_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -
 
     `flags` are letters out of ``imsxau`` (the ECMA letters ``gdv`` are taken and change nothing).
     """
-    node = _Parser(pattern, dialect, flags).parse()
-    return node if isinstance(node, Regular) else whole_language(node, pattern)
+    node = _Parser(pattern, dialect, flags, whole=True).parse()
+    if isinstance(node, Regular):
+        return node
+    edges = _anchored(node)
+    return edges[1] if edges else whole_language(node, pattern)
 
 
 def search_language(pattern: str, dialect: Dialect = "ecma", flags: str = "") -> Regular:
     """The texts in which `pattern` matches somewhere (JSON Schema's ``pattern``); anchors are honoured exactly."""
-    node = _Parser(pattern, dialect, flags).parse()
-    if isinstance(node, Regular):
-        return cat(ANY_TEXT, node, ANY_TEXT)
+    node = _Parser(pattern, dialect, flags, whole=False).parse()
+    edges = (False, node, False) if isinstance(node, Regular) else _anchored(node)
+    if edges:
+        left, middle, right = edges
+        return cat(EPSILON if left else ANY_TEXT, middle, EPSILON if right else ANY_TEXT)
     return whole_language(Seq((ANY_TEXT, node, ANY_TEXT)), pattern)
 
 
-class _Parser:
-    __slots__ = ("at", "depth", "ecma", "end", "flags", "pattern")
+def _anchored(node: Node) -> tuple[bool, Regular, bool] | None:
+    """The usual case, without the general machinery: (starts with ^, what is between, ends with $)."""
+    if not isinstance(node, Seq):
+        return None
+    items = node.items
+    left, right = is_edge(items[0], False), is_edge(items[-1], True)
+    middle = [p for p in items[left:len(items) - right] if isinstance(p, Regular)]
+    return (left, cat(*middle), right) if len(middle) + left + right == len(items) else None
 
-    def __init__(self, pattern: str, dialect: Dialect, flags: str) -> None:
+
+class _Parser:
+    __slots__ = ("at", "depth", "ecma", "end", "flags", "pattern", "whole")
+
+    def __init__(self, pattern: str, dialect: Dialect, flags: str, whole: bool) -> None:
         if dialect not in ("python", "ecma"):
             raise GrammarError(f"unknown regex dialect {dialect!r}; use 'python' or 'ecma'")
         self.pattern = pattern
         self.end = len(pattern)
         self.at = 0
         self.depth = 0
+        self.whole = whole  # the pattern has to match the text from end to end
         self.ecma = dialect == "ecma"
         self.flags = 0
         for letter in flags:
@@ -361,7 +378,9 @@ class _Parser:
         if self.flags & MULTILINE:
             ends = chars(unicode_sets.ECMA_LINE_END) if self.ecma else _NEWLINE
             return Choice((end, Assertion(True, ends, True, False, "$", at)))
-        return end if self.ecma else Choice((end, Assertion(True, _NEWLINE, False, False, "$", at)))
+        if self.ecma or (self.whole and not self.depth and self.at >= self.end):
+            return end
+        return Choice((end, Assertion(True, _NEWLINE, False, False, "$", at)))
 
     def word_boundary(self, negative: bool, at: int) -> Node:
         word = chars(self.shorthand("w"))
@@ -587,4 +606,4 @@ def _dot(ecma: bool, dot_all: int) -> Regular:
     return chars(negate_ranges(unicode_sets.ECMA_LINE_END if ecma else ((10, 10),)))
 
 
-__all__ = ["EPSILON", "Dialect", "parse_regex", "search_language"]
+__all__ = ["Dialect", "parse_regex", "search_language"]

@@ -400,6 +400,11 @@ def resolve(branch: Sequence[Item], left_open: bool, right_open: bool) -> Regula
     return tail
 
 
+def is_edge(node: Node, ahead: bool) -> bool:
+    """Whether `node` is plain ``^`` (or, with `ahead`, plain ``$``)."""
+    return isinstance(node, Assertion) and node.ahead == ahead and _is_edge(node)
+
+
 def _is_edge(a: Assertion) -> bool:
     return not a.negative and not a.loose and a.core == EPSILON
 
