@@ -29,13 +29,15 @@ Differences from Lark, all in the direction of one meaning instead of several:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 from lark import load_grammar as loader
 from lark.exceptions import LarkError
+from lark.grammar import Symbol
 from lark.grammar import Terminal as LarkTerminal
+from lark.tree import Tree
 
 from wfsa.errors import GrammarError
 from wfsa.grammar.ir import Grammar
@@ -107,8 +109,10 @@ class _Definitions(loader.GrammarBuilder):
         return GrammarError(str(error))
 
     def load_grammar(self, grammar_text: str, grammar_name: str = _TOP, mangle: Mangle | None = None) -> None:
+        self._load(_tree(grammar_text, grammar_name).children, grammar_name, mangle)
+
+    def _load(self, statements: list[Any], grammar_name: Any, mangle: Mangle | None) -> None:
         untyped: Any = self  # the package has no annotations on these methods
-        statements = _tree(grammar_text, grammar_name).children
         imports: dict[tuple[str, ...], tuple[Any, dict[str, str]]] = {}
         for stmt in statements:
             if stmt.data == "import":
@@ -180,7 +184,10 @@ class _Definitions(loader.GrammarBuilder):
                 raise GrammarError(f"%import goes in a circle: {' -> '.join(map(str, [*self.chain, path]))}")
             inner: Any = _Definitions(list(self.import_paths), None, self.shared, (*self.chain, path))
             mangle = _loader._get_mangle("__".join(dotted_path), aliases, base_mangle)
-            inner.load_grammar(text(), path, mangle)
+            if key is not None:
+                inner._load(_needed(_library_statements(path, text()), aliases), path, mangle)
+            else:
+                inner.load_grammar(text(), path, mangle)
             inner._remove_unused([mangle(n) for n in aliases])
             imported = inner._definitions
             if key is not None:
@@ -204,6 +211,36 @@ class _Definitions(loader.GrammarBuilder):
             if os.path.isfile(path):
                 return loader.PackageResource("lark", os.path.join(folder, file)), partial(_read, path)
         raise GrammarError(f"%import {name}: no file {file} in import_paths, beside the grammar or in Lark's library")
+
+
+@lru_cache(maxsize=64)
+def _library_statements(path: Any, text: str) -> list[Any]:
+    """The statements of one of Lark's own grammars; mangling copies them, so they stay as they are."""
+    statements: list[Any] = _tree(text, path).children
+    return statements
+
+
+def _needed(statements: list[Any], names: Iterable[str]) -> list[Any]:
+    """The definitions that these names lead to, where a file holds nothing else than definitions (`common` does)."""
+    if not all(stmt.data == "term" or stmt.data == "rule" for stmt in statements):
+        return statements
+    by_name = {str(stmt.children[0 if stmt.data == "term" else 1]): stmt for stmt in statements}
+    keep: set[str] = set()
+    todo = [name for name in names if name in by_name]
+    while todo:
+        name = todo.pop()
+        if name not in keep:
+            keep.add(name)
+            todo += [s.name for s in _symbols(by_name[name]) if s.name in by_name]
+    return [by_name[name] for name in by_name if name in keep]
+
+
+def _symbols(tree: Any) -> Iterator[Any]:
+    for child in tree.children:
+        if isinstance(child, Tree):
+            yield from _symbols(child)
+        elif isinstance(child, Symbol):
+            yield child
 
 
 def _is_package(path: Any) -> bool:

@@ -141,8 +141,11 @@ def _tells_cases_apart(r: Regular) -> bool:
         case Literal(data):
             return any(65 <= b <= 90 or 97 <= b <= 122 for b in data)
         case Chars(ranges) | ByteSet(ranges):
-            inside = [any(lo <= c <= hi for lo, hi in ranges) for c in range(65, 123)]
-            return inside[:26] != inside[32:]
+            inside = 0  # bit c: the code c is in
+            for lo, hi in ranges:
+                if lo <= 122 and hi >= 65:
+                    inside |= (2 << min(hi, 127)) - (1 << lo)
+            return (inside >> 65 ^ inside >> 97) & 0x3FFFFFF != 0
         case Alt(parts):  # [a-z]|[A-Z] and e|E do not, though their parts do
             single = [(p.data[0],) * 2 for p in parts if isinstance(p, Literal) and len(p.data) == 1]
             ranges = tuple(r for p in parts if isinstance(p, Chars) for r in p.ranges)
