@@ -27,6 +27,9 @@ struct Vocabulary {
     vector<int32_t> eos;
     int64_t size = 0;          // width of a mask in tokens
     Trie trie;
+    ProfileCache profiles;
+    std::mutex universes_mutex;
+    std::map<vector<int64_t>, std::shared_ptr<const SharedTails>> universes;  // by the tails it unites
 
     int64_t n_tokens() const { return int64_t(offsets.size()) - 1; }
     int64_t n_words() const { return (size + 31) / 32; }
@@ -57,7 +60,7 @@ class Engine {
     mutable std::shared_mutex mutex;
 
     explicit Engine(std::shared_ptr<Vocabulary> v)
-        : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->n_words()), dwa(lr, lexer) {
+        : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->profiles, vocab->n_words()), dwa(lr, lexer) {
         dwa.context_of = [this](const int32_t* states, int32_t n) { return context_of(states, n); };
     }
     Engine(const Engine&) = delete;
@@ -191,37 +194,53 @@ class Engine {
         return out;
     }
 
-    // On demand: a finish brings its own universe of tails.
-    void own_universe(Finish& f) {
-        f.universe = int32_t(dwa.universes.size());
-        vector<Word> words = f.tails.slot_word;
-        dwa.universes.push_back({f.term, Trie(words)});
-        f.slots.resize(words.size());
-        std::iota(f.slots.begin(), f.slots.end(), 0);
+    // On demand a finish brings its own universe; ahead of time all finishes of a terminal share one.
+    void unite_tails(int32_t term, const vector<int32_t>& which) {
+        vector<int64_t> key;
+        for (int32_t i : which) key.push_back(profiler.finishes[i].tails->uid);
+        std::shared_ptr<const SharedTails> united;
+        {
+            std::lock_guard<std::mutex> lock(vocab->universes_mutex);
+            auto got = vocab->universes.find(key);
+            if (got != vocab->universes.end()) united = got->second;
+        }
+        if (!united) {
+            auto fresh = std::make_shared<SharedTails>();
+            vector<Word> words;
+            for (int32_t i : which) {
+                const vector<Word>& w = profiler.finishes[i].tails->trie.slot_word;
+                words.insert(words.end(), w.begin(), w.end());
+            }
+            fresh->all = Trie(words);
+            for (int32_t i : which) {
+                auto slots = std::make_shared<vector<int32_t>>();
+                size_t at = 0;  // both are sorted: one merge
+                for (const Word& w : profiler.finishes[i].tails->trie.slot_word) {
+                    const vector<Word>& all = fresh->all.slot_word;
+                    while (all[at].length != w.length || std::memcmp(all[at].text, w.text, size_t(w.length))) ++at;
+                    slots->push_back(int32_t(at));
+                }
+                fresh->slots.push_back(std::move(slots));
+            }
+            united = fresh;
+            if (words.size() > 64) {
+                std::lock_guard<std::mutex> lock(vocab->universes_mutex);
+                if (vocab->universes.size() > 4096) vocab->universes.clear();
+                vocab->universes.emplace(key, united);
+            }
+        }
+        const int32_t u = int32_t(dwa.universes.size());
+        dwa.universes.push_back({term, united});
+        for (size_t k = 0; k < which.size(); ++k) {
+            profiler.finishes[which[k]].universe = u;
+            profiler.finishes[which[k]].slots = united->slots[k];
+        }
     }
-    // Ahead of time: all finishes of a terminal share one.
     void shared_universes() {
         std::map<int32_t, vector<int32_t>> by_term;
         for (size_t i = 0; i < profiler.finishes.size(); ++i)
             if (profiler.finishes[i].universe < 0) by_term[profiler.finishes[i].term].push_back(int32_t(i));
-        for (auto& [term, fs] : by_term) {
-            vector<Word> words;
-            for (int32_t i : fs)
-                words.insert(words.end(), profiler.finishes[i].tails.slot_word.begin(), profiler.finishes[i].tails.slot_word.end());
-            const int32_t u = int32_t(dwa.universes.size());
-            dwa.universes.push_back({term, Trie(words)});
-            const Trie& all = dwa.universes.back().tails;
-            for (int32_t i : fs) {
-                Finish& f = profiler.finishes[i];
-                f.universe = u;
-                f.slots.clear();
-                size_t at = 0;  // both are sorted: one merge
-                for (const Word& w : f.tails.slot_word) {
-                    while (all.slot_word[at].length != w.length || std::memcmp(all.slot_word[at].text, w.text, size_t(w.length))) ++at;
-                    f.slots.push_back(int32_t(at));
-                }
-            }
-        }
+        for (auto& [term, which] : by_term) unite_tails(term, which);
     }
 
     template <class Op> auto run(Op op) -> decltype(op(false)) {
@@ -504,22 +523,23 @@ class Engine {
                 for (int32_t id : token_ids[t]) set_bit(mask, id);
     }
     void add_profile(const Config& c, const Profile& p, uint32_t* mask, Scratch& s) {
-        if (p.dense >= 0) {
-            const uint32_t* from = profiler.bitmaps[p.dense].data();
+        if (!p.own->bitmap.empty()) {
+            const uint32_t* from = p.own->bitmap.data();
             for (int64_t i = 0, n = vocab->n_words(); i < n; ++i) mask[i] |= from[i];
         }
-        for (int32_t id : p.inside) set_bit(mask, id);
-        for (int32_t f : p.finishes) add_finish(c, profiler.finishes[f], mask, s);
+        for (int32_t id : p.own->inside) set_bit(mask, id);
+        for (int32_t f : p.finishes) add_finish(c, f, mask, s);
     }
 
     // Walk the parser DWA down the stack; then hand out the tokens of the tails it took.
-    void add_finish(const Config& c, Finish& f, uint32_t* mask, Scratch& s) {
+    void add_finish(const Config& c, int32_t number, uint32_t* mask, Scratch& s) {
+        const Finish& f = profiler.finishes[number];
         if (use_parsing) return finish_by_parsing(c, f, mask, s);
         if (f.universe < 0) {
             if (!s.grow) throw Miss{};
-            own_universe(f);
+            unite_tails(f.term, {number});
         }
-        s.taken.assign((dwa.universes[f.universe].tails.slot_word.size() + 31) / 32, 0);
+        s.taken.assign((dwa.universes[f.universe].tails().slot_word.size() + 31) / 32, 0);
         int32_t d = dwa.find_start(f.universe);
         if (d < 0) {
             if (!s.grow) throw Miss{};
@@ -528,10 +548,11 @@ class Engine {
         s.visited.clear();
         if (!longest()) descend(d, c.tops[0], s);
         else if (c.n_raw != 1 || !descend_single(d, c.raw[0], s)) return finish_by_parsing(c, f, mask, s);
-        for (size_t i = 0; i < f.slots.size(); ++i) {
-            int32_t u = f.slots[i];
+        const Trie& tails = f.tails->trie;
+        for (size_t i = 0; i < f.slots->size(); ++i) {
+            int32_t u = (*f.slots)[i];
             if (!(s.taken[size_t(u) >> 5] >> (u & 31) & 1)) continue;
-            for (int32_t k = f.tails.slot_indptr[i]; k < f.tails.slot_indptr[i + 1]; ++k) set_bit(mask, f.tails.slot_tokens[k]);
+            for (int32_t k = tails.slot_indptr[i]; k < tails.slot_indptr[i + 1]; ++k) set_bit(mask, tails.slot_tokens[k]);
         }
     }
     int32_t read(int32_t d, int32_t state, Scratch& s) {
@@ -576,7 +597,7 @@ class Engine {
         if (!any) return;
         vector<Config> cs;
         fresh(cs, 0, s.arena, s);
-        parse_tails(cs, f.tails, 0, mask, s);
+        parse_tails(cs, f.tails->trie, 0, mask, s);
     }
     void parse_tails(const vector<Config>& cs, const Trie& tails, int32_t node, uint32_t* mask, Scratch& s) {
         vector<Config> next;

@@ -31,6 +31,12 @@
 
 namespace wfsa {
 
+// One universe of tails for several finishes: the union, and for every finish the slots of its tails.
+struct SharedTails {
+    Trie all;
+    vector<std::shared_ptr<const vector<int32_t>>> slots;
+};
+
 class ParserDwa {
   public:
     struct Transition {
@@ -43,7 +49,8 @@ class ParserDwa {
     // its finishes; on demand each finish brings its own.
     struct Universe {
         int32_t term;
-        Trie tails;  // slots are the weights' elements
+        std::shared_ptr<const SharedTails> shared;
+        const Trie& tails() const { return shared->all; }  // its slots are the weights' elements
     };
     std::deque<Universe> universes;
 
@@ -246,7 +253,7 @@ class ParserDwa {
         lex_tail(p, lexer_.root(context_of(tops.data(), int32_t(tops.size())), p.watch), p.node);
     }
     void lex_tail(const Place& p, int32_t y, int32_t node) {
-        const Trie& tails = universe_->tails;
+        const Trie& tails = universe_->tails();
         lexer_.expand(y);
         for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
             int32_t to = lexer_.states[y].step(tails.byte[c]);

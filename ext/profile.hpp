@@ -15,23 +15,67 @@
 //
 // Cost of a full walk: the trie nodes with a live state; subtrees on whose bytes the state loops are one step.
 #pragma once
+#include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "lexer.hpp"
 
 namespace wfsa {
 
+// What a walk finds; terminals are numbered locally, in the order of the key's accepts.  Shared through the cache.
+struct WalkResult {
+    struct Tails {
+        int32_t local_term;
+        Trie trie;    // slot_tokens: the tokens that leave this tail
+        int64_t uid;  // distinct for every Tails of a process
+    };
+    vector<uint32_t> bitmap;    // when there are many tokens; else
+    vector<int32_t> inside;     // token ids, ascending
+    std::deque<Tails> tails;
+    size_t bytes() const {
+        size_t n = 4 * (bitmap.size() + inside.size()) + 256;
+        for (const Tails& t : tails) n += 80 * t.trie.slot_word.size() + 50 * size_t(t.trie.n_nodes());
+        return n;
+    }
+};
+
+// Profiles of full walks, kept with the vocabulary: the body of a JSON string is walked once, not once per schema.
+// The key spells out the lexer automaton from the state on, so equal keys mean equal profiles.
+class ProfileCache {
+  public:
+    std::shared_ptr<const WalkResult> find(const vector<int32_t>& key) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        auto got = map_.find(key);
+        return got == map_.end() ? nullptr : got->second;
+    }
+    void put(const vector<int32_t>& key, std::shared_ptr<const WalkResult> value) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        bytes_ += value->bytes() + 4 * key.size();
+        if (bytes_ > kMaxBytes) { map_.clear(); bytes_ = value->bytes(); }
+        map_.emplace(key, std::move(value));
+    }
+    int64_t next_uid() { return uid_++; }
+
+  private:
+    static constexpr size_t kMaxBytes = size_t(96) << 20;
+    std::mutex mutex_;
+    std::unordered_map<vector<int32_t>, std::shared_ptr<const WalkResult>, VectorHash> map_;
+    size_t bytes_ = 0;
+    std::atomic<int64_t> uid_{0};
+};
+
 struct Finish {
     int32_t term;
-    Trie tails;                 // slot_tokens: the tokens that leave this tail
-    int32_t universe = -1;      // of the parser DWA, and for every tail its slot there
-    vector<int32_t> slots;
+    const WalkResult::Tails* tails;
+    int32_t universe = -1;                                // of the parser DWA, and for every tail its slot there
+    std::shared_ptr<const vector<int32_t>> slots;
 };
 
 struct Profile {
     int32_t base = -1;              // delta: base profile (itself no delta)
-    int32_t dense = -1;             // full: bitmap number, or -1
-    vector<int32_t> inside, drop;   // token ids, ascending
+    vector<int32_t> drop;           // delta: tokens that fare differently, ascending
+    std::shared_ptr<const WalkResult> own;
     vector<int32_t> finishes;       // numbers of Finish objects
 };
 
@@ -39,48 +83,43 @@ class Profiler {
   public:
     std::deque<Profile> profiles;
     std::deque<Finish> finishes;
-    std::deque<vector<uint32_t>> bitmaps;
     vector<ByteBits> follow;  // terminal -> bytes that can begin what follows it
 
-    Profiler(const Trie& trie, Lexer& lexer, int64_t n_words) : trie_(trie), lexer_(lexer), n_words_(n_words) {}
+    Profiler(const Trie& trie, Lexer& lexer, ProfileCache& cache, int64_t n_words)
+        : trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words) {}
 
     // The profile of a lexer state, computed on first use.
     int32_t profile(int32_t y) {
         if (lexer_.states[y].profile >= 0) return lexer_.states[y].profile;
         lexer_.expand(y);
-        int32_t z = base_state(y), base = -1;
-        if (z >= 0) {
-            base = profile(z);
-            if (profiles[base].base >= 0) base = -1;
-        }
         Profile p;
-        tokens_.clear();
-        drop_.clear();
-        tails_.clear();
-        if (base >= 0) {
-            p.base = base;
+        const int32_t z = base_state(y);
+        if (z >= 0) {
+            p.base = profile(z);
+            if (profiles[p.base].base >= 0) p.base = -1;
+        }
+        if (p.base >= 0) {
+            begin();
             difference(0, y, z, 0);
             std::sort(drop_.begin(), drop_.end());
             drop_.erase(std::unique(drop_.begin(), drop_.end()), drop_.end());
             p.drop = drop_;
+            terms_.clear();
+            p.own = collect();
         } else {
-            walk(0, y, 0);
+            const bool cached = automaton_key(y);
+            if (cached) p.own = cache_.find(key_);
+            if (!p.own) {
+                begin();
+                if (!cached) terms_.clear();
+                walk(0, y, 0);
+                p.own = collect();
+                if (cached) cache_.put(key_, p.own);
+            }
         }
-        std::sort(tokens_.begin(), tokens_.end());
-        if (base < 0 && int64_t(tokens_.size()) > n_words_ / 4) {
-            p.dense = int32_t(bitmaps.size());
-            bitmaps.emplace_back(size_t(n_words_), 0u);
-            for (int32_t t : tokens_) bitmaps.back()[size_t(t) >> 5] |= 1u << (t & 31);
-        } else {
-            p.inside = tokens_;
-        }
-        std::stable_sort(tails_.begin(), tails_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-        for (size_t i = 0; i < tails_.size();) {
-            vector<Word> words;
-            int32_t term = tails_[i].first;
-            for (; i < tails_.size() && tails_[i].first == term; ++i) words.push_back(tails_[i].second);
+        for (const WalkResult::Tails& t : p.own->tails) {
             p.finishes.push_back(int32_t(finishes.size()));
-            finishes.push_back({term, Trie(words), -1, {}});
+            finishes.push_back({terms_[t.local_term], &t, -1, nullptr});
         }
         profiles.push_back(std::move(p));
         return lexer_.states[y].profile = int32_t(profiles.size()) - 1;
@@ -89,9 +128,80 @@ class Profiler {
   private:
     const Trie& trie_;
     Lexer& lexer_;
+    ProfileCache& cache_;
     int64_t n_words_;
-    vector<int32_t> tokens_, drop_;
+    vector<int32_t> tokens_, drop_, key_;
+    vector<int32_t> terms_;  // local number -> terminal
     vector<std::pair<int32_t, Word>> tails_;
+    vector<int32_t> order_;  // automaton_key: states breadth first
+    std::unordered_map<int32_t, int32_t> number_;
+
+    static constexpr size_t kMaxKeyStates = 96;
+
+    void begin() {
+        tokens_.clear();
+        drop_.clear();
+        tails_.clear();
+    }
+    std::shared_ptr<const WalkResult> collect() {
+        auto out = std::make_shared<WalkResult>();
+        if (int64_t(tokens_.size()) > n_words_ / 4) {
+            out->bitmap.assign(size_t(n_words_), 0u);
+            for (int32_t t : tokens_) out->bitmap[size_t(t) >> 5] |= 1u << (t & 31);
+        } else {
+            std::sort(tokens_.begin(), tokens_.end());
+            out->inside = tokens_;
+        }
+        std::stable_sort(tails_.begin(), tails_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        vector<Word> words;
+        for (size_t i = 0; i < tails_.size();) {
+            words.clear();
+            const int32_t term = tails_[i].first;
+            for (; i < tails_.size() && tails_[i].first == term; ++i) words.push_back(tails_[i].second);
+            int32_t local = int32_t(std::find(terms_.begin(), terms_.end(), term) - terms_.begin());
+            if (local == int32_t(terms_.size())) terms_.push_back(term);
+            out->tails.push_back({local, Trie(words), cache_.next_uid()});
+        }
+        return out;
+    }
+
+    // Spell out the lexer automaton from y on into key_, terminals numbered locally in terms_ with what can follow
+    // them.  False, and not worth it, when it has many states, watches candidates, or loops on few bytes only.
+    bool automaton_key(int32_t y) {
+        key_.clear();
+        terms_.clear();
+        number_.clear();
+        order_.assign(1, y);
+        number_[y] = 0;
+        bool loops = false;
+        for (size_t k = 0; k < order_.size(); ++k) {
+            lexer_.expand(order_[k]);
+            const LexState& s = lexer_.states[order_[k]];
+            key_.push_back(int32_t(s.edges.size()));
+            int32_t loop_bytes = 0;
+            for (const Edge& e : s.edges) {
+                auto got = number_.emplace(e.target, int32_t(order_.size()));
+                if (got.second) {
+                    if (order_.size() >= kMaxKeyStates) return false;
+                    order_.push_back(e.target);
+                }
+                key_.push_back(e.lo << 8 | e.hi);
+                key_.push_back(got.first->second);
+                if (e.target == order_[k]) loop_bytes += e.hi - e.lo + 1;
+            }
+            loops |= loop_bytes >= 10;
+            key_.push_back(-1 - int32_t(s.accepts.size()));
+            for (const Accept& a : s.accepts) {
+                if (a.watch) return false;
+                auto at = std::find(terms_.begin(), terms_.end(), a.term);
+                key_.push_back(int32_t(at - terms_.begin()));
+                if (at != terms_.end()) continue;
+                terms_.push_back(a.term);
+                for (uint64_t w : follow[a.term].w) { key_.push_back(int32_t(w)); key_.push_back(int32_t(w >> 32)); }
+            }
+        }
+        return loops;
+    }
 
     static constexpr int kMaxDifferingBytes = 48;
 
