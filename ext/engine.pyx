@@ -11,6 +11,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool
+from libcpp.map cimport map
 from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
@@ -19,27 +20,34 @@ from libcpp.vector cimport vector
 
 import numpy as np
 
-from wfsa.errors import GrammarError, LimitError, StateError
+from wfsa.errors import ArtifactError, GrammarError, LimitError, StateError
 from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat
 
 
 cdef extern from *:
     """
     #include <stdexcept>
-    #include "dfa.hpp"
-    static PyObject* wfsa_limit_error = nullptr;
-    static void wfsa_set_limit_error(PyObject* type) { Py_INCREF(type); wfsa_limit_error = type; }
+    #include "session.hpp"
+    static PyObject *wfsa_limit_error = nullptr, *wfsa_artifact_error = nullptr;
+    static void wfsa_set_errors(PyObject* limit, PyObject* artifact) {
+        Py_INCREF(limit);
+        Py_INCREF(artifact);
+        wfsa_limit_error = limit;
+        wfsa_artifact_error = artifact;
+    }
     static void wfsa_translate() {
         try { throw; }
         catch (const wfsa::LimitExceeded& e) { PyErr_SetString(wfsa_limit_error, e.what()); }
+        catch (const wfsa::Damaged& e) { PyErr_SetString(wfsa_artifact_error, e.what()); }
+        catch (const wfsa::Miss&) { PyErr_SetString(wfsa_artifact_error, "the compiled tables lack a needed entry"); }
         catch (const std::bad_alloc&) { PyErr_NoMemory(); }
         catch (const std::exception& e) { PyErr_SetString(PyExc_RuntimeError, e.what()); }
     }
     """
     cdef int wfsa_translate() except +
-    void wfsa_set_limit_error(object)
+    void wfsa_set_errors(object, object)
 
-wfsa_set_limit_error(LimitError)
+wfsa_set_errors(LimitError, ArtifactError)
 
 
 cdef extern from "session.hpp" namespace "wfsa" nogil:
@@ -118,6 +126,12 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         vector[int32_t] ignored
         cbool frozen, use_parsing
         void build(int64_t) except +wfsa_translate
+
+    cdef cppclass Arrays:
+        map[string, vector[int32_t]] of
+
+    void pack(const Engine&, Arrays&) except +wfsa_translate
+    void unpack(const Arrays&, Engine&) except +wfsa_translate
 
     cdef cppclass Ahead:
         Ahead(Engine&) except +wfsa_translate
@@ -339,6 +353,29 @@ cdef class ConstraintCore:
         """For tests: decide tails by parsing them on the stack instead of by the parser DWA."""
         self.ptr.get().use_parsing = on
 
+    def to_arrays(self):
+        """All tables as {name: int32 array}; the layout is in ext/pack.hpp."""
+        cdef Arrays arrays
+        pack(self.ptr.get()[0], arrays)
+        return {item.first.decode(): _as_array(item.second) for item in arrays.of}
+
+    @staticmethod
+    def from_arrays(VocabCore vocab, dict arrays):
+        """The inverse of `to_arrays`; raises ArtifactError when anything does not fit."""
+        cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
+        cdef Arrays packed
+        cdef const int32_t[::1] view
+        for name, array in arrays.items():
+            view = np.ascontiguousarray(array, np.int32)
+            if view.shape[0]:
+                packed.of[name.encode()].assign(&view[0], &view[0] + view.shape[0])
+            else:
+                packed.of[name.encode()].clear()
+        out.vocab = vocab
+        out.ptr = make_shared[Engine](vocab.ptr)
+        unpack(packed, out.ptr.get()[0])
+        return out
+
     def expand(self, progress=None, deadline=None):
         """Expand everything that decoding can reach.  `progress(stage, fraction)` is called between slices.
 
@@ -365,6 +402,14 @@ cdef class ConstraintCore:
         s.n_words = self.vocab.ptr.get().n_words()
         s.session = Session(self.ptr)
         return s
+
+
+cdef _as_array(const vector[int32_t]& v):
+    out = np.empty(v.size(), np.int32)
+    cdef int32_t[::1] view = out
+    if v.size():
+        memcpy(&view[0], v.data(), 4 * v.size())
+    return out
 
 
 def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignore, rules, int32_t n_nonterms,

@@ -34,6 +34,7 @@ namespace wfsa {
 // One universe of tails for several finishes: the union, and for every finish the slots of its tails.
 struct SharedTails {
     Trie all;
+    vector<uint8_t> text;  // of the tails, when they come from a file
     vector<std::shared_ptr<const vector<int32_t>>> slots;
 };
 

@@ -31,8 +31,9 @@ struct WalkResult {
         int64_t uid;  // distinct for every Tails of a process
     };
     vector<uint32_t> bitmap;    // when there are many tokens; else
-    vector<int32_t> inside;     // token ids, ascending
+    vector<int32_t> inside;     // token ids
     std::deque<Tails> tails;
+    std::deque<vector<uint8_t>> texts;  // of the tails, when they come from a file and not from the vocabulary
     size_t bytes() const {
         size_t n = 4 * (bitmap.size() + inside.size()) + 256;
         for (const Tails& t : tails) n += 80 * t.trie.slot_word.size() + 50 * size_t(t.trie.n_nodes());
@@ -74,7 +75,7 @@ struct Finish {
 
 struct Profile {
     int32_t base = -1;              // delta: base profile (itself no delta)
-    vector<int32_t> drop;           // delta: tokens that fare differently, ascending
+    vector<int32_t> drop;           // delta: tokens that fare differently
     std::shared_ptr<const WalkResult> own;
     vector<int32_t> finishes;       // numbers of Finish objects
 };
@@ -101,8 +102,6 @@ class Profiler {
         if (p.base >= 0) {
             begin();
             difference(0, y, z, 0);
-            std::sort(drop_.begin(), drop_.end());
-            drop_.erase(std::unique(drop_.begin(), drop_.end()), drop_.end());
             p.drop = drop_;
             terms_.clear();
             p.own = collect();
@@ -114,7 +113,7 @@ class Profiler {
                 if (!cached) terms_.clear();
                 walk(0, y, 0);
                 p.own = collect();
-                if (cached) cache_.put(key_, p.own);
+                if (cached && p.own->bytes() > 2048) cache_.put(key_, p.own);
             }
         }
         for (const WalkResult::Tails& t : p.own->tails) {
@@ -136,7 +135,7 @@ class Profiler {
     vector<int32_t> order_;  // automaton_key: states breadth first
     std::unordered_map<int32_t, int32_t> number_;
 
-    static constexpr size_t kMaxKeyStates = 96;
+    static constexpr size_t kMaxKeyStates = 48;
 
     void begin() {
         tokens_.clear();
@@ -149,7 +148,6 @@ class Profiler {
             out->bitmap.assign(size_t(n_words_), 0u);
             for (int32_t t : tokens_) out->bitmap[size_t(t) >> 5] |= 1u << (t & 31);
         } else {
-            std::sort(tokens_.begin(), tokens_.end());
             out->inside = tokens_;
         }
         std::stable_sort(tails_.begin(), tails_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -189,7 +187,7 @@ class Profiler {
                 key_.push_back(got.first->second);
                 if (e.target == order_[k]) loop_bytes += e.hi - e.lo + 1;
             }
-            loops |= loop_bytes >= 10;
+            loops |= loop_bytes >= 4;
             key_.push_back(-1 - int32_t(s.accepts.size()));
             for (const Accept& a : s.accepts) {
                 if (a.watch) return false;

@@ -4,6 +4,7 @@
 // A Session is used by one thread at a time; sessions of one engine run in parallel.
 #pragma once
 #include "ahead.hpp"
+#include "pack.hpp"
 
 namespace wfsa {
 

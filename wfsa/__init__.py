@@ -1,5 +1,6 @@
 """Constrained decoding with ahead-of-time compiled automata."""
 
+from wfsa.artifact import load
 from wfsa.compile import CompileOptions, compile, compile_gbnf, compile_json_schema, compile_lark, compile_regex
 from wfsa.constraint import Constraint
 from wfsa.errors import (
@@ -29,4 +30,5 @@ __all__ = [
     "compile_json_schema",
     "compile_lark",
     "compile_regex",
+    "load",
 ]

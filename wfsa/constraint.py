@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from wfsa._ext.engine import ConstraintCore, State
@@ -33,6 +34,45 @@ class Constraint:
         self.terminal_origins = terminal_origins
         self.stats = stats
         self.report = report
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an artifact that :func:`wfsa.load` reads; see wfsa/artifact.py."""
+        from wfsa.artifact import save
+
+        save(self, path)
+
+    def report_entries(self) -> Any:
+        """The report as JSON-like data, for the artifact; None if the front end made none."""
+        if self.report is None or isinstance(self.report, (list, dict)):
+            return self.report
+        return self.report.to_json()
+
+    def explain(self, state: State, token_id: int) -> str:
+        """Why `token_id` is allowed or refused in `state`, in one line."""
+        if not 0 <= token_id < self.vocab.n_tokens:
+            return f"token id {token_id} is out of range: the vocabulary has {self.vocab.n_tokens} tokens"
+        data = self.vocab.tokens[token_id]
+        if state.is_finished():
+            return f"token {token_id} {data!r} is refused: the text has ended"
+        if token_id in state.get_mask():
+            return f"token {token_id} {data!r} is allowed"
+        probe, good = state.fork(), 0
+        while good < len(data) and probe.commit_bytes(data[good : good + 1]):
+            good += 1
+        expected = ", ".join(self.describe(t) for t in probe.expected_terminals()[:8]) or "nothing"
+        if token_id in self.vocab.eos_ids:
+            return f"token {token_id} {data!r} is refused: the text cannot end here; expected {expected}"
+        if token_id in self.vocab.special_ids:
+            return f"token {token_id} {data!r} is refused: a special token is not text; expected {expected}"
+        after = f" after {data[:good]!r}" if good else ""
+        return f"token {token_id} {data!r} is refused: {data[good : good + 1]!r} cannot follow{after}; expected {expected}"
+
+    def describe(self, terminal: int) -> str:
+        """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""
+        if terminal >= len(self.terminal_names):
+            return "the end of the text"
+        origin = self.terminal_origins[terminal]
+        return f"{self.terminal_names[terminal]} ({origin})" if origin else self.terminal_names[terminal]
 
     def start(self) -> State:
         """A state before the first token."""

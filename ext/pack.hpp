@@ -1,0 +1,443 @@
+// A constraint as flat int32 arrays, and back.
+//
+// Saving writes every table that decoding reads, in the order of its numbers, so the same engine gives the same bytes.
+// Loading trusts nothing: every index is checked against what it indexes before it is used, because a file can be cut,
+// altered or written by somebody else.  Lists of lists are CSR pairs "x_indptr", "x".
+//
+// A complete ("frozen") engine is saved without what only expansion needs (hypotheses, open places).
+#pragma once
+#include <string>
+
+#include "engine.hpp"
+
+namespace wfsa {
+
+struct Damaged : std::runtime_error { using std::runtime_error::runtime_error; };
+
+struct Arrays {
+    std::map<std::string, vector<int32_t>> of;
+
+    const vector<int32_t>& get(const std::string& name) const {
+        auto got = of.find(name);
+        if (got == of.end()) throw Damaged("array '" + name + "' is missing");
+        return got->second;
+    }
+    template <class Rows> void put_rows(const std::string& name, const Rows& rows, size_t n) {
+        vector<int32_t>&indptr = of[name + "_indptr"], &flat = of[name];
+        indptr.assign(1, 0);
+        for (size_t i = 0; i < n; ++i) {
+            const auto& row = rows(i);
+            flat.insert(flat.end(), row.begin(), row.end());
+            indptr.push_back(int32_t(flat.size()));
+        }
+    }
+};
+
+class Unpacker {
+  public:
+    explicit Unpacker(const Arrays& a) : a_(a) {}
+    static void check(bool ok, const std::string& what) { if (!ok) throw Damaged(what); }
+    const vector<int32_t>& values(const std::string& name, int64_t lo, int64_t hi) const {  // lo <= x < hi
+        const vector<int32_t>& v = a_.get(name);
+        for (int32_t x : v) check(x >= lo && x < hi, "a value of '" + name + "' is out of range");
+        return v;
+    }
+    const vector<int32_t>& values(const std::string& name, int64_t lo, int64_t hi, size_t n) const {
+        const vector<int32_t>& v = values(name, lo, hi);
+        check(v.size() == n, "array '" + name + "' has " + std::to_string(v.size()) + " values, not " + std::to_string(n));
+        return v;
+    }
+    const vector<int32_t>& indptr(const std::string& name, size_t total) const {
+        const vector<int32_t>& v = a_.get(name);
+        check(!v.empty() && v.front() == 0 && size_t(v.back()) == total && std::is_sorted(v.begin(), v.end()),
+              "row pointers '" + name + "' do not fit");
+        return v;
+    }
+    vector<vector<int32_t>> rows(const std::string& name, int64_t lo, int64_t hi) const {
+        const vector<int32_t>& flat = values(name, lo, hi);
+        const vector<int32_t>& at = indptr(name + "_indptr", flat.size());
+        vector<vector<int32_t>> out;
+        for (size_t i = 0; i + 1 < at.size(); ++i) out.emplace_back(flat.begin() + at[i], flat.begin() + at[i + 1]);
+        return out;
+    }
+
+  private:
+    const Arrays& a_;
+};
+
+inline void pack(const Engine& e, Arrays& out) {
+    auto& of = out.of;
+    const Terminals& t = e.lexer.terms;
+    of["head"] = {e.grammar.n_terms, e.grammar.n_symbols, e.end_term, t.longest, e.frozen, int32_t(e.vocab->size)};
+    of["ignored"] = e.ignored;
+    of["term_start"] = t.start;
+    of["term_rank"] = t.rank;
+    of["term_ignore"].assign(t.ignore.begin(), t.ignore.end());
+    of["component_indptr"] = t.indptr;
+    of["component_term"] = t.term;
+    of["component_accept"].assign(t.accept.begin(), t.accept.end());
+    auto put_edges = [&](const std::string& name, const vector<Edge>& es) {
+        for (const char* part : {"_lo", "_hi", "_target"}) of[name + part];
+        for (const Edge& x : es) {
+            of[name + "_lo"].push_back(x.lo);
+            of[name + "_hi"].push_back(x.hi);
+            of[name + "_target"].push_back(x.target);
+        }
+    };
+    put_edges("component_edge", t.edges);
+    out.put_rows("term_tokens", [&](size_t i) -> const vector<int32_t>& { return e.token_ids[i]; }, e.token_ids.size());
+    for (const ByteBits& b : e.profiler.follow)
+        for (uint64_t w : b.w) { of["follow"].push_back(int32_t(w)); of["follow"].push_back(int32_t(w >> 32)); }
+
+    of["lr_goto_indptr"] = e.lr.goto_indptr;
+    of["lr_goto_symbol"] = e.lr.goto_symbol;
+    of["lr_goto_target"] = e.lr.goto_target;
+    of["lr_n_shifts"] = e.lr.n_shifts;
+    of["lr_done_indptr"] = e.lr.done_indptr;
+    of["lr_done"] = e.lr.done;
+    of["lr_context"] = e.state_context;
+
+    out.put_rows("context", [&](size_t i) -> const vector<int32_t>& { return e.lexer.contexts[int32_t(i)]; }, size_t(e.lexer.contexts.size()));
+    out.put_rows("watch", [&](size_t i) -> const vector<int32_t>& { return e.lexer.watches[int32_t(i)]; }, size_t(e.lexer.watches.size()));
+
+    vector<vector<int32_t>> hyps, accepts;
+    vector<int32_t> edge_indptr{0};
+    of["lex_flags"];
+    of["lex_profile"];
+    vector<Edge> edges;
+    for (const LexState& s : e.lexer.states) {
+        hyps.emplace_back();
+        if (!e.frozen || !s.expanded)
+            for (const Hypothesis& h : s.hyps) {
+                hyps.back().push_back(h.context);
+                hyps.back().push_back(int32_t(h.main.size()));
+                hyps.back().insert(hyps.back().end(), h.main.begin(), h.main.end());
+                hyps.back().push_back(int32_t(h.watch.size()));
+                hyps.back().insert(hyps.back().end(), h.watch.begin(), h.watch.end());
+            }
+        accepts.emplace_back();
+        for (const Accept& a : s.accepts) { accepts.back().push_back(a.term); accepts.back().push_back(a.watch); }
+        edges.insert(edges.end(), s.edges.begin(), s.edges.end());
+        edge_indptr.push_back(int32_t(edges.size()));
+        of["lex_flags"].push_back(s.root | s.boundary << 1 | s.goes_on << 2 | s.expanded << 3);
+        of["lex_profile"].push_back(s.profile);
+    }
+    put_edges("lex_edge", edges);
+    of["lex_edge_indptr"] = edge_indptr;
+    out.put_rows("lex_hypotheses", [&](size_t i) -> const vector<int32_t>& { return hyps[i]; }, hyps.size());
+    out.put_rows("lex_accepts", [&](size_t i) -> const vector<int32_t>& { return accepts[i]; }, accepts.size());
+    std::map<uint64_t, int32_t> roots(e.lexer.roots().begin(), e.lexer.roots().end());
+    of["roots"];
+    for (auto [k, y] : roots) { of["roots"].push_back(int32_t(k >> 32)); of["roots"].push_back(int32_t(k)); of["roots"].push_back(y); }
+
+    // Walk results are shared between profiles: number them in the order of first use.
+    std::map<const WalkResult*, int32_t> number;
+    std::map<const WalkResult::Tails*, int32_t> tails_number;
+    vector<const WalkResult*> results;
+    vector<const WalkResult::Tails*> tails;
+    for (const Profile& p : e.profiler.profiles)
+        if (number.emplace(p.own.get(), int32_t(results.size())).second) {
+            results.push_back(p.own.get());
+            for (const auto& x : p.own->tails) { tails_number.emplace(&x, int32_t(tails.size())); tails.push_back(&x); }
+        }
+    of["profile_base"];
+    of["profile_result"];
+    for (const Profile& p : e.profiler.profiles) {
+        of["profile_base"].push_back(p.base);
+        of["profile_result"].push_back(number[p.own.get()]);
+    }
+    out.put_rows("profile_drop", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].drop; }, e.profiler.profiles.size());
+    out.put_rows("profile_finishes", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].finishes; }, e.profiler.profiles.size());
+    out.put_rows("result_inside", [&](size_t i) -> const vector<int32_t>& { return results[i]->inside; }, results.size());
+    out.put_rows("result_bitmap", [&](size_t i) { return vector<int32_t>(results[i]->bitmap.begin(), results[i]->bitmap.end()); }, results.size());
+    vector<int32_t> owner;
+    for (const WalkResult* r : results) owner.insert(owner.end(), r->tails.size(), number[r]);
+    of["tails_result"] = owner;
+    auto put_words = [&](const std::string& name, const vector<const Trie*>& tries) {
+        vector<int32_t>&rows = of[name + "_indptr"], &lengths = of[name + "_length"], &text = of[name + "_text"];
+        rows.assign(1, 0);
+        for (const Trie* x : tries) {
+            for (const Word& w : x->slot_word) { lengths.push_back(w.length); text.insert(text.end(), w.text, w.text + w.length); }
+            rows.push_back(int32_t(lengths.size()));
+        }
+    };
+    vector<const Trie*> tries;
+    for (const auto* x : tails) tries.push_back(&x->trie);
+    put_words("tails_word", tries);
+    vector<vector<int32_t>> word_tokens;
+    for (const Trie* x : tries)
+        for (size_t i = 0; i + 1 < x->slot_indptr.size(); ++i)
+            word_tokens.emplace_back(x->slot_tokens.begin() + x->slot_indptr[i], x->slot_tokens.begin() + x->slot_indptr[i + 1]);
+    out.put_rows("tails_tokens", [&](size_t i) -> const vector<int32_t>& { return word_tokens[i]; }, word_tokens.size());
+    for (const char* name : {"finish_term", "finish_tails", "finish_universe"}) of[name];
+    vector<vector<int32_t>> slots;
+    for (const Finish& f : e.profiler.finishes) {
+        of["finish_term"].push_back(f.term);
+        of["finish_tails"].push_back(tails_number[f.tails]);
+        of["finish_universe"].push_back(f.universe);
+        slots.push_back(f.universe >= 0 ? *f.slots : vector<int32_t>{});
+    }
+    out.put_rows("finish_slots", [&](size_t i) -> const vector<int32_t>& { return slots[i]; }, slots.size());
+
+    tries.clear();
+    of["universe_term"];
+    for (const auto& u : e.dwa.universes) { of["universe_term"].push_back(u.term); tries.push_back(&u.tails()); }
+    put_words("universe_word", tries);
+    out.put_rows("dwa_weight", [&](size_t i) -> const vector<int32_t>& { return e.dwa.weights[int32_t(i)]; }, size_t(e.dwa.weights.size()));
+    vector<vector<int32_t>> places;
+    of["dwa_universe"];
+    of["dwa_start"];
+    for (size_t d = 0; d < e.dwa.n_states(); ++d) {
+        of["dwa_universe"].push_back(e.dwa.universe_of(int32_t(d)));
+        of["dwa_start"].push_back(e.dwa.is_start(int32_t(d)));
+        places.push_back(e.frozen ? vector<int32_t>{} : e.dwa.places(int32_t(d)));
+    }
+    out.put_rows("dwa_places", [&](size_t i) -> const vector<int32_t>& { return places[i]; }, places.size());
+    std::map<uint64_t, ParserDwa::Transition> transitions(e.dwa.transitions().begin(), e.dwa.transitions().end());
+    for (const char* name : {"dwa_from", "dwa_read", "dwa_weight_of", "dwa_next"}) of[name];
+    for (auto& [k, x] : transitions) {
+        of["dwa_from"].push_back(int32_t(k >> 32));
+        of["dwa_read"].push_back(int32_t(k));
+        of["dwa_weight_of"].push_back(x.weight);
+        of["dwa_next"].push_back(x.next);
+    }
+}
+
+// Fill a fresh engine; throws Damaged at the first thing that does not fit.
+inline void unpack(const Arrays& in, Engine& e) {
+    Unpacker u(in);
+    const int64_t n_tokens = e.vocab->n_tokens(), big = int64_t(1) << 31;
+    const vector<int32_t>& head = u.values("head", -1, big, 6);
+    const int32_t n_terms = head[0], n_symbols = head[1];
+    Unpacker::check(n_terms > 0 && n_symbols > n_terms && head[2] >= 0 && head[2] < n_terms && head[5] == e.vocab->size,
+                    "the header does not fit");
+    e.grammar.n_terms = n_terms;
+    e.grammar.n_symbols = n_symbols;
+    e.end_term = head[2];
+    const bool frozen = head[4] != 0;
+    e.ignored = u.values("ignored", 0, n_terms);
+
+    Terminals& t = e.lexer.terms;
+    t.longest = head[3] != 0;
+    t.term = u.values("component_term", 0, n_terms);
+    const int64_t n_comp = int64_t(t.term.size());
+    t.start = u.values("term_start", -1, n_comp, size_t(n_terms));
+    t.rank = u.values("term_rank", 0, big, size_t(n_terms));
+    auto flags = [&](const char* name, size_t n) {
+        const vector<int32_t>& v = u.values(name, 0, 2, n);
+        return vector<uint8_t>(v.begin(), v.end());
+    };
+    t.ignore = flags("term_ignore", size_t(n_terms));
+    t.accept = flags("component_accept", size_t(n_comp));
+    auto edges = [&](const std::string& name, int64_t n_targets) {
+        const vector<int32_t>& to = u.values(name + "_target", 0, n_targets);
+        const vector<int32_t>&lo = u.values(name + "_lo", 0, 256, to.size()), &hi = u.values(name + "_hi", 0, 256, to.size());
+        vector<Edge> out;
+        for (size_t i = 0; i < to.size(); ++i) {
+            Unpacker::check(lo[i] <= hi[i], "an edge of '" + name + "' is empty");
+            out.push_back({uint8_t(lo[i]), uint8_t(hi[i]), to[i]});
+        }
+        return out;
+    };
+    t.edges = edges("component_edge", n_comp);
+    t.indptr = u.indptr("component_indptr", t.edges.size());
+    Unpacker::check(int64_t(t.indptr.size()) == n_comp + 1, "component_indptr has the wrong length");
+    e.token_ids = u.rows("term_tokens", 0, n_tokens);
+    Unpacker::check(e.token_ids.size() == size_t(n_terms), "term_tokens has the wrong length");
+    e.index_tokens();
+    const vector<int32_t>& follow = u.values("follow", -big, big, size_t(n_terms) * 8);
+    e.profiler.follow.resize(size_t(n_terms));
+    for (size_t i = 0; i < follow.size(); i += 2)
+        e.profiler.follow[i / 8].w[i / 2 % 4] = uint64_t(uint32_t(follow[i])) | uint64_t(uint32_t(follow[i + 1])) << 32;
+
+    LrTables& lr = e.lr;
+    lr.n_shifts = u.values("lr_n_shifts", 0, big);
+    const int32_t n_lr = lr.n_states();
+    lr.goto_target = u.values("lr_goto_target", 0, n_lr);
+    lr.goto_symbol = u.values("lr_goto_symbol", 0, n_symbols, lr.goto_target.size());
+    lr.goto_indptr = u.indptr("lr_goto_indptr", lr.goto_symbol.size());
+    lr.done = u.values("lr_done", n_terms, n_symbols);
+    lr.done_indptr = u.indptr("lr_done_indptr", lr.done.size());
+    Unpacker::check(n_lr > 0 && int32_t(lr.goto_indptr.size()) == n_lr + 1 && int32_t(lr.done_indptr.size()) == n_lr + 1,
+                    "the LR tables have different lengths");
+    for (int32_t s = 0; s < n_lr; ++s) {
+        const int32_t *b = lr.goto_symbol.data() + lr.goto_indptr[s], *end = lr.goto_symbol.data() + lr.goto_indptr[s + 1];
+        Unpacker::check(std::is_sorted(b, end) && std::lower_bound(b, end, n_terms) - b == lr.n_shifts[s], "a row of the LR tables is not sorted");
+    }
+    for (const auto& c : u.rows("context", 0, n_terms)) e.lexer.contexts(c);
+    for (const auto& w : u.rows("watch", 0, n_comp)) e.lexer.watches(w);
+    const int32_t n_contexts = e.lexer.contexts.size(), n_watches = e.lexer.watches.size();
+    e.state_context = u.values("lr_context", 0, n_contexts, t.longest ? 0 : size_t(n_lr));
+
+    const vector<int32_t>& lex_flags = u.values("lex_flags", 0, 16);
+    const int64_t n_lex = int64_t(lex_flags.size());
+    const vector<int32_t>& lex_profile = u.values("lex_profile", -1, int64_t(in.get("profile_base").size()), size_t(n_lex));
+    const vector<Edge> lex_edges = edges("lex_edge", n_lex);
+    const vector<int32_t>& lex_indptr = u.indptr("lex_edge_indptr", lex_edges.size());
+    const auto hyps = u.rows("lex_hypotheses", -1, big), accepts = u.rows("lex_accepts", 0, big);
+    Unpacker::check(int64_t(lex_indptr.size()) == n_lex + 1 && int64_t(hyps.size()) == n_lex && int64_t(accepts.size()) == n_lex,
+                    "the lexer arrays have different lengths");
+    for (int64_t y = 0; y < n_lex; ++y) {
+        LexState s;
+        s.root = lex_flags[y] & 1;
+        s.boundary = lex_flags[y] & 2;
+        s.goes_on = lex_flags[y] & 4;
+        s.expanded = lex_flags[y] & 8;
+        Unpacker::check(!frozen || (s.expanded && lex_profile[y] >= 0), "a complete artifact has an unfinished lexer state");
+        s.profile = lex_profile[y];
+        s.edges.assign(lex_edges.begin() + lex_indptr[y], lex_edges.begin() + lex_indptr[y + 1]);
+        for (size_t i = 0; i < s.edges.size(); ++i) {
+            Unpacker::check(i == 0 || s.edges[i - 1].hi < s.edges[i].lo, "a row of lexer edges is not sorted");
+            s.live.add_range(s.edges[i].lo, s.edges[i].hi);
+            if (s.edges[i].target == y) s.loops.add_range(s.edges[i].lo, s.edges[i].hi);
+        }
+        for (size_t i = 0; i < accepts[y].size(); i += 2) {
+            Unpacker::check(i + 1 < accepts[y].size() && accepts[y][i] < n_terms && accepts[y][i + 1] < n_watches, "an accept is out of range");
+            s.accepts.push_back({accepts[y][i], accepts[y][i + 1]});
+        }
+        const vector<int32_t>& h = hyps[y];
+        for (size_t i = 0; i < h.size();) {
+            Hypothesis x{h[i++], {}, {}};
+            Unpacker::check(x.context < n_contexts, "a hypothesis has an unknown context");
+            for (vector<int32_t>* part : {&x.main, &x.watch}) {
+                Unpacker::check(i < h.size() && h[i] >= 0 && size_t(h[i]) < h.size() - i, "a hypothesis is cut short");
+                for (int32_t k = h[i++]; k; --k) {
+                    Unpacker::check(h[i] >= 0 && h[i] < n_comp, "a hypothesis has an unknown component");
+                    part->push_back(h[i++]);
+                }
+            }
+            for (int32_t c : x.main)
+                Unpacker::check(!t.longest || !t.ignore[t.term[c]] || x.context >= 0, "a hypothesis lacks its context");
+            s.hyps.push_back(std::move(x));
+        }
+        if (frozen) e.lexer.states.push_back(std::move(s));
+        else e.lexer.restore(std::move(s));
+    }
+    const vector<int32_t>& roots = u.values("roots", 0, big);
+    Unpacker::check(roots.size() % 3 == 0, "the roots are cut short");
+    for (size_t i = 0; i < roots.size(); i += 3) {
+        Unpacker::check(roots[i] < n_contexts && roots[i + 1] < n_watches && roots[i + 2] < n_lex, "a root is out of range");
+        e.lexer.restore_root(roots[i], roots[i + 1], roots[i + 2]);
+    }
+
+    // Walk results and their tails.
+    const auto inside = u.rows("result_inside", 0, n_tokens), bitmaps = u.rows("result_bitmap", -big, big);
+    Unpacker::check(inside.size() == bitmaps.size(), "the results have different lengths");
+    vector<std::shared_ptr<WalkResult>> results;
+    for (size_t i = 0; i < inside.size(); ++i) {
+        results.push_back(std::make_shared<WalkResult>());
+        results.back()->inside = inside[i];
+        Unpacker::check(bitmaps[i].empty() || int64_t(bitmaps[i].size()) == e.vocab->n_words(), "a bitmap has the wrong width");
+        results.back()->bitmap.assign(bitmaps[i].begin(), bitmaps[i].end());
+    }
+    auto words = [&](const std::string& name, size_t n_rows, auto make) {  // make(row, text, lengths of the row)
+        const vector<int32_t>& lengths = u.values(name + "_length", 1, 1 << 20);
+        const vector<int32_t>& text = u.values(name + "_text", 0, 256);
+        const vector<int32_t>& rows = u.indptr(name + "_indptr", lengths.size());
+        Unpacker::check(rows.size() == n_rows + 1, "'" + name + "' has the wrong number of rows");
+        size_t at = 0;
+        for (size_t i = 0; i < n_rows; ++i) {
+            int64_t total = 0;
+            for (int32_t k = rows[i]; k < rows[i + 1]; ++k) total += lengths[k];
+            Unpacker::check(at + size_t(total) <= text.size(), "'" + name + "' is cut short");
+            make(i, vector<uint8_t>(text.begin() + int64_t(at), text.begin() + int64_t(at) + total), rows[i], rows[i + 1], lengths);
+            at += size_t(total);
+        }
+    };
+    const vector<int32_t>& owner = u.values("tails_result", 0, int64_t(results.size()));
+    const auto word_tokens = u.rows("tails_tokens", 0, n_tokens);
+    Unpacker::check(word_tokens.size() == in.get("tails_word_length").size(), "tails_tokens has the wrong length");
+    std::deque<vector<uint8_t>> texts;
+    vector<const WalkResult::Tails*> tails;
+    words("tails_word", owner.size(), [&](size_t i, vector<uint8_t> text, int32_t lo, int32_t hi, const vector<int32_t>& lengths) {
+        WalkResult& r = *results[owner[i]];
+        r.texts.push_back(std::move(text));
+        vector<Word> ws;
+        const uint8_t* p = r.texts.back().data();
+        for (int32_t k = lo; k < hi; p += lengths[k++])
+            for (int32_t token : word_tokens[k]) ws.push_back({p, lengths[k], token});
+        r.tails.push_back({0, Trie(ws), e.vocab->profiles.next_uid()});
+        Unpacker::check(int32_t(r.tails.back().trie.slot_word.size()) == hi - lo, "tails are repeated");
+        tails.push_back(&r.tails.back());
+    });
+    vector<std::shared_ptr<SharedTails>> shared;
+    const vector<int32_t>& universe_term = u.values("universe_term", 0, n_terms);
+    words("universe_word", universe_term.size(), [&](size_t i, vector<uint8_t> text, int32_t lo, int32_t hi, const vector<int32_t>& lengths) {
+        auto s = std::make_shared<SharedTails>();
+        s->text = std::move(text);
+        vector<Word> ws;
+        const uint8_t* p = s->text.data();
+        for (int32_t k = lo; k < hi; p += lengths[k++]) ws.push_back({p, lengths[k], 0});
+        s->all = Trie(ws);
+        Unpacker::check(int32_t(s->all.slot_word.size()) == hi - lo, "a universe repeats a tail");
+        e.dwa.universes.push_back({universe_term[i], s});
+        shared.push_back(std::move(s));
+    });
+    const int64_t n_universes = int64_t(shared.size());
+    const vector<int32_t>& finish_tails = u.values("finish_tails", 0, int64_t(tails.size()));
+    const size_t n_finishes = finish_tails.size();
+    const vector<int32_t>&finish_term = u.values("finish_term", 0, n_terms, n_finishes),
+                          &finish_universe = u.values("finish_universe", frozen ? 0 : -1, n_universes, n_finishes);
+    const auto slots = u.rows("finish_slots", 0, big);
+    Unpacker::check(slots.size() == n_finishes, "finish_slots has the wrong length");
+    for (size_t f = 0; f < n_finishes; ++f) {
+        Finish out{finish_term[f], tails[finish_tails[f]], finish_universe[f], nullptr};
+        if (out.universe >= 0) {
+            const Trie& all = shared[size_t(out.universe)]->all;
+            Unpacker::check(slots[f].size() == out.tails->trie.slot_word.size(), "a finish has the wrong number of tails");
+            for (int32_t s : slots[f]) Unpacker::check(size_t(s) < all.slot_word.size(), "a tail is out of range");
+            out.slots = std::make_shared<vector<int32_t>>(slots[f]);
+        }
+        e.profiler.finishes.push_back(std::move(out));
+    }
+    const vector<int32_t>& base = in.get("profile_base");
+    const int64_t n_profiles = int64_t(base.size());
+    u.values("profile_base", -1, n_profiles);
+    const vector<int32_t>& result = u.values("profile_result", 0, int64_t(results.size()), size_t(n_profiles));
+    const auto drop = u.rows("profile_drop", 0, n_tokens), finishes = u.rows("profile_finishes", 0, int64_t(n_finishes));
+    Unpacker::check(int64_t(drop.size()) == n_profiles && int64_t(finishes.size()) == n_profiles, "the profiles have different lengths");
+    for (int64_t i = 0; i < n_profiles; ++i) {
+        Unpacker::check(base[i] < 0 || base[base[i]] < 0, "a delta profile is based on another");
+        e.profiler.profiles.push_back({base[i], drop[i], results[result[i]], finishes[i]});
+    }
+
+    // The parser DWA.
+    for (const auto& w : u.rows("dwa_weight", 0, big)) e.dwa.weights(w);
+    const int32_t n_weights = e.dwa.weights.size();
+    const vector<int32_t>& dwa_universe = u.values("dwa_universe", 0, n_universes);
+    const int64_t n_dwa = int64_t(dwa_universe.size());
+    const vector<int32_t>& dwa_start = u.values("dwa_start", 0, 2, size_t(n_dwa));
+    const auto places = u.rows("dwa_places", -1, big);
+    Unpacker::check(int64_t(places.size()) == n_dwa, "dwa_places has the wrong length");
+    for (int64_t d = 0; d < n_dwa; ++d) {
+        const Trie& all = shared[size_t(dwa_universe[d])]->all;
+        const vector<int32_t>& p = places[d];
+        for (size_t i = 0; i < p.size();) {
+            Unpacker::check(p.size() - i >= 5 && p[i] >= 0 && p[i] < all.n_nodes() && p[i + 1] >= 0 && p[i + 1] < n_watches && p[i + 2] < n_terms &&
+                            p[i + 3] >= 0 && p[i + 4] >= 0, "a place is out of range");
+            int32_t n_words = p[i + 3], n_pending = p[i + 4];
+            for (i += 5; n_words; --n_words) {
+                Unpacker::check(i < p.size() && p[i] > 0 && size_t(p[i]) < p.size() - i, "a place is cut short");
+                for (int32_t k = p[i++]; k; --k, ++i) Unpacker::check(p[i] >= 0 && p[i] < n_lr, "a place has an unknown state");
+            }
+            Unpacker::check(size_t(n_pending) <= (p.size() - i) / 2, "a place is cut short");
+            for (; n_pending; --n_pending, i += 2)
+                Unpacker::check(p[i] >= n_terms && p[i] < n_symbols && p[i + 1] >= 1 && p[i + 1] <= 2, "a place has an unknown reduction");
+        }
+        e.dwa.restore_state(dwa_universe[d], dwa_start[d], p);
+    }
+    const vector<int32_t>& from = u.values("dwa_from", 0, n_dwa);
+    const size_t n_tr = from.size();
+    const vector<int32_t>&read = u.values("dwa_read", ParserDwa::kBottom, n_lr, n_tr), &weight = u.values("dwa_weight_of", 0, n_weights, n_tr),
+                          &next = u.values("dwa_next", -1, n_dwa, n_tr);
+    for (size_t i = 0; i < n_tr; ++i) {
+        const vector<int32_t>& w = e.dwa.weights[weight[i]];
+        for (int32_t s : w)
+            Unpacker::check(size_t(s) < shared[size_t(dwa_universe[from[i]])]->all.slot_word.size(), "a weight is out of range");
+        Unpacker::check(next[i] < 0 || dwa_universe[next[i]] == dwa_universe[from[i]], "a transition changes its universe");
+        e.dwa.restore_transition(from[i], read[i], {weight[i], next[i]});
+    }
+    e.frozen = frozen;
+}
+
+}  // namespace wfsa
