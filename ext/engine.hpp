@@ -140,13 +140,17 @@ class Engine {
         return out;
     }
 
-    // OR the allowed tokens into `mask` (n_words 32-bit words, zeroed by the caller).
-    void mask(const Snapshot* at, uint32_t* mask, bool grow) {
-        if (at->finished) return;
+    // Write the allowed tokens to `mask`; n_words may be more than the vocabulary needs.
+    void mask(const Snapshot* at, uint32_t* mask, int64_t n_words, bool grow) {
         Scratch& s = scratch();
         s.grow = grow;
         s.arena.clear();
-        for (int32_t i = 0; i < at->n; ++i) contribute(at->configs[i], mask, s);
+        const uint32_t* first = at->finished || at->n == 0 ? nullptr : base_bitmap(at->configs[0], s);
+        const int64_t n = first ? vocab->n_words() : 0;
+        if (first) std::memcpy(mask, first, size_t(n) * 4);
+        std::memset(mask + n, 0, size_t(n_words - n) * 4);
+        if (at->finished) return;
+        for (int32_t i = 0; i < at->n; ++i) contribute(at->configs[i], mask, i == 0 && first, s);
     }
 
     // Can token-level terminal t come next?
@@ -260,7 +264,7 @@ class Engine {
         vector<Config> in, out;
         vector<int32_t> terms, states;
         vector<const Node*> nodes;
-        vector<uint32_t> taken;
+        vector<uint32_t> taken, kept;
         std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
         bool grow = false;
@@ -498,9 +502,18 @@ class Engine {
 
     // --- masks -----------------------------------------------------------------------------------------------
 
+    // The bitmap a configuration starts from, if it has one: copying it is cheaper than clearing and uniting.
+    const uint32_t* base_bitmap(const Config& c, Scratch& s) {
+        const LexState& y = lex(c.lex, s);
+        if (y.profile < 0) return nullptr;
+        const Profile* p = &profiler.profiles[y.profile];
+        if (p->base >= 0) p = &profiler.profiles[p->base];
+        return p->own->bitmap.empty() ? nullptr : p->own->bitmap.data();
+    }
     static void set_bit(uint32_t* mask, int32_t t) { mask[size_t(t) >> 5] |= 1u << (t & 31); }
 
-    void contribute(const Config& c, uint32_t* mask, Scratch& s) {
+    // `copied`: the mask already is the configuration's base bitmap, and nothing else.
+    void contribute(const Config& c, uint32_t* mask, bool copied, Scratch& s) {
         const LexState& y = lex(c.lex, s);
         if (y.profile < 0) {
             if (!s.grow) throw Miss{};
@@ -508,24 +521,27 @@ class Engine {
         }
         const Profile& p = profiler.profiles[y.profile];
         if (p.base >= 0) {
-            vector<uint32_t> kept(p.drop.size());
-            for (size_t i = 0; i < p.drop.size(); ++i) kept[i] = mask[size_t(p.drop[i]) >> 5] & (1u << (p.drop[i] & 31));
-            add_profile(c, profiler.profiles[p.base], mask, s);
+            s.kept.assign(p.drop.size(), 0);
+            if (!copied)
+                for (size_t i = 0; i < p.drop.size(); ++i) s.kept[i] = mask[size_t(p.drop[i]) >> 5] & (1u << (p.drop[i] & 31));
+            add_profile(c, profiler.profiles[p.base], mask, copied, s);
             for (size_t i = 0; i < p.drop.size(); ++i) {
                 uint32_t& w = mask[size_t(p.drop[i]) >> 5];
-                w = (w & ~(1u << (p.drop[i] & 31))) | kept[i];
+                w = (w & ~(1u << (p.drop[i] & 31))) | s.kept[i];
             }
+            copied = false;
         }
-        add_profile(c, p, mask, s);
+        add_profile(c, p, mask, copied, s);
         if (!y.boundary) return;
         for (int32_t k = 0; k < c.n_tops; ++k)
             for (int32_t t : shifted_tokens(c.tops[k]->state))
                 for (int32_t id : token_ids[t]) set_bit(mask, id);
     }
-    void add_profile(const Config& c, const Profile& p, uint32_t* mask, Scratch& s) {
-        if (!p.own->bitmap.empty()) {
-            const uint32_t* from = p.own->bitmap.data();
-            for (int64_t i = 0, n = vocab->n_words(); i < n; ++i) mask[i] |= from[i];
+    void add_profile(const Config& c, const Profile& p, uint32_t* mask, bool copied, Scratch& s) {
+        if (!copied && !p.own->bitmap.empty()) {
+            const uint32_t* __restrict from = p.own->bitmap.data();
+            uint32_t* __restrict to = mask;
+            for (int64_t i = 0, n = vocab->n_words(); i < n; ++i) to[i] |= from[i];
         }
         for (int32_t id : p.own->inside) set_bit(mask, id);
         for (int32_t f : p.finishes) add_finish(c, f, mask, s);

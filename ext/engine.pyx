@@ -6,7 +6,7 @@ Python validates here, the kernels trust.  The algorithms are in the headers, on
     dfa.hpp  normalise.hpp  lr0.hpp  trie.hpp  lexer.hpp  profile.hpp  parser_dwa.hpp  gss.hpp  engine.hpp  session.hpp
 """
 
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -660,7 +660,7 @@ cdef struct Target:
 
 cdef int target_open(Target* target, buffer, int64_t need, row) except -1:
     cdef int64_t width
-    if hasattr(buffer, "numpy"):
+    if not PyObject_CheckBuffer(buffer) and hasattr(buffer, "numpy"):
         try:
             buffer = buffer.numpy()
         except Exception as e:

@@ -65,6 +65,69 @@ class Unpacker {
     const Arrays& a_;
 };
 
+// A set of tokens as bytes: the gaps between ascending ids (or between the missing ones, when there are fewer), seven
+// bits a byte, low first; or the bitmap itself when that is smaller.
+enum TokenSetKind : int32_t { kList, kDenseMissing, kDenseGiven, kDenseBitmap };
+
+inline int32_t pack_tokens(const WalkResult& r, int64_t size, vector<int32_t>& out) {
+    auto gaps = [&](const vector<int32_t>& ids) {
+        out.clear();
+        int32_t at = -1;
+        for (int32_t id : ids) {
+            uint32_t gap = uint32_t(id - at - 1);
+            at = id;
+            for (; gap >= 128; gap >>= 7) out.push_back(int32_t(gap & 127) | 128);
+            out.push_back(int32_t(gap));
+        }
+    };
+    if (r.bitmap.empty()) {
+        vector<int32_t> ids = r.inside;
+        std::sort(ids.begin(), ids.end());
+        gaps(ids);
+        return kList;
+    }
+    vector<int32_t> given, missing;
+    for (int64_t i = 0; i < size; ++i) (r.bitmap[size_t(i) >> 5] >> (i & 31) & 1 ? given : missing).push_back(int32_t(i));
+    const bool few_missing = missing.size() < given.size();
+    gaps(few_missing ? missing : given);
+    if (out.size() <= 4 * r.bitmap.size()) return few_missing ? kDenseMissing : kDenseGiven;
+    out.clear();
+    for (uint32_t w : r.bitmap) for (int k = 0; k < 32; k += 8) out.push_back(int32_t(w >> k & 255));
+    return kDenseBitmap;
+}
+
+inline void unpack_tokens(WalkResult& r, int32_t kind, const vector<int32_t>& in, int64_t n_tokens, int64_t size) {
+    const size_t n_words = size_t(size + 31) / 32;
+    if (kind == kDenseBitmap) {
+        Unpacker::check(in.size() == 4 * n_words, "a bitmap has the wrong width");
+        r.bitmap.assign(n_words, 0);
+        for (size_t i = 0; i < in.size(); ++i) r.bitmap[i / 4] |= uint32_t(in[i]) << (8 * (i % 4));
+        for (int64_t i = n_tokens; i < int64_t(n_words) * 32; ++i)
+            Unpacker::check(!(r.bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+        return;
+    }
+    vector<int32_t> ids;
+    int64_t at = -1;
+    for (size_t i = 0; i < in.size();) {
+        uint64_t gap = 0;
+        int shift = 0;
+        do {
+            Unpacker::check(i < in.size() && shift < 35, "a token set is cut short");
+            gap |= uint64_t(in[i] & 127) << shift;
+            shift += 7;
+        } while (in[i++] & 128);
+        at += int64_t(gap) + 1;
+        Unpacker::check(at < (kind == kDenseMissing ? size : n_tokens), "a token set has an unknown token");
+        ids.push_back(int32_t(at));
+    }
+    if (kind == kList) { r.inside = std::move(ids); return; }
+    r.bitmap.assign(n_words, 0);
+    if (kind == kDenseMissing) for (int64_t i = 0; i < size; ++i) r.bitmap[size_t(i) >> 5] |= 1u << (i & 31);
+    for (int32_t id : ids) r.bitmap[size_t(id) >> 5] ^= 1u << (id & 31);
+    for (int64_t i = n_tokens; i < size; ++i)
+        Unpacker::check(!(r.bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+}
+
 inline void pack(const Engine& e, Arrays& out) {
     auto& of = out.of;
     const Terminals& t = e.lexer.terms;
@@ -148,8 +211,10 @@ inline void pack(const Engine& e, Arrays& out) {
     }
     out.put_rows("profile_drop", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].drop; }, e.profiler.profiles.size());
     out.put_rows("profile_finishes", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].finishes; }, e.profiler.profiles.size());
-    out.put_rows("result_inside", [&](size_t i) -> const vector<int32_t>& { return results[i]->inside; }, results.size());
-    out.put_rows("result_bitmap", [&](size_t i) { return vector<int32_t>(results[i]->bitmap.begin(), results[i]->bitmap.end()); }, results.size());
+    vector<vector<int32_t>> sets(results.size());
+    of["result_kind"];
+    for (size_t i = 0; i < results.size(); ++i) of["result_kind"].push_back(pack_tokens(*results[i], e.vocab->size, sets[i]));
+    out.put_rows("result_tokens", [&](size_t i) -> const vector<int32_t>& { return sets[i]; }, sets.size());
     vector<int32_t> owner;
     for (const WalkResult* r : results) owner.insert(owner.end(), r->tails.size(), number[r]);
     of["tails_result"] = owner;
@@ -321,14 +386,12 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
 
     // Walk results and their tails.
-    const auto inside = u.rows("result_inside", 0, n_tokens), bitmaps = u.rows("result_bitmap", -big, big);
-    Unpacker::check(inside.size() == bitmaps.size(), "the results have different lengths");
+    const auto sets = u.rows("result_tokens", 0, 256);
+    const vector<int32_t>& kinds = u.values("result_kind", kList, kDenseBitmap + 1, sets.size());
     vector<std::shared_ptr<WalkResult>> results;
-    for (size_t i = 0; i < inside.size(); ++i) {
+    for (size_t i = 0; i < sets.size(); ++i) {
         results.push_back(std::make_shared<WalkResult>());
-        results.back()->inside = inside[i];
-        Unpacker::check(bitmaps[i].empty() || int64_t(bitmaps[i].size()) == e.vocab->n_words(), "a bitmap has the wrong width");
-        results.back()->bitmap.assign(bitmaps[i].begin(), bitmaps[i].end());
+        unpack_tokens(*results.back(), kinds[i], sets[i], n_tokens, e.vocab->size);
     }
     auto words = [&](const std::string& name, size_t n_rows, auto make) {  // make(row, text, lengths of the row)
         const vector<int32_t>& lengths = u.values(name + "_length", 1, 1 << 20);

@@ -36,8 +36,7 @@ class Session {
     // n_words words; bits past the vocabulary are 0.
     void mask(uint32_t* out, int64_t n_words) const {
         engine_->run([&](bool grow) {
-            std::fill(out, out + n_words, 0u);
-            engine_->mask(now_, out, grow);
+            engine_->mask(now_, out, n_words, grow);
             return 0;
         });
     }
