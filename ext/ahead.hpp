@@ -105,7 +105,7 @@ class Ahead {
                     vector<int32_t>& known = watches_after_[a.term];
                     if (std::find(known.begin(), known.end(), a.watch) != known.end()) continue;
                     known.push_back(a.watch);
-                    for (int32_t c : contexts_of_term_[a.term]) { e_.lexer.root(c, a.watch); e_.lexer.root(c, 0); }
+                    for (int32_t c : contexts_of_term_[a.term]) { e_.lexer.root(c, a.watch); if (a.watch) e_.lexer.root(c, 0); }
                 }
             e_.profiler.profile(y);
         }
@@ -148,7 +148,7 @@ class Ahead {
             todo_.pop_back();
             const int32_t next = e_.dwa.step(d, c).next;
             if (next < 0) continue;
-            for (int32_t b : below_[c]) visit(next, b);
+            for (int32_t b : below_[c]) if (e_.dwa.possible(next, b)) visit(next, b);
             if (c == 0) e_.dwa.step(next, ParserDwa::kBottom);
         }
     }

@@ -264,7 +264,7 @@ class Engine {
         vector<Config> in, out;
         vector<int32_t> terms, states;
         vector<const Node*> nodes;
-        vector<uint32_t> taken, kept;
+        vector<uint32_t> taken, kept, unkilled;
         std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
         bool grow = false;
@@ -507,6 +507,7 @@ class Engine {
         const LexState& y = lex(c.lex, s);
         if (y.profile < 0) return nullptr;
         const Profile* p = &profiler.profiles[y.profile];
+        if (p->killed) return nullptr;
         if (p->base >= 0) p = &profiler.profiles[p->base];
         return p->own->bitmap.empty() ? nullptr : p->own->bitmap.data();
     }
@@ -519,7 +520,22 @@ class Engine {
             if (!s.grow) throw Miss{};
             profiler.profile(c.lex);
         }
-        const Profile& p = profiler.profiles[y.profile];
+        add_whole(c, y.profile, mask, copied, s);
+        if (!y.boundary) return;
+        for (int32_t k = 0; k < c.n_tops; ++k)
+            for (int32_t t : shifted_tokens(c.tops[k]->state))
+                for (int32_t id : token_ids[t]) set_bit(mask, id);
+    }
+    // A profile with what it is a change of.
+    void add_whole(const Config& c, int32_t number, uint32_t* mask, bool copied, Scratch& s) {
+        const Profile& p = profiler.profiles[number];
+        if (p.killed) {
+            s.unkilled.assign(size_t(vocab->n_words()), 0u);
+            add_whole(c, p.base, s.unkilled.data(), false, s);
+            const uint32_t *given = s.unkilled.data(), *killed = p.killed->data();
+            for (int64_t i = 0, n = vocab->n_words(); i < n; ++i) mask[i] |= given[i] & ~killed[i];
+            return;
+        }
         if (p.base >= 0) {
             s.kept.assign(p.drop.size(), 0);
             if (!copied)
@@ -532,10 +548,6 @@ class Engine {
             copied = false;
         }
         add_profile(c, p, mask, copied, s);
-        if (!y.boundary) return;
-        for (int32_t k = 0; k < c.n_tops; ++k)
-            for (int32_t t : shifted_tokens(c.tops[k]->state))
-                for (int32_t id : token_ids[t]) set_bit(mask, id);
     }
     void add_profile(const Config& c, const Profile& p, uint32_t* mask, bool copied, Scratch& s) {
         if (!copied && !p.own->bitmap.empty()) {

@@ -112,6 +112,15 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         Terminals terms
         int64_t limit
         size_t n_states()
+        size_t n_contexts()
+        size_t n_roots()
+
+    cdef cppclass ParserDwa:
+        size_t n_states()
+        size_t n_transitions()
+
+    cdef cppclass Profiler:
+        size_t n_profiles()
 
     cdef cppclass LrTables:
         int32_t n_states()
@@ -121,6 +130,8 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         NormalGrammar grammar
         Lexer lexer
         LrTables lr
+        ParserDwa dwa
+        Profiler profiler
         int32_t end_term
         vector[vector[int32_t]] token_ids
         vector[int32_t] ignored
@@ -337,13 +348,14 @@ cdef class ConstraintCore:
     cdef shared_ptr[Engine] ptr
     cdef readonly VocabCore vocab
 
-    @property
-    def n_lr_states(self):
-        return self.ptr.get().lr.n_states()
-
-    @property
-    def n_lexer_states(self):
-        return self.ptr.get().lexer.n_states()
+    def counts(self):
+        """Sizes of the tables so far."""
+        cdef Engine* e = self.ptr.get()
+        return {
+            "lr_states": e.lr.n_states(), "contexts": e.lexer.n_contexts(), "lexer_roots": e.lexer.n_roots(),
+            "lexer_states": e.lexer.n_states(), "profiles": e.profiler.n_profiles(),
+            "dwa_states": e.dwa.n_states(), "dwa_transitions": e.dwa.n_transitions(),
+        }
 
     @property
     def frozen(self):

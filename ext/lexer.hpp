@@ -111,6 +111,8 @@ class Lexer {
     Lexer() { watches({}); }
 
     size_t n_states() const { return states.size(); }
+    size_t n_contexts() const { return size_t(contexts.size()); }
+    size_t n_roots() const { return roots_.size(); }
 
     int32_t find_root(int32_t context, int32_t watch) const {
         auto got = roots_.find(uint64_t(uint32_t(context)) << 32 | uint32_t(watch));
@@ -126,6 +128,12 @@ class Lexer {
         int32_t y = intern(hyps, true);
         roots_.emplace(uint64_t(uint32_t(context)) << 32 | uint32_t(watch), y);
         return y;
+    }
+    // The root state like y that watches nothing.
+    int32_t unwatched(int32_t y) {
+        vector<Hypothesis> hyps = states[y].hyps;
+        for (Hypothesis& h : hyps) h.watch.clear();
+        return intern(hyps, true);
     }
     const std::unordered_map<uint64_t, int32_t>& roots() const { return roots_; }
 

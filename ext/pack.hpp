@@ -203,12 +203,23 @@ inline void pack(const Engine& e, Arrays& out) {
             results.push_back(p.own.get());
             for (const auto& x : p.own->tails) { tails_number.emplace(&x, int32_t(tails.size())); tails.push_back(&x); }
         }
-    of["profile_base"];
-    of["profile_result"];
+    // Killed sets are shared by watch set; they are packed like the results, after them.
+    std::map<const vector<uint32_t>*, int32_t> killed_number;
+    vector<WalkResult> killed;
+    for (const char* name : {"profile_base", "profile_result", "profile_killed"}) of[name];
     for (const Profile& p : e.profiler.profiles) {
         of["profile_base"].push_back(p.base);
         of["profile_result"].push_back(number[p.own.get()]);
+        if (p.killed && killed_number.emplace(p.killed.get(), int32_t(killed.size())).second) {
+            killed.emplace_back();
+            killed.back().bitmap = *p.killed;
+        }
+        of["profile_killed"].push_back(p.killed ? killed_number[p.killed.get()] : -1);
     }
+    vector<vector<int32_t>> killed_sets(killed.size());
+    of["killed_kind"];
+    for (size_t i = 0; i < killed.size(); ++i) of["killed_kind"].push_back(pack_tokens(killed[i], e.vocab->size, killed_sets[i]));
+    out.put_rows("killed_tokens", [&](size_t i) -> const vector<int32_t>& { return killed_sets[i]; }, killed_sets.size());
     out.put_rows("profile_drop", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].drop; }, e.profiler.profiles.size());
     out.put_rows("profile_finishes", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].finishes; }, e.profiler.profiles.size());
     vector<vector<int32_t>> sets(results.size());
@@ -459,9 +470,20 @@ inline void unpack(const Arrays& in, Engine& e) {
     const vector<int32_t>& result = u.values("profile_result", 0, int64_t(results.size()), size_t(n_profiles));
     const auto drop = u.rows("profile_drop", 0, n_tokens), finishes = u.rows("profile_finishes", 0, int64_t(n_finishes));
     Unpacker::check(int64_t(drop.size()) == n_profiles && int64_t(finishes.size()) == n_profiles, "the profiles have different lengths");
+    const auto killed_sets = u.rows("killed_tokens", 0, 256);
+    const vector<int32_t>& killed_kinds = u.values("killed_kind", kDenseMissing, kDenseBitmap + 1, killed_sets.size());
+    vector<std::shared_ptr<const vector<uint32_t>>> killed;
+    for (size_t i = 0; i < killed_sets.size(); ++i) {
+        WalkResult r;
+        unpack_tokens(r, killed_kinds[i], killed_sets[i], n_tokens, e.vocab->size);
+        killed.push_back(std::make_shared<vector<uint32_t>>(std::move(r.bitmap)));
+    }
+    const vector<int32_t>& killed_of = u.values("profile_killed", -1, int64_t(killed.size()), size_t(n_profiles));
     for (int64_t i = 0; i < n_profiles; ++i) {
-        Unpacker::check(base[i] < 0 || base[base[i]] < 0, "a delta profile is based on another");
-        e.profiler.profiles.push_back({base[i], drop[i], results[result[i]], finishes[i]});
+        const int32_t b = base[i], k = killed_of[i];
+        Unpacker::check(k < 0 || (b >= 0 && killed_of[b] < 0), "a watched profile has no base");
+        Unpacker::check(k >= 0 || b < 0 || (base[b] < 0 && killed_of[b] < 0), "a delta profile is based on another");
+        e.profiler.profiles.push_back({b, drop[i], k < 0 ? nullptr : killed[size_t(k)], results[result[i]], finishes[i]});
     }
 
     // The parser DWA.

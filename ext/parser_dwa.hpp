@@ -142,6 +142,7 @@ class ParserDwa {
             auto [from, last] = std::move(todo.back());
             todo.pop_back();
             for (int32_t c : below(last)) {
+                if (!fits(from, c)) continue;
                 Place p{0, 0, -1, from.words, {}};
                 for (auto [n, k] : from.pending) {
                     if (k > 1) { p.pending.push_back({n, k - 1}); continue; }
@@ -152,6 +153,12 @@ class ParserDwa {
             }
             if (last == 0) visit(Place{0, 0, -1, from.words, {}}, kBottom);
         }
+        return true;
+    }
+    // Can c lie where machine state d reads next?  In an LR(0) stack every base has a goto for what is reduced to it.
+    bool possible(int32_t d, int32_t c) const {
+        if (states_[d].start) return true;
+        for (const Place& p : decode(states_[d].places)) if (!fits(p, c)) return false;
         return true;
     }
     size_t n_states() const { return states_.size(); }
@@ -201,6 +208,11 @@ class ParserDwa {
     vector<int32_t> slots_;
 
     static uint64_t key(int32_t d, int32_t c) { return uint64_t(uint32_t(d)) << 32 | uint32_t(c); }
+
+    bool fits(const Place& p, int32_t c) const {
+        for (auto [n, k] : p.pending) if (k == 1 && lr_.go(c, n) < 0) return false;
+        return true;
+    }
 
     // Apply all reductions to a stack: what can shift joins p.words, what needs more states joins p.pending.
     void close(Stack w, Place& p) {

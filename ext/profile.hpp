@@ -74,8 +74,9 @@ struct Finish {
 };
 
 struct Profile {
-    int32_t base = -1;              // delta: base profile (itself no delta)
+    int32_t base = -1;              // delta: the profile this one is a change of
     vector<int32_t> drop;           // delta: tokens that fare differently
+    std::shared_ptr<const vector<uint32_t>> killed;  // watched root: tokens that a longer candidate makes void
     std::shared_ptr<const WalkResult> own;
     vector<int32_t> finishes;       // numbers of Finish objects
 };
@@ -89,19 +90,20 @@ class Profiler {
     Profiler(const Trie& trie, Lexer& lexer, ProfileCache& cache, int64_t n_words)
         : trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words) {}
 
+    size_t n_profiles() const { return profiles.size(); }
+
     // The profile of a lexer state, computed on first use.
     int32_t profile(int32_t y) {
         if (lexer_.states[y].profile >= 0) return lexer_.states[y].profile;
         lexer_.expand(y);
         Profile p;
-        const int32_t z = base_state(y);
-        if (z >= 0) {
+        int32_t z;
+        if (lexer_.states[y].root && !lexer_.states[y].hyps[0].watch.empty()) {
+            p.base = profile(lexer_.unwatched(y));
+            p.killed = killed(lexer_.states[y].hyps[0].watch);
+            p.own = std::make_shared<WalkResult>();
+        } else if ((z = base_state(y)) >= 0 && delta(y, z)) {
             p.base = profile(z);
-            if (profiles[p.base].base >= 0) p.base = -1;
-        }
-        if (p.base >= 0) {
-            begin();
-            difference(0, y, z, 0);
             p.drop = drop_;
             terms_.clear();
             p.own = collect();
@@ -115,10 +117,12 @@ class Profiler {
                 p.own = collect();
                 if (cached && p.own->bytes() > 2048) cache_.put(key_, p.own);
             }
+            if (p.own->bytes() > 4096) examples_.emplace(signature(y), y);
         }
+        const vector<int32_t> terms = terms_;
         for (const WalkResult::Tails& t : p.own->tails) {
             p.finishes.push_back(int32_t(finishes.size()));
-            finishes.push_back({terms_[t.local_term], &t, -1, nullptr});
+            finishes.push_back({terms[t.local_term], &t, -1, nullptr});
         }
         profiles.push_back(std::move(p));
         return lexer_.states[y].profile = int32_t(profiles.size()) - 1;
@@ -135,6 +139,12 @@ class Profiler {
     vector<int32_t> order_;  // automaton_key: states breadth first
     std::unordered_map<int32_t, int32_t> number_;
 
+    struct Open { int32_t term, watch, depth; };  // a cut both states made on the current path; depth of the tail
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> examples_;  // signature -> a state walked in full
+    std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> killed_;
+    int32_t budget_ = 0;
+
+    static constexpr int32_t kDeltaBudget = 4000;  // trie nodes; beyond that a full walk is no dearer
     static constexpr size_t kMaxKeyStates = 48;
 
     void begin() {
@@ -201,9 +211,8 @@ class Profiler {
         return loops;
     }
 
-    static constexpr int kMaxDifferingBytes = 48;
-
-    // A state to describe y as a change of: the successor most bytes lead to, if few bytes tell the two apart.
+    // A state to describe y as a change of: the successor that most bytes lead to, if it is a loop, or a state walked
+    // before that holds the same large components.
     int32_t base_state(int32_t y) {
         const LexState& s = lexer_.states[y];
         std::unordered_map<int32_t, int32_t> weight;
@@ -214,20 +223,63 @@ class Profiler {
             total += e.hi - e.lo + 1;
             if (w > most) { most = w; best = e.target; }
         }
-        if (best < 0 || best == y || total < 32 || most * 2 < total) return -1;
-        lexer_.expand(best);
-        const LexState &a = lexer_.states[y], &b = lexer_.states[best];
-        if (b.boundary) return -1;
-        int differ = 0;
-        for (int c = 0; c < 256 && differ <= kMaxDifferingBytes; ++c) differ += a.step(uint8_t(c)) != b.step(uint8_t(c));
-        if (differ > kMaxDifferingBytes) return -1;
-        // The base must not be a delta of something else in turn.
-        if (b.profile < 0) {
+        if (best >= 0 && best != y && total >= 32 && most * 2 >= total) {
+            lexer_.expand(best);
             int32_t loop_bytes = 0;
-            for (const Edge& e : b.edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
-            if (loop_bytes < 16) return -1;
+            for (const Edge& e : lexer_.states[best].edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
+            if (loop_bytes >= 16 && !lexer_.states[best].boundary) return best;
         }
-        return best;
+        auto got = examples_.find(signature(y));
+        return got == examples_.end() ? -1 : got->second;
+    }
+
+    // The components with large languages: those a step away from a state that loops on many bytes.
+    vector<int32_t> signature(int32_t y) {
+        const Terminals& t = lexer_.terms;
+        auto loops = [&](int32_t c) {
+            int32_t n = 0;
+            for (int32_t e = t.indptr[c]; e < t.indptr[c + 1]; ++e)
+                if (t.edges[e].target == c) n += t.edges[e].hi - t.edges[e].lo + 1;
+            return n >= 10;
+        };
+        auto large = [&](int32_t c) {
+            if (loops(c)) return true;
+            for (int32_t e = t.indptr[c]; e < t.indptr[c + 1]; ++e) if (loops(t.edges[e].target)) return true;
+            return false;
+        };
+        vector<int32_t> out{lexer_.states[y].root};
+        for (const Hypothesis& h : lexer_.states[y].hyps) {
+            for (int32_t c : h.main) if (large(c)) out.push_back(c);
+            out.push_back(-1);
+            out.insert(out.end(), h.watch.begin(), h.watch.end());
+            out.push_back(-2);
+            if (h.context < 0) continue;
+            for (int32_t u : lexer_.contexts[h.context])
+                if (t.start[u] >= 0 && large(t.start[u])) out.push_back(t.start[u]);
+            for (int32_t c : h.main) if (t.ignore[t.term[c]]) out.push_back(c);
+        }
+        return out;
+    }
+
+    // Tokens of which some prefix makes a watched component accept.
+    std::shared_ptr<const vector<uint32_t>> killed(const vector<int32_t>& watch) {
+        auto& got = killed_[watch];
+        if (got) return got;
+        auto out = std::make_shared<vector<uint32_t>>(size_t(n_words_), 0u);
+        kill(0, lexer_.watches(watch), *out);
+        return got = out;
+    }
+    void kill(int32_t node, int32_t watch, vector<uint32_t>& out) {
+        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) {
+            bool is_void = false;
+            const int32_t rest = lexer_.step_watch(watch, trie_.byte[c], is_void);
+            if (is_void) {
+                for (int32_t k = trie_.slot_indptr[trie_.slot_lo[c]]; k < trie_.slot_indptr[trie_.slot_hi[c]]; ++k)
+                    out[size_t(trie_.slot_tokens[k]) >> 5] |= 1u << (trie_.slot_tokens[k] & 31);
+            } else if (rest) {
+                kill(c, rest, out);
+            }
+        }
     }
 
     void add_tokens(int32_t slot) {
@@ -273,6 +325,9 @@ class Profiler {
             watch = lexer_.step_watch(watch, trie_.byte[node], is_void);
             if (is_void) return;
         }
+        tails_from(node, term, watch, depth);
+    }
+    void tails_from(int32_t node, int32_t term, int32_t watch, int32_t depth) {  // node's byte has been read
         if (!watch) {
             for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) add_tail(s, term, depth);
             return;
@@ -286,35 +341,55 @@ class Profiler {
             tails_.push_back({term, {w.text + depth, w.length - depth, trie_.slot_tokens[k]}});
     }
 
-    // Lockstep walk of y (-1: dead) against z: tokens that may fare differently go to drop_, with y's own outcome.
-    // Once the two disagree on a cut, everything below differs.
-    void difference(int32_t node, int32_t y, int32_t z, int32_t depth) {
+    // Lockstep walk of y against z.  Tokens that may fare differently go to drop_, with y's own outcome beside.  False
+    // when the two differ in so much that a walk of y is no dearer.
+    bool delta(int32_t y, int32_t z) {
+        if (profiles[profile(z)].base >= 0) return false;
+        begin();
+        budget_ = kDeltaBudget;
+        difference(0, y, z, 0, {});
+        return budget_ > 0;
+    }
+    // -1: dead.  `open`: cuts that both made above, with their watch set after the bytes read since.
+    void difference(int32_t node, int32_t y, int32_t z, int32_t depth, const vector<Open>& open) {
         if (y >= 0) lexer_.expand(y);
         if (z >= 0) lexer_.expand(z);
+        static const LexState dead;
         for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) {
-            int32_t y2 = y < 0 ? -1 : lexer_.states[y].step(trie_.byte[c]);
-            int32_t z2 = z < 0 ? -1 : lexer_.states[z].step(trie_.byte[c]);
+            const uint8_t b = trie_.byte[c];
+            const int32_t y2 = y < 0 ? -1 : lexer_.states[y].step(b), z2 = z < 0 ? -1 : lexer_.states[z].step(b);
             if (y2 == z2) continue;
-            bool cuts = (y2 >= 0 && !lexer_.states[y2].accepts.empty()) || (z2 >= 0 && !lexer_.states[z2].accepts.empty());
-            if (cuts) everything(c, y2, depth + 1);
-            else {
-                if (trie_.own[c]) differs(c, y2, depth + 1);
-                if (trie_.slot_hi[c] - trie_.slot_lo[c] > trie_.own[c]) difference(c, y2, z2, depth + 1);
+            if (--budget_ <= 0) return;
+            vector<Open> after;
+            for (Open o : open) {
+                bool is_void = o.depth == depth && !follow[o.term].has(b);
+                if (o.watch) o.watch = lexer_.step_watch(o.watch, b, is_void);
+                if (!is_void) after.push_back(o);
             }
+            const vector<Accept>&in_y = (y2 < 0 ? dead : lexer_.states[y2]).accepts, &in_z = (z2 < 0 ? dead : lexer_.states[z2]).accepts;
+            if (!(in_y == in_z)) { everything(c, y2, depth + 1, after); continue; }
+            if (trie_.own[c]) {
+                drop_tokens(trie_.slot_lo[c]);
+                if (y2 >= 0) add_tokens(trie_.slot_lo[c]);
+                for (const Open& o : after) add_tail(trie_.slot_lo[c], o.term, o.depth);
+            }
+            if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) continue;
+            for (const Accept& a : in_y) after.push_back({a.term, a.watch, depth + 1});
+            difference(c, y2, z2, depth + 1, after);
         }
     }
-    void everything(int32_t node, int32_t y, int32_t depth) {
-        for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s)
-            for (int32_t k = trie_.slot_indptr[s]; k < trie_.slot_indptr[s + 1]; ++k) drop_.push_back(trie_.slot_tokens[k]);
+    // The two disagree on a cut here: everything below differs.
+    void everything(int32_t node, int32_t y, int32_t depth, const vector<Open>& open) {
+        budget_ -= trie_.slot_hi[node] - trie_.slot_lo[node];
+        for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) drop_tokens(s);
+        for (const Open& o : open) tails_from(node, o.term, o.watch, o.depth);
         if (y < 0) return;
         if (trie_.own[node]) add_tokens(trie_.slot_lo[node]);
         for (const Accept& a : lexer_.states[y].accepts) cut(node, a, depth);
         walk(node, y, depth);
     }
-    void differs(int32_t node, int32_t y, int32_t) {
-        int32_t s = trie_.slot_lo[node];
-        for (int32_t k = trie_.slot_indptr[s]; k < trie_.slot_indptr[s + 1]; ++k) drop_.push_back(trie_.slot_tokens[k]);
-        if (y >= 0) add_tokens(s);
+    void drop_tokens(int32_t slot) {
+        for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k) drop_.push_back(trie_.slot_tokens[k]);
     }
 };
 
