@@ -1,15 +1,79 @@
-"""Settings that every test shares: how many random examples Hypothesis tries.
+"""Hypothesis profiles and the real data.
 
-``make test`` uses the profile ``default`` (a few hundred examples a property in all), ``make nightly`` thousands.
-There is no deadline: the machine is shared, and a time is a bench's business.
+``default`` is what ``make test`` runs: a few hundred examples a property.
+``--hypothesis-profile=nightly`` runs thousands.
+No deadline on single examples: an example's time says nothing on a shared machine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
-_SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
+if TYPE_CHECKING:
+    import wfsa
 
-settings.register_profile("default", max_examples=150, deadline=None, suppress_health_check=_SLOW_IS_FINE)
-settings.register_profile("nightly", max_examples=5000, deadline=None, suppress_health_check=_SLOW_IS_FINE)
-settings.load_profile("default")
+_CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+
+settings.register_profile("default", max_examples=250, deadline=None, suppress_health_check=_CHECKS)
+settings.register_profile("nightly", max_examples=5000, deadline=None, suppress_health_check=_CHECKS)
+settings.register_profile("quick", max_examples=30, deadline=None, suppress_health_check=_CHECKS)
+settings.load_profile("default")  # --hypothesis-profile is applied after this file is read, so it wins
+
+SHARED_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """``../shared/data`` beside the repository: real vocabularies, schemas, grammars, texts."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"REAL DATA MISSING: {SHARED_DATA} is not there, so nothing real was tested")
+    return SHARED_DATA
+
+
+class VocabFile(NamedTuple):
+    """One of the recorded vocabularies."""
+
+    name: str
+    tokens: list[bytes]
+    special_ids: list[int]
+    eos_ids: list[int]
+
+    def build(self) -> wfsa.Vocab:
+        import wfsa
+
+        return wfsa.Vocab(self.tokens, special_ids=self.special_ids, eos_ids=self.eos_ids)
+
+
+_vocab_files: dict[str, VocabFile] = {}
+
+
+def read_vocab_npz(path: Path) -> VocabFile:
+    import json
+
+    with np.load(path) as archive:
+        blob, ends = archive["bytes"].tobytes(), archive["offsets"].tolist()
+        special, meta = archive["special"].tolist(), json.loads(archive["meta"].tobytes())
+    tokens = [blob[a:b] for a, b in pairwise(ends)]
+    return VocabFile(meta["name"], tokens, special, meta["eos_ids"])
+
+
+@pytest.fixture(scope="session")
+def vocab_npz(shared_data: Path) -> Callable[[str], VocabFile]:
+    """``vocab_npz("llama3")``: tokens, special and end ids of ``vocabs/llama3.npz``; ``.build()`` is a Vocab."""
+
+    def read(name: str) -> VocabFile:
+        if name not in _vocab_files:
+            path = shared_data / "vocabs" / f"{name}.npz"
+            if not path.is_file():
+                pytest.skip(f"REAL DATA MISSING: {path} is not there")
+            _vocab_files[name] = read_vocab_npz(path)
+        return _vocab_files[name]
+
+    return read

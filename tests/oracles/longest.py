@@ -1,0 +1,186 @@
+"""Policy "longest", by its definition and nothing else.
+
+Let σ be a sequence of terminals.  A(σ) is what the parser could take after it, and what may be ignored there:
+
+    A(σ) = { t : σ·t is a viable prefix of the terminal-level grammar }  ∪  ignore
+
+A *cut* (σ, e) says: the first e items of the text are lexed, as σ.  The first cut is ((), 0).  From (σ, e), in a text
+of n items, t in A(σ) *may end* at e' (e < e' <= n) iff
+
+    1.  text[e:e'] is a word of t;
+    2.  t wins among the terminals of A(σ) that match exactly text[e:e']: highest priority, then lowest number;
+    3.  no terminal of A(σ) matches text[e:e''] for any e'' with e' < e'' <= n.
+
+An ignored terminal leaves σ as it is, also where a rule could take that very terminal (Lark drops it too).
+
+    text is viable      iff some chain of cuts reaches (σ, e) with e = n, or with text[e:n] a proper prefix of a word of
+                        some t in A(σ)
+    text is a sentence  iff some chain of cuts reaches (σ, n) with σ a sentence of the terminal-level grammar
+
+Condition 3 looks at the whole text that is known, so a cut may become void as the text grows: after terminals "a", "b",
+"abc", the text "ab" has the cuts a·b, and "abc" voids both.  A text whose cuts all died is not viable.
+
+Items are bytes (0..255) and :class:`~.earley.TokenItem`.  A token-level terminal has words of one token item, which no
+byte matches; otherwise it is a terminal like any other.  The empty word is nobody's lexeme: a terminal t that matches
+it stands for "(t without ε) or nothing" in every rule, and an ignored one for (t without ε).
+
+There is no incremental cleverness: every text is cut again from its start, as the definition is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from wfsa.grammar.ir import Grammar, Tokens
+
+from .earley import Chart, Item, Recognizer, Rule, TokenItem, token_items
+from .regular_words import DEAD, language
+
+Sigma = tuple[int, ...]
+Text = tuple[Item, ...]
+
+
+class LongestOracle:
+    """Policy "longest".  `names` gives the ids of the special tokens that the grammar names."""
+
+    def __init__(self, grammar: Grammar, names: Mapping[str, int] | None = None) -> None:
+        if grammar.policy != "longest":
+            raise ValueError("LongestOracle is for policy 'longest'")
+        grammar.check_invariants()
+        self.grammar, self._names = grammar, names or {}
+        self.ignore = frozenset(t for t in grammar.ignore if self._has_words(t))
+        self._sigma_charts: dict[Sigma, Chart | None] = {(): Recognizer(self._terminal_rules(), "start").first()}
+        self.derives_nothing = self._sigma_charts[()] is None
+        self.alphabet: frozenset[Item] = frozenset().union(*map(self._items_of, range(len(grammar.terminals))))
+        self._matches = lru_cache(maxsize=1 << 16)(self._matches_)
+        self._can_go_on = lru_cache(maxsize=1 << 16)(self._can_go_on_)
+
+    # --- terminals -------------------------------------------------------------------------------------------------
+
+    def _tokens(self, t: int) -> frozenset[Item] | None:
+        """The token items of a token-level terminal; None for a terminal of bytes."""
+        pattern = self.grammar.terminals[t].pattern
+        return token_items(pattern, self._names) if isinstance(pattern, Tokens) else None
+
+    def _items_of(self, t: int) -> frozenset[Item]:
+        tokens = self._tokens(t)
+        return tokens if tokens is not None else language(self.grammar.terminals[t].pattern).alphabet
+
+    def _has_words(self, t: int) -> bool:
+        """Has `t` a word that is not empty?"""
+        return bool(self._items_of(t))
+
+    def _may_be_empty(self, t: int) -> bool:
+        return self._tokens(t) is None and language(self.grammar.terminals[t].pattern).matches(b"")
+
+    def _state(self, t: int, text: Text) -> int:
+        if any(isinstance(item, TokenItem) for item in text):
+            return DEAD
+        return language(self.grammar.terminals[t].pattern).state_after(text)  # type: ignore[arg-type]
+
+    def _matches_(self, t: int, text: Text) -> bool:
+        """Is `text` (not empty) a word of `t`?"""
+        tokens = self._tokens(t)
+        if tokens is not None:
+            return len(text) == 1 and text[0] in tokens
+        return self._state(t, text) in language(self.grammar.terminals[t].pattern).accepting
+
+    def _can_go_on_(self, t: int, text: Text) -> bool:
+        """Is `text` (not empty) a proper prefix of a word of `t`?"""
+        tokens = self._tokens(t)
+        return tokens is None and self._state(t, text) in language(self.grammar.terminals[t].pattern).can_go_on
+
+    # --- the terminal-level grammar --------------------------------------------------------------------------------
+
+    def _terminal_rules(self) -> Iterator[Rule]:
+        """Rules whose items are terminal numbers."""
+        for t in range(len(self.grammar.terminals)):
+            if self._has_words(t):
+                yield ("terminal", t), (frozenset((t,)),)
+            if self._may_be_empty(t):
+                yield ("terminal", t), ()
+        for lhs, rhs in self.grammar.rules:
+            yield (
+                ("nonterminal", lhs),
+                tuple(("terminal", s) if s >= 0 else ("nonterminal", ~s) for s in rhs),
+            )
+        yield "start", (("nonterminal", self.grammar.start),)
+
+    def _chart(self, sigma: Sigma) -> Chart:
+        """The terminal-level chart of a viable σ."""
+        if sigma not in self._sigma_charts:
+            self._sigma_charts[sigma] = self._chart(sigma[:-1]).step(sigma[-1])
+        chart = self._sigma_charts[sigma]
+        assert chart is not None, "only viable sequences of terminals are asked for"
+        return chart
+
+    def takes(self, sigma: Sigma) -> frozenset[int]:
+        """A(σ)."""
+        return self._chart(sigma).expected() | self.ignore  # type: ignore[return-value]
+
+    # --- the definition --------------------------------------------------------------------------------------------
+
+    def _ends(self, sigma: Sigma, e: int, text: Text) -> Iterator[tuple[int, int]]:
+        """All (t, e') such that t may end at e' from the cut (σ, e)."""
+        takes = self.takes(sigma)
+        for end in range(e + 1, len(text) + 1):
+            candidates = [t for t in takes if self._matches(t, text[e:end])]
+            if not candidates:
+                continue
+            if any(self._matches(t, text[e:longer]) for t in takes for longer in range(end + 1, len(text) + 1)):
+                continue  # void: something the parser could take is longer
+            yield min(candidates, key=lambda t: (-self.grammar.terminals[t].priority, t)), end
+
+    def cuts(self, text: Text) -> set[tuple[Sigma, int]]:
+        """All cuts that a chain of cuts reaches."""
+        if self.derives_nothing:
+            return set()
+        found: set[tuple[Sigma, int]] = {((), 0)}
+        todo = list(found)
+        for sigma, e in todo:  # grows while it is walked
+            for t, end in self._ends(sigma, e, text):
+                cut = (sigma if t in self.ignore else (*sigma, t), end)
+                if cut not in found:
+                    found.add(cut)
+                    todo.append(cut)
+        return found
+
+    def viable(self, items: Iterable[Item]) -> bool:
+        text = tuple(items)
+        return any(
+            e == len(text) or any(self._can_go_on(t, text[e:]) for t in self.takes(sigma))
+            for sigma, e in self.cuts(text)
+        )
+
+    def sentence(self, items: Iterable[Item]) -> bool:
+        text = tuple(items)
+        return any(e == len(text) and self._chart(sigma).is_sentence() for sigma, e in self.cuts(text))
+
+    def start(self) -> LongestText | None:
+        """The empty text, to be extended item by item; None if the grammar derives nothing."""
+        return None if self.derives_nothing else LongestText(self, ())
+
+
+class LongestText:
+    """A viable text.  Immutable; the same interface as :class:`~.earley.Chart`."""
+
+    __slots__ = ("_nexts", "_oracle", "text")
+
+    def __init__(self, oracle: LongestOracle, text: Text) -> None:
+        self._oracle, self.text = oracle, text
+        self._nexts: dict[Item, LongestText | None] = {}
+
+    def step(self, item: Item) -> LongestText | None:
+        """The text with `item` behind it, or None if that is not viable."""
+        if item not in self._nexts:
+            text = (*self.text, item)
+            self._nexts[item] = LongestText(self._oracle, text) if self._oracle.viable(text) else None
+        return self._nexts[item]
+
+    def expected(self) -> frozenset[Item]:
+        """The items that may come next."""
+        return frozenset(item for item in self._oracle.alphabet if self.step(item) is not None)
+
+    def is_sentence(self) -> bool:
+        return self._oracle.sentence(self.text)

@@ -1,0 +1,212 @@
+"""Random grammars, vocabularies and walks, made to be small and to shrink to something a person can read.
+
+The alphabet is a, b, c, space and é (two bytes), so that overlaps, ambiguities and tokens that end inside a character
+are common instead of rare.  Every draw is a plain list or a small int whose first choice is the simplest: Hypothesis
+shrinks a failure towards one nonterminal, the literal "a", the one-byte tokens and a short walk.
+
+A random grammar may derive nothing; `cases` filters those out, `any_grammars` keeps them for the test of the error.
+A walk is a list of small ints that the test interprets against the mask it sees (`choice(mask, n)`): so it
+follows the grammar wherever a smaller grammar leads, and stays meaningful while the rest of the case shrinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hypothesis import reject
+from hypothesis import strategies as st
+
+from tests.oracles.earley import CfgOracle
+from tests.oracles.longest import LongestOracle
+from wfsa.grammar.ir import Grammar, Terminal, Tokens
+from wfsa.grammar.regular import (
+    ANY_CHAR,
+    NOTHING,
+    ByteSet,
+    Cat,
+    Minus,
+    Regular,
+    Repeat,
+    alt,
+    both,
+    cat,
+    char_set,
+    literal,
+    minus,
+    optional,
+    plus,
+    repeat,
+    star,
+)
+
+LETTERS = "abc é"
+BYTES = "abc é".encode()
+SPECIAL_NAME = "<s>"  # the display bytes, and the name, of the special tokens that a grammar may name
+
+# --- regular languages -----------------------------------------------------------------------------------------------
+
+_words = st.text(st.sampled_from(LETTERS), min_size=1, max_size=3).map(literal)
+_sets = st.sets(st.sampled_from(LETTERS), min_size=1, max_size=3).map(lambda found: char_set("".join(sorted(found))))
+_rare = st.sampled_from([
+    literal(""),
+    ANY_CHAR,
+    NOTHING,
+    ByteSet(((0xC3, 0xC3),)),  # half of é: raw bytes need not be UTF-8
+    ByteSet(((0x61, 0x62), (0xA0, 0xBF))),
+    star(char_set("ab")),
+    plus(ANY_CHAR),
+])
+_leaves = st.one_of(_words, _words, _sets, _rare)
+_bounds = st.sampled_from([(0, 1), (0, None), (1, None), (1, 2), (0, 2), (2, 3), (2, None)])
+
+
+def _combine(children: st.SearchStrategy[Regular]) -> st.SearchStrategy[Regular]:
+    pairs = st.lists(children, min_size=2, max_size=3)
+    return st.one_of(
+        pairs.map(lambda parts: cat(*parts)),
+        pairs.map(lambda parts: alt(*parts)),
+        st.tuples(children, _bounds).map(lambda x: repeat(x[0], *x[1])),
+        st.tuples(children, children).map(lambda x: both(*x)),
+        st.tuples(children, children).map(lambda x: minus(*x)),
+        st.tuples(children, children).map(lambda x: Cat(x)),  # as a front end might build it by hand: not simplified
+        st.tuples(children, _bounds).map(lambda x: Repeat(x[0], *x[1])),
+    )
+
+
+def regulars(max_leaves: int = 5) -> st.SearchStrategy[Regular]:
+    """Trees over the alphabet, some with And and Minus."""
+    return st.recursive(_leaves, _combine, max_leaves=max_leaves)
+
+
+# Shapes that real lexers have, and that random trees seldom hit: keywords and names, numbers, strings, comments.
+_lexemes = st.sampled_from([
+    literal("a"), literal("b"), literal(" "), literal("ab"), literal("abc"), literal("é"),
+    plus(char_set("abc")),
+    cat(char_set("ab"), star(char_set("abc"))),
+    plus(literal("a")),
+    minus(plus(char_set("ab")), literal("ab")),
+    cat(literal("a"), star(minus(ANY_CHAR, char_set("a"))), literal("a")),  # a quoted string, with a for the quote
+    star(literal(" ")),
+    optional(literal("b")),
+    repeat(char_set("abé"), 1, 3),
+    Minus(star(ANY_CHAR), cat(star(ANY_CHAR), literal("c"), star(ANY_CHAR))),
+])
+patterns = st.one_of(_lexemes, _lexemes, regulars())
+
+# --- vocabularies ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class VocabCase:
+    """The arguments of ``wfsa.Vocab``."""
+
+    tokens: tuple[bytes, ...]
+    special_ids: tuple[int, ...] = ()
+    eos_ids: tuple[int, ...] = ()
+
+    @property
+    def names(self) -> dict[str, int]:
+        named = [i for i in self.special_ids if self.tokens[i] == SPECIAL_NAME.encode()]
+        return {SPECIAL_NAME: named[0]} if named else {}
+
+
+_token_bytes = st.lists(st.sampled_from(BYTES), min_size=1, max_size=4).map(bytes)
+
+
+@st.composite
+def vocabularies(draw: st.DrawFn) -> VocabCase:
+    """1 to 20 tokens of 1 to 4 bytes; duplicates, partial UTF-8, sometimes a hole, a special token and ends."""
+    tokens: list[bytes] = []
+    if draw(st.sampled_from([True, True, True, False])):  # all bytes, so that walks seldom get stuck
+        tokens += [bytes([b]) for b in BYTES]
+    tokens += draw(st.lists(_token_bytes, min_size=0 if tokens else 1, max_size=8))
+    special, eos = [], []
+    for kind in draw(st.lists(st.sampled_from(["eos", "hole", "special", "special text", "duplicate"]), max_size=4)):
+        where = draw(st.integers(0, len(tokens)))
+        taken = any(tokens[i] == SPECIAL_NAME.encode() for i in special)
+        special = [i + (i >= where) for i in special]
+        eos = [i + (i >= where) for i in eos]
+        if kind == "eos":
+            tokens.insert(where, b"</s>")
+            eos.append(where)
+        elif kind == "hole":
+            tokens.insert(where, b"")
+        elif kind == "duplicate":
+            tokens.insert(where, tokens[0])
+        else:  # "special text" looks like text and must never match it
+            tokens.insert(where, b"a" if kind == "special text" or taken else SPECIAL_NAME.encode())
+            special.append(where)
+    return VocabCase(tuple(tokens), tuple(sorted(special)), tuple(sorted(eos)))
+
+
+# --- grammars --------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, composed: bool = False) -> Grammar:
+    """1 to 5 nonterminals, 1 to 4 terminals; nullable, cyclic, ambiguous, recursive on all sides, perhaps empty."""
+    drawn = draw(st.lists(_words if composed else patterns, min_size=1, max_size=4))
+    found: list[Regular | Tokens] = list(drawn)
+    if vocab is not None and draw(st.sampled_from([False, False, False, True])):
+        ids = [i for i in range(len(vocab.tokens)) if i not in vocab.eos_ids]
+        if vocab.names and draw(st.booleans()):
+            found.append(Tokens(name=SPECIAL_NAME))
+        elif ids:
+            found.append(Tokens(tuple(sorted(draw(st.sets(st.sampled_from(ids), min_size=1, max_size=2))))))
+    priority = st.sampled_from([0, 0, 0, 1, -1, 2])
+    terminals = tuple(
+        Terminal(f"T{i}", pattern, draw(priority) if policy == "longest" else 0) for i, pattern in enumerate(found)
+    )
+    n = draw(st.integers(1, 5))
+    symbols = st.sampled_from([*range(len(terminals)), *(~i for i in range(n))])
+    body = st.lists(symbols, max_size=4).map(tuple)
+    rules: list[tuple[int, tuple[int, ...]]] = []
+    for lhs in range(n):
+        rules += [(lhs, rhs) for rhs in draw(st.lists(body, min_size=1, max_size=3))]
+    ignore: Iterable[int] = ()
+    if policy == "longest" and draw(st.booleans()):
+        # A terminal of its own (whitespace), or, to be nasty, one that the rules use.
+        if draw(st.sampled_from([True, True, False])):
+            terminals += (Terminal("WS", draw(st.sampled_from([plus(literal(" ")), literal(" "), literal("c")]))),)
+            ignore = (len(terminals) - 1,)
+        else:
+            ignore = (draw(st.integers(0, len(terminals) - 1)),)
+    return Grammar(terminals, tuple(f"n{i}" for i in range(n)), tuple(rules), 0, policy, tuple(ignore))  # type: ignore[arg-type]
+
+
+def oracle_of(grammar: Grammar, names: dict[str, int]) -> CfgOracle | LongestOracle:
+    return (CfgOracle if grammar.policy == "cfg" else LongestOracle)(grammar, names)
+
+
+# --- cases and walks -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """A grammar that derives something, and a vocabulary."""
+
+    grammar: Grammar
+    vocab: VocabCase
+
+    def oracle(self) -> CfgOracle | LongestOracle:
+        return oracle_of(self.grammar, self.vocab.names)
+
+
+@st.composite
+def cases(draw: st.DrawFn, policies: tuple[str, ...] = ("cfg", "longest")) -> Case:
+    vocab = draw(vocabularies())
+    grammar = draw(any_grammars(draw(st.sampled_from(policies)), vocab))
+    case = Case(grammar, vocab)
+    if case.oracle().derives_nothing:
+        reject()
+    return case
+
+
+walks = st.lists(st.integers(0, 19), min_size=1, max_size=8)
+
+
+def choice(allowed: Iterable[int], n: int) -> int | None:
+    """The n-th of the allowed tokens, cyclically; None if there is none."""
+    ordered = sorted(allowed)
+    return ordered[n % len(ordered)] if ordered else None
