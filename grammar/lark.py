@@ -34,7 +34,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from lark import load_grammar as loader
-from lark.exceptions import LarkError
+from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedToken
 from lark.grammar import Symbol
 from lark.grammar import Terminal as LarkTerminal
 from lark.tree import Tree
@@ -62,6 +62,7 @@ def read_lark(
         raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
     definitions = _Definitions([os.fspath(p) for p in import_paths], base_path, shared="%extend" not in text)
     try:
+        text.encode()  # a lone surrogate has no place in a grammar
         definitions.load_grammar(text, _TOP)
         if any(d.params for d in definitions.all.values()):
             definitions.validate()  # the lowering sees the rules, but not the bodies of unused templates
@@ -149,14 +150,13 @@ class _Definitions(loader.GrammarBuilder):
     def _take(self, stmt: Any, mangle: Mangle | None, define: Callable[..., None]) -> None:
         untyped: Any = self
         definition = untyped._unpack_definition(stmt, mangle)
-        if mangle is None:
-            token = stmt.children[0] if stmt.data == "term" else stmt.children[1]
-            self.lines.setdefault(str(token), token.line)
+        token = stmt.children[0] if stmt.data == "term" else stmt.children[1]
         try:
             define(*definition)
         except LarkError as e:
-            line = "" if mangle is not None else f" at line {self.lines[str(definition[0])]}"
-            raise GrammarError(_one_line(e) + line) from None
+            raise GrammarError(f"{_one_line(e)} at line {token.line}") from None
+        if mangle is None:
+            self.lines.setdefault(str(token), token.line)
 
     def _import(self, stmt: Any, grammar_name: Any) -> tuple[tuple[str, ...], Any, dict[str, str]]:
         """Path, base folder and names of one %import."""
@@ -261,19 +261,33 @@ def _tree(text: str, name: Any) -> Any:
     if tree is not None:
         return tree
     plain = without_special(text)
+    place = "" if name == _TOP else f"in {name}: "
+    parser = _loader._get_parser()
     try:
-        tree = _loader._parse_grammar(plain, str(name))
-    except LarkError as e:
-        place = "" if name == _TOP else f"in {name}: "
-        raise GrammarError(place + _one_line(e)) from None
+        tree = _loader.PrepareGrammar().transform(parser.parse(plain + "\n", "start"))
+    except UnexpectedToken as e:
+        try:
+            advice = _loader._translate_parser_exception(parser.parse, e)  # "Unclosed parenthesis"
+        except Exception:  # it fails on some of its own examples (lark 1.3.1: a TypeError)
+            advice = None
+        where = f"at line {e.line} column {e.column}"
+        message = _one_line(e)
+        raise GrammarError(place + (f"{advice}, {where}: {_line(text, e.line)}" if advice else message)) from None
+    except UnexpectedCharacters as e:
+        where = f"line {e.line} column {e.column}"
+        raise GrammarError(f"{place}unexpected input at {where}: {_line(text, e.line)}") from None
     if plain != text:
         raise GrammarError("a token-level terminal (<|name|>, <[ids]>) stands where none is allowed")
     return tree
 
 
+def _line(text: str, number: int) -> str:
+    return text.split("\n")[number - 1].strip()[:100] if number <= text.count("\n") + 1 else "end of the grammar"
+
+
 def _one_line(error: Exception) -> str:
-    """Lark's message without the picture of the place, but with the line of text it shows."""
-    head, _, picture = str(error).partition("\n\n")
-    message = " ".join(head.split()).rstrip(" :.")
-    lines = [line.strip() for line in picture.splitlines() if line.strip() and line.strip() != "^"]
-    return f"{message}: {lines[0]}" if lines else message
+    if isinstance(error, UnexpectedToken):
+        what = "end of line" if error.token.type.startswith("_NL") else repr(str(error.token))
+        expected = ", ".join(sorted(str(name) for name in error.expected))
+        return f"unexpected {what} at line {error.line} column {error.column}; expected one of {expected}"
+    return " ".join(str(error).split())

@@ -10,26 +10,30 @@ The order (lark 1.3.1, lark/lexer.py):
     R-token whose text S matches becomes S.  So S wins over R whatever their widths.  When S ignores case
     (``"select"i``) this hangs on its text as written: R = ``/[a-z]+/`` swallows ``"select"i`` but not ``"SELECT"i``.
 
-So per priority: strings first, by (1), then regexes, by (1); no two strings differ only in the text they match, and a
-string without flags that R does not match never ties with R.  What is left are pairs of an S that ignores case and
-an R that matches only another spelling of it: then R stands before S if its key in (1) is lower, that is, S moves
-behind R.  R can only tell spellings apart if it tells cases apart, which most do not, and which is seen without any
-matching (`_tells_cases_apart`).
+So per priority: strings first, by (1), then regexes, by (1).  A string without flags that R does not match never ties
+with R.  What is left are pairs of an S that ignores case and an R that matches only another spelling of it: there R
+wins if its key in (1) is lower, so S goes behind R.  R can only tell spellings apart if it tells cases apart, which
+most do not, and which is seen without any matching (`_tells_cases_apart`).  S still goes before the regexes that it
+beats, and a regex before the later ones that it may share words with (`_arranged`); regexes without a common first
+byte may change places.
 
-Where Lark's relation is not transitive (S beats R1 as written, R1 beats R2 by width, R2 beats S by spelling: which of
-them wins depends on who else may stand there), no order can express it, and S stays in front.
+Lark's relation can have cycles (S beats R1 as written, R1 beats R2 by width, R2 beats S by spelling: who wins depends
+on who else may stand there; or NAME: /[a-z]+/, WORD: /[A-Z]+/, "ELSE"i, "then"i).  No order can express one, and the
+first string of it stays in front.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
+from itertools import groupby
+from operator import and_, or_
 from typing import NamedTuple
 
 from lark.load_grammar import _TERMINAL_NAMES
 from lark.utils import is_id_continue, is_id_start
 
-from wfsa.grammar.lark_terminals import Pattern, regular
+from wfsa.grammar.lark_terminals import Pattern, is_nullable, regular
 from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
 
 _NO_LIMIT = 1 << 32  # the width of a pattern without a longest match; every sum is clipped to it
@@ -94,32 +98,85 @@ class Candidate(NamedTuple):
 
 def in_order(terminals: list[Candidate]) -> list[Candidate]:
     """Sorted so that, at equal length, the first one wins (see the module's header)."""
-
-    def key(t: Candidate) -> tuple[int, int, int, str]:
-        return (-t.priority, -_traits(t.pattern)[0], -len(t.pattern.value), t.name)
-
-    out = sorted(terminals, key=lambda t: (-t.priority, not t.pattern.is_str, key(t)))
+    out = sorted(terminals, key=lambda t: (-t.priority, not t.pattern.is_str, _key(t)))
     regexes = [t for t in out if not t.pattern.is_str]
     selective = [t for t in regexes if _traits(t.pattern)[1]]
-    for s in [t for t in out if t.pattern.is_str and "i" in t.pattern.flags]:
-        written = [frozenset({c}) for c in s.pattern.value]
+    before: dict[str, list[str]] = {}  # S -> the regexes that beat it
+    for s in out:
+        if not s.pattern.is_str or "i" not in s.pattern.flags or not regexes:
+            continue
         spelled = [frozenset({c, *_variants(c)}) for c in s.pattern.value]
-        ahead = {
+        before[s.name] = [
             r.name
             for r in (selective if s.pattern.value.isascii() else regexes)
-            if r.priority == s.priority and key(r) < key(s)
-            if _matches(r.regular, spelled) and not _matches(r.regular, written)
-        }
-        behind = None
-        for r in regexes:
-            if not ahead or (r.priority == s.priority and _matches(r.regular, written)):
-                break  # S beats this R, so it cannot move behind it
-            if r.name in ahead:
-                behind = r
-        if behind is not None:
-            out.remove(s)
-            out.insert(out.index(behind) + 1, s)
+            if r.priority == s.priority and _key(r) < _key(s)
+            if _matches(r.regular, spelled) and not _matches(r.regular, _written(s))
+        ]
+    if not any(before.values()):
+        return out
+    return [t for _, same in groupby(out, key=lambda t: t.priority) for t in _arranged(list(same), before)]
+
+
+def _arranged(terminals: list[Candidate], before: dict[str, list[str]]) -> list[Candidate]:
+    """Terminals of one priority, in order but for the strings that go behind the regexes that beat them."""
+    waits: dict[str, set[str]] = {t.name: set(before.get(t.name, ())) for t in terminals}
+    behind = [t for t in terminals if waits[t.name]]
+    regexes = [t for t in terminals if not t.pattern.is_str]
+    for i, r in enumerate(regexes):
+        waits[r.name] |= {q.name for q in regexes[:i] if q.regular is r.regular or _may_share_words(q, r)}
+        waits[r.name] |= {s.name for s in behind if r.name not in waits[s.name] and _matches(r.regular, _written(s))}
+    out: list[Candidate] = []
+    left = list(terminals)
+    while left:
+        # Where all wait for each other, the relation is not transitive, and the first string stays in front.
+        t = next((t for t in left if not waits[t.name]), left[0])
+        left.remove(t)
+        out.append(t)
+        for w in waits.values():
+            w.discard(t.name)
     return out
+
+
+def _key(t: Candidate) -> tuple[int, int, str]:
+    """Lark's key of sorting, within one priority."""
+    return (-_traits(t.pattern)[0], -len(t.pattern.value), t.name)
+
+
+def _written(t: Candidate) -> list[frozenset[str]]:
+    return [frozenset({c}) for c in t.pattern.value]
+
+
+def _may_share_words(a: Candidate, b: Candidate) -> bool:
+    """Whether the languages may intersect: they do not if no first byte is common."""
+    return bool(_first(a.regular) & _first(b.regular))
+
+
+def _first(r: Regular) -> int:
+    """The first bytes of words, as a bit set; 128 stands for all that are not ASCII."""
+    match r:
+        case Literal(data):
+            return 1 << min(data[0], 128) if data else 0
+        case Chars(ranges) | ByteSet(ranges):
+            out = 0
+            for lo, hi in ranges:
+                out |= (2 << min(hi, 128)) - (1 << min(lo, 128))
+            return out
+        case Cat(parts):
+            out = 0
+            for p in parts:
+                out |= _first(p)
+                if not is_nullable(p):
+                    break
+            return out
+        case Alt(parts):
+            return reduce(or_, map(_first, parts), 0)
+        case And(parts):
+            return reduce(and_, map(_first, parts))
+        case Repeat(body, _, _):
+            return _first(body)
+        case Minus(left, _):
+            return _first(left)
+    return (2 << 128) - 1
 
 
 @lru_cache(maxsize=4096)

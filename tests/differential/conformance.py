@@ -1,0 +1,87 @@
+"""Conformance cases: grammars with texts they accept and refuse, taken from the test suites of llguidance and xgrammar.
+
+    for case in cases("lark"):        kinds: "lark", "ebnf", "regex", "builtin"
+        case.id, case.grammar, case.accept, case.reject, case.refused, case.left_out
+
+The data is not ours and not in the repository; it is read where it lies (``../shared/data``), and without it there are
+no cases.  An id is the name of the original test plus a few digits of the hash of its grammar.
+
+Both suites were written for other engines.  ``left_out.txt`` lists the cases that do not hold here, one a line with its
+reason: ``id <TAB> reason``; ids ending in ``:<n>`` leave out the n-th text of a case (accepted ones first) and keep the
+rest.  Nothing is left out silently: a test asserts that every line of the file names a case or text of the data.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "grammars" / "conformance"
+LEFT_OUT = Path(__file__).with_name("left_out.txt")
+FILES = ("llguidance_lark", "xgrammar")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    id: str
+    kind: str
+    grammar: str
+    accept: tuple[str, ...]  # sentences
+    reject: tuple[str, ...]  # not sentences (some of them are viable prefixes)
+    refused: bool  # the grammar itself has to be an error
+    left_out: str = ""  # the reason, for a case that is left out as a whole
+    options: dict[str, Any] = field(default_factory=dict)
+    texts_left_out: tuple[tuple[str, str], ...] = ()  # (text, reason)
+
+
+def reasons() -> dict[str, str]:
+    """What ``left_out.txt`` says: id -> reason."""
+    out = {}
+    for line in LEFT_OUT.read_text(encoding="utf8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, _, reason = line.partition("\t")
+            out[name] = reason.strip()
+    return out
+
+
+def cases(kind: str = "lark") -> Iterator[Case]:
+    """All cases of a kind, those left out included (with their reason)."""
+    why = reasons()
+    for file in FILES:
+        path = DATA / f"{file}.jsonl.gz"
+        if not path.exists():
+            continue
+        seen: set[str] = set()
+        with gzip.open(path, "rt", encoding="utf8") as lines:
+            for line in lines:
+                raw = json.loads(line)
+                if raw.get("kind", "lark") != kind:
+                    continue
+                name = f"{raw['id']}#{hashlib.sha256(raw['grammar'].encode()).hexdigest()[:8]}"
+                while name in seen:  # the same grammar in the same test once more
+                    name += "+"
+                seen.add(name)
+                yield _case(name, kind, raw, why)
+
+
+def _case(name: str, kind: str, raw: dict[str, Any], why: dict[str, str]) -> Case:
+    accept = raw.get("accept", [])
+    reject = [*raw.get("reject", []), *raw.get("reject_at_end", [])]
+    texts = [*accept, *reject]
+    out = {i: why[f"{name}:{i}"] for i in range(len(texts)) if f"{name}:{i}" in why}
+    return Case(
+        id=name,
+        kind=kind,
+        grammar=raw["grammar"],
+        accept=tuple(t for i, t in enumerate(accept) if i not in out),
+        reject=tuple(t for i, t in enumerate(reject, len(accept)) if i not in out),
+        refused=raw.get("compile") == "error",
+        left_out=why.get(name, ""),
+        options=raw.get("options", {}),
+        texts_left_out=tuple((texts[i], reason) for i, reason in out.items()),
+    )
