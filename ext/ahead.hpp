@@ -105,6 +105,10 @@ class Ahead {
                     vector<int32_t>& known = watches_after_[a.term];
                     if (std::find(known.begin(), known.end(), a.watch) != known.end()) continue;
                     known.push_back(a.watch);
+                    if (e_.lexer.terms.ignore[a.term]) {  // the same contexts again, under watch
+                        for (int32_t c = 0, n = e_.lexer.contexts.size(); c < n; ++c) e_.lexer.root(c, a.watch);
+                        continue;
+                    }
                     for (int32_t c : contexts_of_term_[a.term]) { e_.lexer.root(c, a.watch); if (a.watch) e_.lexer.root(c, 0); }
                 }
             e_.profiler.profile(y);

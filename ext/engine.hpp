@@ -346,7 +346,10 @@ class Engine {
         }
         profiler.follow.assign(after.begin(), after.begin() + nt);
         for (int32_t t : ignored)
-            for (int32_t u = 0; u < nt; ++u) profiler.follow[u].merge(first[t]);
+            for (int32_t u = 0; u < nt; ++u) {
+                profiler.follow[u].merge(first[t]);
+                profiler.follow[t].merge(first[u]);
+            }
     }
 
     // --- steps -----------------------------------------------------------------------------------------------
@@ -417,6 +420,12 @@ class Engine {
                 if (next >= 0) {
                     if (!profiler.follow[a.term].has(uint8_t(next))) continue;
                 }
+                if (lexer.terms.ignore[a.term]) {
+                    Config again = cs[i];
+                    again.lex = root_of_tops(again, watch, s);
+                    cs.push_back(again);
+                    continue;
+                }
                 s.closure.begin();
                 bool any = false;
                 for (int32_t m = 0; m < cs[i].n_tops; ++m) {
@@ -425,6 +434,12 @@ class Engine {
                 }
                 if (any) fresh(cs, watch, arena, s);
             }
+    }
+
+    int32_t root_of_tops(const Config& c, int32_t watch, Scratch& s) {
+        s.states.clear();
+        for (int32_t k = 0; k < c.n_tops; ++k) s.states.push_back(c.tops[k]->state);
+        return root_of(s.states.data(), c.n_tops, watch, s);
     }
 
     // The closure's shift edges are in; reduce, and append the configuration(s) that start there.
@@ -616,6 +631,12 @@ class Engine {
 
     // The slow twin of the parser DWA: parse every tail on the real stack.
     void finish_by_parsing(const Config& c, const Finish& f, uint32_t* mask, Scratch& s) {
+        if (lexer.terms.ignore[f.term]) {
+            Config again = c;
+            again.lex = root_of_tops(c, 0, s);
+            parse_tails({again}, f.tails->trie, 0, mask, s);
+            return;
+        }
         s.closure.begin();
         bool any = false;
         for (int32_t k = 0; k < c.n_tops; ++k) {

@@ -9,8 +9,8 @@
 //     watch     components of earlier, longer candidates: if one of them accepts, this cut was wrong and is void
 //
 // Under "cfg" there is one hypothesis without watch: the union DFA of the admissible terminals.  Under "longest" a
-// terminal that is complete but could go on may be cut only under watch.  An ignored terminal's end is no event for the
-// parser: the state itself restarts at its context.
+// terminal that is complete but could go on may be cut only under watch.  The end of
+// ignored white space is no event for the parser: the state itself restarts at its context.
 //
 // Every live state is viable: components can reach acceptance and all terminals in a context are admissible.
 // States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
@@ -30,6 +30,7 @@ struct Terminals {
     vector<int32_t> start;          // terminal -> start component, -1 for token-level terminals
     vector<int32_t> rank;           // terminal -> preference at equal length, higher wins
     vector<uint8_t> ignore;         // terminal is ignored between others
+    vector<uint8_t> inlined;        // ... and short like white space: its end is no event, lexing starts again by itself
     bool longest = false;
 
     void add(const Dfa& d, int32_t rank_, bool ignore_) {
@@ -37,6 +38,7 @@ struct Terminals {
         start.push_back(d.size() ? base : -1);
         rank.push_back(rank_);
         ignore.push_back(ignore_);
+        inlined.push_back(ignore_ && !large(d));
         for (int32_t s = 0; s < d.size(); ++s) {
             for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
                 edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target});
@@ -44,6 +46,16 @@ struct Terminals {
             term.push_back(t);
             accept.push_back(d.accept[s]);
         }
+    }
+    // Comments are ignored, too, but nearly every token fits inside one: lexed once, and cut like other terminals.
+    static bool large(const Dfa& d) {
+        for (int32_t s = 0; s < d.size(); ++s) {
+            int32_t loop = 0;
+            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
+                if (d.edges[e].target == s) loop += d.edges[e].hi - d.edges[e].lo + 1;
+            if (loop >= 32) return true;
+        }
+        return false;
     }
     bool goes_on(int32_t c) const { return indptr[c] < indptr[c + 1]; }
 };
@@ -148,7 +160,7 @@ class Lexer {
             for (int32_t c : hyp.main) feed(c, h, false);
             for (int32_t c : hyp.watch) feed(c, h, true);
             int32_t t = winner(hyp);
-            if (t < 0 || !terms.ignore[t]) continue;
+            if (t < 0 || !terms.inlined[t]) continue;
             for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
             for (int32_t c : hyp.main) feed(c, n + h, true);
             for (int32_t c : hyp.watch) feed(c, n + h, true);
@@ -264,7 +276,7 @@ class Lexer {
     int32_t intern(vector<Hypothesis>& hyps, bool root) {
         for (Hypothesis& h : hyps) {
             bool keep = false;
-            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.ignore[terms.term[c]]);
+            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.inlined[terms.term[c]]);
             if (!keep) h.context = -1;
         }
         if (hyps.size() > 1) {
@@ -288,7 +300,7 @@ class Lexer {
                 }
                 int32_t t = winner(h);
                 if (t < 0) continue;
-                if (terms.ignore[t]) { s.boundary = true; continue; }
+                if (terms.inlined[t]) { s.boundary = true; continue; }
                 vector<int32_t> watch;
                 for (int32_t c : h.main) if (terms.goes_on(c)) watch.push_back(c);
                 for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);

@@ -136,6 +136,7 @@ inline void pack(const Engine& e, Arrays& out) {
     of["term_start"] = t.start;
     of["term_rank"] = t.rank;
     of["term_ignore"].assign(t.ignore.begin(), t.ignore.end());
+    of["term_inlined"].assign(t.inlined.begin(), t.inlined.end());
     of["component_indptr"] = t.indptr;
     of["component_term"] = t.term;
     of["component_accept"].assign(t.accept.begin(), t.accept.end());
@@ -304,6 +305,7 @@ inline void unpack(const Arrays& in, Engine& e) {
         return vector<uint8_t>(v.begin(), v.end());
     };
     t.ignore = flags("term_ignore", size_t(n_terms));
+    t.inlined = flags("term_inlined", size_t(n_terms));
     t.accept = flags("component_accept", size_t(n_comp));
     auto edges = [&](const std::string& name, int64_t n_targets) {
         const vector<int32_t>& to = u.values(name + "_target", 0, n_targets);
@@ -383,7 +385,7 @@ inline void unpack(const Arrays& in, Engine& e) {
                 }
             }
             for (int32_t c : x.main)
-                Unpacker::check(!t.longest || !t.ignore[t.term[c]] || x.context >= 0, "a hypothesis lacks its context");
+                Unpacker::check(!t.longest || !t.inlined[t.term[c]] || x.context >= 0, "a hypothesis lacks its context");
             s.hyps.push_back(std::move(x));
         }
         if (frozen) e.lexer.states.push_back(std::move(s));

@@ -249,7 +249,8 @@ class ParserDwa {
     // Shift t on every top that takes it, and go on at tail node `node`.
     void shift(const Place& from, int32_t t, int32_t node, int32_t watch) {
         Place p{node, watch, -1, {}, {}};
-        for (const Stack& w : from.words) {
+        if (lexer_.terms.ignore[t]) p.words = from.words;
+        else for (const Stack& w : from.words) {
             int32_t q = lr_.go(w.back(), t);
             if (q < 0) continue;
             Stack to = w;

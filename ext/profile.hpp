@@ -256,7 +256,7 @@ class Profiler {
             if (h.context < 0) continue;
             for (int32_t u : lexer_.contexts[h.context])
                 if (t.start[u] >= 0 && large(t.start[u])) out.push_back(t.start[u]);
-            for (int32_t c : h.main) if (t.ignore[t.term[c]]) out.push_back(c);
+            for (int32_t c : h.main) if (t.inlined[t.term[c]]) out.push_back(c);
         }
         return out;
     }
