@@ -1,0 +1,533 @@
+"""The choice of terminals for front ends that speak characters: rules over expressions in, a Grammar out.
+
+Problem.  In GBNF, EBNF or a regex nobody says what a lexeme is.  Single characters as terminals give a parser that
+works on every byte; one terminal for everything regular gives automata without structure, as large as the product
+of what they contain.  What is wanted is in between: whatever is regular and small is a terminal, as long as
+possible; the parser keeps what recursion (or sheer size) leaves over.
+
+    Regular             a terminal, or part of one          Seq, Choice        concatenation, union
+    Ref("name")         another rule                        Many(e, m, n)      m to n times (n None: no bound)
+    Tokens              exact token ids (see the IR)
+
+Method, one small pass each:
+1. `fold_expression` folds bottom up: regular neighbours in a sequence become one tree, regular alternatives become
+   one, a counted regular becomes a `Repeat`; each only while the result stays within the budget (`weight`).
+2. Rules are visited callees first (strongly connected components).  A rule that folded to a tree replaces its name.
+3. Direct recursion at one end is a loop: ``A -> b A | c`` is ``b* c`` and ``A -> A b | c`` is ``c b*``
+   (the least solution, so nothing changes, whether or not ``b`` derives the empty word).  So right recursion
+   leaves no stack behind, and a list of regular items folds.
+4. A rule with structure that is named once is put in its place, so that its edges glue to their neighbours.
+   3 and 4 can each enable the other, and folding; they run until nothing changes.
+5. `emit`: an unbounded loop is a left-recursive helper ``L -> ε | L x``; a counted one is built from powers of two,
+
+       P1 = x   P2 = P1 P1   P4 = P2 P2 ...         U(m) = U(p-1) | Pp U(m-p)      p the power with p <= m < 2p
+
+   which is unambiguous if x is and takes O(log² m) rules; equal helpers are shared.
+
+`weight` estimates the states of a terminal: the bytes and characters in it, counted repeats multiplied.
+A tree that is too heavy to begin with is taken apart along its Cat/Alt/Repeat (`unfold`).
+
+Invariant: every pass keeps the language of every rule that it does not remove.  Cost: near linear in the grammar.
+Rejected: expanding optional parts (``a b? c`` as ``a c | a b c``), which glues more but doubles per optional part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.ir import Grammar, GrammarBuilder, Tokens
+from wfsa.grammar.regex_assertions import nullable
+from wfsa.grammar.regular import (
+    EPSILON,
+    NOTHING,
+    Alt,
+    And,
+    Cat,
+    Chars,
+    Literal,
+    Minus,
+    Regular,
+    Repeat,
+    alt,
+    cat,
+    repeat,
+)
+
+BUDGET = 2000  # the weight of a terminal
+MAX_DEPTH = 60  # of an expression that is put in the place of its name
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    body: Expr
+    low: int
+    high: int | None
+
+
+Expr = Regular | Tokens | Ref | Seq | Choice | Many
+
+
+def fold_rules(
+    rules: Mapping[str, Expr], start: str, *, budget: int = BUDGET, origins: Mapping[str, str] | None = None
+) -> Grammar:
+    """The grammar (policy "cfg") of `start`, with terminals chosen.  Every `Ref` must name a rule."""
+    table = _reachable(rules, start)
+    weigh = Weights()
+    fold_table(table, start, budget, weigh)
+    return _Emitter(table, origins or {}, weigh, budget).run(start)
+
+
+# ---- weights -------------------------------------------------------------------------------------------------------
+
+
+class Weights:
+    """The estimated number of automaton states of a tree, remembered per node (by identity: trees are shared)."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Regular, int]] = {}
+
+    def __call__(self, tree: Regular) -> int:
+        match tree:
+            case Literal(data):
+                return len(data)
+            case Chars(ranges):
+                return 1 if ranges[-1][1] < 128 else 4
+        known = self._known.get(id(tree))
+        if known is not None:
+            return known[1]
+        match tree:
+            case Cat(parts) | Alt(parts):
+                got = sum(map(self, parts))
+            case Repeat(body, low, high):
+                got = self(body) * max(low, 1 if high is None else high)
+            case And(parts):
+                got = 1
+                for p in parts:
+                    got *= max(self(p), 1)
+            case Minus(left, right):
+                got = max(self(left), 1) * max(self(right), 1)
+            case _:
+                got = 1
+        self._known[id(tree)] = tree, got
+        return got
+
+
+# ---- folding one expression ----------------------------------------------------------------------------------------
+
+
+def unfold(tree: Regular, budget: int) -> Expr:
+    """A tree that is too heavy as structure over its parts (And and Minus have none)."""
+    match tree:
+        case Cat(parts):
+            return Seq(parts)
+        case Alt(parts):
+            return Choice(parts)
+        case Repeat(body, low, high):
+            return Many(body, low, high)
+        case Literal(data):
+            return Seq(tuple(Literal(data[i:i + budget]) for i in range(0, len(data), budget)))
+    return tree
+
+
+def fold_expression(e: Expr, known: Mapping[str, Regular], budget: int, weigh: Weights) -> Expr:
+    """`e` with regular parts folded as far as the budget allows; names in `known` stand for their trees."""
+    match e:
+        case Regular():
+            if weigh(e) <= budget:
+                return e
+            opened = unfold(e, budget)
+            return e if isinstance(opened, Regular) else fold_expression(opened, known, budget, weigh)
+        case Ref(name):
+            return known.get(name, e)
+        case Seq(parts) | Choice(parts):
+            folded = tuple(fold_expression(p, known, budget, weigh) for p in parts)
+            return _pack(Seq(folded) if isinstance(e, Seq) else Choice(folded), budget, weigh)
+        case Many(body, low, high):
+            return _pack(Many(fold_expression(body, known, budget, weigh), low, high), budget, weigh)
+    return e
+
+
+def _pack(e: Expr, budget: int, weigh: Weights) -> Expr:
+    """Flatten, glue and simplify the top of `e`, whose parts are packed already."""
+    match e:
+        case Seq(parts):
+            out: list[Expr] = []
+            for p in parts:
+                for q in p.parts if isinstance(p, Seq) else (p,):
+                    if q == NOTHING:
+                        return NOTHING
+                    if isinstance(q, Regular) and out and isinstance(out[-1], Regular):
+                        last = out[-1]
+                        if weigh(last) + weigh(q) <= budget:
+                            out[-1] = cat(last, q)
+                            continue
+                    if q != EPSILON:
+                        out.append(q)
+            if not out:
+                return EPSILON
+            return out[0] if len(out) == 1 else Seq(tuple(out))
+        case Choice(parts):
+            kept: dict[Expr, None] = {}
+            regular: list[Regular] = []  # each within the budget
+            for p in parts:
+                for q in p.parts if isinstance(p, Choice) else (p,):
+                    if isinstance(q, Regular):
+                        if regular and weigh(regular[-1]) + weigh(q) <= budget:
+                            regular[-1] = alt(regular[-1], q)
+                        elif q != NOTHING:
+                            regular.append(q)
+                    else:
+                        kept[q] = None
+            if not kept:
+                return regular[0] if len(regular) == 1 else Choice(tuple(regular)) if regular else NOTHING
+            choices = (*regular, *kept)
+            return choices[0] if len(choices) == 1 else Choice(choices)
+        case Many(body, low, high):
+            if isinstance(body, Regular):
+                tree = repeat(body, low, high)
+                if weigh(tree) <= budget:
+                    return tree
+                if nullable(body):
+                    return Many(body, 0, high)
+            if high == 0:
+                return EPSILON
+            if isinstance(body, Many) and body.low <= 1 and body.high is None and low <= 1 and high is None:
+                return Many(body.body, min(low, body.low), None)
+            return body if low == 1 == high else Many(body, low, high)
+    return e
+
+
+def references(e: Expr) -> Iterator[str]:
+    """The names in `e`, with repeats, left to right."""
+    match e:
+        case Ref(name):
+            yield name
+        case Seq(parts) | Choice(parts):
+            for p in parts:
+                yield from references(p)
+        case Many(body, _, _):
+            yield from references(body)
+
+
+# ---- folding all rules ---------------------------------------------------------------------------------------------
+
+
+def _reachable(rules: Mapping[str, Expr], start: str) -> dict[str, Expr]:
+    """The rules that `start` needs, in order of first use."""
+    out: dict[str, Expr] = {}
+    todo = [start]
+    while todo:
+        name = todo.pop()
+        if name in out:
+            continue
+        if name not in rules:
+            raise GrammarError(f"the rule {name!r} is used but not defined; define it")
+        out[name] = rules[name]
+        todo += reversed(list(dict.fromkeys(references(rules[name]))))
+    return out
+
+
+def callees_first(table: Mapping[str, Expr]) -> list[str]:
+    """The names of `table`, each after the names it refers to, as far as there are no cycles (depth first)."""
+    order: list[str] = []
+    entered: set[str] = set()
+    for root in table:
+        if root in entered:
+            continue
+        entered.add(root)
+        stack = [(root, references(table[root]))]
+        while stack:
+            name, rest = stack[-1]
+            for callee in rest:
+                if callee not in entered:
+                    entered.add(callee)
+                    stack.append((callee, references(table[callee])))
+                    break
+            else:
+                order.append(name)
+                stack.pop()
+    return order
+
+
+def fold_table(table: dict[str, Expr], start: str, budget: int, weigh: Weights) -> None:
+    """Fold the rules in place until nothing changes; rules that are no longer needed are removed."""
+    known: dict[str, Regular] = {}
+    changed = True
+    while changed:
+        changed = False
+        for name in callees_first(table):
+            before = table[name]
+            if isinstance(before, Regular) and name in known:
+                continue
+            after = fold_expression(before, known, budget, weigh)
+            if name in references(after):
+                after = fold_expression(_tail_loop(name, after), known, budget, weigh)
+            if isinstance(after, Regular) and name not in known:
+                known[name] = after
+                changed = True
+            table[name] = after
+        once = {name for name, e in table.items() if name != start and isinstance(e, Ref) and e.name != name}
+        if not once:  # aliases first: what stands behind one may look as if it were named once
+            counts: dict[str, int] = {}
+            for e in table.values():
+                for callee in references(e):
+                    counts[callee] = counts.get(callee, 0) + 1
+            once = {
+                name for name, n in counts.items()
+                if n == 1 and name != start and name not in references(table[name])
+                and _depth(table[name]) <= MAX_DEPTH
+            }
+        if once:
+            changed = _inline(table, once, start) or changed
+        needed = _reachable(table, start)
+        for name in [name for name in table if name not in needed]:
+            del table[name]
+
+
+def _inline(table: dict[str, Expr], once: set[str], start: str) -> bool:
+    """Put the rules in `once` in the places where they are named; one step, cycles are left alone."""
+    done = False
+    for name in callees_first(table):
+        names = set(references(table[name])) & once - {name}
+        if names:
+            table[name] = _substitute(table[name], {n: table[n] for n in names})
+            done = True
+            # A cycle through rules of `once` must keep one of them.
+            if name in references(table[name]):
+                once.discard(name)
+    return done
+
+
+def _depth(e: Expr) -> int:
+    match e:
+        case Seq(parts) | Choice(parts):
+            return 1 + max(map(_depth, parts), default=0)
+        case Many(body, _, _):
+            return 1 + _depth(body)
+    return 0
+
+
+def _substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
+    match e:
+        case Ref(name):
+            return values.get(name, e)
+        case Seq(parts):
+            return Seq(tuple(_substitute(p, values) for p in parts))
+        case Choice(parts):
+            return Choice(tuple(_substitute(p, values) for p in parts))
+        case Many(body, low, high):
+            return Many(_substitute(body, values), low, high)
+    return e
+
+
+def _tail_loop(name: str, e: Expr) -> Expr:
+    """``A = b A | c`` as ``b* c``, ``A = A b | c`` as ``c b*``, else `e`."""
+    for right in (True, False):
+        split = _split(name, e, right)
+        if split is not None:
+            turns, ends = split
+            loop = Many(Choice(tuple(turns)), 0, None)
+            end = Choice(tuple(ends))
+            return Seq((loop, end) if right else (end, loop))
+    return e
+
+
+def _split(name: str, e: Expr, right: bool) -> tuple[list[Expr], list[Expr]] | None:
+    """(bs, cs) with ``e = bs A | cs`` (mirrored if not `right`) and no A in them; None if there is no such split."""
+    if name not in references(e):
+        return [], [e]
+    match e:
+        case Ref():
+            return [EPSILON], []
+        case Choice(parts):
+            turns: list[Expr] = []
+            ends: list[Expr] = []
+            for p in parts:
+                split = _split(name, p, right)
+                if split is None:
+                    return None
+                turns += split[0]
+                ends += split[1]
+            return turns, ends
+        case Seq(parts):
+            edge, rest = (parts[-1], parts[:-1]) if right else (parts[0], parts[1:])
+            split = _split(name, edge, right)
+            if split is None or any(name in references(p) for p in rest):
+                return None
+            if right:
+                return [Seq((*rest, b)) for b in split[0]], [Seq((*rest, c)) for c in split[1]]
+            return [Seq((b, *rest)) for b in split[0]], [Seq((c, *rest)) for c in split[1]]
+        case Many(body, 0, 1):
+            split = _split(name, body, right)
+            return None if split is None else (split[0], [*split[1], EPSILON])
+    return None
+
+
+# ---- rules out -----------------------------------------------------------------------------------------------------
+
+
+class _Emitter:
+    """Writes the folded rules as IR rules; equal helpers are shared."""
+
+    def __init__(self, table: Mapping[str, Expr], origins: Mapping[str, str], weigh: Weights, budget: int) -> None:
+        self.table = table
+        self.origins = origins
+        self.weigh = weigh
+        self.budget = budget
+        self.out = GrammarBuilder("cfg")
+        self.names: dict[str, int] = {}
+        self.shared: dict[Expr, int] = {}
+        self.counted: dict[tuple[str, Expr, int], int] = {}
+        self.owner = ""  # the rule being written, for the names of helpers and terminals
+        self.empty: set[str] = set()
+
+    def run(self, start: str) -> Grammar:
+        self.empty = _nullable_rules(self.table)
+        for name in self.table:
+            self.names[name] = self.out.nonterminal(name, self.origins.get(name, ""))
+        for name, e in self.table.items():
+            self.owner = name
+            self.alternatives(self.names[name], e)
+        grammar = self.out.build(self.names[start])
+        grammar.check_invariants()
+        return grammar
+
+    def alternatives(self, lhs: int, e: Expr) -> None:
+        for p in e.parts if isinstance(e, Choice) else (e,):
+            self.out.rule(lhs, self.word(p))
+
+    def word(self, e: Expr) -> tuple[int, ...]:
+        """The symbols that spell `e` in a right-hand side."""
+        if isinstance(e, Seq):
+            return tuple(s for p in e.parts for s in self.word(p))
+        if e == EPSILON:
+            return ()
+        if isinstance(e, Many):
+            return self.loop(e)
+        return (self.symbol(e),)
+
+    def symbol(self, e: Expr) -> int:
+        match e:
+            case Ref(name):
+                return self.names[name]
+            case Regular() | Tokens():
+                return self.out.terminal(e, origin=self.origins.get(self.owner, "") or self.owner)
+        got = self.shared.get(e)
+        if got is None:
+            got = self.shared[e] = self.helper()
+            self.alternatives(got, e)
+        return got
+
+    def helper(self) -> int:
+        return self.out.nonterminal(f"{self.owner}~{len(self.out.nonterminals)}", self.origins.get(self.owner, ""))
+
+    # -- loops --
+
+    def loop(self, e: Many) -> tuple[int, ...]:
+        body, low, high = e.body, e.low, e.high
+        if _derives_empty(body, self.empty):
+            low = 0
+        head = self.exactly(body, low)
+        if high is None:
+            if low:
+                # x^low, then more of x: one helper that begins with the required ones.
+                key = ("from", body, low)
+                got = self.counted.get(key)
+                if got is None:
+                    got = self.counted[key] = self.helper()
+                    self.out.rule(got, head)
+                    self.out.rule(got, (got, *self.word(body)))
+                return (got,)
+            return (self.star(body),)
+        return (*head, *self.up_to(body, high - low))
+
+    def star(self, body: Expr) -> int:
+        key = ("star", body, 0)
+        got = self.counted.get(key)
+        if got is None:
+            got = self.counted[key] = self.helper()
+            self.out.rule(got, ())
+            for p in body.parts if isinstance(body, Choice) else (body,):
+                self.out.rule(got, (got, *self.word(p)))
+        return got
+
+    def exactly(self, body: Expr, n: int) -> tuple[int, ...]:
+        out: list[int] = []
+        power = 1
+        while n:
+            if n & 1:
+                out[:0] = self.power(body, power)
+            n >>= 1
+            power *= 2
+        return tuple(out)
+
+    def power(self, body: Expr, n: int) -> tuple[int, ...]:
+        """`body` n times, n a power of two."""
+        if n == 1:
+            return self.word(body)
+        key = ("power", body, n)
+        got = self.counted.get(key)
+        if got is None:
+            half = self.power(body, n // 2)
+            got = self.counted[key] = self.helper()
+            self.out.rule(got, half + half)
+        return (got,)
+
+    def up_to(self, body: Expr, n: int) -> tuple[int, ...]:
+        """`body` 0 to n times."""
+        if n == 0:
+            return ()
+        key = ("upto", body, n)
+        got = self.counted.get(key)
+        if got is None:
+            p = 1 << (n.bit_length() - 1)
+            fewer = self.up_to(body, p - 1)
+            more = (*self.power(body, p), *self.up_to(body, n - p))
+            got = self.counted[key] = self.helper()
+            self.out.rule(got, fewer)
+            self.out.rule(got, more)
+        return (got,)
+
+
+def _derives_empty(e: Expr, empty: set[str]) -> bool:
+    match e:
+        case Regular():
+            return nullable(e)
+        case Ref(name):
+            return name in empty
+        case Seq(parts):
+            return all(_derives_empty(p, empty) for p in parts)
+        case Choice(parts):
+            return any(_derives_empty(p, empty) for p in parts)
+        case Many(body, low, _):
+            return low == 0 or _derives_empty(body, empty)
+    return False
+
+
+def _nullable_rules(table: Mapping[str, Expr]) -> set[str]:
+    empty: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        for name, e in table.items():
+            if name not in empty and _derives_empty(e, empty):
+                empty.add(name)
+                changed = True
+    return empty
