@@ -17,7 +17,7 @@
 
 namespace wfsa {
 
-struct Miss {};
+struct Miss { int where = 0; };
 
 // What the vocabulary contributes; shared by all constraints over it.
 struct Vocabulary {
@@ -279,7 +279,7 @@ class Engine {
     const LexState& lex(int32_t y, Scratch& s) {
         const LexState& got = lexer.states[y];
         if (!got.expanded) {
-            if (!s.grow) throw Miss{};
+            if (!s.grow) throw Miss{1};
             lexer.expand(y);
         }
         return got;
@@ -306,13 +306,13 @@ class Engine {
             terms_of(states, n, s.terms);
             context = lexer.contexts.find(s.terms);
             if (context < 0) {
-                if (!s.grow) throw Miss{};
+                if (!s.grow) throw Miss{2};
                 context = lexer.contexts(s.terms);
             }
         }
         int32_t y = lexer.find_root(context, watch);
         if (y < 0) {
-            if (!s.grow) throw Miss{};
+            if (!s.grow) throw Miss{3};
             y = lexer.root(context, watch);
         }
         return y;
@@ -532,7 +532,7 @@ class Engine {
     void contribute(const Config& c, uint32_t* mask, bool copied, Scratch& s) {
         const LexState& y = lex(c.lex, s);
         if (y.profile < 0) {
-            if (!s.grow) throw Miss{};
+            if (!s.grow) throw Miss{4};
             profiler.profile(c.lex);
         }
         add_whole(c, y.profile, mask, copied, s);
@@ -577,15 +577,18 @@ class Engine {
     // Walk the parser DWA down the stack; then hand out the tokens of the tails it took.
     void add_finish(const Config& c, int32_t number, uint32_t* mask, Scratch& s) {
         const Finish& f = profiler.finishes[number];
+        bool taken = lexer.terms.ignore[f.term];
+        for (int32_t k = 0; k < c.n_tops && !taken; ++k) taken = lr.go(c.tops[k]->state, f.term) >= 0;
+        if (!taken) return;  // a delta's base may finish terminals that this stack does not take
         if (use_parsing) return finish_by_parsing(c, f, mask, s);
         if (f.universe < 0) {
-            if (!s.grow) throw Miss{};
+            if (!s.grow) throw Miss{5};
             unite_tails(f.term, {number});
         }
         s.taken.assign((dwa.universes[f.universe].tails().slot_word.size() + 31) / 32, 0);
         int32_t d = dwa.find_start(f.universe);
         if (d < 0) {
-            if (!s.grow) throw Miss{};
+            if (!s.grow) throw Miss{6};
             d = dwa.start(f.universe);
         }
         s.visited.clear();
@@ -602,7 +605,7 @@ class Engine {
         const ParserDwa::Transition* got = dwa.find(d, state);
         ParserDwa::Transition t;
         if (got) t = *got;
-        else if (!s.grow) throw Miss{};
+        else if (!s.grow) throw Miss{7};
         else t = dwa.step(d, state);
         for (int32_t u : dwa.weights[t.weight]) s.taken[size_t(u) >> 5] |= 1u << (u & 31);
         return t.next;

@@ -39,7 +39,7 @@ cdef extern from *:
         try { throw; }
         catch (const wfsa::LimitExceeded& e) { PyErr_SetString(wfsa_limit_error, e.what()); }
         catch (const wfsa::Damaged& e) { PyErr_SetString(wfsa_artifact_error, e.what()); }
-        catch (const wfsa::Miss&) { PyErr_SetString(wfsa_artifact_error, "the compiled tables lack a needed entry"); }
+        catch (const wfsa::Miss& e) { PyErr_Format(wfsa_artifact_error, "the compiled tables lack a needed entry (%d)", e.where); }
         catch (const std::bad_alloc&) { PyErr_NoMemory(); }
         catch (const std::exception& e) { PyErr_SetString(PyExc_RuntimeError, e.what()); }
     }

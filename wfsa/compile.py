@@ -19,7 +19,10 @@ from typing import Any, Literal
 from wfsa._ext.engine import automaton, build_core
 from wfsa.constraint import Constraint
 from wfsa.errors import GrammarError
+from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.lark import read_lark
+from wfsa.grammar.regex_grammar import read_regex
 from wfsa.vocab import Vocab
 
 Progress = Callable[[str, float], None]
@@ -92,22 +95,16 @@ def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
 
 def compile_regex(pattern: str, vocab: Vocab, **keywords: Any) -> Constraint:
     """Compile a regex; the whole text must match."""
-    from wfsa.grammar.regex_grammar import read_regex
-
     return compile(read_regex(pattern), vocab, **keywords)
 
 
 def compile_gbnf(text: str, vocab: Vocab, **keywords: Any) -> Constraint:
     """Compile a GBNF/EBNF grammar with the rule ``root``."""
-    from wfsa.grammar.gbnf import read_gbnf
-
     return compile(read_gbnf(text), vocab, **keywords)
 
 
 def compile_lark(text: str, vocab: Vocab, *, start: str = "start", **keywords: Any) -> Constraint:
     """Compile a Lark grammar."""
-    from wfsa.grammar.lark import read_lark
-
     return compile(read_lark(text, start=start), vocab, **keywords)
 
 
