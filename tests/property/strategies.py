@@ -171,7 +171,7 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
             terminals += (Terminal("WS", draw(st.sampled_from([plus(literal(" ")), literal(" "), literal("c")]))),)
             ignore = (len(terminals) - 1,)
         else:
-            ignore = (draw(st.integers(0, len(terminals) - 1)),)
+            ignore = (draw(st.integers(0, len(drawn) - 1)),)
     return Grammar(terminals, tuple(f"n{i}" for i in range(n)), tuple(rules), 0, policy, tuple(ignore))  # type: ignore[arg-type]
 
 
