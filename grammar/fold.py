@@ -55,7 +55,7 @@ from wfsa.grammar.regular import (
     repeat,
 )
 
-BUDGET = 2000  # the weight of a terminal
+BUDGET = 1000  # the weight of a terminal
 MAX_DEPTH = 60  # of an expression that is put in the place of its name
 
 
@@ -206,12 +206,36 @@ def _pack(e: Expr, budget: int, weigh: Weights) -> Expr:
                     return tree
                 if nullable(body):
                     return Many(body, 0, high)
+                size = budget // (2 * max(weigh(body), 1))
+                if size > 1:
+                    return fold_expression(_in_blocks(body, low, high, size), {}, budget, weigh)
             if high == 0:
                 return EPSILON
             if isinstance(body, Many) and body.low <= 1 and body.high is None and low <= 1 and high is None:
                 return Many(body.body, min(low, body.low), None)
             return body if low == 1 == high else Many(body, low, high)
     return e
+
+
+def _in_blocks(body: Regular, low: int, high: int | None, size: int) -> Expr:
+    """``body{low,high}`` as a few repeats of ``body{size}`` and a rest, each count in one way only.
+
+    Blocks keep a long counted text in long terminals: with `body` alone as the terminal the parser would see each turn.
+    """
+    block = repeat(body, size, size)
+
+    def exactly(n: int) -> tuple[Expr, ...]:
+        return Many(block, n // size, n // size), repeat(body, n % size, n % size)
+
+    if high is None:
+        return Seq((*exactly(low), repeat(body, 0, None)))
+    full, rest = divmod(high - low + 1, size)  # the counts 0 .. high - low: `full` runs of `size`, then `rest` more
+    ways: list[Expr] = []
+    if full:
+        ways.append(Seq((Many(block, 0, full - 1), repeat(body, 0, size - 1))))
+    if rest:
+        ways.append(Seq((Many(block, full, full), repeat(body, 0, rest - 1))))
+    return Seq((*exactly(low), Choice(tuple(ways))))
 
 
 def references(e: Expr) -> Iterator[str]:

@@ -11,10 +11,8 @@ from wfsa.grammar.fold import fold_rules
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.regex import Dialect, parse_regex
 
-LARGEST_TERMINAL = 20_000  # in the units of `wfsa.grammar.fold.Weights`, about DFA states
-
 
 def read_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -> Grammar:
     """The grammar of the texts that `pattern` matches from end to end."""
     tree = parse_regex(pattern, dialect=dialect, flags=flags)
-    return fold_rules({"start": tree}, "start", budget=LARGEST_TERMINAL, origins={"start": "the pattern"})
+    return fold_rules({"start": tree}, "start", origins={"start": "the pattern"})
