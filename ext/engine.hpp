@@ -259,12 +259,21 @@ class Engine {
     }
 
   private:
+    struct Out {  // where allowed tokens go; those in `killed` (if any) do not
+        uint32_t* mask;
+        const uint32_t* killed;
+        void set(int32_t t) {
+            const size_t w = size_t(t) >> 5;
+            const uint32_t bit = 1u << (t & 31);
+            mask[w] |= killed ? bit & ~killed[w] : bit;
+        }
+    };
     struct Scratch {
         Closure closure;
         vector<Config> in, out;
         vector<int32_t> terms, states;
         vector<const Node*> nodes;
-        vector<uint32_t> taken, kept, unkilled;
+        vector<uint32_t> taken, kept;
         std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
         bool grow = false;
@@ -526,61 +535,56 @@ class Engine {
         if (p->base >= 0) p = &profiler.profiles[p->base];
         return p->own->bitmap.empty() ? nullptr : p->own->bitmap.data();
     }
-    static void set_bit(uint32_t* mask, int32_t t) { mask[size_t(t) >> 5] |= 1u << (t & 31); }
 
-    // `copied`: the mask already is the configuration's base bitmap, and nothing else.
     void contribute(const Config& c, uint32_t* mask, bool copied, Scratch& s) {
         const LexState& y = lex(c.lex, s);
         if (y.profile < 0) {
             if (!s.grow) throw Miss{4};
             profiler.profile(c.lex);
         }
-        add_whole(c, y.profile, mask, copied, s);
+        add_whole(c, y.profile, {mask, nullptr}, copied, s);
         if (!y.boundary) return;
         for (int32_t k = 0; k < c.n_tops; ++k)
             for (int32_t t : shifted_tokens(c.tops[k]->state))
-                for (int32_t id : token_ids[t]) set_bit(mask, id);
+                for (int32_t id : token_ids[t]) mask[size_t(id) >> 5] |= 1u << (id & 31);
     }
-    // A profile with what it is a change of.
-    void add_whole(const Config& c, int32_t number, uint32_t* mask, bool copied, Scratch& s) {
+    // A profile with what it is a change of.  `copied`: the mask already is its base bitmap, and nothing else.
+    void add_whole(const Config& c, int32_t number, Out out, bool copied, Scratch& s) {
         const Profile& p = profiler.profiles[number];
-        if (p.killed) {
-            s.unkilled.assign(size_t(vocab->n_words()), 0u);
-            add_whole(c, p.base, s.unkilled.data(), false, s);
-            const uint32_t *given = s.unkilled.data(), *killed = p.killed->data();
-            for (int64_t i = 0, n = vocab->n_words(); i < n; ++i) mask[i] |= given[i] & ~killed[i];
-            return;
-        }
+        if (p.killed) return add_whole(c, p.base, {out.mask, p.killed->data()}, false, s);
         if (p.base >= 0) {
             s.kept.assign(p.drop.size(), 0);
             if (!copied)
-                for (size_t i = 0; i < p.drop.size(); ++i) s.kept[i] = mask[size_t(p.drop[i]) >> 5] & (1u << (p.drop[i] & 31));
-            add_profile(c, profiler.profiles[p.base], mask, copied, s);
+                for (size_t i = 0; i < p.drop.size(); ++i) s.kept[i] = out.mask[size_t(p.drop[i]) >> 5] & (1u << (p.drop[i] & 31));
+            add_profile(c, profiler.profiles[p.base], out, copied, s);
             for (size_t i = 0; i < p.drop.size(); ++i) {
-                uint32_t& w = mask[size_t(p.drop[i]) >> 5];
+                uint32_t& w = out.mask[size_t(p.drop[i]) >> 5];
                 w = (w & ~(1u << (p.drop[i] & 31))) | s.kept[i];
             }
             copied = false;
         }
-        add_profile(c, p, mask, copied, s);
+        add_profile(c, p, out, copied, s);
     }
-    void add_profile(const Config& c, const Profile& p, uint32_t* mask, bool copied, Scratch& s) {
+    void add_profile(const Config& c, const Profile& p, Out out, bool copied, Scratch& s) {
         if (!copied && !p.own->bitmap.empty()) {
             const uint32_t* __restrict from = p.own->bitmap.data();
-            uint32_t* __restrict to = mask;
-            for (int64_t i = 0, n = vocab->n_words(); i < n; ++i) to[i] |= from[i];
+            const uint32_t* __restrict killed = out.killed;
+            uint32_t* __restrict to = out.mask;
+            const int64_t n = vocab->n_words();
+            if (killed) for (int64_t i = 0; i < n; ++i) to[i] |= from[i] & ~killed[i];
+            else for (int64_t i = 0; i < n; ++i) to[i] |= from[i];
         }
-        for (int32_t id : p.own->inside) set_bit(mask, id);
-        for (int32_t f : p.finishes) add_finish(c, f, mask, s);
+        for (int32_t id : p.own->inside) out.set(id);
+        for (int32_t f : p.finishes) add_finish(c, f, out, s);
     }
 
     // Walk the parser DWA down the stack; then hand out the tokens of the tails it took.
-    void add_finish(const Config& c, int32_t number, uint32_t* mask, Scratch& s) {
+    void add_finish(const Config& c, int32_t number, Out out, Scratch& s) {
         const Finish& f = profiler.finishes[number];
         bool taken = lexer.terms.ignore[f.term];
         for (int32_t k = 0; k < c.n_tops && !taken; ++k) taken = lr.go(c.tops[k]->state, f.term) >= 0;
         if (!taken) return;  // a delta's base may finish terminals that this stack does not take
-        if (use_parsing) return finish_by_parsing(c, f, mask, s);
+        if (use_parsing) return finish_by_parsing(c, f, out, s);
         if (f.universe < 0) {
             if (!s.grow) throw Miss{5};
             unite_tails(f.term, {number});
@@ -593,12 +597,12 @@ class Engine {
         }
         s.visited.clear();
         if (!longest()) descend(d, c.tops[0], s);
-        else if (c.n_raw != 1 || !descend_single(d, c.raw[0], s)) return finish_by_parsing(c, f, mask, s);
+        else if (c.n_raw != 1 || !descend_single(d, c.raw[0], s)) return finish_by_parsing(c, f, out, s);
         const Trie& tails = f.tails->trie;
         for (size_t i = 0; i < f.slots->size(); ++i) {
             int32_t u = (*f.slots)[i];
             if (!(s.taken[size_t(u) >> 5] >> (u & 31) & 1)) continue;
-            for (int32_t k = tails.slot_indptr[i]; k < tails.slot_indptr[i + 1]; ++k) set_bit(mask, tails.slot_tokens[k]);
+            for (int32_t k = tails.slot_indptr[i]; k < tails.slot_indptr[i + 1]; ++k) out.set(tails.slot_tokens[k]);
         }
     }
     int32_t read(int32_t d, int32_t state, Scratch& s) {
@@ -633,11 +637,11 @@ class Engine {
     }
 
     // The slow twin of the parser DWA: parse every tail on the real stack.
-    void finish_by_parsing(const Config& c, const Finish& f, uint32_t* mask, Scratch& s) {
+    void finish_by_parsing(const Config& c, const Finish& f, Out out, Scratch& s) {
         if (lexer.terms.ignore[f.term]) {
             Config again = c;
             again.lex = root_of_tops(c, 0, s);
-            parse_tails({again}, f.tails->trie, 0, mask, s);
+            parse_tails({again}, f.tails->trie, 0, out, s);
             return;
         }
         s.closure.begin();
@@ -649,21 +653,21 @@ class Engine {
         if (!any) return;
         vector<Config> cs;
         fresh(cs, 0, s.arena, s);
-        parse_tails(cs, f.tails->trie, 0, mask, s);
+        parse_tails(cs, f.tails->trie, 0, out, s);
     }
-    void parse_tails(const vector<Config>& cs, const Trie& tails, int32_t node, uint32_t* mask, Scratch& s) {
+    void parse_tails(const vector<Config>& cs, const Trie& tails, int32_t node, Out out, Scratch& s) {
         vector<Config> next;
         for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
             step(cs, tails.byte[c], next, s.arena, s);
             if (next.empty()) continue;
             if (tails.own[c]) {
                 int32_t slot = tails.slot_lo[c];
-                for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) set_bit(mask, tails.slot_tokens[k]);
+                for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) out.set(tails.slot_tokens[k]);
             }
             int32_t a = tails.first_child[c], b = tails.first_child[c + 1];
             if (a == b) continue;
             cut(next, b - a == 1 ? tails.byte[a] : -1, s.arena, s);
-            parse_tails(next, tails, c, mask, s);
+            parse_tails(next, tails, c, out, s);
         }
     }
 };

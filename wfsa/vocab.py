@@ -15,8 +15,8 @@ need not be UTF-8.
 **Identity.** ``fingerprint`` is a SHA-256 over all of this in one canonical form; an artifact names the fingerprint
 it was compiled for. Names of special tokens take no part: they are resolved to ids when a grammar is compiled.
 
-**Work done once.** ``core`` is the engine's view (sorted trie, byte sets, profile caches). It is made when first asked
-for and kept, and everything compiled for this object shares it. So build one ``Vocab`` and keep it.
+**Work done once.** ``core`` is the engine's view (sorted trie, byte sets, profile caches), made here; everything compiled
+for this object shares it. So build one ``Vocab`` and keep it.
 
 **Cost.** 262,145 tokens from a list: one pass to join, one to measure; ``benches`` has the number.
 """
@@ -26,21 +26,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import Any, Final, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from wfsa import vocab_sources
+from wfsa._ext.engine import VocabCore
 from wfsa.errors import ArtifactError, VocabError
 
-if TYPE_CHECKING:
-    from wfsa._ext.engine import VocabCore
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
@@ -255,8 +253,7 @@ class Vocab:
         self._ids("special_names", self._names.values())
         self._by_name: dict[str, int] | None = None
         self._fingerprint: str | None = None
-        self._core: VocabCore | None = None
-        self._lock = threading.Lock()
+        self.core = VocabCore(self.blob, self.offsets, self.special_ids, self.eos_ids, self.size)
 
     def _ids(self, what: str, ids: Iterable[int]) -> Ids:
         try:
@@ -282,15 +279,14 @@ class Vocab:
     @property
     def special_names(self) -> dict[str, int]:
         """Names of special tokens: as given, else each one's own bytes (the lowest id where two share them)."""
-        with self._lock:
-            if self._by_name is None:
-                own: dict[str, int] = {}
-                for token_id in self.special_ids.tolist():
-                    name = self.tokens[token_id].decode("utf-8", "replace")
-                    if name:
-                        own.setdefault(name, token_id)
-                self._by_name = {**own, **self._names}
-            return dict(self._by_name)
+        if self._by_name is None:
+            own: dict[str, int] = {}
+            for token_id in self.special_ids.tolist():
+                name = self.tokens[token_id].decode("utf-8", "replace")
+                if name:
+                    own.setdefault(name, token_id)
+            self._by_name = {**own, **self._names}
+        return dict(self._by_name)
 
     def token_name_to_id(self, name: str | bytes) -> int | None:
         """The id of the special token called so, None if there is none."""
@@ -310,16 +306,6 @@ class Vocab:
             digest.update(self._bytes)
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
-
-    @property
-    def core(self) -> VocabCore:
-        """The engine's view of this vocabulary, made once; every compiled constraint shares it."""
-        with self._lock:
-            if self._core is None:
-                from wfsa._ext.engine import VocabCore
-
-                self._core = VocabCore(self.blob, self.offsets, self.special_ids, self.eos_ids, self.size)
-            return self._core
 
     # --- files ----------------------------------------------------------------------------------------------
 
