@@ -25,6 +25,7 @@ Rejected: a marked alphabet with a projection at the end (exact and general, but
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ from wfsa.errors import GrammarError
 from wfsa.grammar.regular import (
     ANY_CHAR,
     EPSILON,
+    MAX_CODE_POINT,
     NOTHING,
     Alt,
     And,
@@ -132,7 +134,7 @@ def look_core(node: Node, ahead: bool, pattern: str) -> tuple[Regular, bool]:
 
 def _resolve_all(node: Node, pattern: str, left_open: bool, right_open: bool) -> Regular:
     try:
-        return alt(*(resolve(branch, left_open, right_open) for branch in expand(node, pattern)))
+        return alt(*(resolve(branch, left_open, right_open, pattern) for branch in expand(node, pattern)))
     except _Unresolved as err:
         a = err.assertion
         raise GrammarError(
@@ -210,6 +212,27 @@ def single_chars(tree: Regular) -> Ranges | None:
     return None
 
 
+def in_ranges(c: int, ranges: Ranges) -> bool:
+    """Whether the code point is in one of the ranges."""
+    i = bisect_right(ranges, (c, MAX_CODE_POINT)) - 1
+    return i >= 0 and c <= ranges[i][1]
+
+
+def _common(a: Ranges, b: Ranges) -> list[tuple[int, int]]:
+    """What is in both."""
+    out: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        low, high = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
+        if low <= high:
+            out.append((low, high))
+        if a[i][1] < b[j][1]:
+            i += 1
+        else:
+            j += 1
+    return out
+
+
 def restrict(tree: Regular, a: Assertion) -> Regular:
     """The words of `tree` that satisfy `a`, when they are all that stands on its side."""
     if tree == NOTHING:
@@ -243,10 +266,10 @@ def _restrict_char(tree: Regular, allowed: Ranges, a: Assertion) -> Regular:
                 return tree if a.negative else NOTHING
             text = data.decode()
             c = ord(text[0] if a.ahead else text[-1])
-            return tree if any(lo <= c <= hi for lo, hi in allowed) != a.negative else NOTHING
+            return tree if in_ranges(c, allowed) != a.negative else NOTHING
         case Chars(ranges):
             keep = negate_ranges(allowed) if a.negative else allowed
-            return chars((max(p, q), min(r, s)) for p, r in ranges for q, s in keep if max(p, q) <= min(r, s))
+            return chars(_common(ranges, keep))
         case Alt(parts):
             return alt(*(_restrict_char(p, allowed, a) for p in parts))
         case Repeat(body, low, high) if lengths(body)[0] >= 1:
@@ -307,7 +330,7 @@ def _expand_loop(loop: Loop, pattern: str) -> list[list[Item]]:
     if all(isinstance(item, Assertion) for branch in branches for item in branch):
         return [[]] if loop.low == 0 else branches  # repeating a condition adds nothing
     try:
-        return [[repeat(alt(*(resolve(b, True, True) for b in branches)), loop.low, loop.high)]]
+        return [[repeat(alt(*(resolve(b, True, True, pattern) for b in branches)), loop.low, loop.high)]]
     except _Unresolved as err:
         a = err.assertion
         if loop.high is None:
@@ -328,29 +351,58 @@ def _expand_loop(loop: Loop, pattern: str) -> list[list[Item]]:
         return out
 
 
-def resolve(branch: Sequence[Item], left_open: bool, right_open: bool) -> Regular:
-    """One branch as one tree.  An open side may have any text beyond it, and nothing may be asked of that text."""
-    # pieces[i] stands left of the place i, pieces[i + 1] right of it.
+def _places(
+    branch: Sequence[Item],
+) -> tuple[list[Regular | Loop], list[list[Assertion]], list[list[Assertion]]]:
+    """(pieces, behind, ahead): pieces[i] stands left of the place i, pieces[i + 1] right of it."""
     pieces: list[Regular | Loop] = [EPSILON]
     behind: list[list[Assertion]] = []
     ahead: list[list[Assertion]] = []
+    run: list[Regular] = []  # what the last piece will be
+
+    def close() -> None:
+        if run:
+            pieces[-1] = cat(*run)
+            run.clear()
+
     fresh = False  # is the last place still without text to its right
     for item in branch:
-        if isinstance(item, Assertion):
-            if not fresh:
-                pieces.append(EPSILON)
-                behind.append([])
-                ahead.append([])
-                fresh = True
-            (ahead if item.ahead else behind)[-1].append(item)
+        if isinstance(item, Regular) and not isinstance(pieces[-1], Loop):
+            run.append(item)
+            fresh = False
             continue
-        if isinstance(item, Loop) or isinstance(pieces[-1], Loop):
-            pieces.append(item)
+        if not (isinstance(item, Assertion) and fresh):
+            close()
+            pieces.append(EPSILON)
             behind.append([])
             ahead.append([])
+        fresh = isinstance(item, Assertion)
+        if isinstance(item, Assertion):
+            (ahead if item.ahead else behind)[-1].append(item)
+        elif isinstance(item, Loop):
+            pieces[-1] = item
         else:
-            pieces[-1] = cat(pieces[-1], item)
-        fresh = False
+            run.append(item)
+    close()
+    return pieces, behind, ahead
+
+
+def local_items(branch: Sequence[Item]) -> list[Item] | None:
+    """The body of a loop with its local look-behinds applied; None if a ``^`` in it can never hold."""
+    pieces, behind, ahead = _places(branch)
+    for i, asked in enumerate(behind):
+        if any(_is_edge(a) for a in asked) and any(isinstance(p, Regular) and not nullable(p) for p in pieces[:i + 1]):
+            return None
+    _apply_local(pieces, behind, ahead, True, False)
+    out: list[Item] = [pieces[0]]
+    for piece, before, after in zip(pieces[1:], behind, ahead, strict=True):
+        out += [*before, *after, piece]
+    return [item for item in out if item != EPSILON]
+
+
+def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: str) -> Regular:
+    """One branch as one tree.  An open side may have any text beyond it, and nothing may be asked of that text."""
+    pieces, behind, ahead = _places(branch)
     if not behind:
         last = pieces[0]
         assert isinstance(last, Regular)
@@ -392,11 +444,11 @@ def resolve(branch: Sequence[Item], left_open: bool, right_open: bool) -> Regula
             prefix = cat(prefix, piece)
     left = [prefix, *pieces[last_behind + 1:]] if last_behind >= 0 else pieces
     conditions = ahead[max(last_behind, 0):]
-    tail = _before(left[-1], EPSILON)
+    tail = _before(left[-1], EPSILON, pattern)
     for piece, asked in zip(reversed(left[:-1]), reversed(conditions), strict=True):
         for a in asked:
             tail = restrict(tail, a)
-        tail = _before(piece, tail)
+        tail = _before(piece, tail, pattern)
     return tail
 
 
@@ -456,9 +508,9 @@ def _apply_local(
             all_asked[i] = kept
 
 
-def _before(piece: Regular | Loop, tail: Regular) -> Regular:
+def _before(piece: Regular | Loop, tail: Regular, pattern: str) -> Regular:
     if isinstance(piece, Regular):
         return cat(piece, tail)
     from wfsa.grammar.regex_loops import loop_before  # only patterns with assertions inside a loop need it
 
-    return loop_before(piece, tail)
+    return loop_before(piece, tail, pattern)
