@@ -44,7 +44,7 @@ class Ahead {
     static constexpr size_t kReadCap = 128;       // "longest": reads from one start; chains that never end keep all tops
     Engine& e_;
     int stage_ = 0;
-    size_t at_ = 0;
+    size_t at_ = 0, lexed_ = 0, united_ = 0;
     bool complete_ = true;
     vector<vector<int32_t>> below_;           // LR state -> states that can lie under it
     std::map<int32_t, std::set<int32_t>> after_;  // "longest": shift result -> contexts
@@ -96,8 +96,8 @@ class Ahead {
     }
 
     bool lexer() {
-        for (size_t stop = std::min(at_ + 16, e_.lexer.states.size()); at_ < stop; ++at_) {
-            const int32_t y = int32_t(at_);
+        for (size_t stop = std::min(lexed_ + 16, e_.lexer.states.size()); lexed_ < stop; ++lexed_) {
+            const int32_t y = int32_t(lexed_);
             e_.lexer.expand(y);
             if (e_.longest())
                 for (size_t k = 0; k < e_.lexer.states[y].accepts.size(); ++k) {
@@ -113,13 +113,15 @@ class Ahead {
                 }
             e_.profiler.profile(y);
         }
-        return at_ < e_.lexer.states.size() ? true : next_stage();
+        at_ = lexed_;
+        return lexed_ < e_.lexer.states.size() ? true : next_stage();
     }
 
     bool parser() {
         if (at_ == 0) {
             universes_of_.resize(e_.token_ids.size());
-            for (size_t u = 0; u < e_.dwa.universes.size(); ++u) universes_of_[e_.dwa.universes[u].term].push_back(int32_t(u));
+            for (; united_ < e_.dwa.universes.size(); ++united_)
+                universes_of_[e_.dwa.universes[united_].term].push_back(int32_t(united_));
         }
         for (size_t stop = std::min(at_ + 8, size_t(e_.lr.n_states())); at_ < stop; ++at_) {
             const int32_t q = int32_t(at_);
@@ -135,7 +137,11 @@ class Ahead {
                     for (int32_t u : universes_of_[t]) start(u, q);
             }
         }
-        return at_ < size_t(e_.lr.n_states()) ? true : next_stage();
+        if (at_ < size_t(e_.lr.n_states())) return true;
+        if (lexed_ == e_.lexer.states.size()) return next_stage();
+        stage_ = 1;  // tails were lexed in states not met before: profile them, too
+        at_ = lexed_;
+        return true;
     }
     void visit(int32_t d, int32_t state) {
         if (read_.insert({d, state}).second) todo_.push_back({d, state});

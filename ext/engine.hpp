@@ -13,6 +13,7 @@
 #include <shared_mutex>
 
 #include "gss.hpp"
+#include "mask_cache.hpp"
 #include "parser_dwa.hpp"
 
 namespace wfsa {
@@ -144,13 +145,22 @@ class Engine {
     void mask(const Snapshot* at, uint32_t* mask, int64_t n_words, bool grow) {
         Scratch& s = scratch();
         s.grow = grow;
+        const int64_t n_own = vocab->n_words();
+        if (at->finished || at->n == 0) { std::memset(mask, 0, size_t(n_words) * 4); return; }
+        std::memset(mask + n_own, 0, size_t(n_words - n_own) * 4);
+        const bool keyed = cache_key(at, s);
+        if (keyed)
+            if (const vector<uint32_t>* known = s.masks.find()) {
+                std::memcpy(mask, known->data(), size_t(n_own) * 4);
+                return;
+            }
         s.arena.clear();
-        const uint32_t* first = at->finished || at->n == 0 ? nullptr : base_bitmap(at->configs[0], s);
-        const int64_t n = first ? vocab->n_words() : 0;
-        if (first) std::memcpy(mask, first, size_t(n) * 4);
-        std::memset(mask + n, 0, size_t(n_words - n) * 4);
-        if (at->finished) return;
+        s.deep = false;
+        const uint32_t* first = base_bitmap(at->configs[0], s);
+        if (first) std::memcpy(mask, first, size_t(n_own) * 4);
+        else std::memset(mask, 0, size_t(n_own) * 4);
         for (int32_t i = 0; i < at->n; ++i) contribute(at->configs[i], mask, i == 0 && first, s);
+        if (keyed && !s.deep) s.masks.put(mask, size_t(n_own));
     }
 
     // Can token-level terminal t come next?
@@ -259,6 +269,13 @@ class Engine {
     }
 
   private:
+    static constexpr int32_t kKeyDepth = 4;  // stack states in the key of a finished mask
+    static int64_t next_uid() {
+        static std::atomic<int64_t> n{0};
+        return n++;
+    }
+    const int64_t uid_ = next_uid();
+
     struct Out {  // where allowed tokens go; those in `killed` (if any) do not
         uint32_t* mask;
         const uint32_t* killed;
@@ -276,7 +293,9 @@ class Engine {
         vector<uint32_t> taken, kept;
         std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
+        MaskCache masks;
         bool grow = false;
+        bool deep = false;  // the mask depends on more than the topmost states
     };
     static Scratch& scratch() {
         static thread_local Scratch s;
@@ -526,6 +545,28 @@ class Engine {
 
     // --- masks -----------------------------------------------------------------------------------------------
 
+    // What decides the mask unless the parser DWA reads further down.  False: too many configurations to tell apart.
+    bool cache_key(const Snapshot* at, Scratch& s) const {
+        if (at->n > 4) return false;
+        vector<int64_t>& key = s.masks.key;
+        key.assign(1, uid_);
+        for (int32_t i = 0; i < at->n; ++i) {
+            const Config& c = at->configs[i];
+            if (c.n_raw > 1 || c.n_tops > 8) return false;
+            key.push_back(c.lex);
+            const Node* node = c.raw[0];
+            for (int32_t k = 0; k < kKeyDepth; ++k) {
+                key.push_back(node->state);
+                if (node->n_below != 1) break;
+                node = node->below[0];
+            }
+            key.push_back(-2);
+            for (int32_t k = 0; k < c.n_tops; ++k) key.push_back(c.tops[k]->state);
+            key.push_back(-1);
+        }
+        return true;
+    }
+
     // The bitmap a configuration starts from, if it has one: copying it is cheaper than clearing and uniting.
     const uint32_t* base_bitmap(const Config& c, Scratch& s) {
         const LexState& y = lex(c.lex, s);
@@ -615,9 +656,10 @@ class Engine {
         return t.next;
     }
     void descend(int32_t d, const Node* node, Scratch& s) {
-        while (true) {
+        for (int32_t depth = 1;; ++depth) {
             d = read(d, node->state, s);
             if (d < 0 || node->n_below == 0) return;
+            s.deep |= depth >= kKeyDepth || node->n_below > 1;
             if (node->n_below > 1) break;
             node = node->below[0];
         }
@@ -629,6 +671,7 @@ class Engine {
         for (int depth = 0; depth < 32; ++depth) {
             d = read(d, node->state, s);
             if (d < 0) return true;
+            s.deep |= depth + 1 >= kKeyDepth;
             if (node->n_below > 1) return false;
             if (node->n_below == 0) { read(d, ParserDwa::kBottom, s); return true; }
             node = node->below[0];
@@ -638,6 +681,7 @@ class Engine {
 
     // The slow twin of the parser DWA: parse every tail on the real stack.
     void finish_by_parsing(const Config& c, const Finish& f, Out out, Scratch& s) {
+        s.deep = true;
         if (lexer.terms.ignore[f.term]) {
             Config again = c;
             again.lex = root_of_tops(c, 0, s);

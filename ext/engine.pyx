@@ -168,6 +168,8 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         string next_bytes() except +wfsa_translate
         vector[int32_t] expected() except +wfsa_translate
 
+    void fill_masks(const vector[const Session*]&, const vector[uint32_t*]&, int64_t, int) except +wfsa_translate
+
 
 
 
@@ -662,6 +664,41 @@ cdef class State:
     def n_configurations(self):
         """How many configurations (stack tops and lexer states) the state holds; for diagnosis."""
         return self.session.n_configs()
+
+
+def fill_bitmasks(states, buffer, threads=1, rows=None):
+    """Fill row ``rows[i]`` (row i when `rows` is None) of an int32[B, ceil(V/32)] buffer with the mask of states[i].
+
+    The masks are computed on `threads` threads, without the interpreter lock.  Raises StateError on a buffer that does
+    not fit, or when two states share a row; the buffer is left as it was then.
+    """
+    cdef Target target
+    cdef vector[const Session*] sessions
+    cdef vector[uint32_t*] outs
+    cdef State s
+    cdef int64_t n_words
+    cdef int n_threads = threads
+    states = list(states)
+    rows = list(range(len(states))) if rows is None else [int(r) for r in rows]
+    if len(rows) != len(states) or len(set(rows)) != len(rows):
+        raise StateError(f"{len(states)} states need as many different rows, not {rows}")
+    if n_threads < 1:
+        raise StateError(f"threads must be at least 1, not {threads}")
+    if not states:
+        return
+    n_words = max((<State?>state).n_words for state in states)
+    target_open(&target, buffer, n_words, min(rows))
+    try:
+        if target.view.ndim == 1 and len(states) > 1 or max(rows) >= (target.view.shape[0] if target.view.ndim == 2 else 1):
+            raise StateError(f"row {max(rows)} is out of range for the mask buffer")
+        for state, row in zip(states, rows):
+            s = state
+            sessions.push_back(&s.session)
+            outs.push_back(<uint32_t*>target.view.buf + <int64_t>row * target.n_words)
+        with nogil:
+            fill_masks(sessions, outs, target.n_words, n_threads)
+    finally:
+        PyBuffer_Release(&target.view)
 
 
 cdef struct Target:

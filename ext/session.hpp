@@ -5,6 +5,7 @@
 #pragma once
 #include "ahead.hpp"
 #include "pack.hpp"
+#include <thread>
 
 namespace wfsa {
 
@@ -93,5 +94,25 @@ class Session {
         return true;
     }
 };
+
+// The masks of many sessions, dealt out to threads one by one.
+inline void fill_masks(const vector<const Session*>& sessions, const vector<uint32_t*>& outs, int64_t n_words, int n_threads) {
+    std::atomic<size_t> next{0};
+    std::mutex lock;
+    std::exception_ptr failed;
+    auto work = [&] {
+        try {
+            for (size_t i; (i = next++) < sessions.size();) sessions[i]->mask(outs[i], n_words);
+        } catch (...) {
+            std::lock_guard<std::mutex> guard(lock);
+            failed = std::current_exception();
+        }
+    };
+    vector<std::thread> threads;
+    for (int t = 1; t < n_threads && size_t(t) < sessions.size(); ++t) threads.emplace_back(work);
+    work();
+    for (std::thread& t : threads) t.join();
+    if (failed) std::rethrow_exception(failed);
+}
 
 }  // namespace wfsa

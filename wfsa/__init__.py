@@ -1,5 +1,6 @@
 """Constrained decoding with ahead-of-time compiled automata."""
 
+from wfsa._ext.engine import State, TokenMask, fill_bitmasks
 from wfsa.artifact import load
 from wfsa.compile import CompileOptions, compile, compile_gbnf, compile_json_schema, compile_lark, compile_regex
 from wfsa.constraint import Constraint
@@ -21,7 +22,9 @@ __all__ = [
     "GrammarError",
     "LimitError",
     "SchemaError",
+    "State",
     "StateError",
+    "TokenMask",
     "Vocab",
     "VocabError",
     "WfsaError",
@@ -30,5 +33,6 @@ __all__ = [
     "compile_json_schema",
     "compile_lark",
     "compile_regex",
+    "fill_bitmasks",
     "load",
 ]

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from wfsa._ext.engine import automaton, build_core
 from wfsa.constraint import Constraint
-from wfsa.errors import GrammarError
+from wfsa.errors import GrammarError, LimitError
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.lark import read_lark
@@ -52,33 +52,86 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
     Raises GrammarError (nothing can be derived, undefined symbols), LimitError, VocabError.
     """
     options = replace(options or CompileOptions(), **keywords)
-    begin = time.perf_counter()
+    clock = _Clock(options, grammar)
     grammar.check_invariants()
     automata: list[Any] = []
     token_ids: list[list[int]] = []
-    for t in grammar.terminals:
+    for number, t in enumerate(grammar.terminals):
         if isinstance(t.pattern, Tokens):
             automata.append(None)
             token_ids.append(_resolve(t.name, t.pattern, vocab))
         else:
-            automata.append(automaton(t.pattern, options.max_terminal_states))
+            try:
+                automata.append(automaton(t.pattern, options.max_terminal_states))
+            except LimitError as e:
+                where = f" at {t.origin}" if t.origin else ""
+                raise LimitError(f"terminal {t.name!r}{where}: {e}; raise CompileOptions.max_terminal_states") from None
             token_ids.append([])
+        clock.tick("terminals", (number + 1) / len(grammar.terminals))
     order = sorted(range(len(grammar.terminals)), key=lambda i: (grammar.terminals[i].priority, -i))
     ranks = [0] * len(order)
     for rank, i in enumerate(order):
         ranks[i] = rank
-    core = build_core(
-        vocab.core, automata, token_ids, ranks, grammar.ignore, grammar.rules, len(grammar.nonterminals),
-        grammar.start, grammar.policy == "longest", options.max_lr_states, options.max_lexer_states,
-    )  # fmt: skip
-    if core is None:
-        raise GrammarError(f"the grammar derives nothing: {grammar.nonterminals[grammar.start]!r} has no finite word")
-    if options.mode == "ahead":
-        core.expand(options.progress, None)
-    stats = {"seconds": time.perf_counter() - begin}
+    clock.tick("LR automaton", 0.0)
+    try:
+        core = build_core(
+            vocab.core, automata, token_ids, ranks, grammar.ignore, grammar.rules, len(grammar.nonterminals),
+            grammar.start, grammar.policy == "longest", options.max_lr_states, options.max_lexer_states,
+        )  # fmt: skip
+        if core is None:
+            name = grammar.nonterminals[grammar.start]
+            raise GrammarError(f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion")
+        if options.mode == "ahead":
+            core.expand(clock.tick, clock.check)
+    except LimitError as e:
+        raise LimitError(f"{e}; {clock.costliest(automata)}") from None
+    stats = {**core.counts(), "complete": core.frozen, "stages": clock.finish(), "seconds": clock.seconds()}
     return Constraint(
         core, vocab, tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals), stats
     )
+
+
+class _Clock:
+    """Progress, time by stage, and the time limit."""
+
+    def __init__(self, options: CompileOptions, grammar: Grammar) -> None:
+        self.options = options
+        self.grammar = grammar
+        self.begin = self.last = time.perf_counter()
+        self.stage = "terminals"
+        self.stages: dict[str, float] = {}
+
+    def tick(self, stage: str, fraction: float) -> None:
+        now = time.perf_counter()
+        self.stages[self.stage] = self.stages.get(self.stage, 0.0) + now - self.last
+        self.last, self.stage = now, stage
+        if self.options.progress is not None:
+            self.options.progress(stage, fraction)
+
+    def check(self) -> None:
+        limit = self.options.max_seconds
+        if limit is not None and self.seconds() > limit:
+            raise LimitError(
+                f"compiling passed {limit:g} s in stage {self.stage!r}; raise CompileOptions.max_seconds or use mode='lazy'"
+            )
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begin
+
+    def finish(self) -> dict[str, float]:
+        self.tick("done", 1.0)
+        return {name: seconds for name, seconds in self.stages.items() if name != "done"}
+
+    def costliest(self, automata: list[Any]) -> str:
+        """The terminal and the rule that cost most, for the message of a LimitError."""
+        sizes = [(0 if a is None else a.n_states, -i) for i, a in enumerate(automata)]
+        terminal = self.grammar.terminals[-max(sizes)[1]] if sizes else None
+        lhs, rhs = max(self.grammar.rules, key=lambda rule: len(rule[1]))
+        parts = [f"the longest rule is one of {self.grammar.nonterminals[lhs]!r} with {len(rhs)} symbols"]
+        if terminal is not None:
+            where = f" at {terminal.origin}" if terminal.origin else ""
+            parts.append(f"the largest terminal is {terminal.name!r}{where} with {max(sizes)[0]} states")
+        return "; ".join(parts)
 
 
 def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
