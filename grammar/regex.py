@@ -101,12 +101,14 @@ class _Parser(Characters):
 
     def alternation(self) -> Node:
         pattern = self.pattern
+        at_start = self.at_start
         first = self.sequence()
         if self.at >= self.end or pattern[self.at] != "|":
             return first
         parts = [first]
         while self.at < self.end and pattern[self.at] == "|":
             self.at += 1
+            self.at_start = at_start
             parts.append(self.sequence())
         plain = [p for p in parts if isinstance(p, Regular)]
         if len(plain) == len(parts):
@@ -119,6 +121,7 @@ class _Parser(Characters):
         items: list[Node] = []
         text: list[str] = []  # literal characters not yet in `items`
         plain = True
+        at_start = self.at_start
         while self.at < end:
             c = pattern[self.at]
             start = self.at
@@ -135,6 +138,9 @@ class _Parser(Characters):
                 elif c == "[":
                     atom = self.char_class()
                 elif c == "(":
+                    # Is the text to the left empty for certain?  Then ^ and \b in a look-ahead can be settled.
+                    empty = not text and all(isinstance(p, Assertion) for p in items)
+                    self.at_start = empty and (at_start or any(is_edge(p, False) for p in items))
                     atom = self.group()
                     if atom is None:
                         continue
@@ -258,6 +264,7 @@ class _Parser(Characters):
         pattern, start = self.pattern, self.at
         self.at += 1
         saved = self.flags
+        at_start = self.at_start
         look: tuple[bool, bool] | None = None  # (ahead, negative)
         if pattern.startswith("?", self.at):
             self.at += 1
@@ -290,6 +297,8 @@ class _Parser(Characters):
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             self.fail(f"groups nested deeper than {_MAX_DEPTH}", start)
+        # A plain group may be repeated, and then only its first turn is at the start.
+        self.at_start = at_start and look is not None and look[0]
         node = self.alternation()
         self.depth -= 1
         if self.at >= self.end:
@@ -300,7 +309,7 @@ class _Parser(Characters):
             return node
         ahead, negative = look
         what = f"the {'negative ' if negative else ''}look-{'ahead' if ahead else 'behind'}"
-        core, loose = look_core(node, ahead, pattern)
+        core, loose = look_core(node, ahead, at_start, pattern)
         return Assertion(ahead, core, loose, negative, what, start)
 
     def group_name(self, start: int) -> None:

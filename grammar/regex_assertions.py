@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wfsa.errors import GrammarError
 from wfsa.grammar.regular import (
@@ -123,12 +123,12 @@ def whole_language(node: Node, pattern: str) -> Regular:
     return _resolve_all(node, pattern, False, False)
 
 
-def look_core(node: Node, ahead: bool, pattern: str) -> tuple[Regular, bool]:
-    """(core, loose) of a look-around with this body; see `Assertion`."""
+def look_core(node: Node, ahead: bool, at_start: bool, pattern: str) -> tuple[Regular, bool]:
+    """(core, loose) of a look-around with this body; see `Assertion`.  `at_start`: nothing can stand to its left."""
     if isinstance(node, Regular):
         return node, True
     if ahead:
-        return _resolve_all(Seq((node, ANY_TEXT)), pattern, True, False), False
+        return _resolve_all(Seq((node, ANY_TEXT)), pattern, not at_start, False), False
     return _resolve_all(Seq((ANY_TEXT, node)), pattern, False, True), False
 
 
@@ -333,6 +333,13 @@ def _expand_loop(loop: Loop, pattern: str) -> list[list[Item]]:
         return [[repeat(alt(*(resolve(b, True, True, pattern) for b in branches)), loop.low, loop.high)]]
     except _Unresolved as err:
         a = err.assertion
+        at_start = [b for b in branches if any(isinstance(item, Assertion) and is_edge(item, False) for item in b)]
+        if at_start and (loop.low == 0 or all(_least(b) for b in at_start)):
+            # A turn that begins at ^ can only be the first one (a turn that reads nothing may be left out).
+            later = Choice(tuple(Seq(tuple(b)) for b in branches if b not in at_start))
+            more = Loop(later, max(loop.low - 1, 0), None if loop.high is None else loop.high - 1, loop.at)
+            first = [[*b, *rest] for rest in expand(more, pattern) for b in at_start]
+            return first + (expand(replace(loop, body=later), pattern))
         if loop.high is None:
             if loop.low > MAX_UNROLL:
                 raise GrammarError(
@@ -398,6 +405,11 @@ def local_items(branch: Sequence[Item]) -> list[Item] | None:
     for piece, before, after in zip(pieces[1:], behind, ahead, strict=True):
         out += [*before, *after, piece]
     return [item for item in out if item != EPSILON]
+
+
+def _least(branch: Sequence[Item]) -> int:
+    """A lower bound on what a branch reads."""
+    return sum(lengths(item)[0] for item in branch if isinstance(item, Regular))
 
 
 def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: str) -> Regular:

@@ -28,7 +28,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 class Characters:
     """A pattern and a position in it."""
 
-    __slots__ = ("at", "depth", "ecma", "end", "flags", "pattern", "whole")
+    __slots__ = ("at", "at_start", "depth", "ecma", "end", "flags", "pattern", "whole")
 
     def __init__(self, pattern: str, dialect: Dialect, flags: str, whole: bool) -> None:
         if dialect not in ("python", "ecma"):
@@ -38,6 +38,7 @@ class Characters:
         self.at = 0
         self.depth = 0
         self.whole = whole  # the pattern has to match the text from end to end
+        self.at_start = whole  # whether nothing can stand to the left of the sequence that is read next
         self.ecma = dialect == "ecma"
         self.flags = 0
         for letter in flags:
