@@ -1,0 +1,146 @@
+"""Where a ``$ref`` leads: JSON pointers, ``$id`` and ``$anchor`` within one document.
+
+A reference is resolved against the base URI of the schema resource it stands in.  Nearly all references are ``#/...`` into a document
+without inner resources, so that is the fast path: one dictionary look-up per distinct reference after the first.
+Inner resources (a subschema with its own ``$id``) become known when the lowering meets them, and the whole document is
+scanned for identifiers only if a reference is neither ``#`` nor a pointer.
+
+Nothing is ever fetched.  A reference that leaves the document is a SchemaError.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import unquote, urljoin
+
+from wfsa.errors import SchemaError
+
+# What stands under these is data, not schemas.
+_DATA = frozenset(("enum", "const", "default", "example", "examples"))
+
+
+def segment(name: str) -> str:
+    """``.age``, or ``["a b"]`` where the name is no identifier."""
+    return "." + name if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
+
+
+def draft_of(schema: Any) -> int:
+    """The draft that ``$schema`` names: 3, 4, 6, 7, 2019 or 2020 (which is also the default)."""
+    uri = schema.get("$schema") if isinstance(schema, dict) else None
+    if isinstance(uri, str):
+        for mark, draft in (("draft-04", 4), ("draft-07", 7), ("draft-06", 6), ("2019-09", 2019), ("draft-03", 3)):
+            if mark in uri:
+                return draft
+    return 2020
+
+
+class Document:
+    __slots__ = ("_anchors", "_base", "_inner", "_known", "_resources", "draft", "id_word", "root")
+
+    def __init__(self, root: Any, draft: int) -> None:
+        self.root = root
+        self.draft = draft
+        self.id_word = "id" if draft <= 4 else "$id"
+        self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
+        self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
+        base = root.get(self.id_word) if isinstance(root, dict) else None
+        self._base = base.partition("#")[0] if isinstance(base, str) else ""
+        self._resources: dict[str, tuple[Any, str]] | None = None  # URI -> (schema, path)
+        self._anchors: dict[tuple[str, str], tuple[Any, str]] = {}  # (URI, name) -> (schema, path)
+
+    def enter(self, schema: Any, path: str, uri: str) -> None:
+        """Note an inner resource: a subschema with an identifier of its own."""
+        if path != "$" and not uri.startswith("#"):
+            self._inner[path] = schema, urljoin(self._resource(path)[2], uri).partition("#")[0]
+
+    def _resource(self, path: str) -> tuple[Any, str, str]:
+        """(schema, path, base URI) of the resource that the place `path` belongs to."""
+        best = ""
+        for inner in self._inner:
+            if path.startswith(inner) and len(inner) > len(best) and path[len(inner):len(inner) + 1] in ("", ".", "["):
+                best = inner
+        if not best:
+            return self.root, "$", self._base
+        schema, base = self._inner[best]
+        return schema, best, base
+
+    def resolve(self, ref: str, path: str) -> tuple[Any, str]:
+        """(schema, path) of what `ref`, which stands at `path`, refers to."""
+        if not self._inner:
+            got = self._known.get(ref)
+            if got is None:
+                got = self._known[ref] = self._find(ref, path, self.root, "$", self._base)
+            return got
+        return self._find(ref, path, *self._resource(path))
+
+    def _find(self, ref: str, path: str, root: Any, root_path: str, base: str) -> tuple[Any, str]:
+        uri, _, fragment = ref.partition("#")
+        fragment = unquote(fragment)
+        if uri:
+            uri = urljoin(base, uri)
+            if uri != base:
+                self._scan()
+                assert self._resources is not None
+                if uri not in self._resources:
+                    raise SchemaError(
+                        f"the reference {ref!r} leaves the document, and nothing is fetched; put what it refers to "
+                        f"under $defs at {path}"
+                    )
+                root, root_path = self._resources[uri]
+                base = uri
+        if not fragment:
+            return root, root_path
+        if fragment[0] != "/":
+            self._scan()
+            found = self._anchors.get((base, fragment))
+            if found is None:
+                raise SchemaError(f"the reference {ref!r} names no anchor of the document at {path}")
+            return found
+        at, at_path = root, root_path
+        for token in fragment[1:].split("/"):
+            name = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(at, dict) and name in at:
+                at = at[name]
+                at_path += segment(name)
+            elif isinstance(at, list) and name.isascii() and name.isdigit() and int(name) < len(at):
+                at = at[int(name)]
+                at_path += f"[{int(name)}]"
+            else:
+                raise SchemaError(f"the reference {ref!r} leads nowhere: there is no {name!r} at {path}")
+            if isinstance(at, dict) and isinstance(at.get(self.id_word), str):
+                self.enter(at, at_path, at[self.id_word])
+        return at, at_path
+
+    def _scan(self) -> None:
+        """Find every identifier and anchor of the document."""
+        if self._resources is not None:
+            return
+        self._resources = {self._base: (self.root, "$")}
+        old = self.draft <= 7
+        seen: set[int] = set()
+        todo: list[tuple[Any, str, str]] = [(self.root, "$", self._base)]
+        while todo:
+            node, path, base = todo.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, list):
+                todo += [(v, f"{path}[{i}]", base) for i, v in enumerate(node) if isinstance(v, (dict, list))]
+                continue
+            name = node.get(self.id_word)
+            if isinstance(name, str) and not (old and "$ref" in node):
+                if name.startswith("#"):
+                    self._anchors.setdefault((base, name[1:]), (node, path))
+                elif path != "$":
+                    base = urljoin(base, name).partition("#")[0]
+                    self._resources.setdefault(base, (node, path))
+                    self._inner[path] = node, base
+            for word in ("$anchor", "$dynamicAnchor") if not old else ():
+                if isinstance(node.get(word), str):
+                    self._anchors.setdefault((base, node[word]), (node, path))
+            todo += [
+                (v, path + segment(k), base)
+                for k, v in node.items()
+                if isinstance(v, (dict, list)) and k not in _DATA
+            ]

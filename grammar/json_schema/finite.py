@@ -1,0 +1,72 @@
+"""Finite sets of values: ``enum`` and ``const``, equality of JSON values, and their spellings.
+
+Two JSON values are equal if they are the same number, string, ..., whatever their spelling: 1 and 1.0 are one value, and
+``true`` is no number.  `json_key` maps equal values to equal hashable keys, `sort_of` names the type bit.
+
+A value is written the way ``json.dumps(value, ensure_ascii=False)`` writes it.  A whole number that the schema writes with a fraction
+(``1.0``) is accepted both ways.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+from wfsa.grammar.json_schema.spelling import quoted
+
+Key = tuple[str, Any]
+
+
+def json_key(value: Any) -> Key:
+    """Equal for equal JSON values."""
+    if isinstance(value, bool):
+        return "b", value
+    if isinstance(value, (int, float, Decimal)):
+        return "n", Decimal(repr(value)) if isinstance(value, float) else value  # 1 == Decimal("1.0"), same hash
+    if isinstance(value, list):
+        return "a", tuple(map(json_key, value))
+    if isinstance(value, dict):
+        return "o", frozenset((name, json_key(v)) for name, v in value.items())
+    return "s", value
+
+
+def is_json(value: Any) -> bool:
+    """Whether a Python value is a JSON value throughout (no NaN, no bytes, string keys)."""
+    todo = [value]
+    while todo:
+        v = todo.pop()
+        if isinstance(v, dict):
+            if not all(isinstance(name, str) for name in v):
+                return False
+            todo += v.values()
+        elif isinstance(v, list):
+            todo += v
+        elif isinstance(v, float):
+            if not math.isfinite(v):
+                return False
+        elif isinstance(v, Decimal):
+            if not v.is_finite():
+                return False
+        elif v is not None and not isinstance(v, (str, int)):
+            return False
+    return True
+
+
+def scalar_spellings(value: Any) -> tuple[bytes, ...]:
+    """The accepted spellings of a string, number, boolean or null; none for a lone surrogate."""
+    if isinstance(value, str):
+        try:
+            return (quoted(value),)
+        except UnicodeEncodeError:
+            return ()
+    if isinstance(value, Decimal):
+        short = float(value)
+        if not math.isfinite(short) or Decimal(repr(short)) != value:
+            return (str(value).encode(),)
+        value = short
+    text = json.dumps(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
+        return text.encode(), str(int(value)).encode()
+    return (text.encode(),)

@@ -1,0 +1,136 @@
+"""The terminals of JSON text, with the whitespace glued in front.
+
+Whitespace of its own would be a terminal that may be empty or follow itself; behind a lexeme it would make the lexeme
+go on after its end.  In front, with W the whitespace of the policy, every terminal starts where the last one ended:
+
+    W {    W }    W [    W ]    W ,    W "name" W :    W "..."    W -?(0|[1-9][0-9]*)    W true
+
+                 W               ,      :
+    flexible     [ \\t\\n\\r]*       ,      :
+    compact      nothing         ,      :
+    python       nothing         ", "   ": "
+
+So "flexible" accepts whitespace before the document and none behind it.
+There is one `Lexemes` per policy and process: equal terminals of two schemas are the same object, which is what caches
+of automata behind the grammar want.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wfsa.grammar.json_schema.intervals import INTEGER as INTEGER_TREE
+from wfsa.grammar.json_schema.intervals import NUMBER as NUMBER_TREE
+from wfsa.grammar.json_schema.options import Whitespace
+from wfsa.grammar.json_schema.shape import BOOLEAN, FRACTION, INTEGER, NULL, SCALARS, STRING
+from wfsa.grammar.json_schema.spelling import ANY_STRING, CANONICAL_STRING, quoted
+from wfsa.grammar.regular import EPSILON, Cat, Chars, Literal, Regular, alt, cat, minus, star
+
+_JSON_WHITESPACE = star(Chars(((9, 10), (13, 13), (32, 32))))
+_MAX_CACHED = 4096
+
+
+class Lexemes:
+    """The terminals' patterns under one whitespace policy."""
+
+    __slots__ = (
+        "_colon", "_gap", "_keys", "_plain", "_trees", "any_key", "close_array", "close_object", "comma", "open_array",
+        "open_object",
+    )  # fmt: skip
+
+    def __init__(self, whitespace: Whitespace) -> None:
+        self._gap: Regular = _JSON_WHITESPACE if whitespace == "flexible" else EPSILON
+        space = " " if whitespace == "python" else ""
+        self._colon = Literal(f":{space}".encode())
+        self.open_object = self.glued(Literal(b"{"))
+        self.close_object = self.glued(Literal(b"}"))
+        self.open_array = self.glued(Literal(b"["))
+        self.close_array = self.glued(Literal(b"]"))
+        self.comma = self.glued(Literal(f",{space}".encode()))
+        self.any_key = self._key_tree(ANY_STRING)
+        self._keys: dict[str, Regular] = {}
+        self._plain: dict[int, Regular] = {}
+        self._trees: dict[object, Regular] = {}
+
+    def glued(self, tree: Regular) -> Regular:
+        return cat(self._gap, tree)
+
+    def _key_tree(self, name: Regular) -> Regular:
+        return cat(self._gap, name, self._gap, self._colon)
+
+    def key(self, name: str) -> Regular:
+        """``W "name" W :``; UnicodeEncodeError for a lone surrogate."""
+        got = self._keys.get(name)
+        if got is None:
+            if len(self._keys) >= _MAX_CACHED:
+                self._keys.clear()
+            spelling = Literal(quoted(name))
+            if self._gap is EPSILON:
+                got = Literal(spelling.data + self._colon.data)
+            else:
+                got = Cat((self._gap, spelling, self._gap, self._colon))
+            self._keys[name] = got
+        return got
+
+    def other_key(self, names: Iterable[str]) -> Regular:
+        """Every key but `names`, canonically spelled."""
+        taken: list[Regular] = []
+        for name in names:
+            try:
+                taken.append(Literal(quoted(name)))
+            except UnicodeEncodeError:
+                pass  # no text has this name
+        return self._key_tree(minus(CANONICAL_STRING, alt(*taken)))
+
+    def plain_body(self, mask: int) -> Regular:
+        """All scalars of the types in `mask`, without whitespace."""
+        parts: list[Regular] = []
+        if mask & STRING:
+            parts.append(ANY_STRING)
+        if mask & FRACTION:
+            parts.append(NUMBER_TREE)
+        elif mask & INTEGER:
+            parts.append(INTEGER_TREE)
+        if mask & BOOLEAN:
+            parts += [Literal(b"true"), Literal(b"false")]
+        if mask & NULL:
+            parts.append(Literal(b"null"))
+        return alt(*parts)
+
+    def plain(self, mask: int) -> Regular:
+        """All scalars of the types in `mask`."""
+        got = self._plain.get(mask)
+        if got is None:
+            got = self._plain[mask] = self.glued(self.plain_body(mask))
+        return got
+
+    def cached(self, key: object) -> Regular | None:
+        """A tree that was kept under `key`."""
+        return self._trees.get(key)
+
+    def keep(self, key: object, tree: Regular) -> None:
+        if len(self._trees) >= _MAX_CACHED:
+            self._trees.clear()
+        self._trees[key] = tree
+
+
+_TYPE_NAMES = ((STRING, "string"), (FRACTION, "number"), (INTEGER, "integer"), (BOOLEAN, "boolean"), (NULL, "null"))
+_made: dict[Whitespace, Lexemes] = {}
+
+
+def lexemes(whitespace: Whitespace) -> Lexemes:
+    got = _made.get(whitespace)
+    if got is None:
+        got = _made[whitespace] = Lexemes(whitespace)
+    return got
+
+
+def type_names(mask: int) -> str:
+    """The scalar types in `mask`, for messages."""
+    if mask == SCALARS:
+        return "scalar"
+    if mask & FRACTION:
+        mask &= ~INTEGER
+    return " or ".join(name for bit, name in _TYPE_NAMES if mask & bit)
+
+

@@ -1,0 +1,562 @@
+"""A JSON Schema in, a grammar of its documents out.
+
+    document      references                       }
+    keywords      one schema object -> `Shape`     }  shapes: what the values are
+    shape         intersection                     }
+    lexemes       terminals                        }
+    productions   rules                            }  grammar: how they are written
+
+This file goes from the one to the other.  A schema is read as alternatives (`_Lowering.alternatives`): a reference is followed, and
+``anyOf`` distributes over what stands beside it.  All scalars of all alternatives become one terminal; each alternative's
+objects and arrays become a nonterminal.
+
+Recursion.  A child is lowered before its parent's rules are made, so equal objects are one nonterminal by content, and a child
+that nothing satisfies is known in time.  A shape that is met again while it is open gets a nonterminal in advance; so
+does one that lies `MAX_DEPTH` levels below the first, to be lowered from a queue afterwards, so that a chain of
+thousands of references costs no stack.  Only then a nonterminal can turn out to derive nothing, and `_trim` looks.
+
+Cost: about 3 microseconds a property; see ``benches``.  Memoised: schemas by identity, shapes, conjunctions, and every
+construction by content.  Rejected: a work list alone (parents before children: no merging by content, emptiness only at the end).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from wfsa.errors import LimitError, SchemaError
+from wfsa.grammar.ir import Grammar
+from wfsa.grammar.json_schema.document import Document, draft_of
+from wfsa.grammar.json_schema.finite import json_key, scalar_spellings
+from wfsa.grammar.json_schema.formats import format_language
+from wfsa.grammar.json_schema.intervals import decimals, integers, whole_bounds
+from wfsa.grammar.json_schema.keywords import read_keywords
+from wfsa.grammar.json_schema.lexemes import lexemes, type_names
+from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.productions import Member, Productions
+from wfsa.grammar.json_schema.report import SchemaReport
+from wfsa.grammar.json_schema.shape import (
+    ARRAY,
+    BOOLEAN,
+    FRACTION,
+    INTEGER,
+    NULL,
+    NUMBER,
+    OBJECT,
+    OPEN,
+    SCALARS,
+    STRING,
+    UNSEEN,
+    Conjunction,
+    Handle,
+    Shape,
+    intersect,
+    item_of,
+    property_of,
+)
+from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.spelling import contains_text, pattern_language, string_language
+from wfsa.grammar.regular import NOTHING, Literal, Regular, alt
+
+MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
+MAX_NESTING = 1000  # segments of a path
+MAX_ALTERNATIVES = 4096
+MAX_CONJUNCTIONS = 20000
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredSchema:
+    """The grammar of a schema's documents, and what of the schema it enforces."""
+
+    grammar: Grammar
+    report: SchemaReport
+
+
+def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> LoweredSchema:
+    """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
+
+    Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
+    """
+    options = options or SchemaOptions()
+    try:
+        if not isinstance(schema, (dict, bool)):
+            schema = schema_of(schema)
+        lowering = _Lowering(schema, options)
+        grammar = lowering.run()
+    except RecursionError:
+        raise LimitError(
+            "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
+        ) from None
+    return LoweredSchema(grammar, SchemaReport(schema, options, lowering.document.draft))
+
+
+class _Lowering:
+    __slots__ = (
+        "_any", "_conjunctions", "_depth", "_forward", "_open", "_queue", "_read", "_symbols", "_why", "document",
+        "lexemes", "out",
+    )  # fmt: skip
+
+    def __init__(self, schema: Any, options: SchemaOptions) -> None:
+        self.document = Document(schema, draft_of(schema))
+        self.lexemes = lexemes(options.whitespace)
+        self.out = Productions(self.lexemes)
+        self._any = [Shape("$")]
+        self._read: dict[int, list[Shape]] = {}  # id of a schema or conjunction -> its alternatives
+        self._open: set[int] = set()  # schemas whose alternatives are being read
+        self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
+        self._conjunctions: dict[frozenset[int], Conjunction] = {}
+        self._depth = 0
+        self._forward = False  # was a nonterminal used before its rules were known
+        self._queue: list[tuple[Shape, int]] = []
+        self._why = ("", "$")  # the last reason why something is empty, and where
+
+    def run(self) -> Grammar:
+        root = self.document.root
+        out = self.out
+        start = self._symbol(root, "$")
+        while self._queue:
+            shape, bit = self._queue.pop()
+            self._members(shape) if bit == OBJECT else self._items(shape)
+        if start is not None and self._forward:
+            start = self._trim(start)
+        if start is None:
+            why, path = self._why
+            raise SchemaError(f"no document satisfies the schema: {why} at {path}")
+        if start >= 0:
+            scalar, start = start, out.nonterminal("document", "$")
+            out.rules.append((~start, (scalar,)))
+        return out.build(start)
+
+    # ---- from schemas to alternatives ----------------------------------------------------------------------------
+
+    def alternatives(self, schema: Any, path: str) -> list[Shape]:
+        """The shapes whose union a schema is; empty if no value is left."""
+        if schema is True:
+            return self._any
+        if schema is False:
+            self._why = "the schema is false", path
+            return []
+        key = id(schema)
+        got = self._read.get(key)
+        if got is not None:
+            return got
+        if key in self._open:
+            raise SchemaError(f"the references form a loop without content at {path}")
+        shape, found = read_keywords(schema, path, self.document)
+        out = [shape]
+        if found.ref is not None or found.any_of is not None:
+            self._open.add(key)
+            if found.ref is not None:
+                target, target_path = self.document.resolve(found.ref, path)
+                if not isinstance(target, (dict, bool)):
+                    raise SchemaError(f"the reference {found.ref!r} leads to something that is no schema at {path}")
+                out = self._meet(out, self.alternatives(target, target_path), path)
+            if found.any_of is not None:
+                out = self._meet(out, self._union(found.any_of, path), path)
+            self._open.discard(key)
+        self._read[key] = out
+        return out
+
+    def _union(self, branches: list[Any], path: str) -> list[Shape]:
+        union: dict[int, Shape] = {}
+        for i, branch in enumerate(branches):
+            where = f"{path}.anyOf[{i}]"
+            if not isinstance(branch, (dict, bool)):
+                raise SchemaError(f"a schema must be an object or a boolean, not {branch!r} at {where}")
+            for shape in self.alternatives(branch, where):
+                union[id(shape)] = shape
+        for shape in union.values():
+            if shape.free:
+                return [shape]
+        return list(union.values())
+
+    def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
+        """The intersection of two unions."""
+        if len(left) == 1 and left[0].free:
+            return right
+        if len(right) == 1 and right[0].free:
+            return left
+        if len(left) * len(right) > MAX_ALTERNATIVES:
+            raise LimitError(
+                f"{len(left) * len(right)} combinations of alternatives, the limit is {MAX_ALTERNATIVES}; use fewer "
+                f"alternatives side by side at {path}"
+            )
+        out: list[Shape] = []
+        for a in left:
+            for b in right:
+                both = a if a is b else intersect(a, b, self._conjoin)
+                if both is not None:
+                    out.append(both)
+        if left and right and not out:
+            self._why = "the alternatives and what stands beside them exclude each other", path
+        return out
+
+    def _conjoin(self, a: Handle, b: Handle) -> Handle:
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            if a[0] is b[0] or b[0] is True or a[0] is False:
+                return a
+            if a[0] is True or b[0] is False:
+                return b
+        sites = {id(s): (s, p) for h in (a, b) for s, p in (h.sites if isinstance(h, Conjunction) else (h,))}
+        sites.pop(id(True), None)
+        key = frozenset(sites)
+        got = self._conjunctions.get(key)
+        if got is None:
+            if len(self._conjunctions) >= MAX_CONJUNCTIONS:
+                path = next(iter(sites.values()))[1]
+                raise LimitError(
+                    f"more than {MAX_CONJUNCTIONS} combinations of schemas that hold at once; combine fewer at {path}"
+                )
+            got = self._conjunctions[key] = Conjunction(tuple(sites.values()))
+        return got
+
+    def _of_handle(self, handle: Handle) -> list[Shape]:
+        """The alternatives of a child."""
+        if isinstance(handle, tuple):
+            return self.alternatives(*handle)
+        got = self._read.get(id(handle))
+        if got is None:
+            got = self._any
+            for schema, path in handle.sites:
+                got = self._meet(got, self.alternatives(schema, path), path)
+            self._read[id(handle)] = got
+        return got
+
+    # ---- from alternatives to symbols ----------------------------------------------------------------------------
+
+    def _symbol(self, schema: Any, path: str) -> int | None:
+        """The symbol of a schema; None if it is empty."""
+        key = id(schema)
+        try:
+            return self._symbols[key]
+        except KeyError:
+            pass
+        got = self._symbols[key] = self._lower(self.alternatives(schema, path), path)
+        return got
+
+    def _child(self, handle: Handle) -> int | None:
+        if isinstance(handle, tuple):
+            return self._symbol(*handle)
+        if handle.symbol == UNSEEN:
+            handle.symbol = self._lower(self._of_handle(handle), handle.sites[0][1])
+        return handle.symbol
+
+    def _lower(self, shapes: list[Shape], path: str) -> int | None:
+        """The symbol of a union of shapes; None if it is empty."""
+        plain = 0  # scalar types that are taken whole
+        bounded: dict[tuple[Any, ...], Shape] = {}
+        spellings: dict[bytes, None] = {}
+        parts: dict[int | None, None] = {}
+        for shape in shapes:
+            if shape.free:
+                return self._anything()
+            if shape.values is not None:
+                self._constants(shape, spellings, parts)
+                continue
+            mask = shape.mask
+            if mask & SCALARS:
+                plain |= mask & (NULL | BOOLEAN)
+                if mask & NUMBER:
+                    if shape.low is None and shape.high is None:
+                        plain |= mask & NUMBER
+                    else:
+                        whole = not mask & FRACTION
+                        bounded["n", whole, shape.low, shape.low_open, shape.high, shape.high_open] = shape
+                if mask & STRING:
+                    if shape.min_length or shape.max_length is not None or shape.patterns or shape.formats:
+                        bounded["s", shape.min_length, shape.max_length, shape.patterns, shape.formats] = shape
+                    else:
+                        plain |= STRING
+            if mask & ARRAY:
+                parts[self._array(shape)] = None
+            if mask & OBJECT:
+                parts[self._object(shape)] = None
+        parts.pop(None, None)
+        if plain or bounded or spellings:
+            scalar = self._scalar(plain, bounded, tuple(spellings), path)
+            if scalar is not None:
+                parts = {scalar: None, **parts}
+        if not parts:
+            return None
+        return self.out.union(tuple(parts), path)  # type: ignore[arg-type]  # None was taken out
+
+    def _anything(self) -> int:
+        return self.out.anything(self._plain(SCALARS, ""))
+
+    def _plain(self, mask: int, path: str) -> int:
+        got = self.out.made(mask)
+        if got is None:
+            got = self.out.scalar(mask, type_names(mask), self.lexemes.plain(mask), path)
+        return got
+
+    def _scalar(
+        self, plain: int, bounded: dict[tuple[Any, ...], Shape], spellings: tuple[bytes, ...], path: str
+    ) -> int | None:
+        """The one terminal of all scalars of a union."""
+        if not bounded:
+            if not spellings:
+                return self._plain(plain, path)
+            if not plain:
+                return self.out.one_of(spellings, path)
+        key = (plain, tuple(bounded), spellings)
+        got = self.out.made(key)
+        if got is not None:
+            return got
+        name = "one of several values"
+        pattern = self.lexemes.cached(key) if not spellings else None
+        if len(bounded) == 1 and not plain and not spellings:
+            ((kind, *_), shape) = next(iter(bounded.items()))
+            name = "number in bounds" if kind == "n" else _string_name(shape)
+        if pattern is None:
+            trees = [tree for k, s in bounded.items() if (tree := self._bounded(k, s)) is not None]
+            if plain:
+                trees.append(self.lexemes.plain_body(plain))
+            if not trees and not spellings:
+                return None
+            pattern = self.lexemes.glued(alt(*trees, *map(Literal, spellings)))
+            if not spellings:
+                self.lexemes.keep(key, pattern)
+        return self.out.scalar(key, name, pattern, path)
+
+    def _bounded(self, key: tuple[Any, ...], shape: Shape) -> Regular | None:
+        """The spellings of the numbers or strings within a shape's bounds."""
+        tree: Regular | None
+        if key[0] == "s":
+            tree = string_language(*key[1:])
+            if tree is None:
+                self._why = "no string has the length and matches the pattern or format", shape.path
+            return tree
+        _, whole, low, low_open, high, high_open = key
+        if whole:
+            tree = integers(*whole_bounds(low, low_open, high, high_open))
+        else:
+            tree = decimals(low, low_open, high, high_open)
+        if tree == NOTHING:
+            kind = "integer" if whole else "number"
+            least = "" if low is None else f" {'above' if low_open else 'from'} {low}"
+            most = "" if high is None else f" {'below' if high_open else 'up to'} {high}"
+            self._why = f"there is no {kind}{least}{most}", shape.path
+            return None
+        return tree
+
+    # ---- constants -----------------------------------------------------------------------------------------------
+
+    def _constants(self, shape: Shape, spellings: dict[bytes, None], parts: dict[int | None, None]) -> None:
+        """Add the values of an enum that satisfy the keywords beside it."""
+        assert shape.values is not None
+        some = False
+        for value in shape.values:
+            if not self._accepts(value, shape):
+                continue
+            if isinstance(value, (dict, list)):
+                symbol = self.out.constant(value, shape.path)
+                some |= symbol is not None
+                parts[symbol] = None
+            else:
+                for spelling in scalar_spellings(value):
+                    spellings[spelling] = None
+                    some = True
+        if not some:
+            self._why = "none of the values in enum or const satisfies the keywords beside it", shape.path
+
+    def _accepts(self, value: Any, shape: Shape) -> bool:
+        """Whether a value satisfies the conditions of a shape, `values` aside."""
+        mask = shape.mask
+        if isinstance(value, str):
+            n = len(value)
+            if not mask & STRING or n < shape.min_length or (shape.max_length is not None and n > shape.max_length):
+                return False
+            try:
+                return all(contains_text(pattern_language(p), value) for p in shape.patterns) and all(
+                    contains_text(tree, value) for f in shape.formats if (tree := format_language(f)) is not None
+                )
+            except UnicodeEncodeError:
+                return False
+        if value is None:
+            return bool(mask & NULL)
+        if isinstance(value, bool):
+            return bool(mask & BOOLEAN)
+        if isinstance(value, (int, float, Decimal)):
+            number = Decimal(repr(value)) if isinstance(value, float) else value
+            if not mask & (INTEGER if number == number // 1 else FRACTION):
+                return False
+            low, high = shape.low, shape.high
+            if low is not None and (number < low or (shape.low_open and number == low)):
+                return False
+            return high is None or not (number > high or (shape.high_open and number == high))
+        if isinstance(value, list):
+            if not mask & ARRAY or len(value) < shape.min_items:
+                return False
+            if shape.max_items is not None and len(value) > shape.max_items:
+                return False
+            return all(self._admits(item_of(shape, i), v) for i, v in enumerate(value))
+        if not mask & OBJECT or any(name not in value for name in shape.required):
+            return False
+        return all(self._admits(property_of(shape, name), v) for name, v in value.items())
+
+    def _admits(self, handle: Handle, value: Any) -> bool:
+        for shape in self._of_handle(handle):
+            if shape.free:
+                return True
+            if shape.values is not None and json_key(value) not in map(json_key, shape.values):
+                continue
+            if self._accepts(value, shape):
+                return True
+        return False
+
+    # ---- objects and arrays --------------------------------------------------------------------------------------
+
+    def _object(self, shape: Shape) -> int | None:
+        """The symbol of a shape's objects; None if there are none."""
+        got = shape.object_symbol
+        if got != UNSEEN and got != OPEN:
+            return got
+        if got == OPEN or self._depth >= MAX_DEPTH:
+            if got == UNSEEN:
+                self._later(shape, OBJECT)
+            self._forward = True
+            got = shape.object_symbol = self.out.nonterminal("object", shape.path)
+            return got
+        shape.object_symbol = OPEN
+        self._depth += 1
+        got = shape.object_symbol = self._members(shape)
+        self._depth -= 1
+        return got
+
+    def _array(self, shape: Shape) -> int | None:
+        """The symbol of a shape's arrays; None if there are none."""
+        got = shape.array_symbol
+        if got != UNSEEN and got != OPEN:
+            return got
+        if got == OPEN or self._depth >= MAX_DEPTH:
+            if got == UNSEEN:
+                self._later(shape, ARRAY)
+            self._forward = True
+            got = shape.array_symbol = self.out.nonterminal("array", shape.path)
+            return got
+        shape.array_symbol = OPEN
+        self._depth += 1
+        got = shape.array_symbol = self._items(shape)
+        self._depth -= 1
+        return got
+
+    def _later(self, shape: Shape, bit: int) -> None:
+        """Lower a shape from the queue, with the stack empty."""
+        path = shape.path
+        if path.count(".") + path.count("[") > MAX_NESTING:
+            raise LimitError(f"the schema nests deeper than {MAX_NESTING} levels; use $ref for its parts at {path}")
+        self._queue.append((shape, bit))
+
+    def _members(self, shape: Shape) -> int | None:
+        """Make the rules of a shape's objects."""
+        out, path, properties = self.out, shape.path, shape.properties
+        required = shape.required
+        members: list[Member] = []
+        symbols, keys = self._symbols, out.keys
+        for name, handle in properties.items():
+            value = symbols.get(id(handle[0]), UNKNOWN) if isinstance(handle, tuple) else UNKNOWN
+            if value is UNKNOWN:
+                value = self._child(handle)
+            if value is None:
+                if name in required:
+                    self._why = f"property {name!r} is required and nothing fits it: {self._why[0]}", self._why[1]
+                    return None
+                continue
+            key = keys.get(name)
+            if key is None:
+                key = out.key(name, path)
+                if key is None:
+                    if name in required:
+                        self._why = f"the required name {name!r} has no spelling in UTF-8", path
+                        return None
+                    continue
+            members.append((key, value, name in required))  # type: ignore[arg-type]
+        extra: tuple[int, int] | None = None
+        others = [name for name in required if name not in properties]
+        rest = shape.additional
+        value = None if isinstance(rest, tuple) and rest[0] is False else self._child(rest)
+        if value is None and others:
+            self._why = f"property {others[0]!r} is required and additionalProperties admits nothing for it", path
+            return None
+        if value is not None:
+            for name in dict.fromkeys(others):
+                key = out.key(name, path)
+                if key is None:
+                    self._why = f"the required name {name!r} has no spelling in UTF-8", path
+                    return None
+                members.append((key, value, True))
+            extra = out.other_key((*properties, *others), path), value
+        forward = shape.object_symbol
+        return out.object(tuple(members), extra, path, forward if forward is not None and forward < 0 else None)
+
+    def _items(self, shape: Shape) -> int | None:
+        """Make the rules of a shape's arrays."""
+        low, high = shape.min_items, shape.max_items
+        prefix: list[int] = []
+        for i, handle in enumerate(shape.prefix):
+            if high is not None and i >= high:
+                break
+            value = self._child(handle)
+            if value is None:
+                high = i
+                break
+            prefix.append(value)
+        rest: int | None = None
+        if high is None or high > len(prefix):
+            rest = self._child(shape.rest)
+            if rest is None:
+                high = len(prefix)
+        if high is not None and low > high:
+            self._why = f"an array needs {low} items and can have {high}", shape.path
+            return None
+        while prefix and prefix[-1] == rest:
+            prefix.pop()
+        forward = shape.array_symbol
+        return self.out.array(
+            tuple(prefix), rest, low, high, shape.path, forward if forward is not None and forward < 0 else None
+        )
+
+    # ---- recursion -------------------------------------------------------------------------------------------------
+
+    def _trim(self, start: int) -> int | None:
+        """Drop the rules that derive nothing; None if `start` does."""
+        rules = self.out.rules
+        waiting = [0] * len(rules)  # symbols of a rule not known to derive something
+        uses: list[list[int]] = [[] for _ in self.out.names]
+        good = [False] * len(self.out.names)
+        todo: list[int] = []
+        for i, (lhs, rhs) in enumerate(rules):
+            for symbol in rhs:
+                if symbol < 0:
+                    waiting[i] += 1
+                    uses[~symbol].append(i)
+            if not waiting[i] and not good[lhs]:
+                good[lhs] = True
+                todo.append(lhs)
+        for number in todo:  # grows while it is walked
+            for i in uses[number]:
+                waiting[i] -= 1
+                lhs = rules[i][0]
+                if not waiting[i] and not good[lhs]:
+                    good[lhs] = True
+                    todo.append(lhs)
+        if start < 0 and not good[~start]:
+            if not self._why[0]:
+                self._why = "it recurs without end", self.out.origins[~start]
+            return None
+        if not all(good):
+            self.out.rules = [r for i, r in enumerate(rules) if not waiting[i]]
+        return start
+
+
+UNKNOWN = object()
+
+
+def _string_name(shape: Shape) -> str:
+    """A string terminal, for messages."""
+    if shape.formats:
+        return f"string ({shape.formats[0]})"
+    if shape.patterns:
+        return f"string /{shape.patterns[0]}/"
+    return "string of bounded length"

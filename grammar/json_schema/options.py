@@ -1,0 +1,26 @@
+"""What a caller can choose about the JSON text: a choice narrows spellings, never values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from wfsa.errors import SchemaError
+
+Whitespace = Literal["flexible", "compact", "python"]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaOptions:
+    """How the document may be spelled.
+
+    whitespace: "flexible" is any JSON whitespace before every lexeme, none at the end of the document;
+    "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``.
+    """
+
+    whitespace: Whitespace = "flexible"
+
+    def __post_init__(self) -> None:
+        if self.whitespace not in get_args(Whitespace):
+            known = ", ".join(get_args(Whitespace))
+            raise SchemaError(f"unknown whitespace policy {self.whitespace!r}, known are {known}; at $")

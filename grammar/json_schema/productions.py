@@ -1,0 +1,291 @@
+"""Rules for JSON objects, arrays and constants, shaped for the LR automaton behind them.
+
+Input: symbols of keys and values.  Output: rules in a `Productions`; equal constructions are made once.
+
+An object with the members k1: v1 ... kn: vn (in this order, some optional) is a left-recursive chain.  P_i derives an object that is
+open, has at least one member, and holds nothing after member i:
+
+    P_i -> P_(i-1) , k_i v_i        P_i -> P_(i-1)   if i is optional        P_i -> { k_i v_i   if all before it are
+    O   -> P_n }                    O   -> { }       if all are optional
+
+That is linear in n, where the powerset of optional members is not, and left recursion keeps the parser's stack flat.  Members
+of any other name, in any number, loop on the last one: ``P_n -> P_n , kx vx``.
+
+An array is the same with counts.  Runs of more than `MAX_CHAIN` equal items double: ``D_0 -> , v`` and ``D_(j+1) -> D_j D_j``.
+An optional run of up to m takes its highest power first, so that the parser never guesses how many items will come:
+
+    U_m -> D_j | D_j U_(m - 2^j) | U_(2^j - 1)          with 2^j <= m < 2^(j+1)
+
+A right-hand side is never empty.  A P_i that derives nothing (everything before it is optional and absent) is simply not made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wfsa.grammar.ir import Grammar, Terminal
+from wfsa.grammar.json_schema.finite import scalar_spellings
+from wfsa.grammar.json_schema.lexemes import Lexemes
+from wfsa.grammar.regular import Literal, Regular, alt
+
+MAX_CHAIN = 64
+
+Member = tuple[int, int, bool]  # key, value, is it required
+
+
+class Productions:
+    """Terminals, nonterminals and rules under construction; symbols are those of :mod:`wfsa.grammar.ir`."""
+
+    __slots__ = (
+        "_made", "close_array", "close_object", "comma", "keys", "lexemes", "names", "open_array", "open_object",
+        "origins", "rules", "terminals",
+    )  # fmt: skip
+
+    def __init__(self, lexemes: Lexemes) -> None:
+        self.lexemes = lexemes
+        self.terminals: list[Terminal] = []
+        self.names: list[str] = []
+        self.origins: list[str] = []
+        self.rules: list[tuple[int, tuple[int, ...]]] = []
+        self.keys: dict[str, int | None] = {}
+        self._made: dict[Any, int] = {}
+        self.open_object = self.terminal("{", lexemes.open_object, "")
+        self.close_object = self.terminal("}", lexemes.close_object, "")
+        self.comma = self.terminal(",", lexemes.comma, "")
+        self.open_array = self.terminal("[", lexemes.open_array, "")
+        self.close_array = self.terminal("]", lexemes.close_array, "")
+
+    def terminal(self, name: str, pattern: Regular, origin: str) -> int:
+        self.terminals.append(Terminal(name, pattern, 0, origin))
+        return len(self.terminals) - 1
+
+    def nonterminal(self, name: str, origin: str) -> int:
+        self.names.append(name)
+        self.origins.append(origin)
+        return -len(self.names)
+
+    def build(self, start: int) -> Grammar:
+        return Grammar(
+            tuple(self.terminals), tuple(self.names), tuple(self.rules), ~start, "cfg", (), tuple(self.origins)
+        )
+
+    # ---- keys and scalars ----------------------------------------------------------------------------------------
+
+    def key(self, name: str, origin: str) -> int | None:
+        """The terminal of a member's name and its colon; None if no JSON text can spell the name."""
+        try:
+            return self.keys[name]
+        except KeyError:
+            pass
+        got: int | None = None
+        try:
+            got = self.terminal(f'"{name}":', self.lexemes.key(name), origin)
+        except UnicodeEncodeError:
+            pass  # a lone surrogate
+        self.keys[name] = got
+        return got
+
+    def other_key(self, names: tuple[str, ...], origin: str) -> int:
+        """The terminal of all names but these."""
+        key = ("key", frozenset(names))
+        got = self._made.get(key)
+        if got is None:
+            pattern = self.lexemes.other_key(names) if names else self.lexemes.any_key
+            got = self._made[key] = self.terminal("other key:" if names else "key:", pattern, origin)
+        return got
+
+    def scalar(self, key: object, name: str, pattern: Regular, origin: str) -> int:
+        """The terminal of a set of scalars, which `key` identifies."""
+        got = self._made[key] = self.terminal(name, pattern, origin)
+        return got
+
+    def made(self, key: object) -> int | None:
+        """The symbol that was made for `key`."""
+        return self._made.get(key)
+
+    def one_of(self, spellings: tuple[bytes, ...], origin: str) -> int:
+        """The terminal of a finite set of scalars."""
+        key = (0, (), spellings)
+        got = self._made.get(key)
+        if got is None:
+            tree = alt(*map(Literal, spellings)) if len(spellings) > 1 else Literal(spellings[0])
+            text = spellings[0].decode()
+            name = text if len(spellings) == 1 else f"one of {len(spellings)} values"
+            got = self.scalar(key, name, self.lexemes.glued(tree), origin)
+        return got
+
+    # ---- unions --------------------------------------------------------------------------------------------------
+
+    def union(self, parts: tuple[int, ...], origin: str) -> int:
+        """The symbol that derives what any of `parts` derives."""
+        if len(parts) == 1:
+            return parts[0]
+        got = self._made.get(parts)
+        if got is None:
+            got = self._made[parts] = self.nonterminal("value", origin)
+            self.rules += [(~got, (part,)) for part in parts]
+        return got
+
+    def anything(self, scalars: int) -> int:
+        """Any JSON value; `scalars` is the terminal of all of them that are no objects and arrays."""
+        got = self._made.get("anything")
+        if got is None:
+            got = self._made["anything"] = self.nonterminal("any value", "")
+            parts = scalars, self.object((), (self.other_key((), ""), got), ""), self.array((), got, 0, None, "")
+            self.rules += [(~got, (part,)) for part in parts]
+        return got
+
+    # ---- objects -------------------------------------------------------------------------------------------------
+
+    def object(
+        self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None
+    ) -> int:
+        """An object of `members` in order, then of `extra` (key, value) in any number.  `lhs` is used if given."""
+        key = (members, extra)
+        if lhs is None:
+            got = self._made.get(key)
+            if got is not None:
+                return got
+            lhs = self.nonterminal("object", origin)
+        self._made.setdefault(key, lhs)
+        brace, comma, names, rules = self.open_object, self.comma, self.names, self.rules
+        at = 0  # number + 1 of the last P; 0 if nothing can have been written so far
+        optional = True  # is every member so far optional
+        for k, v, required in members:
+            names.append("members")
+            self.origins.append(origin)
+            p = len(names) - 1
+            if at:
+                rules.append((p, (-at, comma, k, v)))
+                if not required:
+                    rules.append((p, (-at,)))
+            if optional:
+                rules.append((p, (brace, k, v)))
+                optional = not required
+            at = p + 1
+        if extra is not None:
+            k, v = extra
+            if not at:
+                at = -self.nonterminal("members", origin)
+            rules.append((at - 1, (-at, comma, k, v)))
+            if optional:
+                rules.append((at - 1, (brace, k, v)))
+        if at:
+            rules.append((~lhs, (-at, self.close_object)))
+        if optional:
+            rules.append((~lhs, (brace, self.close_object)))
+        return lhs
+
+    # ---- arrays --------------------------------------------------------------------------------------------------
+
+    def array(
+        self, prefix: tuple[int, ...], rest: int | None, low: int, high: int | None, origin: str,
+        lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        """An array of `low` to `high` items, the first ones out of `prefix`, all others `rest`; low <= high.
+
+        `rest` is None only if `high` is at most ``len(prefix)``.
+        """
+        key = ("array", prefix, rest, low, high)
+        if lhs is None:
+            got = self._made.get(key)
+            if got is not None:
+                return got
+            lhs = self.nonterminal("array", origin)
+        self._made.setdefault(key, lhs)
+        comma, close, rules = self.comma, self.close_array, self.rules
+        if low == 0:
+            rules.append((~lhs, (self.open_array, close)))
+        if high == 0:
+            return lhs
+        head = max(len(prefix), 1)
+        if high is not None:
+            head = min(head, high)
+        at = 0
+        for i in range(head):
+            item = prefix[i] if i < len(prefix) else rest
+            assert item is not None
+            at = self._step((self.open_array, item) if not at else (at, comma, item), origin)
+            if i + 1 >= low and (i + 1 < head or high == head):
+                rules.append((~lhs, (at, close)))
+        if high == head:
+            return lhs
+        assert rest is not None
+        # `head` items are written; `more` to `most` have to follow.
+        more, most = max(low - head, 0), None if high is None else high - head
+        if more <= MAX_CHAIN:
+            for _ in range(more):
+                at = self._step((at, comma, rest), origin)
+        else:
+            for j in range(more.bit_length() - 1, -1, -1):
+                if more >> j & 1:
+                    at = self._step((at, self._power(rest, j, origin)), origin)
+        if most is None:
+            rules.append((~at, (at, comma, rest)))
+            rules.append((~lhs, (at, close)))
+        elif most - more <= MAX_CHAIN:
+            rules.append((~lhs, (at, close)))
+            for _ in range(most - more):
+                at = self._step((at, comma, rest), origin)
+                rules.append((~lhs, (at, close)))
+        else:
+            rules.append((~lhs, (at, close)))
+            rules.append((~lhs, (at, self._up_to(rest, most - more, origin), close)))
+        return lhs
+
+    def _step(self, rhs: tuple[int, ...], origin: str) -> int:
+        p = self.nonterminal("items", origin)
+        self.rules.append((~p, rhs))
+        return p
+
+    def _power(self, item: int, j: int, origin: str) -> int:
+        """``, item`` 2^j times."""
+        key = ("power", item, j)
+        got = self._made.get(key)
+        if got is None:
+            if j == 0:
+                rhs: tuple[int, ...] = (self.comma, item)
+            else:
+                half = self._power(item, j - 1, origin)
+                rhs = half, half
+            got = self._made[key] = self._step(rhs, origin)
+        return got
+
+    def _up_to(self, item: int, m: int, origin: str) -> int:
+        """``, item`` once to m times."""
+        if m == 1:
+            return self._power(item, 0, origin)
+        key = ("up to", item, m)
+        got = self._made.get(key)
+        if got is None:
+            j = m.bit_length() - 1
+            whole = self._power(item, j, origin)
+            got = self._made[key] = self.nonterminal("items", origin)
+            self.rules.append((~got, (whole,)))
+            if m > 1 << j:
+                self.rules.append((~got, (whole, self._up_to(item, m - (1 << j), origin))))
+            self.rules.append((~got, (self._up_to(item, (1 << j) - 1, origin),)))
+        return got
+
+    # ---- constants -----------------------------------------------------------------------------------------------
+
+    def constant(self, value: Any, origin: str) -> int | None:
+        """One value; None if no JSON text spells it."""
+        if isinstance(value, list):
+            items: list[int] = []
+            for v in value:
+                item = self.constant(v, origin)
+                if item is None:
+                    return None
+                items.append(item)
+            return self.array(tuple(items), None, len(items), len(items), origin)
+        if isinstance(value, dict):
+            members: list[Member] = []
+            for name, v in value.items():
+                key, item = self.key(name, origin), self.constant(v, origin)
+                if key is None or item is None:
+                    return None
+                members.append((key, item, True))
+            return self.object(tuple(members), None, origin)
+        spellings = scalar_spellings(value)
+        return self.one_of(spellings, origin) if spellings else None

@@ -1,0 +1,125 @@
+"""What of a schema is enforced: one entry per keyword of the document, made on demand.
+
+Compiling does not pay for the report: a `SchemaReport` keeps the schema and walks it when somebody asks.
+
+    enforced     exactly the values that the keyword admits
+    narrowed     no value that it forbids; some spellings of admitted values, or orders, are refused
+    annotation   not an assertion here (titles, unknown words, formats that are not checked)
+
+Nothing is ever widened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from wfsa.grammar.json_schema.formats import NAMES
+from wfsa.grammar.json_schema.keywords import READERS
+from wfsa.grammar.json_schema.options import SchemaOptions
+
+Status = Literal["enforced", "narrowed", "annotation"]
+
+
+class ReportEntry(NamedTuple):
+    """One keyword at one place."""
+
+    pointer: str  # JSON pointer of the schema object; "" is the root
+    keyword: str  # "" for what holds for every document
+    status: Status
+    note: str = ""
+
+
+_CANONICAL = "strings only as json.dumps(ensure_ascii=False) spells them"
+_NO_EXPONENT = "no exponents (0.001, not 1e-3), no -0"
+_ONE_SCHEMA = ("additionalProperties", "items", "additionalItems")
+_SCHEMA_MAPS = ("properties", "$defs", "definitions")
+_SCHEMA_LISTS = ("anyOf", "prefixItems", "items")
+_WHITESPACE = {
+    "flexible": "any whitespace before every lexeme, none behind the document",
+    "compact": "no whitespace",
+    "python": 'one space after "," and ":", no other whitespace',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReport:
+    """What of `schema` its grammar enforces.  Iterate over it, or take `entries`."""
+
+    schema: Any = field(repr=False)
+    options: SchemaOptions
+    draft: int
+
+    def __iter__(self) -> Iterator[ReportEntry]:
+        return iter(self.entries)
+
+    @property
+    def entries(self) -> tuple[ReportEntry, ...]:
+        out = [
+            ReportEntry("", "", "narrowed", f"whitespace: {_WHITESPACE[self.options.whitespace]}"),
+            ReportEntry("", "", "narrowed", "lone surrogates (\"\\ud800\") are refused"),
+        ]
+        todo: list[tuple[str, Any]] = [("", self.schema)]
+        while todo:
+            pointer, schema = todo.pop()
+            if not isinstance(schema, dict):
+                continue
+            out += self._of(pointer, schema)
+            todo += reversed(list(_children(pointer, schema)))
+        return tuple(out)
+
+    @property
+    def narrowed(self) -> tuple[ReportEntry, ...]:
+        return tuple(e for e in self.entries if e.status == "narrowed")
+
+    def _of(self, pointer: str, schema: dict[str, Any]) -> Iterator[ReportEntry]:
+        readers = READERS[self.draft]
+        alone = "$ref" in schema and self.draft <= 7
+        for keyword, value in schema.items():
+            if keyword in ("$id", "id", "$defs", "definitions", "$schema", "$anchor"):
+                continue
+            if alone and keyword != "$ref":
+                yield ReportEntry(pointer, keyword, "annotation", f"draft {self.draft} ignores what stands beside $ref")
+            elif keyword == "prefixItems" and keyword in readers:
+                yield ReportEntry(pointer, keyword, "enforced")
+            elif keyword == "additionalItems" and isinstance(schema.get("items"), list):
+                yield ReportEntry(pointer, keyword, "enforced")
+            elif keyword not in readers:
+                yield ReportEntry(pointer, keyword, "annotation")
+            else:
+                note = _narrowing(keyword, value, schema)
+                if keyword == "format" and (not isinstance(value, str) or value not in NAMES):
+                    yield ReportEntry(pointer, keyword, "annotation", f"the format {value!r} is not checked")
+                elif note:
+                    yield ReportEntry(pointer, keyword, "narrowed", note)
+                else:
+                    yield ReportEntry(pointer, keyword, "enforced")
+
+
+def _narrowing(keyword: str, value: Any, schema: dict[str, Any]) -> str:
+    """Which admitted documents `keyword` makes the grammar refuse."""
+    if keyword in ("pattern", "format"):
+        return _CANONICAL
+    if keyword in ("enum", "const"):
+        return "only the usual spelling of each value; objects in the order of their names here"
+    if keyword == "type" and "integer" in (value if isinstance(value, list) else [value]):
+        return "integers without fraction and exponent (1, not 1.0)"
+    if keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
+        return "" if isinstance(value, bool) else _NO_EXPONENT
+    if keyword == "properties" and isinstance(value, dict) and value:
+        return "names in the order of the schema, canonically spelled, undeclared ones last"
+    return ""
+
+
+def _children(pointer: str, schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The subschemas, with their pointers."""
+    for keyword, value in schema.items():
+        if keyword in _SCHEMA_MAPS and isinstance(value, dict):
+            for name, child in value.items():
+                yield f"{pointer}/{keyword}/{name.replace('~', '~0').replace('/', '~1')}", child
+        elif keyword in _SCHEMA_LISTS and isinstance(value, list):
+            for i, child in enumerate(value):
+                yield f"{pointer}/{keyword}/{i}", child
+        elif keyword in _ONE_SCHEMA:
+            yield f"{pointer}/{keyword}", value

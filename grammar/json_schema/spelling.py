@@ -1,0 +1,194 @@
+r"""JSON strings: from the language of their values to the language of their spellings.
+
+Problem.  ``pattern`` and ``maxLength`` speak about the decoded value; the engine reads bytes.  One value has many spellings:
+``"é"``, ``"\u00e9"``, ``"\u00E9"``.
+
+    any        a unit is a raw character, a short escape, ``\uXXXX`` outside the surrogates, or a surrogate pair
+    canonical  a unit is what ``json.dumps(value, ensure_ascii=False)`` writes for a character
+
+Each code point owns a set of units and no unit belongs to two code points, so decoding is a homomorphism from words of units
+to texts, and its inverse commutes with union, concatenation, repetition, intersection *and difference*.
+Hence `spelled` may replace the sets of characters in a tree one by one, under And and Minus too, and stays exact.
+
+Where which one is taken: strings with no more than length bounds are read in any spelling.  Under a pattern or a format
+the canonical one is taken: ``[a-z]`` would cost seven states instead of one, at each position, for spellings nobody writes.
+Lone surrogates (``"\ud800"``) have no text and are refused everywhere.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from json.encoder import encode_basestring  # type: ignore[attr-defined]  # the C twin of ensure_ascii=False
+
+from wfsa.grammar.json_schema.formats import format_language
+from wfsa.grammar.regex import search_language
+from wfsa.grammar.regex_assertions import lengths
+from wfsa.grammar.regular import (
+    ANY_CHAR,
+    Alt,
+    And,
+    ByteSet,
+    Cat,
+    Chars,
+    Literal,
+    Minus,
+    Ranges,
+    Regular,
+    Repeat,
+    alt,
+    both,
+    cat,
+    char_set,
+    chars,
+    repeat,
+    star,
+)
+
+QUOTE = Literal(b'"')
+
+# Characters that may stand for themselves.
+_RAW: Ranges = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF))
+_SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+
+_HEX = chars(((48, 57), (65, 70), (97, 102)))
+_NOT_A_SURROGATE = alt(
+    cat(chars(((48, 57), (65, 67), (69, 70), (97, 99), (101, 102))), _HEX, _HEX, _HEX),
+    cat(char_set("dD"), chars(((48, 55),)), _HEX, _HEX),
+)
+_PAIR = cat(
+    char_set("dD"), char_set("89abAB"), _HEX, _HEX, Literal(b"\\u"), char_set("dD"), char_set("cdefCDEF"), _HEX, _HEX
+)
+_ESCAPE = cat(
+    Literal(b"\\"), alt(char_set('"\\/bfnrt'), cat(Literal(b"u"), alt(_NOT_A_SURROGATE, _PAIR)))
+)
+
+ANY_UNIT = alt(chars(_RAW), _ESCAPE)
+ANY_STRING = cat(QUOTE, star(ANY_UNIT), QUOTE)
+
+
+def quoted(text: str) -> bytes:
+    """The canonical spelling; UnicodeEncodeError for a lone surrogate."""
+    spelling: str = encode_basestring(text)
+    return spelling.encode()
+
+
+@lru_cache(maxsize=4096)
+def canonical_units(ranges: Ranges) -> Regular:
+    """The canonical spellings of one character out of `ranges`."""
+    raw: list[tuple[int, int]] = []
+    short: list[tuple[int, int]] = []
+    control: dict[int, list[tuple[int, int]]] = {}  # first hex digit of \u00XY -> the second ones
+    for low, high in ranges:
+        for a, b in _RAW:
+            if max(a, low) <= min(b, high):
+                raw.append((max(a, low), min(b, high)))
+        for c in (*range(low, min(high, 0x1F) + 1), *(c for c in (0x22, 0x5C) if low <= c <= high)):
+            if c in _SHORT:
+                letter = ord(_SHORT[c])
+                short.append((letter, letter))
+            else:
+                digit = ord(f"{c & 15:x}")
+                control.setdefault(c >> 4, []).append((digit, digit))
+    escapes: list[Regular] = [chars(short)] if short else []
+    escapes += [cat(Literal(b"u00%d" % high), chars(digits)) for high, digits in sorted(control.items())]
+    parts: list[Regular] = [chars(raw)] if raw else []
+    if escapes:
+        parts.append(cat(Literal(b"\\"), alt(*escapes)))
+    return alt(*parts)
+
+
+CANONICAL_UNIT = canonical_units(ANY_CHAR.ranges)  # type: ignore[attr-defined]  # it is a Chars
+CANONICAL_STRING = cat(QUOTE, star(CANONICAL_UNIT), QUOTE)
+
+
+def spelled(tree: Regular) -> Regular:
+    """The canonical spellings (without quotes) of the texts in `tree`."""
+    match tree:
+        case Literal(data):
+            return Literal(quoted(data.decode())[1:-1])
+        case Chars(ranges):
+            return canonical_units(ranges)
+        case Cat(parts):
+            return cat(*map(spelled, parts))
+        case Alt(parts):
+            return alt(*map(spelled, parts))
+        case Repeat(body, low, high):
+            return repeat(spelled(body), low, high)
+        case And(parts):
+            return both(*map(spelled, parts))
+        case Minus(left, right):
+            return Minus(spelled(left), spelled(right))
+        case ByteSet():
+            raise TypeError("raw bytes in a language of text")
+    raise TypeError(f"not a regular tree: {tree!r}")
+
+
+@lru_cache(maxsize=1024)
+def pattern_language(pattern: str) -> Regular:
+    """The texts in which an ECMA-262 pattern matches somewhere; GrammarError if it is no regular language."""
+    return search_language(pattern, "ecma")
+
+
+@lru_cache(maxsize=1024)
+def string_language(
+    low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...]
+) -> Regular | None:
+    """The spellings, with quotes, of the strings with these bounds on their length; None if that is seen to be empty."""
+    if not patterns and not formats:
+        if low == 0 and high is None:
+            return ANY_STRING
+        return None if high is not None and low > high else cat(QUOTE, repeat(ANY_UNIT, low, high), QUOTE)
+    asked = [*map(pattern_language, patterns), *(tree for f in formats if (tree := format_language(f)) is not None)]
+    if low or high is not None:
+        least = max(lengths(tree)[0] for tree in asked)
+        mosts = [most for tree in asked if (most := lengths(tree)[1]) is not None]
+        most = min(mosts) if mosts else None
+        if (high is not None and least > high) or (most is not None and most < low):
+            return None
+        need_low = low if least < low else 0
+        need_high = high if most is None or (high is not None and most > high) else None
+        if need_low or need_high is not None:
+            asked.append(repeat(ANY_CHAR, need_low, need_high))
+    return cat(QUOTE, spelled(both(*asked)), QUOTE)
+
+
+def contains_text(tree: Regular, text: str) -> bool:
+    """Whether a language of texts contains `text`: for the few values of an enum, by sets of end positions."""
+    data = text.encode()
+    return len(data) in _ends(tree, data, 0)
+
+
+def _ends(tree: Regular, data: bytes, at: int) -> set[int]:
+    """Where the words of `tree` that start at `at` can end."""
+    match tree:
+        case Literal(word):
+            return {at + len(word)} if data.startswith(word, at) else set()
+        case Chars(ranges):
+            if at == len(data):
+                return set()
+            n = 1 if data[at] < 0x80 else 2 if data[at] < 0xE0 else 3 if data[at] < 0xF0 else 4
+            c = ord(data[at:at + n].decode())
+            return {at + n} if any(a <= c <= b for a, b in ranges) else set()
+        case Cat(parts):
+            ends = {at}
+            for part in parts:
+                ends = {e for start in ends for e in _ends(part, data, start)}
+            return ends
+        case Alt(parts):
+            return {e for part in parts for e in _ends(part, data, at)}
+        case And(parts):
+            return set.intersection(*(_ends(part, data, at) for part in parts))
+        case Minus(left, right):
+            return _ends(left, data, at) - _ends(right, data, at)
+        case Repeat(body, low, high):
+            ends, done = {at}, 0
+            while done < low and ends:
+                ends = {e for start in ends for e in _ends(body, data, start)}
+                done += 1
+            found, new = set(ends), ends
+            while new and (high is None or done < high):
+                new = {e for start in new for e in _ends(body, data, start)} - found
+                found |= new
+                done += 1
+            return found
+    raise TypeError(f"not a regular tree: {tree!r}")
