@@ -58,7 +58,8 @@ class Characters:
         if letter == "d":
             return unicode_sets.ASCII_DIGIT
         if letter == "w":
-            return unicode_sets.ASCII_WORD
+            folded = self.ecma and self.flags & IGNORE_CASE  # ECMA-262, WordCharacters: the long s and the Kelvin sign
+            return unicode_sets.ignore_case(unicode_sets.ASCII_WORD) if folded else unicode_sets.ASCII_WORD
         return unicode_sets.ECMA_SPACE if self.ecma else unicode_sets.ASCII_SPACE
 
     def class_escape(self, in_class: bool) -> int | Ranges:
