@@ -56,7 +56,7 @@ from wfsa.grammar.regular import (
 )
 
 BUDGET = 1000  # the weight of a terminal
-MAX_DEPTH = 60  # of an expression that is put in the place of its name
+MAX_DEPTH = 40  # of an expression that is put in the place of its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,26 +316,28 @@ def fold_table(table: dict[str, Expr], start: str, budget: int, weigh: Weights) 
             once = {
                 name for name, n in counts.items()
                 if n == 1 and name != start and name not in references(table[name])
-                and _depth(table[name]) <= MAX_DEPTH
             }
         if once:
-            changed = _inline(table, once, start) or changed
+            changed = _inline(table, once) or changed
         needed = _reachable(table, start)
         for name in [name for name in table if name not in needed]:
             del table[name]
 
 
-def _inline(table: dict[str, Expr], once: set[str], start: str) -> bool:
-    """Put the rules in `once` in the places where they are named; one step, cycles are left alone."""
+def _inline(table: dict[str, Expr], once: set[str]) -> bool:
+    """Put the rules in `once` in the places where they are named; one step, cycles and deep rules are left alone."""
     done = False
+    depths: dict[str, int] = {}
     for name in callees_first(table):
-        names = set(references(table[name])) & once - {name}
+        names = {n for n in set(references(table[name])) & once - {name} if depths.get(n, 0) <= MAX_DEPTH}
         if names:
             table[name] = _substitute(table[name], {n: table[n] for n in names})
             done = True
             # A cycle through rules of `once` must keep one of them.
             if name in references(table[name]):
                 once.discard(name)
+        if name in once:
+            depths[name] = _depth(table[name])
     return done
 
 

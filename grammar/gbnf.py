@@ -36,7 +36,7 @@ _ESCAPES = {
 }
 _HEX_LENGTH = {"x": 2, "u": 4, "U": 8}
 _MACROS = frozenset(("Regex", "TagDispatch", "Token", "ExcludeToken", "TokenTagDispatch", "AnyTokens", "Lazy"))
-_MAX_DEPTH = 100
+_MAX_DEPTH = 60
 
 
 def read_gbnf(text: str, root: str = "root") -> Grammar:
