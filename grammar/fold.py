@@ -5,26 +5,18 @@ works on every byte; one terminal for everything regular gives automata without 
 of what they contain.  What is wanted is in between: whatever is regular and small is a terminal, as long as
 possible; the parser keeps what recursion (or sheer size) leaves over.
 
-    Regular             a terminal, or part of one          Seq, Choice        concatenation, union
-    Ref("name")         another rule                        Many(e, m, n)      m to n times (n None: no bound)
-    Tokens              exact token ids (see the IR)
-
 Method, one small pass each:
 1. `fold_expression` folds bottom up: regular neighbours in a sequence become one tree, regular alternatives become
-   one, a counted regular becomes a `Repeat`; each only while the result stays within the budget (`weight`).
-2. Rules are visited callees first (strongly connected components).  A rule that folded to a tree replaces its name.
+   one, a counted regular becomes a `Repeat`; each only while the result stays within the budget (`Weights`).
+2. Rules are visited callees first (depth first).  A rule that folded to a tree replaces its name.
 3. Direct recursion at one end is a loop: ``A -> b A | c`` is ``b* c`` and ``A -> A b | c`` is ``c b*``
    (the least solution, so nothing changes, whether or not ``b`` derives the empty word).  So right recursion
    leaves no stack behind, and a list of regular items folds.
 4. A rule with structure that is named once is put in its place, so that its edges glue to their neighbours.
    3 and 4 can each enable the other, and folding; they run until nothing changes.
-5. `emit`: an unbounded loop is a left-recursive helper ``L -> ε | L x``; a counted one is built from powers of two,
+5. :mod:`wfsa.grammar.emit` writes what is left as rules.
 
-       P1 = x   P2 = P1 P1   P4 = P2 P2 ...         U(m) = U(p-1) | Pp U(m-p)      p the power with p <= m < 2p
-
-   which is unambiguous if x is and takes O(log² m) rules; equal helpers are shared.
-
-`weight` estimates the states of a terminal: the bytes and characters in it, counted repeats multiplied.
+`Weights` estimates the states of a terminal: the bytes and characters in it, counted repeats multiplied.
 A tree that is too heavy to begin with is taken apart along its Cat/Alt/Repeat (`unfold`).
 
 Invariant: every pass keeps the language of every rule that it does not remove.  Cost: near linear in the grammar.
@@ -33,55 +25,17 @@ Rejected: expanding optional parts (``a b? c`` as ``a c | a b c``), which glues 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.ir import Grammar, GrammarBuilder, Tokens
+from wfsa.grammar.emit import emit_rules
+from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq, Weights, references
+from wfsa.grammar.ir import Grammar
 from wfsa.grammar.regex_assertions import nullable
-from wfsa.grammar.regular import (
-    EPSILON,
-    NOTHING,
-    Alt,
-    And,
-    Cat,
-    Chars,
-    Literal,
-    Minus,
-    Regular,
-    Repeat,
-    alt,
-    cat,
-    repeat,
-)
+from wfsa.grammar.regular import EPSILON, NOTHING, Alt, Cat, Literal, Regular, Repeat, alt, cat, repeat
 
 BUDGET = 1000  # the weight of a terminal
 MAX_DEPTH = 40  # of an expression that is put in the place of its name
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Seq:
-    parts: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    parts: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Many:
-    body: Expr
-    low: int
-    high: int | None
-
-
-Expr = Regular | Tokens | Ref | Seq | Choice | Many
 
 
 def fold_rules(
@@ -91,42 +45,7 @@ def fold_rules(
     table = _reachable(rules, start)
     weigh = Weights()
     fold_table(table, start, budget, weigh)
-    return _Emitter(table, origins or {}, weigh, budget).run(start)
-
-
-# ---- weights -------------------------------------------------------------------------------------------------------
-
-
-class Weights:
-    """The estimated number of automaton states of a tree, remembered per node (by identity: trees are shared)."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Regular, int]] = {}
-
-    def __call__(self, tree: Regular) -> int:
-        match tree:
-            case Literal(data):
-                return len(data)
-            case Chars(ranges):
-                return 1 if ranges[-1][1] < 128 else 4
-        known = self._known.get(id(tree))
-        if known is not None:
-            return known[1]
-        match tree:
-            case Cat(parts) | Alt(parts):
-                got = sum(map(self, parts))
-            case Repeat(body, low, high):
-                got = self(body) * max(low, 1 if high is None else high)
-            case And(parts):
-                got = 1
-                for p in parts:
-                    got *= max(self(p), 1)
-            case Minus(left, right):
-                got = max(self(left), 1) * max(self(right), 1)
-            case _:
-                got = 1
-        self._known[id(tree)] = tree, got
-        return got
+    return emit_rules(table, start, origins or {})
 
 
 # ---- folding one expression ----------------------------------------------------------------------------------------
@@ -236,18 +155,6 @@ def _in_blocks(body: Regular, low: int, high: int | None, size: int) -> Expr:
     if rest:
         ways.append(Seq((Many(block, full, full), repeat(body, 0, rest - 1))))
     return Seq((*exactly(low), Choice(tuple(ways))))
-
-
-def references(e: Expr) -> Iterator[str]:
-    """The names in `e`, with repeats, left to right."""
-    match e:
-        case Ref(name):
-            yield name
-        case Seq(parts) | Choice(parts):
-            for p in parts:
-                yield from references(p)
-        case Many(body, _, _):
-            yield from references(body)
 
 
 # ---- folding all rules ---------------------------------------------------------------------------------------------
@@ -404,156 +311,3 @@ def _split(name: str, e: Expr, right: bool) -> tuple[list[Expr], list[Expr]] | N
             split = _split(name, body, right)
             return None if split is None else (split[0], [*split[1], EPSILON])
     return None
-
-
-# ---- rules out -----------------------------------------------------------------------------------------------------
-
-
-class _Emitter:
-    """Writes the folded rules as IR rules; equal helpers are shared."""
-
-    def __init__(self, table: Mapping[str, Expr], origins: Mapping[str, str], weigh: Weights, budget: int) -> None:
-        self.table = table
-        self.origins = origins
-        self.weigh = weigh
-        self.budget = budget
-        self.out = GrammarBuilder("cfg")
-        self.names: dict[str, int] = {}
-        self.shared: dict[Expr, int] = {}
-        self.counted: dict[tuple[str, Expr, int], int] = {}
-        self.owner = ""  # the rule being written, for the names of helpers and terminals
-        self.empty: set[str] = set()
-
-    def run(self, start: str) -> Grammar:
-        self.empty = _nullable_rules(self.table)
-        for name in self.table:
-            self.names[name] = self.out.nonterminal(name, self.origins.get(name, ""))
-        for name, e in self.table.items():
-            self.owner = name
-            self.alternatives(self.names[name], e)
-        grammar = self.out.build(self.names[start])
-        grammar.check_invariants()
-        return grammar
-
-    def alternatives(self, lhs: int, e: Expr) -> None:
-        for p in e.parts if isinstance(e, Choice) else (e,):
-            self.out.rule(lhs, self.word(p))
-
-    def word(self, e: Expr) -> tuple[int, ...]:
-        """The symbols that spell `e` in a right-hand side."""
-        if isinstance(e, Seq):
-            return tuple(s for p in e.parts for s in self.word(p))
-        if e == EPSILON:
-            return ()
-        if isinstance(e, Many):
-            return self.loop(e)
-        return (self.symbol(e),)
-
-    def symbol(self, e: Expr) -> int:
-        match e:
-            case Ref(name):
-                return self.names[name]
-            case Regular() | Tokens():
-                return self.out.terminal(e, origin=self.origins.get(self.owner, "") or self.owner)
-        got = self.shared.get(e)
-        if got is None:
-            got = self.shared[e] = self.helper()
-            self.alternatives(got, e)
-        return got
-
-    def helper(self) -> int:
-        return self.out.nonterminal(f"{self.owner}~{len(self.out.nonterminals)}", self.origins.get(self.owner, ""))
-
-    # -- loops --
-
-    def loop(self, e: Many) -> tuple[int, ...]:
-        body, low, high = e.body, e.low, e.high
-        if _derives_empty(body, self.empty):
-            low = 0
-        head = self.exactly(body, low)
-        if high is None:
-            if low:
-                # x^low, then more of x: one helper that begins with the required ones.
-                key = ("from", body, low)
-                got = self.counted.get(key)
-                if got is None:
-                    got = self.counted[key] = self.helper()
-                    self.out.rule(got, head)
-                    self.out.rule(got, (got, *self.word(body)))
-                return (got,)
-            return (self.star(body),)
-        return (*head, *self.up_to(body, high - low))
-
-    def star(self, body: Expr) -> int:
-        key = ("star", body, 0)
-        got = self.counted.get(key)
-        if got is None:
-            got = self.counted[key] = self.helper()
-            self.out.rule(got, ())
-            for p in body.parts if isinstance(body, Choice) else (body,):
-                self.out.rule(got, (got, *self.word(p)))
-        return got
-
-    def exactly(self, body: Expr, n: int) -> tuple[int, ...]:
-        out: list[int] = []
-        power = 1
-        while n:
-            if n & 1:
-                out[:0] = self.power(body, power)
-            n >>= 1
-            power *= 2
-        return tuple(out)
-
-    def power(self, body: Expr, n: int) -> tuple[int, ...]:
-        """`body` n times, n a power of two."""
-        if n == 1:
-            return self.word(body)
-        key = ("power", body, n)
-        got = self.counted.get(key)
-        if got is None:
-            half = self.power(body, n // 2)
-            got = self.counted[key] = self.helper()
-            self.out.rule(got, half + half)
-        return (got,)
-
-    def up_to(self, body: Expr, n: int) -> tuple[int, ...]:
-        """`body` 0 to n times."""
-        if n == 0:
-            return ()
-        key = ("upto", body, n)
-        got = self.counted.get(key)
-        if got is None:
-            p = 1 << (n.bit_length() - 1)
-            fewer = self.up_to(body, p - 1)
-            more = (*self.power(body, p), *self.up_to(body, n - p))
-            got = self.counted[key] = self.helper()
-            self.out.rule(got, fewer)
-            self.out.rule(got, more)
-        return (got,)
-
-
-def _derives_empty(e: Expr, empty: set[str]) -> bool:
-    match e:
-        case Regular():
-            return nullable(e)
-        case Ref(name):
-            return name in empty
-        case Seq(parts):
-            return all(_derives_empty(p, empty) for p in parts)
-        case Choice(parts):
-            return any(_derives_empty(p, empty) for p in parts)
-        case Many(body, low, _):
-            return low == 0 or _derives_empty(body, empty)
-    return False
-
-
-def _nullable_rules(table: Mapping[str, Expr]) -> set[str]:
-    empty: set[str] = set()
-    changed = True
-    while changed:
-        changed = False
-        for name, e in table.items():
-            if name not in empty and _derives_empty(e, empty):
-                empty.add(name)
-                changed = True
-    return empty

@@ -15,7 +15,7 @@ further escapes (``\0 \a \b \f \v \e \' \/ \- \^ \u{H..}``) and left recursion.
 Refused, with line and column: undefined and duplicate rules, empty classes, unknown escapes, negated tokens
 (``!<...>``: the set depends on the vocabulary), macros and rule attributes of other dialects.
 
-Method: one pass of recursive descent into the expressions of :mod:`wfsa.grammar.fold`, which then chooses the
+Method: one pass of recursive descent into :mod:`wfsa.grammar.expressions`; :mod:`wfsa.grammar.fold` then chooses the
 terminals.  Cost: about a microsecond a character.
 """
 
@@ -24,7 +24,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.fold import Choice, Expr, Many, Ref, Seq, fold_rules
+from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq
+from wfsa.grammar.fold import fold_rules
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regular import ANY_CHAR, EPSILON, MAX_CODE_POINT, NOTHING, Regular, chars, literal, negate_ranges
 

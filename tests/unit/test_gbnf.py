@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from tests.oracles.earley import CfgOracle
 from wfsa.errors import GrammarError
-from wfsa.grammar.fold import Choice, Expr, Many, Ref, Seq, fold_rules
+from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq
+from wfsa.grammar.fold import fold_rules
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regex_grammar import read_regex

@@ -1,0 +1,113 @@
+"""Grammar rules as expressions: what character-level front ends write, before terminals are chosen.
+
+    Regular             a terminal, or part of one          Seq, Choice        concatenation, union
+    Ref("name")         another rule                        Many(e, m, n)      m to n times (n None: no bound)
+    Tokens              exact token ids (see the IR)
+
+All nodes are immutable and hashable.  :mod:`wfsa.grammar.fold` folds them, :mod:`wfsa.grammar.emit` writes IR rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from wfsa.grammar.ir import Tokens
+from wfsa.grammar.regex_assertions import nullable
+from wfsa.grammar.regular import Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    body: Expr
+    low: int
+    high: int | None
+
+
+Expr = Regular | Tokens | Ref | Seq | Choice | Many
+
+
+def references(e: Expr) -> Iterator[str]:
+    """The names in `e`, with repeats, left to right."""
+    match e:
+        case Ref(name):
+            yield name
+        case Seq(parts) | Choice(parts):
+            for p in parts:
+                yield from references(p)
+        case Many(body, _, _):
+            yield from references(body)
+
+
+def derives_empty(e: Expr, empty: set[str]) -> bool:
+    match e:
+        case Regular():
+            return nullable(e)
+        case Ref(name):
+            return name in empty
+        case Seq(parts):
+            return all(derives_empty(p, empty) for p in parts)
+        case Choice(parts):
+            return any(derives_empty(p, empty) for p in parts)
+        case Many(body, low, _):
+            return low == 0 or derives_empty(body, empty)
+    return False
+
+
+def nullable_rules(table: Mapping[str, Expr]) -> set[str]:
+    empty: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        for name, e in table.items():
+            if name not in empty and derives_empty(e, empty):
+                empty.add(name)
+                changed = True
+    return empty
+
+
+class Weights:
+    """The estimated number of automaton states of a tree, remembered per node (by identity: trees are shared)."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Regular, int]] = {}
+
+    def __call__(self, tree: Regular) -> int:
+        match tree:
+            case Literal(data):
+                return len(data)
+            case Chars(ranges):
+                return 1 if ranges[-1][1] < 128 else 4
+        known = self._known.get(id(tree))
+        if known is not None:
+            return known[1]
+        match tree:
+            case Cat(parts) | Alt(parts):
+                got = sum(map(self, parts))
+            case Repeat(body, low, high):
+                got = self(body) * max(low, 1 if high is None else high)
+            case And(parts):
+                got = 1
+                for p in parts:
+                    got *= max(self(p), 1)
+            case Minus(left, right):
+                got = max(self(left), 1) * max(self(right), 1)
+            case _:
+                got = 1
+        self._known[id(tree)] = tree, got
+        return got
