@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
-settings.register_profile("default", max_examples=250, deadline=None, suppress_health_check=_CHECKS)
+settings.register_profile("default", max_examples=150, deadline=None, suppress_health_check=_CHECKS)
 settings.register_profile("nightly", max_examples=5000, deadline=None, suppress_health_check=_CHECKS)
 settings.register_profile("quick", max_examples=30, deadline=None, suppress_health_check=_CHECKS)
 settings.load_profile("default")  # --hypothesis-profile is applied after this file is read, so it wins

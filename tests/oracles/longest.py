@@ -50,6 +50,7 @@ class LongestOracle:
         grammar.check_invariants()
         self.grammar, self._names = grammar, names or {}
         self.ignore = frozenset(t for t in grammar.ignore if self._has_words(t))
+        self._takes: dict[Sigma, frozenset[int]] = {}
         self._sigma_charts: dict[Sigma, Chart | None] = {(): Recognizer(self._terminal_rules(), "start").first()}
         self.derives_nothing = self._sigma_charts[()] is None
         self.alphabet: frozenset[Item] = frozenset().union(*map(self._items_of, range(len(grammar.terminals))))
@@ -117,18 +118,21 @@ class LongestOracle:
 
     def takes(self, sigma: Sigma) -> frozenset[int]:
         """A(σ)."""
-        return self._chart(sigma).expected() | self.ignore  # type: ignore[return-value]
+        if sigma not in self._takes:
+            self._takes[sigma] = self._chart(sigma).expected() | self.ignore  # type: ignore[assignment]
+        return self._takes[sigma]
 
     # --- the definition --------------------------------------------------------------------------------------------
 
     def _ends(self, sigma: Sigma, e: int, text: Text) -> Iterator[tuple[int, int]]:
         """All (t, e') such that t may end at e' from the cut (σ, e)."""
-        takes = self.takes(sigma)
+        matching: dict[int, list[int]] = {}  # end -> the terminals of A(σ) that match up to there
         for end in range(e + 1, len(text) + 1):
-            candidates = [t for t in takes if self._matches(t, text[e:end])]
-            if not candidates:
-                continue
-            if any(self._matches(t, text[e:longer]) for t in takes for longer in range(end + 1, len(text) + 1)):
+            candidates = [t for t in self.takes(sigma) if self._matches(t, text[e:end])]
+            if candidates:
+                matching[end] = candidates
+        for end, candidates in matching.items():
+            if any(longer > end for longer in matching):
                 continue  # void: something the parser could take is longer
             yield min(candidates, key=lambda t: (-self.grammar.terminals[t].priority, t)), end
 

@@ -118,7 +118,7 @@ class TokenText:
         """The items that may come next, whatever the vocabulary."""
         return frozenset().union(*(text.expected() for text in self.readings))
 
-    def validate(self, ids: Iterable[int]) -> int:
+    def validate(self, ids: Sequence[int]) -> int:
         """How many of `ids`, from the first on, can be committed one after the other."""
         text: TokenText | None = self
         for n, token_id in enumerate(ids):
@@ -126,4 +126,4 @@ class TokenText:
             text = text.commit(token_id)
             if text is None:
                 return n
-        return len(list(ids))
+        return len(ids)

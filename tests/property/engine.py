@@ -45,7 +45,7 @@ def begin(case: Case) -> TokenText:
     return TokenText.begin(case.oracle(), vocab.tokens, vocab.special_ids, vocab.eos_ids)
 
 
-def check(state: wfsa._ext.engine.State, expected: TokenText, where: str) -> None:
+def check(state: wfsa.State, expected: TokenText, where: str) -> None:
     """Everything that can be asked of a state without changing it, against the oracle."""
     mask, allowed, n = state.get_mask(), expected.mask(), len(expected.tokens)
     ids = mask.ids().tolist()

@@ -159,11 +159,16 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
         Terminal(f"T{i}", pattern, draw(priority) if policy == "longest" else 0) for i, pattern in enumerate(found)
     )
     n = draw(st.integers(1, 5))
-    symbols = st.sampled_from([*range(len(terminals)), *(~i for i in range(n))])
-    body = st.lists(symbols, max_size=4).map(tuple)
+    terminal, nonterminal = st.integers(0, len(terminals) - 1), st.integers(-n, -1)
+    body = st.lists(st.one_of(terminal, nonterminal), min_size=1, max_size=4)
+    # Without the last two, most random grammars derive nothing or only the empty word.
+    base = st.lists(terminal, min_size=1, max_size=2)
+    loop = st.tuples(st.lists(nonterminal, max_size=1), st.lists(terminal, min_size=1, max_size=1),
+                     st.lists(nonterminal, max_size=2)).map(lambda parts: [s for part in parts for s in part])
+    alternative = st.one_of(base, body, loop, body, loop, st.just([]))
     rules: list[tuple[int, tuple[int, ...]]] = []
     for lhs in range(n):
-        rules += [(lhs, rhs) for rhs in draw(st.lists(body, min_size=1, max_size=3))]
+        rules += [(lhs, tuple(rhs)) for rhs in draw(st.lists(alternative, min_size=2 if lhs == 0 else 1, max_size=4))]
     ignore: Iterable[int] = ()
     if policy == "longest" and draw(st.booleans()):
         # A terminal of its own (whitespace), or, to be nasty, one that the rules use.
@@ -203,7 +208,10 @@ def cases(draw: st.DrawFn, policies: tuple[str, ...] = ("cfg", "longest")) -> Ca
     return case
 
 
-walks = st.lists(st.integers(0, 19), min_size=1, max_size=8)
+_step = st.integers(0, 19)
+walks = st.one_of(  # left alone, Hypothesis draws mostly walks of one step
+    st.lists(_step, min_size=1, max_size=3), st.lists(_step, min_size=6, max_size=12), st.lists(_step, min_size=4)
+).map(lambda walk: walk[:12])
 
 
 def choice(allowed: Iterable[int], n: int) -> int | None:

@@ -5,6 +5,8 @@ Not a subset, not a superset, in every mode, on both sides of an artifact, and w
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
@@ -48,8 +50,9 @@ def test_a_refused_token_changes_nothing(case: Case, walk: list[int], mode: str)
         for bad in (-1, len(case.vocab.tokens)):
             with pytest.raises(StateError):
                 state.commit(bad)
-        for byte in set(BYTES) - text.expected():
-            assert not state.commit_bytes(bytes([byte]))
+        for byte in BYTES:
+            if text.commit_bytes(bytes([byte])) is None:
+                assert not state.commit_bytes(bytes([byte]))
         check(state, text, "after refusals")
         token_id = choice(text.mask(), n)
         if token_id is None:
@@ -85,7 +88,8 @@ def test_bytes_one_by_one_lead_where_the_token_leads(case: Case, walk: list[int]
             text = text.commit_bytes(data[k : k + 1])  # type: ignore[assignment]
             done += data[k : k + 1]
             check(state, text, f"inside a token, after {done!r}")
-            assert set(state.next_bytes()) == {b for b in text.expected() if isinstance(b, int)}
+            may_come = [b for b in (*BYTES, 0x00, 0x80, 0xFF) if text.commit_bytes(bytes([b])) is not None]
+            assert {b for b in state.next_bytes() if b in (*BYTES, 0x00, 0x80, 0xFF)} == set(may_come)
         assert whole is not None and whole.mask() == text.mask()
         check(in_one, whole, f"after {done!r} in one piece")
 
@@ -190,6 +194,9 @@ def test_an_artifact_is_the_same_constraint(case: Case, walk: list[int]) -> None
 def test_a_grammar_that_derives_nothing_is_an_error(data: st.DataObject) -> None:
     vocab = data.draw(vocabularies())
     grammar = data.draw(any_grammars(data.draw(st.sampled_from(["cfg", "longest"])), vocab))
+    if data.draw(st.sampled_from([True, True, False])):  # a recursion that never ends
+        rules = tuple((lhs, (*rhs, ~grammar.start) if lhs == grammar.start else rhs) for lhs, rhs in grammar.rules)
+        grammar = replace(grammar, rules=rules)
     assume(oracle_of(grammar, vocab.names).derives_nothing)
     for mode in MODES:
         with pytest.raises(GrammarError):
