@@ -1,9 +1,9 @@
 """Where a ``$ref`` leads: JSON pointers, ``$id`` and ``$anchor`` within one document.
 
-A reference is resolved against the base URI of the schema resource it stands in.  Nearly all references are ``#/...`` into a document
-without inner resources, so that is the fast path: one dictionary look-up per distinct reference after the first.
-Inner resources (a subschema with its own ``$id``) become known when the lowering meets them, and the whole document is
-scanned for identifiers only if a reference is neither ``#`` nor a pointer.
+A reference is resolved against the base URI of the schema resource it stands in.  Nearly all references are ``#/...``
+into a document without inner resources, so that is the fast path: one dictionary look-up per distinct reference after
+the first.  Inner resources (a subschema with its own ``$id``) become known when the lowering meets them, and the whole
+document is scanned for identifiers only if a reference is neither ``#`` nor a pointer.
 
 Nothing is ever fetched.  A reference that leaves the document is a SchemaError.
 """

@@ -1,10 +1,10 @@
 """Finite sets of values: ``enum`` and ``const``, equality of JSON values, and their spellings.
 
-Two JSON values are equal if they are the same number, string, ..., whatever their spelling: 1 and 1.0 are one value, and
-``true`` is no number.  `json_key` maps equal values to equal hashable keys, `sort_of` names the type bit.
+Two JSON values are equal if they are the same number, string, ..., whatever their spelling: 1 and 1.0 are one value,
+and ``true`` is no number.  `json_key` maps equal values to equal hashable keys.
 
-A value is written the way ``json.dumps(value, ensure_ascii=False)`` writes it.  A whole number that the schema writes with a fraction
-(``1.0``) is accepted both ways.
+A value is written the way ``json.dumps(value, ensure_ascii=False)`` writes it.
+A whole number that the schema writes with a fraction (``1.0``) is accepted both ways.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from wfsa.grammar.json_schema.spelling import quoted
 
 Key = tuple[str, Any]
+MAX_BITS = 13000  # of an integer; Python writes no more than 4,300 digits
 
 
 def json_key(value: Any) -> Key:
@@ -33,7 +34,7 @@ def json_key(value: Any) -> Key:
 
 
 def is_json(value: Any) -> bool:
-    """Whether a Python value is a JSON value throughout (no NaN, no bytes, string keys)."""
+    """Whether a Python value is a JSON value throughout (no NaN, no bytes, string keys, no monstrous integer)."""
     todo = [value]
     while todo:
         v = todo.pop()
@@ -49,9 +50,19 @@ def is_json(value: Any) -> bool:
         elif isinstance(v, Decimal):
             if not v.is_finite():
                 return False
-        elif v is not None and not isinstance(v, (str, int)):
+        elif isinstance(v, int):
+            if v.bit_length() > MAX_BITS:
+                return False
+        elif v is not None and not isinstance(v, str):
             return False
     return True
+
+
+def is_whole(number: int | float | Decimal) -> bool:
+    """Whether a number has no fraction."""
+    if isinstance(number, Decimal):
+        return number == number.to_integral_value()
+    return isinstance(number, int) or number.is_integer()
 
 
 def scalar_spellings(value: Any) -> tuple[bytes, ...]:

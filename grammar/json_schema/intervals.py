@@ -9,11 +9,11 @@ soon as a digit is greater, so the words of n digits that are at least ``d e f``
     ge("def")  =  d ge("ef")  |  [d+1 .. 9] D D
 
 built from the right, one alternative a digit; ``le`` mirrors it, an interval follows the common prefix and then splits.
-For natural numbers the lengths between the bounds' lengths are ``[1-9] D{k}``.  Fractions are compared the same way, where the
-bound's digits stop a closed bound is "any digits" (from below) or "zeros" (from above).
+For natural numbers the lengths between the bounds' lengths are ``[1-9] D{k}``.  Fractions are compared the same way;
+where the bound's digits stop, a closed bound is "any digits" (from below) or "zeros" (from above).
 
-Integers have no fraction and no exponent.  Numbers under a bound have no exponent (``1e-3`` is refused where ``0.001`` is
-accepted) unless the only bound is 0, where the sign alone decides.  ``-0`` is written ``0`` under bounds.
+Integers have no fraction and no exponent.  Numbers under a bound have no exponent (``1e-3`` is refused where ``0.001``
+is accepted) unless the only bound is 0, where the sign alone decides.  ``-0`` is written ``0`` under bounds.
 Cost: trees are linear in the number of digits; bounds beyond `MAX_DIGITS` digits are a LimitError.
 Rejected: an automaton for values with exponents; it must count digits against the exponent, which is not regular
 for unbounded exponents.
@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-from wfsa.errors import LimitError
 from wfsa.grammar.regular import (
     EPSILON,
     NOTHING,
@@ -290,7 +289,7 @@ def decimals(low: Decimal | None, low_open: bool, high: Decimal | None, high_ope
     return alt(*(p for p in parts if p != NOTHING))
 
 
-# ---- bounds ------------------------------------------------------------------------------------------------------------
+# ---- bounds ------------------------------------------------------------------------------------------------------
 
 
 def whole_bounds(
@@ -302,15 +301,14 @@ def whole_bounds(
     return a, b
 
 
-def exact(value: int | float | Decimal, what: str) -> Decimal:
-    """`value` as a decimal, unchanged; `what` and where for the message."""
+def exact(value: int | float | Decimal) -> Decimal | None:
+    """`value` as a decimal, unchanged; None if it is not finite."""
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    return number if number.is_finite() else None
+
+
+def n_digits(number: Decimal) -> int:
+    """How many digits it takes to write `number` without an exponent, or a little more."""
     _, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):
-        raise ValueError("not a finite number")
-    if len(digits) + abs(exponent) > MAX_DIGITS:
-        raise LimitError(
-            f"a bound of {len(digits) + abs(exponent)} digits, the limit is {MAX_DIGITS}; use a bound nearer to zero "
-            f"at {what}"
-        )
-    return number
+    assert isinstance(exponent, int)
+    return len(digits) + abs(exponent)

@@ -1,9 +1,10 @@
 """Reading one schema object, keyword by keyword, into a `Shape`.
 
-Input: the dict, its path.  Output: the shape, plus ``$ref`` and ``anyOf`` found (they need other schemas, so the lowering follows them).
-Each keyword has one small reader ``(reader, shape, value, schema)`` in a table per draft; what is in no table is an annotation and
-is skipped.  A keyword that asserts something and cannot be lowered yet is in `LATER`: it is refused, unless its value is
-vacuous (``uniqueItems: false``) or the type it speaks about is excluded by ``type``.
+Input: the dict, its path.  Output: the shape, and the ``$ref`` and ``anyOf`` found beside it: they need other schemas,
+so the lowering follows them.
+Each keyword has one small reader ``(found, shape, value, schema)`` in a table per draft; what is in no table is an
+annotation and is skipped.  A keyword that asserts something and cannot be lowered yet is in `LATER`: it is refused,
+unless its value is vacuous (``uniqueItems: false``) or ``type`` excludes the type that it speaks about.
 
 Nothing is checked twice, and nothing is built for a keyword at its default.  Children are stored as handles, unread.
 """
@@ -14,14 +15,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from wfsa.errors import GrammarError, SchemaError
+from wfsa.errors import GrammarError, LimitError, SchemaError
 from wfsa.grammar.json_schema.document import Document, segment
-from wfsa.grammar.json_schema.finite import is_json
+from wfsa.grammar.json_schema.finite import is_json, json_key
 from wfsa.grammar.json_schema.formats import format_language
-from wfsa.grammar.json_schema.intervals import exact
+from wfsa.grammar.json_schema.intervals import MAX_DIGITS, exact, n_digits
 from wfsa.grammar.json_schema.shape import (
     ANY_TYPE,
-    ANYTHING,
     ARRAY,
     BOOLEAN,
     INTEGER,
@@ -61,18 +61,21 @@ def fail(shape: Shape, keyword: str, what: str) -> NoReturn:
 def _number(shape: Shape, keyword: str, value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         fail(shape, keyword, f"{keyword} must be a number, not {value!r}")
-    try:
-        return exact(value, shape.path + segment(keyword))
-    except ValueError as err:
-        if isinstance(err, SchemaError):
-            raise
+    number = exact(value)
+    if number is None:
         fail(shape, keyword, f"{keyword} must be a finite number, not {value!r}")
+    if n_digits(number) > MAX_DIGITS:
+        raise LimitError(
+            f"a bound of {n_digits(number)} digits, the limit is {MAX_DIGITS}; use a bound nearer to zero at "
+            f"{shape.path}{segment(keyword)}"
+        )
+    return number
 
 
 def _count(shape: Shape, keyword: str, value: Any) -> int:
     if type(value) is int and value >= 0:
         return value
-    if isinstance(value, (float, Decimal)) and value >= 0 and value == value // 1 and value < 1 << 62:
+    if isinstance(value, (float, Decimal)) and 0 <= value < 1 << 62 and value == int(value):
         return int(value)
     fail(shape, keyword, f"{keyword} must be a whole number that is not negative, not {value!r}")
 
@@ -113,8 +116,6 @@ def _const(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> No
 
 def _values(shape: Shape, values: list[Any]) -> None:
     if shape.values is not None:
-        from wfsa.grammar.json_schema.finite import json_key
-
         keys = {json_key(v) for v in values}
         values = [v for v in shape.values if json_key(v) in keys]
     shape.values = values

@@ -6,17 +6,18 @@
     lexemes       terminals                        }
     productions   rules                            }  grammar: how they are written
 
-This file goes from the one to the other.  A schema is read as alternatives (`_Lowering.alternatives`): a reference is followed, and
-``anyOf`` distributes over what stands beside it.  All scalars of all alternatives become one terminal; each alternative's
-objects and arrays become a nonterminal.
+This file goes from the one to the other.  A schema is read as alternatives (`_Lowering.alternatives`): a reference is
+followed, and ``anyOf`` distributes over what stands beside it.  All scalars of all alternatives become one terminal;
+each alternative's objects and arrays become a nonterminal.
 
-Recursion.  A child is lowered before its parent's rules are made, so equal objects are one nonterminal by content, and a child
-that nothing satisfies is known in time.  A shape that is met again while it is open gets a nonterminal in advance; so
-does one that lies `MAX_DEPTH` levels below the first, to be lowered from a queue afterwards, so that a chain of
-thousands of references costs no stack.  Only then a nonterminal can turn out to derive nothing, and `_trim` looks.
+Recursion.  A child is lowered before its parent's rules are made, so equal objects are one nonterminal by content, and
+a child that nothing satisfies is known in time.  A shape that is met again while it is open gets a nonterminal in
+advance; so does one that lies `MAX_DEPTH` levels below the first, to be lowered from a queue afterwards, so that a
+chain of thousands of references costs no stack.  Only then a nonterminal can turn out to derive nothing, and `_trim`
+looks for that.
 
-Cost: about 3 microseconds a property; see ``benches``.  Memoised: schemas by identity, shapes, conjunctions, and every
-construction by content.  Rejected: a work list alone (parents before children: no merging by content, emptiness only at the end).
+Memoised: schemas by identity, shapes, conjunctions, and every construction by content.
+Rejected: a work list alone (parents before children: no merging by content, and emptiness is known only at the end).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.finite import json_key, scalar_spellings
+from wfsa.grammar.json_schema.finite import is_whole, json_key, scalar_spellings
 from wfsa.grammar.json_schema.formats import format_language
 from wfsa.grammar.json_schema.intervals import decimals, integers, whole_bounds
 from wfsa.grammar.json_schema.keywords import read_keywords
@@ -148,7 +149,7 @@ class _Lowering:
         if found.ref is not None or found.any_of is not None:
             self._open.add(key)
             if found.ref is not None:
-                target, target_path = self.document.resolve(found.ref, path)
+                target, target_path = self._target(found.ref, path)
                 if not isinstance(target, (dict, bool)):
                     raise SchemaError(f"the reference {found.ref!r} leads to something that is no schema at {path}")
                 out = self._meet(out, self.alternatives(target, target_path), path)
@@ -157,6 +158,18 @@ class _Lowering:
             self._open.discard(key)
         self._read[key] = out
         return out
+
+    def _target(self, ref: str, path: str) -> tuple[Any, str]:
+        """What a reference leads to, through all schemas that are nothing but references themselves."""
+        seen: set[int] = set()
+        while True:
+            target, path = self.document.resolve(ref, path)
+            if not isinstance(target, dict) or len(target) != 1 or not isinstance(target.get("$ref"), str):
+                return target, path
+            if id(target) in seen:
+                raise SchemaError(f"the references form a loop without content at {path}")
+            seen.add(id(target))
+            ref = target["$ref"]
 
     def _union(self, branches: list[Any], path: str) -> list[Shape]:
         union: dict[int, Shape] = {}
@@ -244,6 +257,10 @@ class _Lowering:
 
     def _lower(self, shapes: list[Shape], path: str) -> int | None:
         """The symbol of a union of shapes; None if it is empty."""
+        if len(shapes) == 1:
+            shape = shapes[0]
+            if len(shape.__dict__) == 3 and not shape.mask & ~SCALARS:  # path, free, mask: the usual case
+                return self._plain(shape.mask, path)
         plain = 0  # scalar types that are taken whole
         bounded: dict[tuple[Any, ...], Shape] = {}
         spellings: dict[bytes, None] = {}
@@ -378,9 +395,9 @@ class _Lowering:
         if isinstance(value, bool):
             return bool(mask & BOOLEAN)
         if isinstance(value, (int, float, Decimal)):
-            number = Decimal(repr(value)) if isinstance(value, float) else value
-            if not mask & (INTEGER if number == number // 1 else FRACTION):
+            if not mask & (INTEGER if is_whole(value) else FRACTION):
                 return False
+            number = Decimal(repr(value)) if isinstance(value, float) else value
             low, high = shape.low, shape.high
             if low is not None and (number < low or (shape.low_open and number == low)):
                 return False

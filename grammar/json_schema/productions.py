@@ -2,21 +2,22 @@
 
 Input: symbols of keys and values.  Output: rules in a `Productions`; equal constructions are made once.
 
-An object with the members k1: v1 ... kn: vn (in this order, some optional) is a left-recursive chain.  P_i derives an object that is
-open, has at least one member, and holds nothing after member i:
+An object with the members k1: v1 ... kn: vn (in this order, some optional) is a left-recursive chain.  P_i derives an
+object that is open, has at least one member, and holds nothing after member i:
 
     P_i -> P_(i-1) , k_i v_i        P_i -> P_(i-1)   if i is optional        P_i -> { k_i v_i   if all before it are
     O   -> P_n }                    O   -> { }       if all are optional
 
-That is linear in n, where the powerset of optional members is not, and left recursion keeps the parser's stack flat.  Members
-of any other name, in any number, loop on the last one: ``P_n -> P_n , kx vx``.
+That is linear in n, where the powerset of optional members is not, and left recursion keeps the parser's stack flat.
+Members of any other name, in any number, loop on the last one: ``P_n -> P_n , kx vx``.
 
-An array is the same with counts.  Runs of more than `MAX_CHAIN` equal items double: ``D_0 -> , v`` and ``D_(j+1) -> D_j D_j``.
-An optional run of up to m takes its highest power first, so that the parser never guesses how many items will come:
+An array is the same with counts.  Runs of more than `MAX_CHAIN` equal items double: ``D_0 -> , v`` and
+``D_(j+1) -> D_j D_j``.  An optional run of up to m takes its highest power first, so that the parser never guesses how
+many items will come:
 
     U_m -> D_j | D_j U_(m - 2^j) | U_(2^j - 1)          with 2^j <= m < 2^(j+1)
 
-A right-hand side is never empty.  A P_i that derives nothing (everything before it is optional and absent) is simply not made.
+A right-hand side is never empty.
 """
 
 from __future__ import annotations

@@ -80,9 +80,8 @@ class SchemaReport:
             if keyword in ("$id", "id", "$defs", "definitions", "$schema", "$anchor"):
                 continue
             if alone and keyword != "$ref":
-                yield ReportEntry(pointer, keyword, "annotation", f"draft {self.draft} ignores what stands beside $ref")
-            elif keyword == "prefixItems" and keyword in readers:
-                yield ReportEntry(pointer, keyword, "enforced")
+                note = f"draft {self.draft} ignores what stands beside $ref"
+                yield ReportEntry(pointer, keyword, "annotation", note)
             elif keyword == "additionalItems" and isinstance(schema.get("items"), list):
                 yield ReportEntry(pointer, keyword, "enforced")
             elif keyword not in readers:

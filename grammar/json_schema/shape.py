@@ -1,7 +1,7 @@
 """The normal form of a schema: alternatives of conjunctive shapes.
 
-Problem.  Keywords are conditions that only bind together: ``required`` names a property that ``properties`` of a sibling describes,
-``enum`` is cut by ``minimum``.  So no keyword can be lowered by itself.
+Problem.  Keywords are conditions that only bind together: ``required`` names what ``properties`` describes, ``enum``
+is cut by ``minimum``.  So no keyword can be lowered by itself.
 
 A schema is first read as a union of *shapes*.  A shape is a set of JSON values given by one condition per JSON type:
 
@@ -12,8 +12,8 @@ A schema is first read as a union of *shapes*.  A shape is a set of JSON values 
     objects      schemas of the named properties, of all others, and the names that must be there
     values       if not None: nothing but these values (and the conditions above cut them)
 
-Shapes are closed under intersection (`intersect`); unions stay lists.  Children are not read: a child is a *handle*, which
-names schemas without looking into them, so that recursion stays symbolic:
+Shapes are closed under intersection (`intersect`); unions stay lists.  Children are not read: a child is a *handle*,
+which names schemas without looking into them, so that recursion stays symbolic:
 
     (schema, path)     one schema of the document
     Conjunction        several at once, interned by the schemas' identities: there are finitely many
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Union
+from typing import Any
 
 from wfsa.grammar.json_schema.finite import json_key
 
@@ -47,7 +47,7 @@ class Conjunction:
         self.symbol: int | None = UNSEEN  # memo of the lowering
 
 
-Handle = Union[Site, Conjunction]
+Handle = Site | Conjunction
 
 ANYTHING: Site = (True, "$")
 

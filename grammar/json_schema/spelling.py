@@ -1,24 +1,25 @@
 r"""JSON strings: from the language of their values to the language of their spellings.
 
-Problem.  ``pattern`` and ``maxLength`` speak about the decoded value; the engine reads bytes.  One value has many spellings:
-``"é"``, ``"\u00e9"``, ``"\u00E9"``.
+Problem.  ``pattern`` and ``maxLength`` speak about the decoded value; the engine reads bytes.  One value has many
+spellings: ``"é"``, ``"\u00e9"``, ``"\u00E9"``.
 
     any        a unit is a raw character, a short escape, ``\uXXXX`` outside the surrogates, or a surrogate pair
     canonical  a unit is what ``json.dumps(value, ensure_ascii=False)`` writes for a character
 
-Each code point owns a set of units and no unit belongs to two code points, so decoding is a homomorphism from words of units
-to texts, and its inverse commutes with union, concatenation, repetition, intersection *and difference*.
+Each code point owns a set of units and no unit belongs to two code points, so decoding is a homomorphism from words of
+units to texts, and its inverse commutes with union, concatenation, repetition, intersection *and difference*.
 Hence `spelled` may replace the sets of characters in a tree one by one, under And and Minus too, and stays exact.
 
-Where which one is taken: strings with no more than length bounds are read in any spelling.  Under a pattern or a format
-the canonical one is taken: ``[a-z]`` would cost seven states instead of one, at each position, for spellings nobody writes.
+Where which one is taken: strings with no more than length bounds are read in any spelling.  Under a pattern or a
+format the canonical one is taken: ``[a-z]`` would cost seven states instead of one, at each position, for spellings
+that nobody writes.
 Lone surrogates (``"\ud800"``) have no text and are refused everywhere.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from json.encoder import encode_basestring  # type: ignore[attr-defined]  # the C twin of ensure_ascii=False
+from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
 
 from wfsa.grammar.json_schema.formats import format_language
 from wfsa.grammar.regex import search_language
@@ -133,7 +134,7 @@ def pattern_language(pattern: str) -> Regular:
 def string_language(
     low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...]
 ) -> Regular | None:
-    """The spellings, with quotes, of the strings with these bounds on their length; None if that is seen to be empty."""
+    """The spellings, with quotes, of the strings within these bounds; None if they are seen to be none."""
     if not patterns and not formats:
         if low == 0 and high is None:
             return ANY_STRING
