@@ -16,7 +16,15 @@ namespace wfsa {
 
 class Ahead {
   public:
-    explicit Ahead(Engine& engine) : e_(engine) { index_below(); }
+    explicit Ahead(Engine& engine)
+        : e_(engine), flow_(engine.dwa, below_, [this](int32_t a, int32_t b) {
+              vector<int32_t> out;
+              const vector<int32_t>&x = e_.lexer.contexts[a], &y = e_.lexer.contexts[b];
+              std::set_union(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(out));
+              return e_.lexer.contexts(out);
+          }) {
+        index_below();
+    }
 
     // One slice of work; false when all is done.
     bool advance() {
@@ -40,12 +48,13 @@ class Ahead {
     bool complete() const { return complete_; }
 
   private:
-    static constexpr size_t kContextCap = 20000;   // places looked at for one shift result
+    static constexpr int64_t kWorkCap = 4 << 20;   // "longest": steps of the parser DWA; the rest is left on demand
     static constexpr size_t kReadCap = 128;       // "longest": reads from one start; chains that never end keep all tops
     Engine& e_;
     int stage_ = 0;
     size_t at_ = 0, lexed_ = 0, united_ = 0;
     bool complete_ = true;
+    ParserDwa::ContextFlow flow_;
     vector<vector<int32_t>> below_;           // LR state -> states that can lie under it
     std::map<int32_t, std::set<int32_t>> after_;  // "longest": shift result -> contexts
     vector<vector<int32_t>> watches_after_;   // "longest": terminal -> watch sets it can be cut with
@@ -83,9 +92,7 @@ class Ahead {
                 const int32_t t = e_.lr.goto_symbol[k], raw = e_.lr.goto_target[k];
                 if (t == e_.end_term) continue;
                 auto got = after_.emplace(raw, std::set<int32_t>{});
-                if (got.second)
-                    complete_ &= e_.dwa.contexts(raw, [this](int32_t s) -> const vector<int32_t>& { return below_[s]; },
-                                                 kContextCap, got.first->second);
+                if (got.second) got.first->second = flow_.after(raw);
                 for (int32_t c : got.first->second) {
                     contexts_of_term_[t].insert(c);
                     if (e_.lexer.terms.start[t] < 0) e_.lexer.root(c, 0);
@@ -147,9 +154,10 @@ class Ahead {
         if (read_.insert({d, state}).second) todo_.push_back({d, state});
     }
     void start(int32_t universe, int32_t q) {
+        if (e_.longest() && e_.dwa.work() > kWorkCap) { complete_ = false; return; }
         visit(e_.dwa.start(universe), q);
         for (size_t n = 0; !todo_.empty(); ++n) {
-            if (e_.longest() && n > kReadCap) {
+            if (e_.longest() && (n > kReadCap || e_.dwa.work() > kWorkCap)) {
                 complete_ = false;
                 todo_.clear();
                 return;

@@ -87,7 +87,9 @@ class Engine {
         if (!longest() && !state_context.empty()) return state_context[states[0]];
         vector<int32_t> terms;
         terms_of(states, n, terms);
-        return lexer.contexts(terms);
+        const int32_t context = lexer.contexts(terms);
+        if (longest()) context_by_states_.emplace(vector<int32_t>(states, states + n), context);
+        return context;
     }
 
     // --- operations; `grow` says whether tables may be extended ---------------------------------------------
@@ -275,6 +277,7 @@ class Engine {
         return n++;
     }
     const int64_t uid_ = next_uid();
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> context_by_states_;  // "longest": tops -> context
 
     struct Out {  // where allowed tokens go; those in `killed` (if any) do not
         uint32_t* mask;
@@ -331,8 +334,13 @@ class Engine {
         int32_t context;
         if (!longest()) context = state_context[states[0]];
         else {
-            terms_of(states, n, s.terms);
-            context = lexer.contexts.find(s.terms);
+            s.terms.assign(states, states + n);
+            auto known = context_by_states_.find(s.terms);
+            context = known == context_by_states_.end() ? -1 : known->second;
+            if (context < 0) {
+                terms_of(states, n, s.terms);
+                context = lexer.contexts.find(s.terms);
+            }
             if (context < 0) {
                 if (!s.grow) throw Miss{2};
                 context = lexer.contexts(s.terms);
@@ -372,11 +380,11 @@ class Engine {
                 changed |= merge(after[r.b >= 0 ? r.b : r.a], after[nt + r.lhs]);
             }
         }
-        profiler.follow.assign(after.begin(), after.begin() + nt);
+        lexer.terms.follow.assign(after.begin(), after.begin() + nt);
         for (int32_t t : ignored)
             for (int32_t u = 0; u < nt; ++u) {
-                profiler.follow[u].merge(first[t]);
-                profiler.follow[t].merge(first[u]);
+                lexer.terms.follow[u].merge(first[t]);
+                lexer.terms.follow[t].merge(first[u]);
             }
     }
 
@@ -433,7 +441,7 @@ class Engine {
             bool any = false;
             for (size_t i = 0; i < n; ++i)
                 for (const Accept& a : lex(cs[i].lex, s).accepts) {
-                    if (next >= 0 && !profiler.follow[a.term].has(uint8_t(next))) continue;
+                    if (next >= 0 && !lexer.terms.follow[a.term].has(uint8_t(next))) continue;
                     const Node* top = cs[i].tops[0];
                     int32_t q = lr.go(top->state, a.term);
                     if (q >= 0) { s.closure.add(q, top); any = true; }
@@ -446,7 +454,7 @@ class Engine {
                 Accept a = lexer.states[cs[i].lex].accepts[k];
                 int32_t watch = a.watch;
                 if (next >= 0) {
-                    if (!profiler.follow[a.term].has(uint8_t(next))) continue;
+                    if (!lexer.terms.follow[a.term].has(uint8_t(next))) continue;
                 }
                 if (lexer.terms.ignore[a.term]) {
                     Config again = cs[i];

@@ -31,6 +31,7 @@ struct Terminals {
     vector<int32_t> rank;           // terminal -> preference at equal length, higher wins
     vector<uint8_t> ignore;         // terminal is ignored between others
     vector<uint8_t> inlined;        // ... and short like white space: its end is no event, lexing starts again by itself
+    vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
     bool longest = false;
 
     void add(const Dfa& d, int32_t rank_, bool ignore_) {
@@ -86,6 +87,8 @@ struct LexState {
     bool goes_on = false;    // some byte can follow without a cut
     bool expanded = false;
     int32_t profile = -1;
+    ByteBits cuts;           // bytes that can begin what follows a cut here, valid once `cuts_known`
+    bool cuts_known = false;
     int32_t step(uint8_t b) const {
         for (const Edge& e : edges)
             if (b <= e.hi) return b >= e.lo ? e.target : -1;
@@ -197,6 +200,26 @@ class Lexer {
         self.edges = std::move(out);
         self.edges.shrink_to_fit();
         self.expanded = true;
+    }
+
+    // The bytes that can begin what follows accept `a`: what follows the terminal, if it makes no watched one accept.
+    ByteBits first_bytes(const Accept& a) const {
+        ByteBits out = terms.follow[a.term];
+        for (int32_t c : watches[a.watch])
+            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
+                if (terms.accept[terms.edges[e].target])
+                    for (int b = terms.edges[e].lo; b <= terms.edges[e].hi; ++b) out.w[b >> 6] &= ~(1ull << (b & 63));
+        return out;
+    }
+    // Is everything below this trie node, entered in state y, inside y's terminals and without a cut?
+    bool decided(int32_t y, const ByteBits& below) {
+        LexState& s = states[y];
+        if (!below.subset_of(s.loops)) return false;
+        if (!s.cuts_known) {
+            for (const Accept& a : s.accepts) s.cuts.merge(first_bytes(a));
+            s.cuts_known = true;
+        }
+        return !s.cuts.intersects(below);
     }
 
     // One step of a watch set; void_ is set when a component accepts.  Returns the interned rest (0: nothing left).

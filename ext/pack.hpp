@@ -150,7 +150,7 @@ inline void pack(const Engine& e, Arrays& out) {
     };
     put_edges("component_edge", t.edges);
     out.put_rows("term_tokens", [&](size_t i) -> const vector<int32_t>& { return e.token_ids[i]; }, e.token_ids.size());
-    for (const ByteBits& b : e.profiler.follow)
+    for (const ByteBits& b : e.lexer.terms.follow)
         for (uint64_t w : b.w) { of["follow"].push_back(int32_t(w)); of["follow"].push_back(int32_t(w >> 32)); }
 
     of["lr_goto_indptr"] = e.lr.goto_indptr;
@@ -324,9 +324,9 @@ inline void unpack(const Arrays& in, Engine& e) {
     Unpacker::check(e.token_ids.size() == size_t(n_terms), "term_tokens has the wrong length");
     e.index_tokens();
     const vector<int32_t>& follow = u.values("follow", -big, big, size_t(n_terms) * 8);
-    e.profiler.follow.resize(size_t(n_terms));
+    e.lexer.terms.follow.resize(size_t(n_terms));
     for (size_t i = 0; i < follow.size(); i += 2)
-        e.profiler.follow[i / 8].w[i / 2 % 4] = uint64_t(uint32_t(follow[i])) | uint64_t(uint32_t(follow[i + 1])) << 32;
+        e.lexer.terms.follow[i / 8].w[i / 2 % 4] = uint64_t(uint32_t(follow[i])) | uint64_t(uint32_t(follow[i + 1])) << 32;
 
     LrTables& lr = e.lr;
     lr.n_shifts = u.values("lr_n_shifts", 0, big);

@@ -24,6 +24,7 @@
 // stack-effect view of LR parsing in the design; the symbolic places and their interning are this project's.
 #pragma once
 #include <functional>
+#include <map>
 #include <set>
 
 #include "lr0.hpp"
@@ -39,6 +40,13 @@ struct SharedTails {
 };
 
 class ParserDwa {
+    typedef vector<int32_t> Stack;
+    struct Place {
+        int32_t node, watch, term;
+        vector<Stack> words;
+        vector<std::pair<int32_t, int32_t>> pending;
+    };
+
   public:
     struct Transition {
         int32_t weight;  // tails decided here: number in `weights`
@@ -117,50 +125,110 @@ class ParserDwa {
         transitions_.emplace(key(d, c), out);
         return out;
     }
-    // "longest", ahead of time: every context that can follow the shift result `raw`, whatever lies below.  below(s)
-    // lists the states that can lie under s.  Returns false when more than `cap` places had to be looked at.
-    template <class Below> bool contexts(int32_t raw, Below below, size_t cap, std::set<int32_t>& out) {
-        std::set<std::pair<vector<int32_t>, int32_t>> seen;
-        vector<std::pair<Place, int32_t>> todo;
-        auto visit = [&](Place p, int32_t last) {
-            for (Stack& w : p.words) w.erase(w.begin(), w.end() - 1);  // only the tops matter here
-            std::sort(p.words.begin(), p.words.end());
-            p.words.erase(std::unique(p.words.begin(), p.words.end()), p.words.end());
-            if (p.pending.empty()) {
-                vector<int32_t> tops;
-                for (const Stack& w : p.words) tops.push_back(w.back());
-                if (!tops.empty()) out.insert(context_of(tops.data(), int32_t(tops.size())));
-            } else if (seen.insert({encode(p), last}).second) {
-                todo.push_back({std::move(p), last});
-            }
-        };
-        Place first{0, 0, -1, {}, {}};
-        close({raw}, first);
-        visit(std::move(first), raw);
-        while (!todo.empty()) {
-            if (seen.size() > cap) return false;
-            auto [from, last] = std::move(todo.back());
-            todo.pop_back();
-            for (int32_t c : below(last)) {
-                if (!fits(from, c)) continue;
-                Place p{0, 0, -1, from.words, {}};
-                for (auto [n, k] : from.pending) {
-                    if (k > 1) { p.pending.push_back({n, k - 1}); continue; }
-                    int32_t g = lr_.go(c, n);
-                    if (g >= 0) close({c, g}, p);
-                }
-                visit(std::move(p), c);
-            }
-            if (last == 0) visit(Place{0, 0, -1, from.words, {}}, kBottom);
+    // "longest", ahead of time: every context that can follow a shift result, whatever lies below.
+    //
+    // What the reductions add depends on the pending ones and on what is read, not on the tops found so far; so it is
+    // computed once per (pending, last state read), as the least fixed point of
+    //     added(P, last) = { tops(c) + a : c can lie under last, a in added(P after c, c) }
+    // with contexts as interned terminal sets.  below(s) lists the states that can lie under s.
+    class ContextFlow {
+      public:
+        ContextFlow(ParserDwa& dwa, const vector<vector<int32_t>>& below, std::function<int32_t(int32_t, int32_t)> unite)
+            : dwa_(dwa), below_(below), unite_(std::move(unite)) {}
+
+        std::set<int32_t> after(int32_t raw) {
+            Place first{0, 0, -1, {}, {}};
+            dwa_.close({raw}, first);
+            const int32_t here = context(first);
+            if (first.pending.empty()) return {here};
+            const int32_t n = node(first, raw);
+            solve();
+            std::set<int32_t> out;
+            for (int32_t a : nodes_[n].added) out.insert(join(here, a));
+            return out;
         }
-        return true;
-    }
+
+      private:
+        struct Flow { int32_t context, parent; };
+        struct FlowNode {
+            Place pending;
+            int32_t last;
+            std::set<int32_t> added;  // contexts; -1: nothing
+            vector<Flow> parents;
+        };
+        ParserDwa& dwa_;
+        const vector<vector<int32_t>>& below_;
+        std::function<int32_t(int32_t, int32_t)> unite_;
+        std::deque<FlowNode> nodes_;
+        std::map<std::pair<vector<int32_t>, int32_t>, int32_t> ids_;
+        std::map<std::pair<int32_t, int32_t>, int32_t> joined_;
+        vector<int32_t> fresh_;
+        vector<std::pair<int32_t, int32_t>> news_;  // (node, context added)
+
+        int32_t join(int32_t a, int32_t b) {
+            if (a < 0 || b < 0 || a == b) return std::max(a, b);
+            auto got = joined_.emplace(std::make_pair(std::min(a, b), std::max(a, b)), -1);
+            if (got.second) got.first->second = unite_(a, b);
+            return got.first->second;
+        }
+        int32_t context(const Place& p) {
+            vector<int32_t> tops;
+            for (const Stack& w : p.words) tops.push_back(w.back());
+            return tops.empty() ? -1 : dwa_.context_of(tops.data(), int32_t(tops.size()));
+        }
+        int32_t node(const Place& p, int32_t last) {
+            Place bare{0, 0, -1, {}, p.pending};
+            std::sort(bare.pending.begin(), bare.pending.end());
+            auto got = ids_.emplace(std::make_pair(encode(bare), last), int32_t(nodes_.size()));
+            if (got.second) {
+                fresh_.push_back(int32_t(nodes_.size()));
+                nodes_.push_back({std::move(bare), last, {}, {}});
+            }
+            return got.first->second;
+        }
+        void add(int32_t n, int32_t context) {
+            if (nodes_[n].added.insert(context).second) news_.push_back({n, context});
+        }
+        void solve() {
+            while (!fresh_.empty()) {
+                const int32_t n = fresh_.back();
+                fresh_.pop_back();
+                const Place from = nodes_[n].pending;
+                const int32_t last = nodes_[n].last;
+                if (last == 0) add(n, -1);
+                for (int32_t c : below_[last]) {
+                    if (!dwa_.fits(from, c)) continue;
+                    Place p{0, 0, -1, {}, {}};
+                    for (auto [x, k] : from.pending) {
+                        if (k > 1) p.pending.push_back({x, k - 1});
+                        else dwa_.close({c, dwa_.lr_.go(c, x)}, p);
+                    }
+                    const int32_t here = context(p);
+                    if (p.pending.empty()) { add(n, here); continue; }
+                    const int32_t to = node(p, c);
+                    nodes_[to].parents.push_back({here, n});
+                    const std::set<int32_t> known = nodes_[to].added;
+                    for (int32_t a : known) add(n, join(here, a));
+                }
+            }
+            while (!news_.empty()) {
+                auto [n, context] = news_.back();
+                news_.pop_back();
+                for (size_t i = 0; i < nodes_[n].parents.size(); ++i) {
+                    const Flow f = nodes_[n].parents[i];
+                    add(f.parent, join(f.context, context));
+                }
+            }
+        }
+    };
+
     // Can c lie where machine state d reads next?  In an LR(0) stack every base has a goto for what is reduced to it.
     bool possible(int32_t d, int32_t c) const {
         if (states_[d].start) return true;
         for (const Place& p : decode(states_[d].places)) if (!fits(p, c)) return false;
         return true;
     }
+    int64_t work() const { return work_; }  // steps taken so far, a measure of time that does not vary
     size_t n_states() const { return states_.size(); }
     size_t n_transitions() const { return transitions_.size(); }
     const std::unordered_map<uint64_t, Transition>& transitions() const { return transitions_; }
@@ -184,12 +252,6 @@ class ParserDwa {
     const vector<int32_t>& places(int32_t d) const { return states_[d].places; }
 
   private:
-    typedef vector<int32_t> Stack;
-    struct Place {
-        int32_t node, watch, term;
-        vector<Stack> words;
-        vector<std::pair<int32_t, int32_t>> pending;
-    };
     struct State {
         int32_t universe;
         bool start;
@@ -197,6 +259,7 @@ class ParserDwa {
     };
     const LrTables& lr_;
     Lexer& lexer_;
+    int64_t work_ = 0;
     std::deque<State> states_;
     vector<int32_t> starts_;
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
@@ -216,6 +279,7 @@ class ParserDwa {
 
     // Apply all reductions to a stack: what can shift joins p.words, what needs more states joins p.pending.
     void close(Stack w, Place& p) {
+        work_ += int64_t(w.size());
         const int32_t top = w.back();
         if (lr_.n_shifts[top] && std::find(p.words.begin(), p.words.end(), w) == p.words.end()) p.words.push_back(w);
         for (int32_t d = lr_.done_indptr[top]; d < lr_.done_indptr[top + 1]; ++d) {
@@ -270,11 +334,16 @@ class ParserDwa {
         const Trie& tails = universe_->tails();
         lexer_.expand(y);
         for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
+            ++work_;
             int32_t to = lexer_.states[y].step(tails.byte[c]);
             if (to < 0) continue;
             if (tails.own[c]) slots_.push_back(tails.slot_lo[c]);
             if (tails.first_child[c] == tails.first_child[c + 1]) continue;
             lexer_.expand(to);
+            if (lexer_.decided(to, tails.below[c])) {
+                for (int32_t s = tails.slot_lo[c] + tails.own[c]; s < tails.slot_hi[c]; ++s) slots_.push_back(s);
+                continue;
+            }
             for (size_t k = 0; k < lexer_.states[to].accepts.size(); ++k) {
                 Accept a = lexer_.states[to].accepts[k];
                 shift(p, a.term, c, a.watch);

@@ -85,7 +85,6 @@ class Profiler {
   public:
     std::deque<Profile> profiles;
     std::deque<Finish> finishes;
-    vector<ByteBits> follow;  // terminal -> bytes that can begin what follows it
 
     Profiler(const Trie& trie, Lexer& lexer, ProfileCache& cache, int64_t n_words)
         : trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words) {}
@@ -117,7 +116,7 @@ class Profiler {
                 p.own = collect();
                 if (cached && p.own->bytes() > 2048) cache_.put(key_, p.own);
             }
-            if (p.own->bytes() > 4096) examples_.emplace(signature(y), y);
+            if (p.own->bytes() > 4096) examples_[signature(y)].push_back(y);
         }
         const vector<int32_t> terms = terms_;
         for (const WalkResult::Tails& t : p.own->tails) {
@@ -140,11 +139,13 @@ class Profiler {
     std::unordered_map<int32_t, int32_t> number_;
 
     struct Open { int32_t term, watch, depth; };  // a cut both states made on the current path; depth of the tail
-    std::unordered_map<vector<int32_t>, int32_t, VectorHash> examples_;  // signature -> a state walked in full
+    std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
     std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> killed_;
+    std::unordered_map<int32_t, vector<ByteBits>> first_bytes_;
     int32_t budget_ = 0;
 
-    static constexpr int32_t kDeltaBudget = 4000;  // trie nodes; beyond that a full walk is no dearer
+    static constexpr int32_t kDeltaBudget = 20000;    // trie nodes; beyond that a full walk is no dearer
+    static constexpr size_t kMaxDrop = 3000;          // tokens; more would make every mask dearer
     static constexpr size_t kMaxKeyStates = 48;
 
     void begin() {
@@ -205,7 +206,7 @@ class Profiler {
                 key_.push_back(int32_t(at - terms_.begin()));
                 if (at != terms_.end()) continue;
                 terms_.push_back(a.term);
-                for (uint64_t w : follow[a.term].w) { key_.push_back(int32_t(w)); key_.push_back(int32_t(w >> 32)); }
+                for (uint64_t w : lexer_.terms.follow[a.term].w) { key_.push_back(int32_t(w)); key_.push_back(int32_t(w >> 32)); }
             }
         }
         return loops;
@@ -230,7 +231,29 @@ class Profiler {
             if (loop_bytes >= 16 && !lexer_.states[best].boundary) return best;
         }
         auto got = examples_.find(signature(y));
-        return got == examples_.end() ? -1 : got->second;
+        if (got == examples_.end()) return -1;
+        int32_t nearest = -1;
+        size_t least = SIZE_MAX;
+        for (int32_t z : got->second) {
+            const size_t d = distance(y, z);
+            if (d < least) { least = d; nearest = z; }
+        }
+        return nearest;
+    }
+    // How many terminals and components only one of the two has.
+    size_t distance(int32_t y, int32_t z) {
+        const vector<Hypothesis>&a = lexer_.states[y].hyps, &b = lexer_.states[z].hyps;
+        size_t out = 0;
+        for (size_t h = 0; h < a.size() && h < b.size(); ++h) {
+            vector<int32_t> d;
+            std::set_symmetric_difference(a[h].main.begin(), a[h].main.end(), b[h].main.begin(), b[h].main.end(), std::back_inserter(d));
+            if (a[h].context >= 0 && b[h].context >= 0) {
+                const vector<int32_t>&c = lexer_.contexts[a[h].context], &e = lexer_.contexts[b[h].context];
+                std::set_symmetric_difference(c.begin(), c.end(), e.begin(), e.end(), std::back_inserter(d));
+            }
+            out += d.size();
+        }
+        return out;
     }
 
     // The components with large languages: those a step away from a state that loops on many bytes.
@@ -305,19 +328,29 @@ class Profiler {
             if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
             lexer_.expand(to);
             const LexState& t = lexer_.states[to];
-            for (const Accept& a : t.accepts) cut(c, a, depth + 1);
-            if (t.accepts.empty() && trie_.below[c].subset_of(t.loops)) {
+            if (lexer_.decided(to, trie_.below[c])) {
                 for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s) add_tokens(s);
                 return;
             }
+            if (!t.accepts.empty()) cuts(c, to, depth + 1);
             walk(c, to, depth + 1);
         });
     }
 
-    // Terminal a.term ends at `node`: every token below with an admissible rest is a tail.
-    void cut(int32_t node, const Accept& a, int32_t depth) {
-        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c)
-            if (follow[a.term].has(trie_.byte[c])) tail(c, a.term, a.watch, depth);
+    // Terminals end at `node`, in state y: every token below with an admissible rest is a tail.
+    void cuts(int32_t node, int32_t y, int32_t depth) {
+        const vector<ByteBits>& first = first_bytes(y);
+        const vector<Accept>& accepts = lexer_.states[y].accepts;
+        for (size_t k = 0; k < accepts.size(); ++k)
+            for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c)
+                if (first[k].has(trie_.byte[c])) tail(c, accepts[k].term, accepts[k].watch, depth);
+    }
+    // For every accept of y: the bytes that a tail can begin with, by what can follow and by what is watched.
+    const vector<ByteBits>& first_bytes(int32_t y) {
+        vector<ByteBits>& out = first_bytes_[y];
+        if (out.empty())
+            for (const Accept& a : lexer_.states[y].accepts) out.push_back(lexer_.first_bytes(a));
+        return out;
     }
     void tail(int32_t node, int32_t term, int32_t watch, int32_t depth) {
         if (watch) {
@@ -348,7 +381,7 @@ class Profiler {
         begin();
         budget_ = kDeltaBudget;
         difference(0, y, z, 0, {});
-        return budget_ > 0;
+        return budget_ > 0 && drop_.size() <= kMaxDrop;
     }
     // -1: dead.  `open`: cuts that both made above, with their watch set after the bytes read since.
     void difference(int32_t node, int32_t y, int32_t z, int32_t depth, const vector<Open>& open) {
@@ -359,10 +392,10 @@ class Profiler {
             const uint8_t b = trie_.byte[c];
             const int32_t y2 = y < 0 ? -1 : lexer_.states[y].step(b), z2 = z < 0 ? -1 : lexer_.states[z].step(b);
             if (y2 == z2) continue;
-            if (--budget_ <= 0) return;
+            if (--budget_ <= 0 || drop_.size() > kMaxDrop) return;
             vector<Open> after;
             for (Open o : open) {
-                bool is_void = o.depth == depth && !follow[o.term].has(b);
+                bool is_void = o.depth == depth && !lexer_.terms.follow[o.term].has(b);
                 if (o.watch) o.watch = lexer_.step_watch(o.watch, b, is_void);
                 if (!is_void) after.push_back(o);
             }
@@ -385,7 +418,7 @@ class Profiler {
         for (const Open& o : open) tails_from(node, o.term, o.watch, o.depth);
         if (y < 0) return;
         if (trie_.own[node]) add_tokens(trie_.slot_lo[node]);
-        for (const Accept& a : lexer_.states[y].accepts) cut(node, a, depth);
+        cuts(node, y, depth);
         walk(node, y, depth);
     }
     void drop_tokens(int32_t slot) {

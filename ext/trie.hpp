@@ -30,6 +30,9 @@ struct ByteBits {
     bool subset_of(const ByteBits& o) const {
         return !((w[0] & ~o.w[0]) | (w[1] & ~o.w[1]) | (w[2] & ~o.w[2]) | (w[3] & ~o.w[3]));
     }
+    bool intersects(const ByteBits& o) const {
+        return (w[0] & o.w[0]) | (w[1] & o.w[1]) | (w[2] & o.w[2]) | (w[3] & o.w[3]);
+    }
     bool any() const { return w[0] | w[1] | w[2] | w[3]; }
     bool operator==(const ByteBits& o) const { return w == o.w; }
     void add_range(uint8_t lo, uint8_t hi) { for (int b = lo; b <= hi; ++b) set(uint8_t(b)); }
