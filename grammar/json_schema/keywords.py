@@ -54,16 +54,25 @@ class Found:
         self.later: list[tuple[str, int]] | None = None
 
 
+def shown(value: Any) -> str:
+    """A value in a message."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # more than 4,300 digits, or very deep
+        return "a value too large to show"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def fail(shape: Shape, keyword: str, what: str) -> NoReturn:
     raise SchemaError(f"{what} at {shape.path}{segment(keyword)}")
 
 
 def _number(shape: Shape, keyword: str, value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
-        fail(shape, keyword, f"{keyword} must be a number, not {value!r}")
+        fail(shape, keyword, f"{keyword} must be a number, not {shown(value)}")
     number = exact(value)
     if number is None:
-        fail(shape, keyword, f"{keyword} must be a finite number, not {value!r}")
+        fail(shape, keyword, f"{keyword} must be a finite number, not {shown(value)}")
     if n_digits(number) > MAX_DIGITS:
         raise LimitError(
             f"a bound of {n_digits(number)} digits, the limit is {MAX_DIGITS}; use a bound nearer to zero at "
@@ -77,7 +86,7 @@ def _count(shape: Shape, keyword: str, value: Any) -> int:
         return value
     if isinstance(value, (float, Decimal)) and 0 <= value < 1 << 62 and value == int(value):
         return int(value)
-    fail(shape, keyword, f"{keyword} must be a whole number that is not negative, not {value!r}")
+    fail(shape, keyword, f"{keyword} must be a whole number that is not negative, not {shown(value)}")
 
 
 # ---- any type ----------------------------------------------------------------------------------------------------
@@ -87,22 +96,22 @@ def _type(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> Non
     if isinstance(value, str):
         mask = TYPES.get(value, 0)
         if not mask:
-            fail(shape, "type", f"unknown type {value!r}")
+            fail(shape, "type", f"unknown type {shown(value)}")
     elif isinstance(value, list) and value:
         mask = 0
         for name in value:
             bit = TYPES.get(name, 0) if isinstance(name, str) else 0
             if not bit:
-                fail(shape, "type", f"unknown type {name!r}")
+                fail(shape, "type", f"unknown type {shown(name)}")
             mask |= bit
     else:
-        fail(shape, "type", f"type must be a type's name or a list of them, not {value!r}")
+        fail(shape, "type", f"type must be a type's name or a list of them, not {shown(value)}")
     shape.mask &= mask
 
 
 def _enum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list):
-        fail(shape, "enum", f"enum must be a list, not {value!r}")
+        fail(shape, "enum", f"enum must be a list, not {shown(value)}")
     if not is_json(value):
         fail(shape, "enum", "enum holds something that is no JSON value")
     _values(shape, value)
@@ -110,7 +119,7 @@ def _enum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> Non
 
 def _const(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not is_json(value):
-        fail(shape, "const", f"{value!r} is no JSON value")
+        fail(shape, "const", f"{shown(value)} is no JSON value")
     _values(shape, [value])
 
 
@@ -123,13 +132,13 @@ def _values(shape: Shape, values: list[Any]) -> None:
 
 def _any_of(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list) or not value:
-        fail(shape, "anyOf", f"anyOf must be a list of schemas that is not empty, not {value!r}")
+        fail(shape, "anyOf", f"anyOf must be a list of schemas that is not empty, not {shown(value)}")
     found.any_of = value
 
 
 def _ref(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
-        fail(shape, "$ref", f"$ref must be a string, not {value!r}")
+        fail(shape, "$ref", f"$ref must be a string, not {shown(value)}")
     found.ref = value
 
 
@@ -186,7 +195,7 @@ def _max_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) 
 
 def _pattern(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
-        fail(shape, "pattern", f"pattern must be a string, not {value!r}")
+        fail(shape, "pattern", f"pattern must be a string, not {shown(value)}")
     try:
         pattern_language(value)
     except GrammarError as err:
@@ -196,7 +205,7 @@ def _pattern(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> 
 
 def _format(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
-        fail(shape, "format", f"format must be a string, not {value!r}")
+        fail(shape, "format", f"format must be a string, not {shown(value)}")
     language = format_language(value)
     if language is not None:
         shape.formats = (*shape.formats, value)
@@ -207,7 +216,7 @@ def _format(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> N
 
 def _handle(shape: Shape, keyword: str, value: Any, path: str) -> Handle:
     if not isinstance(value, (dict, bool)):
-        fail(shape, keyword, f"a schema must be an object or a boolean, not {value!r}")
+        fail(shape, keyword, f"a schema must be an object or a boolean, not {shown(value)}")
     return value, path
 
 
@@ -228,7 +237,7 @@ def _items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> No
 
 def _prefix_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list):
-        fail(shape, "prefixItems", f"prefixItems must be a list of schemas, not {value!r}")
+        fail(shape, "prefixItems", f"prefixItems must be a list of schemas, not {shown(value)}")
     _tuple_items(shape, "prefixItems", value)
 
 
@@ -245,12 +254,13 @@ def _max_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -
 
 def _properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, dict):
-        fail(shape, "properties", f"properties must be an object, not {value!r}")
+        fail(shape, "properties", f"properties must be an object, not {shown(value)}")
     base = shape.path + ".properties"
     out: dict[str, Handle] = {}
     for name, child in value.items():
         if not isinstance(child, (dict, bool)) or not isinstance(name, str):
-            fail(shape, "properties", f"the schema of property {name!r} must be an object or a boolean, not {child!r}")
+            what = f"the schema of property {shown(name)} must be an object or a boolean, not {shown(child)}"
+            fail(shape, "properties", what)
         out[name] = child, f"{base}.{name}" if name.isidentifier() else base + segment(name)
     shape.properties = out
 
@@ -262,7 +272,7 @@ def _additional_properties(found: Found, shape: Shape, value: Any, schema: dict[
 
 def _required(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        fail(shape, "required", f"required must be a list of names, not {value!r}")
+        fail(shape, "required", f"required must be a list of names, not {shown(value)}")
     shape.required = tuple(value)
 
 

@@ -3,12 +3,12 @@
     document      references                       }
     keywords      one schema object -> `Shape`     }  shapes: what the values are
     shape         intersection                     }
+    alternatives  $ref, anyOf                      }
     lexemes       terminals                        }
     productions   rules                            }  grammar: how they are written
 
-This file goes from the one to the other.  A schema is read as alternatives (`_Lowering.alternatives`): a reference is
-followed, and ``anyOf`` distributes over what stands beside it.  All scalars of all alternatives become one terminal;
-each alternative's objects and arrays become a nonterminal.
+This file goes from the one to the other: a schema is a union of shapes; all scalars of all of them become one
+terminal, and the objects and the arrays of each become a nonterminal.
 
 Recursion.  A child is lowered before its parent's rules are made, so equal objects are one nonterminal by content, and
 a child that nothing satisfies is known in time.  A shape that is met again while it is open gets a nonterminal in
@@ -16,23 +16,21 @@ advance; so does one that lies `MAX_DEPTH` levels below the first, to be lowered
 chain of thousands of references costs no stack.  Only then a nonterminal can turn out to derive nothing, and `_trim`
 looks for that.
 
-Memoised: schemas by identity, shapes, conjunctions, and every construction by content.
+Memoised: schemas and conjunctions by identity, and every construction by content.
 Rejected: a work list alone (parents before children: no merging by content, and emptiness is known only at the end).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.ir import Grammar
+from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.finite import is_whole, json_key, scalar_spellings
-from wfsa.grammar.json_schema.formats import format_language
+from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.intervals import decimals, integers, whole_bounds
-from wfsa.grammar.json_schema.keywords import read_keywords
 from wfsa.grammar.json_schema.lexemes import lexemes, type_names
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.productions import Member, Productions
@@ -41,7 +39,6 @@ from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
     FRACTION,
-    INTEGER,
     NULL,
     NUMBER,
     OBJECT,
@@ -49,21 +46,15 @@ from wfsa.grammar.json_schema.shape import (
     SCALARS,
     STRING,
     UNSEEN,
-    Conjunction,
     Handle,
     Shape,
-    intersect,
-    item_of,
-    property_of,
 )
 from wfsa.grammar.json_schema.sources import schema_of
-from wfsa.grammar.json_schema.spelling import contains_text, pattern_language, string_language
+from wfsa.grammar.json_schema.spelling import string_language
 from wfsa.grammar.regular import NOTHING, Literal, Regular, alt
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
 MAX_NESTING = 1000  # segments of a path
-MAX_ALTERNATIVES = 4096
-MAX_CONJUNCTIONS = 20000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +84,17 @@ def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> Lower
 
 
 class _Lowering:
-    __slots__ = (
-        "_any", "_conjunctions", "_depth", "_forward", "_open", "_queue", "_read", "_symbols", "_why", "document",
-        "lexemes", "out",
-    )  # fmt: skip
+    __slots__ = ("_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
 
     def __init__(self, schema: Any, options: SchemaOptions) -> None:
         self.document = Document(schema, draft_of(schema))
+        self.read = Alternatives(self.document)
         self.lexemes = lexemes(options.whitespace)
         self.out = Productions(self.lexemes)
-        self._any = [Shape("$")]
-        self._read: dict[int, list[Shape]] = {}  # id of a schema or conjunction -> its alternatives
-        self._open: set[int] = set()  # schemas whose alternatives are being read
         self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
-        self._conjunctions: dict[frozenset[int], Conjunction] = {}
         self._depth = 0
         self._forward = False  # was a nonterminal used before its rules were known
         self._queue: list[tuple[Shape, int]] = []
-        self._why = ("", "$")  # the last reason why something is empty, and where
 
     def run(self) -> Grammar:
         root = self.document.root
@@ -122,119 +106,12 @@ class _Lowering:
         if start is not None and self._forward:
             start = self._trim(start)
         if start is None:
-            why, path = self._why
+            why, path = self.read.why
             raise SchemaError(f"no document satisfies the schema: {why} at {path}")
         if start >= 0:
             scalar, start = start, out.nonterminal("document", "$")
             out.rules.append((~start, (scalar,)))
         return out.build(start)
-
-    # ---- from schemas to alternatives ----------------------------------------------------------------------------
-
-    def alternatives(self, schema: Any, path: str) -> list[Shape]:
-        """The shapes whose union a schema is; empty if no value is left."""
-        if schema is True:
-            return self._any
-        if schema is False:
-            self._why = "the schema is false", path
-            return []
-        key = id(schema)
-        got = self._read.get(key)
-        if got is not None:
-            return got
-        if key in self._open:
-            raise SchemaError(f"the references form a loop without content at {path}")
-        shape, found = read_keywords(schema, path, self.document)
-        out = [shape]
-        if found.ref is not None or found.any_of is not None:
-            self._open.add(key)
-            if found.ref is not None:
-                target, target_path = self._target(found.ref, path)
-                if not isinstance(target, (dict, bool)):
-                    raise SchemaError(f"the reference {found.ref!r} leads to something that is no schema at {path}")
-                out = self._meet(out, self.alternatives(target, target_path), path)
-            if found.any_of is not None:
-                out = self._meet(out, self._union(found.any_of, path), path)
-            self._open.discard(key)
-        self._read[key] = out
-        return out
-
-    def _target(self, ref: str, path: str) -> tuple[Any, str]:
-        """What a reference leads to, through all schemas that are nothing but references themselves."""
-        seen: set[int] = set()
-        while True:
-            target, path = self.document.resolve(ref, path)
-            if not isinstance(target, dict) or len(target) != 1 or not isinstance(target.get("$ref"), str):
-                return target, path
-            if id(target) in seen:
-                raise SchemaError(f"the references form a loop without content at {path}")
-            seen.add(id(target))
-            ref = target["$ref"]
-
-    def _union(self, branches: list[Any], path: str) -> list[Shape]:
-        union: dict[int, Shape] = {}
-        for i, branch in enumerate(branches):
-            where = f"{path}.anyOf[{i}]"
-            if not isinstance(branch, (dict, bool)):
-                raise SchemaError(f"a schema must be an object or a boolean, not {branch!r} at {where}")
-            for shape in self.alternatives(branch, where):
-                union[id(shape)] = shape
-        for shape in union.values():
-            if shape.free:
-                return [shape]
-        return list(union.values())
-
-    def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
-        """The intersection of two unions."""
-        if len(left) == 1 and left[0].free:
-            return right
-        if len(right) == 1 and right[0].free:
-            return left
-        if len(left) * len(right) > MAX_ALTERNATIVES:
-            raise LimitError(
-                f"{len(left) * len(right)} combinations of alternatives, the limit is {MAX_ALTERNATIVES}; use fewer "
-                f"alternatives side by side at {path}"
-            )
-        out: list[Shape] = []
-        for a in left:
-            for b in right:
-                both = a if a is b else intersect(a, b, self._conjoin)
-                if both is not None:
-                    out.append(both)
-        if left and right and not out:
-            self._why = "the alternatives and what stands beside them exclude each other", path
-        return out
-
-    def _conjoin(self, a: Handle, b: Handle) -> Handle:
-        if isinstance(a, tuple) and isinstance(b, tuple):
-            if a[0] is b[0] or b[0] is True or a[0] is False:
-                return a
-            if a[0] is True or b[0] is False:
-                return b
-        sites = {id(s): (s, p) for h in (a, b) for s, p in (h.sites if isinstance(h, Conjunction) else (h,))}
-        sites.pop(id(True), None)
-        key = frozenset(sites)
-        got = self._conjunctions.get(key)
-        if got is None:
-            if len(self._conjunctions) >= MAX_CONJUNCTIONS:
-                path = next(iter(sites.values()))[1]
-                raise LimitError(
-                    f"more than {MAX_CONJUNCTIONS} combinations of schemas that hold at once; combine fewer at {path}"
-                )
-            got = self._conjunctions[key] = Conjunction(tuple(sites.values()))
-        return got
-
-    def _of_handle(self, handle: Handle) -> list[Shape]:
-        """The alternatives of a child."""
-        if isinstance(handle, tuple):
-            return self.alternatives(*handle)
-        got = self._read.get(id(handle))
-        if got is None:
-            got = self._any
-            for schema, path in handle.sites:
-                got = self._meet(got, self.alternatives(schema, path), path)
-            self._read[id(handle)] = got
-        return got
 
     # ---- from alternatives to symbols ----------------------------------------------------------------------------
 
@@ -245,14 +122,14 @@ class _Lowering:
             return self._symbols[key]
         except KeyError:
             pass
-        got = self._symbols[key] = self._lower(self.alternatives(schema, path), path)
+        got = self._symbols[key] = self._lower(self.read.alternatives(schema, path), path)
         return got
 
     def _child(self, handle: Handle) -> int | None:
         if isinstance(handle, tuple):
             return self._symbol(*handle)
         if handle.symbol == UNSEEN:
-            handle.symbol = self._lower(self._of_handle(handle), handle.sites[0][1])
+            handle.symbol = self._lower(self.read.of_handle(handle), handle.sites[0][1])
         return handle.symbol
 
     def _lower(self, shapes: list[Shape], path: str) -> int | None:
@@ -342,7 +219,7 @@ class _Lowering:
         if key[0] == "s":
             tree = string_language(*key[1:])
             if tree is None:
-                self._why = "no string has the length and matches the pattern or format", shape.path
+                self.read.why = "no string has the length and matches the pattern or format", shape.path
             return tree
         _, whole, low, low_open, high, high_open = key
         if whole:
@@ -353,7 +230,7 @@ class _Lowering:
             kind = "integer" if whole else "number"
             least = "" if low is None else f" {'above' if low_open else 'from'} {low}"
             most = "" if high is None else f" {'below' if high_open else 'up to'} {high}"
-            self._why = f"there is no {kind}{least}{most}", shape.path
+            self.read.why = f"there is no {kind}{least}{most}", shape.path
             return None
         return tree
 
@@ -364,7 +241,7 @@ class _Lowering:
         assert shape.values is not None
         some = False
         for value in shape.values:
-            if not self._accepts(value, shape):
+            if not self.read.accepts(value, shape):
                 continue
             if isinstance(value, (dict, list)):
                 symbol = self.out.constant(value, shape.path)
@@ -375,52 +252,7 @@ class _Lowering:
                     spellings[spelling] = None
                     some = True
         if not some:
-            self._why = "none of the values in enum or const satisfies the keywords beside it", shape.path
-
-    def _accepts(self, value: Any, shape: Shape) -> bool:
-        """Whether a value satisfies the conditions of a shape, `values` aside."""
-        mask = shape.mask
-        if isinstance(value, str):
-            n = len(value)
-            if not mask & STRING or n < shape.min_length or (shape.max_length is not None and n > shape.max_length):
-                return False
-            try:
-                return all(contains_text(pattern_language(p), value) for p in shape.patterns) and all(
-                    contains_text(tree, value) for f in shape.formats if (tree := format_language(f)) is not None
-                )
-            except UnicodeEncodeError:
-                return False
-        if value is None:
-            return bool(mask & NULL)
-        if isinstance(value, bool):
-            return bool(mask & BOOLEAN)
-        if isinstance(value, (int, float, Decimal)):
-            if not mask & (INTEGER if is_whole(value) else FRACTION):
-                return False
-            number = Decimal(repr(value)) if isinstance(value, float) else value
-            low, high = shape.low, shape.high
-            if low is not None and (number < low or (shape.low_open and number == low)):
-                return False
-            return high is None or not (number > high or (shape.high_open and number == high))
-        if isinstance(value, list):
-            if not mask & ARRAY or len(value) < shape.min_items:
-                return False
-            if shape.max_items is not None and len(value) > shape.max_items:
-                return False
-            return all(self._admits(item_of(shape, i), v) for i, v in enumerate(value))
-        if not mask & OBJECT or any(name not in value for name in shape.required):
-            return False
-        return all(self._admits(property_of(shape, name), v) for name, v in value.items())
-
-    def _admits(self, handle: Handle, value: Any) -> bool:
-        for shape in self._of_handle(handle):
-            if shape.free:
-                return True
-            if shape.values is not None and json_key(value) not in map(json_key, shape.values):
-                continue
-            if self._accepts(value, shape):
-                return True
-        return False
+            self.read.why = "none of the values in enum or const satisfies the keywords beside it", shape.path
 
     # ---- objects and arrays --------------------------------------------------------------------------------------
 
@@ -477,7 +309,8 @@ class _Lowering:
                 value = self._child(handle)
             if value is None:
                 if name in required:
-                    self._why = f"property {name!r} is required and nothing fits it: {self._why[0]}", self._why[1]
+                    why, where = self.read.why
+                    self.read.why = f"property {name!r} is required and nothing fits it: {why}", where
                     return None
                 continue
             key = keys.get(name)
@@ -485,7 +318,7 @@ class _Lowering:
                 key = out.key(name, path)
                 if key is None:
                     if name in required:
-                        self._why = f"the required name {name!r} has no spelling in UTF-8", path
+                        self.read.why = f"the required name {name!r} has no spelling in UTF-8", path
                         return None
                     continue
             members.append((key, value, name in required))  # type: ignore[arg-type]
@@ -494,13 +327,13 @@ class _Lowering:
         rest = shape.additional
         value = None if isinstance(rest, tuple) and rest[0] is False else self._child(rest)
         if value is None and others:
-            self._why = f"property {others[0]!r} is required and additionalProperties admits nothing for it", path
+            self.read.why = f"property {others[0]!r} is required and additionalProperties admits nothing for it", path
             return None
         if value is not None:
             for name in dict.fromkeys(others):
                 key = out.key(name, path)
                 if key is None:
-                    self._why = f"the required name {name!r} has no spelling in UTF-8", path
+                    self.read.why = f"the required name {name!r} has no spelling in UTF-8", path
                     return None
                 members.append((key, value, True))
             extra = out.other_key((*properties, *others), path), value
@@ -525,7 +358,7 @@ class _Lowering:
             if rest is None:
                 high = len(prefix)
         if high is not None and low > high:
-            self._why = f"an array needs {low} items and can have {high}", shape.path
+            self.read.why = f"an array needs {low} items and can have {high}", shape.path
             return None
         while prefix and prefix[-1] == rest:
             prefix.pop()
@@ -559,8 +392,8 @@ class _Lowering:
                     good[lhs] = True
                     todo.append(lhs)
         if start < 0 and not good[~start]:
-            if not self._why[0]:
-                self._why = "it recurs without end", self.out.origins[~start]
+            if not self.read.why[0]:
+                self.read.why = "it recurs without end", self.out.origins[~start]
             return None
         if not all(good):
             self.out.rules = [r for i, r in enumerate(rules) if not waiting[i]]

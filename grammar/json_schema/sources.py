@@ -31,7 +31,7 @@ def _parse(text: str | bytes | bytearray) -> Any:
             raise
         raise SchemaError(f"the schema is not JSON: {err}; at $") from None
     if not isinstance(schema, (dict, bool)):
-        raise SchemaError(f"a schema must be an object or a boolean, not {schema!r}; at $")
+        raise SchemaError(f"a schema must be an object or a boolean, not {type(schema).__name__}; at $")
     return schema
 
 
