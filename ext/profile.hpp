@@ -388,28 +388,48 @@ class Profiler {
         if (y >= 0) lexer_.expand(y);
         if (z >= 0) lexer_.expand(z);
         static const LexState dead;
-        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) {
-            const uint8_t b = trie_.byte[c];
-            const int32_t y2 = y < 0 ? -1 : lexer_.states[y].step(b), z2 = z < 0 ? -1 : lexer_.states[z].step(b);
-            if (y2 == z2) continue;
-            if (--budget_ <= 0 || drop_.size() > kMaxDrop) return;
-            vector<Open> after;
-            for (Open o : open) {
-                bool is_void = o.depth == depth && !lexer_.terms.follow[o.term].has(b);
-                if (o.watch) o.watch = lexer_.step_watch(o.watch, b, is_void);
-                if (!is_void) after.push_back(o);
+        const vector<Edge>&in_y = (y < 0 ? dead : lexer_.states[y]).edges, &in_z = (z < 0 ? dead : lexer_.states[z]).edges;
+        const uint8_t* bytes = trie_.byte.data();
+        int32_t c = trie_.first_child[node];
+        const int32_t end = trie_.first_child[node + 1];
+        size_t a = 0, b = 0;
+        for (int32_t at = 0; at < 256 && c < end;) {  // the bytes on which the two go to different states, range by range
+            while (a < in_y.size() && in_y[a].hi < at) ++a;
+            while (b < in_z.size() && in_z[b].hi < at) ++b;
+            const int32_t y2 = a < in_y.size() && in_y[a].lo <= at ? in_y[a].target : -1;
+            const int32_t z2 = b < in_z.size() && in_z[b].lo <= at ? in_z[b].target : -1;
+            int32_t stop = 255;  // last byte of the range
+            if (a < in_y.size()) stop = std::min<int32_t>(stop, y2 >= 0 ? in_y[a].hi : in_y[a].lo - 1);
+            if (b < in_z.size()) stop = std::min<int32_t>(stop, z2 >= 0 ? in_z[b].hi : in_z[b].lo - 1);
+            if (y2 != z2) {
+                c = int32_t(std::lower_bound(bytes + c, bytes + end, uint8_t(at)) - bytes);
+                for (; c < end && bytes[c] <= stop; ++c) {
+                    if (--budget_ <= 0 || drop_.size() > kMaxDrop) return;
+                    differ(c, y2, z2, depth, open);
+                }
             }
-            const vector<Accept>&in_y = (y2 < 0 ? dead : lexer_.states[y2]).accepts, &in_z = (z2 < 0 ? dead : lexer_.states[z2]).accepts;
-            if (!(in_y == in_z)) { everything(c, y2, depth + 1, after); continue; }
-            if (trie_.own[c]) {
-                drop_tokens(trie_.slot_lo[c]);
-                if (y2 >= 0) add_tokens(trie_.slot_lo[c]);
-                for (const Open& o : after) add_tail(trie_.slot_lo[c], o.term, o.depth);
-            }
-            if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) continue;
-            for (const Accept& a : in_y) after.push_back({a.term, a.watch, depth + 1});
-            difference(c, y2, z2, depth + 1, after);
+            at = stop + 1;
         }
+    }
+    void differ(int32_t c, int32_t y2, int32_t z2, int32_t depth, const vector<Open>& open) {
+        static const LexState dead;
+        const uint8_t b = trie_.byte[c];
+        vector<Open> after;
+        for (Open o : open) {
+            bool is_void = o.depth == depth && !lexer_.terms.follow[o.term].has(b);
+            if (o.watch) o.watch = lexer_.step_watch(o.watch, b, is_void);
+            if (!is_void) after.push_back(o);
+        }
+        const vector<Accept>&in_y = (y2 < 0 ? dead : lexer_.states[y2]).accepts, &in_z = (z2 < 0 ? dead : lexer_.states[z2]).accepts;
+        if (!(in_y == in_z)) return everything(c, y2, depth + 1, after);
+        if (trie_.own[c] && (y2 < 0 || z2 < 0)) {  // otherwise the token stays inside, either way
+            drop_tokens(trie_.slot_lo[c]);
+            if (y2 >= 0) add_tokens(trie_.slot_lo[c]);
+            for (const Open& o : after) add_tail(trie_.slot_lo[c], o.term, o.depth);
+        }
+        if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
+        for (const Accept& a : in_y) after.push_back({a.term, a.watch, depth + 1});
+        difference(c, y2, z2, depth + 1, after);
     }
     // The two disagree on a cut here: everything below differs.
     void everything(int32_t node, int32_t y, int32_t depth, const vector<Open>& open) {
