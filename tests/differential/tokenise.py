@@ -1,0 +1,67 @@
+"""Text into tokens of a recorded vocabulary.
+
+Any cutting of the text is a legal one for the engine, so this need not be the model's own: the longest token
+that fits, from left to right, in one dict look-up a candidate length; or, seeded, a random one of those that fit, which
+visits token boundaries that no model's encoder would.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests.conftest import VocabFile
+
+Tokeniser = Callable[[bytes], list[int]]
+_MAX_LENGTH = 64
+
+
+def tokeniser(file: VocabFile) -> Tokeniser:
+    """Greedy: at every place the longest token; of equal ones the first."""
+    ids = _ids(file)
+
+    def encode(data: bytes) -> list[int]:
+        out, at = [], 0
+        while at < len(data):
+            n = next(n for n in range(min(_MAX_LENGTH, len(data) - at), 0, -1) if data[at : at + n] in ids)
+            out.append(ids[data[at : at + n]])
+            at += n
+        return out
+
+    return encode
+
+
+def random_tokeniser(file: VocabFile, seed: int) -> Tokeniser:
+    """At every place any token that fits; the same choices for the same seed."""
+    ids = _ids(file)
+    choose = random.Random(seed)
+
+    def encode(data: bytes) -> list[int]:
+        out, at = [], 0
+        while at < len(data):
+            fits = [n for n in range(1, min(_MAX_LENGTH, len(data) - at) + 1) if data[at : at + n] in ids]
+            n = choose.choice(fits)
+            out.append(ids[data[at : at + n]])
+            at += n
+        return out
+
+    return encode
+
+
+_known: dict[str, dict[bytes, int]] = {}
+
+
+def _ids(file: VocabFile) -> dict[bytes, int]:
+    if file.name not in _known:
+        special = set(file.special_ids)
+        out: dict[bytes, int] = {}
+        for i, token in enumerate(file.tokens):
+            if token and i not in special:
+                out.setdefault(token, i)
+        assert all(bytes([b]) in out for b in range(256) if not _never_in_utf8(b)), f"{file.name} lacks single bytes"
+        _known[file.name] = out
+    return _known[file.name]
+
+
+def _never_in_utf8(byte: int) -> bool:
+    return byte in (0xC0, 0xC1) or byte >= 0xF5
