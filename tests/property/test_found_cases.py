@@ -56,6 +56,9 @@ CASES = {
         "longest", [cat(literal("a"), star(minus(ANY_CHAR, char_set("a"))), literal("a")), "a"],
         [(0, (1,)), (0, (E0, 0))], (*ALL_BYTES, b"aa"), ignore=(0,),
     ),
+    "ahead: two equal literals after a recursion": case(
+        "longest", ["a", "a"], [(0, (0,)), (0, (0, E0, ~2)), (1, (0,)), (2, (1,)), (2, (0, 0))], (b"a", b"b", b"aa")
+    ),
     # Thought of.
     "the shorter cut is void when the longer arrives": case(
         "longest", ["a", "abc", "b"], [(0, ()), *((0, (E0, t)) for t in range(3))], (b"a", b"b", b"c", b"ab", b"bc")
