@@ -7,7 +7,8 @@
 //   4 parser     the parser DWA from every LR state, reading any state that can lie below
 //
 // The same functions run on demand in lazy mode; here they are only called in order.  Where the count of contexts
-// passes the cap ("longest" with very many reduction contexts), the rest stays on demand and `complete()` is false.
+// or the work passes a cap (a string of at most 500 characters has 500 times the states), the rest stays on demand and
+// `complete()` is false; so it is, always, under "longest".  Caps count steps, not time: same input, same tables.
 // Work comes in small slices, so that the caller can report progress and stop.
 #pragma once
 #include "engine.hpp"
@@ -33,7 +34,10 @@ class Ahead {
             case 1: return lexer();
             case 2: e_.shared_universes(); ++stage_; return true;
             case 3: return parser();
-            default: e_.frozen = complete_; return false;
+            default:
+                // Under "longest" what competes depends on all stacks at once; tables there may always grow.
+                e_.frozen = complete_ = complete_ && !e_.longest();
+                return false;
         }
     }
     const char* stage() const {
@@ -48,6 +52,8 @@ class Ahead {
     bool complete() const { return complete_; }
 
   private:
+    static constexpr int64_t kWalkCap = 1 << 20;   // trie nodes walked for profiles; the rest is left on demand
+    static constexpr size_t kStateCap = 1 << 16;   // lexer states, likewise
     static constexpr int64_t kWorkCap = 4 << 20;   // "longest": steps of the parser DWA; the rest is left on demand
     static constexpr size_t kReadCap = 128;       // "longest": reads from one start; chains that never end keep all tops
     Engine& e_;
@@ -103,6 +109,10 @@ class Ahead {
     }
 
     bool lexer() {
+        if (e_.profiler.work() > kWalkCap || e_.lexer.states.size() > kStateCap) {
+            complete_ = false;
+            lexed_ = e_.lexer.states.size();
+        }
         for (size_t stop = std::min(lexed_ + 16, e_.lexer.states.size()); lexed_ < stop; ++lexed_) {
             const int32_t y = int32_t(lexed_);
             e_.lexer.expand(y);
@@ -145,7 +155,7 @@ class Ahead {
             }
         }
         if (at_ < size_t(e_.lr.n_states())) return true;
-        if (lexed_ == e_.lexer.states.size()) return next_stage();
+        if (lexed_ == e_.lexer.states.size() || !complete_) return next_stage();
         stage_ = 1;  // tails were lexed in states not met before: profile them, too
         at_ = lexed_;
         return true;

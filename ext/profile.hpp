@@ -89,6 +89,7 @@ class Profiler {
     Profiler(const Trie& trie, Lexer& lexer, ProfileCache& cache, int64_t n_words)
         : trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words) {}
 
+    int64_t work() const { return work_; }  // trie nodes walked so far
     size_t n_profiles() const { return profiles.size(); }
 
     // The profile of a lexer state, computed on first use.
@@ -143,10 +144,11 @@ class Profiler {
     std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> killed_;
     std::unordered_map<int32_t, vector<ByteBits>> first_bytes_;
     int32_t budget_ = 0;
+    int64_t work_ = 0;
 
     static constexpr int32_t kDeltaBudget = 20000;    // trie nodes; beyond that a full walk is no dearer
     static constexpr size_t kMaxDrop = 3000;          // tokens; more would make every mask dearer
-    static constexpr size_t kMaxKeyStates = 48;
+    static constexpr size_t kMaxKeyStates = 160;
 
     void begin() {
         tokens_.clear();
@@ -230,8 +232,9 @@ class Profiler {
             for (const Edge& e : lexer_.states[best].edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
             if (loop_bytes >= 16 && !lexer_.states[best].boundary) return best;
         }
-        auto got = examples_.find(signature(y));
-        if (got == examples_.end()) return -1;
+        const vector<int32_t> key = signature(y);
+        auto got = examples_.find(key);
+        if (key.empty() || got == examples_.end()) return -1;
         int32_t nearest = -1;
         size_t least = SIZE_MAX;
         for (int32_t z : got->second) {
@@ -256,7 +259,7 @@ class Profiler {
         return out;
     }
 
-    // The components with large languages: those a step away from a state that loops on many bytes.
+    // The components with large languages: those a step away from a state that loops on many bytes.  Empty: none.
     vector<int32_t> signature(int32_t y) {
         const Terminals& t = lexer_.terms;
         auto loops = [&](int32_t c) {
@@ -271,16 +274,18 @@ class Profiler {
             return false;
         };
         vector<int32_t> out{lexer_.states[y].root};
+        bool any = false;
         for (const Hypothesis& h : lexer_.states[y].hyps) {
-            for (int32_t c : h.main) if (large(c)) out.push_back(c);
+            for (int32_t c : h.main) if (large(c)) { out.push_back(c); any = true; }
             out.push_back(-1);
             out.insert(out.end(), h.watch.begin(), h.watch.end());
             out.push_back(-2);
             if (h.context < 0) continue;
             for (int32_t u : lexer_.contexts[h.context])
-                if (t.start[u] >= 0 && large(t.start[u])) out.push_back(t.start[u]);
+                if (t.start[u] >= 0 && large(t.start[u])) { out.push_back(t.start[u]); any = true; }
             for (int32_t c : h.main) if (t.inlined[t.term[c]]) out.push_back(c);
         }
+        if (!any) out.clear();
         return out;
     }
 
@@ -324,6 +329,7 @@ class Profiler {
     void walk(int32_t node, int32_t y, int32_t depth) {
         lexer_.expand(y);
         children(node, lexer_.states[y], [&](int32_t c, int32_t to) {
+            ++work_;
             if (trie_.own[c]) add_tokens(trie_.slot_lo[c]);
             if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
             lexer_.expand(to);

@@ -81,6 +81,8 @@ class Grammar:
         for t in self.ignore:
             if not 0 <= t < n_terms:
                 raise GrammarError(f"ignored terminal {t} is out of range")
+            if isinstance(self.terminals[t].pattern, Tokens):
+                raise GrammarError(f"token-level terminal {self.terminals[t].name!r} cannot be ignored; put it into the rules")
 
 
 @dataclass(slots=True)
