@@ -82,7 +82,8 @@ class Grammar:
             if not 0 <= t < n_terms:
                 raise GrammarError(f"ignored terminal {t} is out of range")
             if isinstance(self.terminals[t].pattern, Tokens):
-                raise GrammarError(f"token-level terminal {self.terminals[t].name!r} cannot be ignored; put it into the rules")
+                name = self.terminals[t].name
+                raise GrammarError(f"token-level terminal {name!r} cannot be ignored; put it into the rules")
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from wfsa.errors import (
     VocabError,
     WfsaError,
 )
+from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.vocab import Vocab
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "GrammarError",
     "LimitError",
     "SchemaError",
+    "SchemaOptions",
     "State",
     "StateError",
     "TokenMask",

@@ -23,6 +23,7 @@ from safetensors.numpy import save as save_tensors
 from wfsa._ext.engine import ConstraintCore
 from wfsa.constraint import Constraint
 from wfsa.errors import ArtifactError
+from wfsa.grammar.json_schema import ReportEntry
 from wfsa.vocab import Vocab
 
 FORMAT: Final = "wfsa-constraint"
@@ -73,7 +74,8 @@ def from_bytes(data: bytes, vocab: Vocab, where: str = "the data") -> Constraint
     if head.get("format") != FORMAT:
         raise ArtifactError(f"{where} is not a wfsa constraint (format {head.get('format')!r})")
     if head.get("version") != VERSION:
-        raise ArtifactError(f"{where} has format version {head.get('version')!r}, this wfsa reads {VERSION}; compile it again")
+        version = head.get("version")
+        raise ArtifactError(f"{where} has format version {version!r}, this wfsa reads {VERSION}; compile it again")
     if head.get("vocabulary") != vocab.fingerprint:
         raise ArtifactError(
             f"{where} was compiled for another vocabulary ({str(head.get('vocabulary'))[:12]}…, this one is "
@@ -85,10 +87,7 @@ def from_bytes(data: bytes, vocab: Vocab, where: str = "the data") -> Constraint
         raise ArtifactError(f"{where} is damaged: {e}") from None
     if _checksum(tensors) != head.get("checksum"):
         raise ArtifactError(f"{where} is damaged: its contents do not match their checksum")
-    names, origins = head.get("terminal_names"), head.get("terminal_origins")
-    for part in (names, origins):
-        if not (isinstance(part, list) and all(isinstance(x, str) for x in part)):
-            raise ArtifactError(f"{where} is damaged: bad terminal names")
+    names, origins = _strings(head, "terminal_names", where), _strings(head, "terminal_origins", where)
     for name, array in tensors.items():
         if array.ndim != 1 or array.dtype not in _TYPES:
             raise ArtifactError(f"{where} is damaged: array {name!r} has shape {array.shape} and type {array.dtype}")
@@ -100,7 +99,7 @@ def from_bytes(data: bytes, vocab: Vocab, where: str = "the data") -> Constraint
         raise ArtifactError(f"{where} is damaged: {e}") from None
     stats = head.get("stats")
     return Constraint(
-        core, vocab, tuple(names), tuple(origins), stats if isinstance(stats, dict) else {}, head.get("report")
+        core, vocab, names, origins, stats if isinstance(stats, dict) else {}, _report(head.get("report"), where)
     )
 
 
@@ -118,6 +117,22 @@ def _head(data: bytes, where: str) -> dict[str, Any]:
     if not isinstance(head, dict):
         raise ArtifactError(f"{where} is damaged: bad header")
     return head
+
+
+def _strings(head: dict[str, Any], name: str, where: str) -> tuple[str, ...]:
+    value = head.get(name)
+    if not (isinstance(value, list) and all(isinstance(x, str) for x in value)):
+        raise ArtifactError(f"{where} is damaged: bad {name}")
+    return tuple(value)
+
+
+def _report(entries: Any, where: str) -> tuple[ReportEntry, ...] | None:
+    if entries is None:
+        return None
+    try:
+        return tuple(ReportEntry(*entry) for entry in entries)
+    except TypeError:
+        raise ArtifactError(f"{where} is damaged: bad report") from None
 
 
 def _narrow(array: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, Any]:

@@ -18,9 +18,10 @@ from typing import Any, Literal
 
 from wfsa._ext.engine import automaton, build_core
 from wfsa.constraint import Constraint
-from wfsa.errors import GrammarError, LimitError
+from wfsa.errors import GrammarError, LimitError, SchemaError
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
 from wfsa.grammar.lark import read_lark
 from wfsa.grammar.regex_grammar import read_regex
 from wfsa.vocab import Vocab
@@ -80,7 +81,9 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
         )  # fmt: skip
         if core is None:
             name = grammar.nonterminals[grammar.start]
-            raise GrammarError(f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion")
+            raise GrammarError(
+                f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion"
+            )
         if options.mode == "ahead":
             core.expand(clock.tick, clock.check)
     except LimitError as e:
@@ -112,7 +115,8 @@ class _Clock:
         limit = self.options.max_seconds
         if limit is not None and self.seconds() > limit:
             raise LimitError(
-                f"compiling passed {limit:g} s in stage {self.stage!r}; raise CompileOptions.max_seconds or use mode='lazy'"
+                f"compiling passed {limit:g} s in stage {self.stage!r}; "
+                "raise CompileOptions.max_seconds or use mode='lazy'"
             )
 
     def seconds(self) -> float:
@@ -161,11 +165,18 @@ def compile_lark(text: str, vocab: Vocab, *, start: str = "start", **keywords: A
     return compile(read_lark(text, start=start), vocab, **keywords)
 
 
-def compile_json_schema(schema: Any, vocab: Vocab, **keywords: Any) -> Constraint:
-    """Compile a JSON Schema (dict, bool, JSON text, pydantic model or dataclass)."""
-    from wfsa.grammar.json_schema import read_json_schema
+def compile_json_schema(
+    schema: Any, vocab: Vocab, *, schema_options: SchemaOptions | None = None, **keywords: Any
+) -> Constraint:
+    """Compile a JSON Schema: a dict, a boolean, JSON text, a pydantic model or a dataclass.
 
-    lowered = read_json_schema(schema)
-    constraint = compile(lowered.grammar, vocab, **keywords)
+    ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
+    Raises SchemaError, LimitError, VocabError.
+    """
+    lowered = read_json_schema(schema, schema_options or SchemaOptions())
+    try:
+        constraint = compile(lowered.grammar, vocab, **keywords)
+    except GrammarError as e:
+        raise SchemaError(f"no document satisfies the schema ({e}); at $") from None
     constraint.report = lowered.report
     return constraint

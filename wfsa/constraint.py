@@ -43,9 +43,7 @@ class Constraint:
 
     def report_entries(self) -> Any:
         """The report as JSON-like data, for the artifact; None if the front end made none."""
-        if self.report is None or isinstance(self.report, (list, dict)):
-            return self.report
-        return self.report.to_json()
+        return None if self.report is None else [list(entry) for entry in self.report]
 
     def explain(self, state: State, token_id: int) -> str:
         """Why `token_id` is allowed or refused in `state`, in one line."""
@@ -65,7 +63,8 @@ class Constraint:
         if token_id in self.vocab.special_ids:
             return f"token {token_id} {data!r} is refused: a special token is not text; expected {expected}"
         after = f" after {data[:good]!r}" if good else ""
-        return f"token {token_id} {data!r} is refused: {data[good : good + 1]!r} cannot follow{after}; expected {expected}"
+        bad = data[good : good + 1]
+        return f"token {token_id} {data!r} is refused: {bad!r} cannot follow{after}; expected {expected}"
 
     def describe(self, terminal: int) -> str:
         """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""

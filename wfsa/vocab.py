@@ -15,8 +15,8 @@ need not be UTF-8.
 **Identity.** ``fingerprint`` is a SHA-256 over all of this in one canonical form; an artifact names the fingerprint
 it was compiled for. Names of special tokens take no part: they are resolved to ids when a grammar is compiled.
 
-**Work done once.** ``core`` is the engine's view (sorted trie, byte sets, profile caches), made here; everything compiled
-for this object shares it. So build one ``Vocab`` and keep it.
+**Work done once.** ``core`` is the engine's view (sorted trie, byte sets, profile caches), made here; everything
+compiled for this object shares it. So build one ``Vocab`` and keep it.
 
 **Cost.** 262,145 tokens from a list: one pass to join, one to measure; ``benches`` has the number.
 """
@@ -38,7 +38,6 @@ import numpy.typing as npt
 from wfsa import vocab_sources
 from wfsa._ext.engine import VocabCore
 from wfsa.errors import ArtifactError, VocabError
-
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
