@@ -27,7 +27,7 @@ from typing import Any
 from wfsa.grammar.ir import Grammar, Terminal
 from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.lexemes import Lexemes
-from wfsa.grammar.regular import Literal, Regular, alt
+from wfsa.grammar.regular import Alt, Literal, Regular
 
 MAX_CHAIN = 64
 
@@ -109,7 +109,7 @@ class Productions:
         key = (0, (), spellings)
         got = self._made.get(key)
         if got is None:
-            tree = alt(*map(Literal, spellings)) if len(spellings) > 1 else Literal(spellings[0])
+            tree = Alt(tuple(map(Literal, spellings))) if len(spellings) > 1 else Literal(spellings[0])
             text = spellings[0].decode()
             name = text if len(spellings) == 1 else f"one of {len(spellings)} values"
             got = self.scalar(key, name, self.lexemes.glued(tree), origin)
