@@ -63,26 +63,12 @@ inline void tidy(vector<Edge>& es) {
     es.resize(n);
 }
 
-// Trim to co-accessible states, minimise, number breadth first.
-inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<uint8_t>& accept) {
-    const int32_t n = int32_t(out.size());
-    vector<vector<int32_t>> into(n);
-    for (int32_t s = 0; s < n; ++s)
-        for (const Edge& e : out[s]) into[e.target].push_back(s);
-    vector<uint8_t> live(n, 0);
-    vector<int32_t> todo;
-    for (int32_t s = 0; s < n; ++s)
-        if (accept[s]) { live[s] = 1; todo.push_back(s); }
-    while (!todo.empty()) {
-        int32_t s = todo.back(); todo.pop_back();
-        for (int32_t p : into[s]) if (!live[p]) { live[p] = 1; todo.push_back(p); }
-    }
-    Dfa dfa;
-    if (n == 0 || !live[start]) return dfa;
-
+// Moore refinement; cls and members describe the coarsest partition of the live states.
+inline void refine(const vector<vector<Edge>>& out, const vector<uint8_t>& accept, const vector<vector<int32_t>>& into,
+                   const vector<uint8_t>& live, vector<int32_t>& cls, vector<vector<int32_t>>& members) {
     // Moore refinement over classes: a class is looked at again only when a successor of a member changed class.
-    vector<int32_t> cls(n, -1);
-    vector<vector<int32_t>> members(2);
+    const int32_t n = int32_t(out.size());
+    members.resize(2);
     for (int32_t s = 0; s < n; ++s)
         if (live[s]) { cls[s] = accept[s] ? 1 : 0; members[cls[s]].push_back(s); }
     vector<uint8_t> dirty(2, 1);
@@ -124,6 +110,62 @@ inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<u
             for (int32_t p : into[s])
                 if (live[p] && !dirty[cls[p]]) { dirty[cls[p]] = 1; queue.push_back(cls[p]); }
     }
+}
+
+// The same for large automata, where refinement is quadratic (a counter to 5,000 splits off one state a round): one pass
+// in post-order that unites states with equal acceptance and equal successors.  Exact where there are no cycles but
+// self-loops; elsewhere it may leave equal states apart, which costs space only.
+constexpr int32_t kRefineMost = 400;
+
+inline void merge_equal(int32_t start, const vector<vector<Edge>>& out, const vector<uint8_t>& accept, const vector<uint8_t>& live,
+                        vector<int32_t>& cls, vector<vector<int32_t>>& members) {
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> known;
+    vector<uint8_t> seen(out.size(), 0);
+    vector<std::pair<int32_t, size_t>> path{{start, 0}};
+    vector<int32_t> sig;
+    seen[start] = 1;
+    while (!path.empty()) {
+        auto& [s, k] = path.back();
+        if (k < out[s].size()) {
+            const int32_t t = out[s][k++].target;
+            if (live[t] && !seen[t]) { seen[t] = 1; path.push_back({t, 0}); }
+            continue;
+        }
+        sig.assign(1, accept[s]);
+        for (const Edge& e : out[s]) {
+            if (!live[e.target]) continue;
+            sig.push_back(e.lo << 8 | e.hi);
+            sig.push_back(e.target == s ? -1 : cls[e.target] >= 0 ? cls[e.target] : -2 - e.target);
+        }
+        auto got = known.emplace(sig, int32_t(members.size()));
+        if (got.second) members.emplace_back();
+        cls[s] = got.first->second;
+        members[cls[s]].push_back(s);
+        path.pop_back();
+    }
+}
+
+// Trim to co-accessible states, minimise, number breadth first.
+inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<uint8_t>& accept) {
+    const int32_t n = int32_t(out.size());
+    vector<vector<int32_t>> into(n);
+    for (int32_t s = 0; s < n; ++s)
+        for (const Edge& e : out[s]) into[e.target].push_back(s);
+    vector<uint8_t> live(n, 0);
+    vector<int32_t> todo;
+    for (int32_t s = 0; s < n; ++s)
+        if (accept[s]) { live[s] = 1; todo.push_back(s); }
+    while (!todo.empty()) {
+        int32_t s = todo.back(); todo.pop_back();
+        for (int32_t p : into[s]) if (!live[p]) { live[p] = 1; todo.push_back(p); }
+    }
+    Dfa dfa;
+    if (n == 0 || !live[start]) return dfa;
+
+    vector<int32_t> cls(n, -1);
+    vector<vector<int32_t>> members;
+    if (n > kRefineMost) merge_equal(start, out, accept, live, cls, members);
+    else refine(out, accept, into, live, cls, members);
 
     vector<int32_t> number(members.size(), -1), order{cls[start]};
     number[cls[start]] = 0;
