@@ -1,0 +1,88 @@
+"""The examples in README.md and docs/*.md run, and links between the pages lead somewhere.
+
+Every fenced block marked ``python`` is run, in order, in one namespace a file; ``<!-- no-run -->`` on the line before
+a block leaves it out (it needs a download).  A failure points to the line in the page.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NO_RUN = "<!-- no-run -->"
+_LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+class Block(NamedTuple):
+    line: int  # of the first line of code, from 1
+    code: str
+    runs: bool
+
+
+def python_blocks(text: str) -> list[Block]:
+    """The fenced ``python`` blocks of a page."""
+    blocks: list[Block] = []
+    lines, inside, kind, start, before = text.splitlines(), False, "", 0, ""
+    for number, line in enumerate(lines, 1):
+        if line.startswith("```"):
+            if not inside:
+                inside, kind, start = True, line[3:].strip(), number + 1
+            else:
+                inside = False
+                if kind == "python":
+                    blocks.append(Block(start, "\n".join(lines[start - 1 : number - 1]) + "\n", before != NO_RUN))
+                before = ""
+        elif not inside and line.strip():
+            before = line.strip()
+    assert not inside, "a fenced block is not closed"
+    return blocks
+
+
+def stand_ins(page: Path) -> dict[str, Any]:
+    """Names that a page takes from its reader: README.md has a tokenizer, a model and a sampler."""
+    if page.name != "README.md":
+        return {}
+    tokenizers = pytest.importorskip("tokenizers")
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE({c: i for i, c in enumerate(alphabet)}, []))
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|endoftext|>"])
+
+    def sample(_: object, mask: Any) -> int:
+        """The end if it may come, else the first of these bytes that may."""
+        wanted = [tokenizer.token_to_id(c) for c in ("<|endoftext|>", *'}{":1')]
+        return next((i for i in wanted if i in mask), int(mask.ids()[0]))
+
+    return {"tokenizer": tokenizer, "model": types.SimpleNamespace(logits=lambda: None), "sample": sample}
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_run(page: Path) -> None:
+    blocks = [block for block in python_blocks(page.read_text(encoding="utf-8")) if block.runs]
+    if not blocks:
+        pytest.skip("a page without examples")
+    # A module of its own, so that dataclasses and forward references in examples resolve.
+    namespace: dict[str, Any] = {"__name__": f"example_{page.stem}", **stand_ins(page)}
+    for block in blocks:
+        exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in _LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_blocks_are_found() -> None:
+    text = f"a\n```python\nx = 1\n```\n\n{NO_RUN}\n\n```python\ny = 2\n```\n```text\nz\n```\n```python\nw = 3\n```\n"
+    assert [(b.line, b.code, b.runs) for b in python_blocks(text)] == [
+        (3, "x = 1\n", True), (9, "y = 2\n", False), (15, "w = 3\n", True),
+    ]  # fmt: skip
