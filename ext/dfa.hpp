@@ -1,12 +1,12 @@
 // Byte DFAs of regular languages: Thompson construction, subset construction, minimisation, products.
 //
 // Problem: a terminal is a tree of unions, repetitions, intersections and differences over bytes and code points;
-// the lexer needs its minimal DFA.  Edges are byte ranges, because a row of 256 targets is 1 KB and a typical state
+// the lexer needs a small DFA (minimal, up to kRefineMost states).  Edges are byte ranges, because a row of 256 targets is 1 KB and a typical state
 // has one to thirteen ranges.
 //
 // Invariants of a finished Dfa: state 0 is the start; every state can reach an accepting one (so "a state exists"
 // means "alive"); edges of a state are sorted, disjoint, and neighbours with one target are merged; states are
-// numbered breadth first from the start, so equal languages give equal arrays.  The empty language has no state.
+// numbered breadth first from the start, so equal trees give equal arrays.  The empty language has no state.
 //
 // Methods: Thompson 1968; UTF-8 ranges as byte-range sequences (R. Cox, "Regular Expression Matching in the Wild");
 // minimisation by refining signatures (Moore 1956), with only touched classes looked at again.

@@ -1,7 +1,8 @@
 // The constraint's machine: tables, caches that fill on demand, and the three operations of a decoding loop.
 //
 //   step    one byte: every configuration moves in its lexer state
-//   cut     terminals that are complete are shifted, giving fresh configurations (deferred until a byte asks for it)
+//   cut     terminals that are complete are shifted, giving fresh configurations (inside a token only if the next byte
+//           can begin what follows)
 //   mask    per configuration: the profile of its lexer state, plus the finishes whose tails the stack takes
 //
 // Tables are either complete ("ahead": `frozen`, read without locks) or grow on first use ("lazy"): an operation runs

@@ -17,7 +17,7 @@
 #pragma once
 #include <deque>
 
-#include "dfa.hpp"
+#include "counter.hpp"
 #include "trie.hpp"
 
 namespace wfsa {
@@ -31,6 +31,7 @@ struct Terminals {
     vector<int32_t> rank;           // terminal -> preference at equal length, higher wins
     vector<uint8_t> ignore;         // terminal is ignored between others
     vector<uint8_t> inlined;        // ... and short like white space: its end is no event, lexing starts again by itself
+    vector<int32_t> place, remaining;  // components in counters (counter.hpp)
     vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
     bool longest = false;
 
@@ -40,7 +41,10 @@ struct Terminals {
         rank.push_back(rank_);
         ignore.push_back(ignore_);
         inlined.push_back(ignore_ && !large(d));
+        const Counters counters = find_counters(d);
         for (int32_t s = 0; s < d.size(); ++s) {
+            place.push_back(counters.place[s] < 0 ? -1 : base + counters.place[s]);
+            remaining.push_back(counters.remaining[s]);
             for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
                 edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target});
             indptr.push_back(int32_t(edges.size()));
@@ -220,6 +224,21 @@ class Lexer {
             s.cuts_known = true;
         }
         return !s.cuts.intersects(below);
+    }
+
+    // Do y and z treat every text of at most `length` bytes alike, because they stand at one place of a counter?
+    bool alike(int32_t y, int32_t z, int32_t length) const {
+        const vector<Hypothesis>&a = states[y].hyps, &b = states[z].hyps;
+        if (a.size() != 1 || b.size() != 1 || a[0].context != b[0].context || a[0].watch != b[0].watch ||
+            a[0].main.size() != b[0].main.size() || states[y].root != states[z].root)
+            return false;
+        for (size_t k = 0; k < a[0].main.size(); ++k) {
+            const int32_t c = a[0].main[k], d = b[0].main[k];
+            if (c != d && (terms.place[c] < 0 || terms.place[c] != terms.place[d] ||
+                           std::min(terms.remaining[c], terms.remaining[d]) < length))
+                return false;
+        }
+        return true;
     }
 
     // One step of a watch set; void_ is set when a component accepts.  Returns the interned rest (0: nothing left).

@@ -3,7 +3,7 @@
 // Input: rules lhs -> s1 .. sn over terminals 0..n_terms-1 and nonterminals n_terms.. (n_terms + number).
 // Output: binary rules lhs -> a b and unit rules lhs -> a, without ε, without useless symbols.
 //
-// Passes, in order:
+// Passes, in order (after a terminal that matches ε has become a nonterminal, "the terminal or nothing"):
 //   1. trim              drop unproductive and unreachable nonterminals.
 //   2. direct recursion  A -> A α A | A λ | ρ A | β   becomes   A -> B | A α B | A λ,  B -> β | H β,  H -> ρ | H ρ.
 //                        Both describe B (α B | λ)* with B = ρ* β (read α, λ, ρ, β as fixed languages: an inner A on

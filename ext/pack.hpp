@@ -4,7 +4,7 @@
 // Loading trusts nothing: every index is checked against what it indexes before it is used, because a file can be cut,
 // altered or written by somebody else.  Lists of lists are CSR pairs "x_indptr", "x".
 //
-// A complete ("frozen") engine is saved without what only expansion needs (hypotheses, open places).
+// A complete ("frozen") engine is saved without what only expansion needs (the open places of the parser DWA).
 #pragma once
 #include <string>
 
@@ -171,14 +171,13 @@ inline void pack(const Engine& e, Arrays& out) {
     vector<Edge> edges;
     for (const LexState& s : e.lexer.states) {
         hyps.emplace_back();
-        if (!e.frozen || !s.expanded)
-            for (const Hypothesis& h : s.hyps) {
-                hyps.back().push_back(h.context);
-                hyps.back().push_back(int32_t(h.main.size()));
-                hyps.back().insert(hyps.back().end(), h.main.begin(), h.main.end());
-                hyps.back().push_back(int32_t(h.watch.size()));
-                hyps.back().insert(hyps.back().end(), h.watch.begin(), h.watch.end());
-            }
+        for (const Hypothesis& h : s.hyps) {
+            hyps.back().push_back(h.context);
+            hyps.back().push_back(int32_t(h.main.size()));
+            hyps.back().insert(hyps.back().end(), h.main.begin(), h.main.end());
+            hyps.back().push_back(int32_t(h.watch.size()));
+            hyps.back().insert(hyps.back().end(), h.watch.begin(), h.watch.end());
+        }
         accepts.emplace_back();
         for (const Accept& a : s.accepts) { accepts.back().push_back(a.term); accepts.back().push_back(a.watch); }
         edges.insert(edges.end(), s.edges.begin(), s.edges.end());
@@ -320,6 +319,8 @@ inline void unpack(const Arrays& in, Engine& e) {
     t.edges = edges("component_edge", n_comp);
     t.indptr = u.indptr("component_indptr", t.edges.size());
     Unpacker::check(int64_t(t.indptr.size()) == n_comp + 1, "component_indptr has the wrong length");
+    t.place.assign(size_t(n_comp), -1);  // only shortens expansion
+    t.remaining.assign(size_t(n_comp), 0);
     e.token_ids = u.rows("term_tokens", 0, n_tokens);
     Unpacker::check(e.token_ids.size() == size_t(n_terms), "term_tokens has the wrong length");
     e.index_tokens();

@@ -19,8 +19,8 @@
 // Under "cfg" every top lexes for itself, so a place is one pending reduction.  Under "longest" all tops of one
 // stack lex together, so a place waits until its reductions are resolved.
 //
-// States are interned, so the machine is as large as what can be distinguished; its depth is bounded by the number of
-// terminals that one token can spell.  The composition follows the construction of GLRMask's parser DWA and of the
+// States are interned, so the machine is as large as what can be distinguished.  It reads a state or two a reduction;
+// a chain of reductions without end (right recursion through several nonterminals) makes it cyclic.  The composition follows the construction of GLRMask's parser DWA and of the
 // stack-effect view of LR parsing in the design; the symbolic places and their interning are this project's.
 #pragma once
 #include <functional>

@@ -276,7 +276,8 @@ class Profiler {
         vector<int32_t> out{lexer_.states[y].root};
         bool any = false;
         for (const Hypothesis& h : lexer_.states[y].hyps) {
-            for (int32_t c : h.main) if (large(c)) { out.push_back(c); any = true; }
+            for (int32_t c : h.main)
+                if (t.place[c] >= 0 || large(c)) { out.push_back(t.place[c] >= 0 ? t.place[c] : c); any = true; }
             out.push_back(-1);
             out.insert(out.end(), h.watch.begin(), h.watch.end());
             out.push_back(-2);
@@ -434,6 +435,7 @@ class Profiler {
             for (const Open& o : after) add_tail(trie_.slot_lo[c], o.term, o.depth);
         }
         if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
+        if (y2 >= 0 && z2 >= 0 && lexer_.alike(y2, z2, trie_.height[c])) return;
         for (const Accept& a : in_y) after.push_back({a.term, a.watch, depth + 1});
         difference(c, y2, z2, depth + 1, after);
     }

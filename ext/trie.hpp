@@ -46,6 +46,7 @@ struct Word {  // a token's bytes, or the rest of them after a split; `text` mus
 class Trie {
   public:
     vector<int32_t> first_child, slot_lo, slot_hi, slot_indptr, slot_tokens;
+    vector<int32_t> height;  // bytes of the longest way down from a node
     vector<uint8_t> byte, own;
     vector<ByteBits> below;
     vector<Word> slot_word;  // the bytes of each slot
@@ -114,9 +115,11 @@ class Trie {
         }
         first_child.push_back(int32_t(level.size()));
         below.resize(byte.size());
+        height.assign(byte.size(), 0);
         for (int32_t n = int32_t(byte.size()) - 1; n > 0; --n) {
             below[parent[n]].merge(below[n]);
             below[parent[n]].set(byte[n]);
+            height[parent[n]] = std::max(height[parent[n]], height[n] + 1);
         }
     }
 };

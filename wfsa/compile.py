@@ -3,7 +3,7 @@
     front end            wfsa.grammar.*          text -> Grammar
     terminals            ext/dfa.hpp             regular trees -> minimal byte DFAs
     normalise            ext/normalise.hpp       rules -> binary rules without ε
-    LR automaton         ext/lr0.hpp             binary rules -> stack effects of every terminal
+    LR automaton         ext/lr0.hpp             binary rules -> LR(0) states and gotos
     lexer states         ext/lexer.hpp           contexts -> lexer DFA            } on demand in "lazy" mode,
     profiles             ext/profile.hpp         lexer state × vocabulary         } all that can be reached
     parser DWA           ext/parser_dwa.hpp      tails × LR states                } in "ahead" mode

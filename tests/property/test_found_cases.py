@@ -42,7 +42,6 @@ def case(
 E0 = ~0
 CASES = {
     # Found by the random walks.
-    "an ignored token-level terminal": case("longest", ["a", Tokens((1,))], [(0, (0, 0))], (b"a", b"b"), ignore=(1,)),
     "saved ahead: two equal terminals and blanks": case(
         "longest", ["a", "a", plus(literal(" "))], [(0, ()), (0, (1,)), (0, (1, E0, 0))], (b"a", b"aa"), ignore=(2,)
     ),
