@@ -230,7 +230,9 @@ class Profiler {
             lexer_.expand(best);
             int32_t loop_bytes = 0;
             for (const Edge& e : lexer_.states[best].edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
-            if (loop_bytes >= 16 && !lexer_.states[best].boundary) return best;
+            int32_t differ = 0;
+            for (int c = 0; c < 256; ++c) differ += lexer_.states[y].step(uint8_t(c)) != lexer_.states[best].step(uint8_t(c));
+            if (loop_bytes >= 16 && differ <= 48 && !lexer_.states[best].boundary) return best;
         }
         const vector<int32_t> key = signature(y);
         auto got = examples_.find(key);
