@@ -87,8 +87,8 @@ bench: $(STAMPS)/engine $(STAMPS)/rivals
 # that, ASan does not find the real __cxa_throw). Python's own allocator would hide overruns: PYTHONMALLOC=malloc.
 sanitize: $(STAMPS)/engine
 	@mkdir -p $(SANITIZE_TREE)
-	@rm -rf $(addprefix $(SANITIZE_TREE)/,wfsa grammar ext tests)
-	@cp -a setup.py pyproject.toml README.md LICENSE wfsa grammar ext tests $(SANITIZE_TREE)/
+	@rm -rf $(addprefix $(SANITIZE_TREE)/,wfsa grammar ext tests docs benches)
+	@cp -a *.py *.toml *.md LICENSE Makefile wfsa grammar ext tests docs benches $(SANITIZE_TREE)/
 	@rm -f $(SANITIZE_TREE)/wfsa/_ext/*.so $(SANITIZE_TREE)/ext/*.cpp
 	@ln -sfn "$(abspath ../shared)" build/sanitize/shared
 	cd $(SANITIZE_TREE) && $(abspath $(PY)) setup.py --quiet build_ext --inplace --sanitize
