@@ -1,0 +1,65 @@
+"""``python -m benches [schemas | grammars | vocab | all] [--quick]``: see benches/__init__.py for the rules."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from benches import grammars, schemas, vocabularies
+from benches.markdown import RESULTS
+
+_EXAMPLES = """examples:
+  python -m benches                                   everything; an hour on two cores, most of it XGrammar's
+  python -m benches all --quick --out /tmp/quick      20 schemas, few texts, short limits: does it run?
+  python -m benches schemas -n 50 --engines wfsa wfsa-lazy llguidance
+  python -m benches grammars --cases sql json-lark --engines wfsa glrmask
+  python -m benches vocab --only llama3 gemma3
+
+Results go to benches/results/NAME.md, with the raw lines in NAME.jsonl beside."""
+
+_BENCHES = {
+    "schemas": (schemas, "JSON Schemas of the recorded corpus"),
+    "grammars": (grammars, "Lark and GBNF grammars over real and made texts"),
+    "vocab": (vocabularies, "building every recorded vocabulary"),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--quick", action="store_true", help="a small sample, to see that all runs; not to be quoted")
+    common.add_argument("--vocab", default="llama3", metavar="NAME", help="recorded vocabulary to use (llama3)")
+    common.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER", help="for results (benches/results)")
+    common.add_argument("--cpu", type=int, metavar="N", help="run everything on this one core")
+    common.add_argument("--keep-samples", action="store_true", help="every single time in the raw lines (megabytes)")
+    formatter = argparse.RawDescriptionHelpFormatter
+    top = argparse.ArgumentParser(
+        prog="python -m benches", description="The engines side by side.", epilog=_EXAMPLES, formatter_class=formatter
+    )
+    which = top.add_subparsers(dest="bench", metavar="BENCH")
+    for name, (bench, what) in _BENCHES.items():
+        bench.add_arguments(which.add_parser(name, help=what, description=bench.__doc__, parents=[common],
+                                             formatter_class=formatter))  # fmt: skip
+    which.add_parser("all", help="each of them with its defaults; what no argument does", parents=[common])
+    return top
+
+
+def main() -> None:
+    arguments = parser()
+    args = arguments.parse_args()
+    if args.bench is None:
+        args = arguments.parse_args(["all"])
+    if args.cpu is not None:
+        os.sched_setaffinity(0, {args.cpu})  # workers inherit it
+    if args.bench != "all":
+        print(_BENCHES[args.bench][0].main(args).read_text(encoding="utf-8"))
+        return
+    for name, (bench, _) in _BENCHES.items():
+        one = arguments.parse_args([name])
+        for key in ("quick", "vocab", "out", "cpu", "keep_samples"):
+            setattr(one, key, getattr(args, key))
+        print(bench.main(one).read_text(encoding="utf-8"), flush=True)
+
+
+if __name__ == "__main__":
+    main()

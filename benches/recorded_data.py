@@ -1,0 +1,101 @@
+"""Where the recorded vocabularies, schemas and texts are, and how to read them.
+
+They lie at ``../shared/data`` beside the repository and are not part of it; without them a bench ends with one line
+that says so. Layout and quirks are in that folder's README: the special ids have holes, and only some vocabularies rank
+their merges by id, which is what `encoder` needs (tiktoken takes ranks, and a token's rank is then its id).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+
+
+class MissingData(SystemExit):
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"benches: {path} is missing; the benches read recorded data beside the repository")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Tokens by id, as an engine's adapter gets them. `eos_ids` are among `special_ids`."""
+
+    name: str
+    tokens: list[bytes]
+    special_ids: list[int]
+    added_ids: list[int]
+    eos_ids: list[int]
+    ranked_by_id: bool
+    patterns: list[str]
+
+    @property
+    def n_words(self) -> int:
+        """int32 words of a bitmask."""
+        return (len(self.tokens) + 31) // 32
+
+
+def existing(path: Path) -> Path:
+    if not path.exists():
+        raise MissingData(path)
+    return path
+
+
+def vocabulary_paths() -> list[Path]:
+    return sorted(existing(DATA / "vocabs").glob("*.npz"))
+
+
+def read_vocabulary(name: str) -> Vocabulary:
+    with np.load(existing(DATA / "vocabs" / f"{name}.npz")) as archive:
+        blob, ends = archive["bytes"].tobytes(), archive["offsets"].tolist()
+        special, added = archive["special"].tolist(), archive["added"].tolist()
+        meta, ranked_by_id = json.loads(archive["meta"].tobytes()), "rank" not in archive.files
+    patterns = meta.get("pat_seq") or []
+    return Vocabulary(
+        name=name,
+        tokens=[blob[a:b] for a, b in pairwise(ends)],
+        special_ids=special,
+        added_ids=added,
+        eos_ids=meta["eos_ids"],
+        ranked_by_id=ranked_by_id,
+        patterns=[patterns] if isinstance(patterns, str) else patterns,
+    )
+
+
+def encoder(vocabulary: Vocabulary) -> Any:
+    """A tiktoken encoding that cuts texts as the model's tokenizer does."""
+    import tiktoken
+
+    if not vocabulary.ranked_by_id or not vocabulary.patterns:
+        raise SystemExit(f"benches: texts cannot be encoded for {vocabulary.name!r}: its merges are not ranked by id")
+    skipped = {*vocabulary.special_ids, *vocabulary.added_ids}
+    ranks = {token: i for i, token in enumerate(vocabulary.tokens) if token and i not in skipped}
+    return tiktoken.Encoding(
+        vocabulary.name, pat_str=vocabulary.patterns[-1], mergeable_ranks=ranks, special_tokens={}
+    )
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(existing(path), "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def grammar_text(name: str) -> str:
+    """``grammar_text("syncode/sql_grammar.lark")``"""
+    return existing(DATA / "grammars" / name).read_text(encoding="utf-8")
+
+
+def texts(name: str, grammar: str) -> list[str]:
+    """The texts of ``texts/<name>.jsonl.gz`` that Lark itself derives with `grammar`."""
+    recorded = json.loads(existing(DATA / "texts" / "parses_with_lark.json").read_text(encoding="utf-8"))
+    derived = set(map(str, recorded[f"{grammar}|lalr|{name}"]["ids"]))
+    return [row["text"] for row in json_lines(DATA / "texts" / f"{name}.jsonl.gz") if str(row["id"]) in derived]

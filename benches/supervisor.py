@@ -1,0 +1,128 @@
+"""Run a worker over a file of jobs; survive its crashes and its endless jobs; collect what it measured.
+
+A job that passes its time limit cannot be interrupted from inside (the time is spent in a native call), so the worker
+is killed and a new one goes on with the next job. What the lost job had reported until then is kept. A crash is handled in
+the same way, with the last line of standard error as its message. Peak memory is then the largest of the processes'.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from benches.jobs import Job, write_jobs
+from benches.measurements import EngineRun, JobRun, WalkRun
+
+ROOT = Path(__file__).resolve().parent.parent
+SETUP_S = 180.0
+_ONE_THREAD = dict.fromkeys(("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+Tell = Callable[[str], None]
+
+
+class _TimeOut(Exception):
+    pass
+
+
+def tell(text: str) -> None:
+    """A line of progress, overwritten by the next one on a terminal."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[2K" + text[:110])
+    elif text.endswith("."):
+        sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def run(
+    engine: str,
+    vocabulary: str,
+    jobs: Sequence[Job],
+    *,
+    timeout_s: float = 30,
+    cap_s: float = 60,
+    budget_s: float = 1e9,
+    artifacts: bool = False,
+    label: str = "",
+) -> EngineRun:
+    """Do `jobs` with `engine`. Those left when `budget_s` is spent are marked "not reached"."""
+    result = EngineRun(engine, jobs=[JobRun(job.id) for job in jobs])
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "jobs.jsonl"
+        write_jobs(path, jobs)
+        n = 0
+        while n < len(jobs) and time.monotonic() - begun < budget_s:
+            command = [sys.executable, "-m", "benches.worker", engine, vocabulary, str(path), "--first", str(n)]
+            command += ["--cap", str(cap_s)] + ["--artifacts"] * artifacts
+            with tempfile.TemporaryFile() as errors:
+                worker = subprocess.Popen(
+                    command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **_ONE_THREAD}
+                )
+                try:
+                    for event in _events(worker, timeout_s):
+                        if result.take(event):
+                            n += 1
+                            tell(f"{label or engine}: {n}/{len(jobs)}")
+                            if time.monotonic() - begun > budget_s:
+                                break
+                    else:
+                        if n < len(jobs):
+                            _lost(result, n, "crashed", _last_line(errors, worker.wait()))
+                            n += 1
+                except _TimeOut:
+                    _lost(result, n, "timeout", f"over {timeout_s:g} s")
+                    n += 1
+                finally:
+                    if worker.poll() is None:
+                        worker.kill()
+                    worker.wait()
+    tell(f"{label or engine}: {n}/{len(jobs)} jobs in {time.monotonic() - begun:.1f} s.")
+    return result
+
+
+def _lost(result: EngineRun, n: int, status: str, why: str) -> None:
+    if not result.setup:
+        raise SystemExit(f"benches: {result.engine} could not start: {why}")
+    job = result.jobs[n]
+    job.status, job.error = status, why
+    done = len(job.walks)
+    if job.samples and done <= max(job.samples):  # the walk that was under way
+        job.walks.append(WalkRun(verdict=None, expected=True, out_of_time=True))
+
+
+def _last_line(errors: IO[bytes], code: int) -> str:
+    errors.seek(0)
+    lines = [line.strip() for line in errors.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"{how}; {lines[-1][:200]}" if lines else how
+
+
+def _events(worker: subprocess.Popen[bytes], timeout_s: float) -> Iterator[dict[str, Any]]:
+    """Events as they come; _TimeOut when a job takes longer than `timeout_s`."""
+    assert worker.stdout is not None
+    fd, pending = worker.stdout.fileno(), b""
+    deadline = time.monotonic() + SETUP_S
+    with selectors.DefaultSelector() as selector:
+        selector.register(fd, selectors.EVENT_READ)
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0 or not selector.select(left):
+                raise _TimeOut
+            data = os.read(fd, 1 << 16)
+            if not data:
+                return
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                event = json.loads(line)
+                if event["event"] in ("ready", "done"):
+                    deadline = time.monotonic() + timeout_s
+                yield event

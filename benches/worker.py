@@ -1,0 +1,228 @@
+"""One engine over a file of jobs, in a process of its own: ``python -m benches.worker ENGINE VOCABULARY JOBS``.
+
+It is started by supervisor.py and writes one JSON object a line on standard output::
+
+    {"event": "ready", "setup_ms", "warm_up_ms", "before_mb", "ready_mb"}    the vocabulary is built
+    {"event": "compiled" | "refused", "job", "compile_ms" | "error"}
+    {"event": "samples", "job", "walk", "first_us", "mask_us", "commit_us"}  as they come, at least once a walk
+    {"event": "walk", "job", "walk", "verdict", "start_us", "fork_us", ...}
+    {"event": "artifact", "job", "bytes", "save_ms", "load_ms"}              with --artifacts, in place of walks
+    {"event": "done", "job", "peak_mb"}
+
+**A walk** asks, for each token of a text, for the mask; the token's bit must be set; then the token is committed. At
+the end the engine must say that the text may end. The verdict is true when all of this holds, false when a bit was missing
+or the end refused, null when the text was cut short or time ran out. What an engine should not have allowed is so
+found at the same time as what it should have.
+
+**What is timed.** Each call by itself, see benches/__init__.py. The buffer is zeroed before every mask, so that a stale
+bit cannot pass for an answer; this is not timed. A fork is taken once a walk, in its middle, and its mask must equal
+the mask of the state it came from; only the fork itself is timed.
+
+**Memory.** Before each job the garbage of the last one is collected, so the peak is that of one job at a time plus
+what the engine itself keeps between jobs (wfsa keeps profiles on the vocabulary).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import numpy as np
+
+from benches.engines import ENGINES, Buffer, Engine, Persistent, Refused, build, has_bit
+from benches.jobs import Job, Walk, read_jobs
+from benches.recorded_data import read_vocabulary
+
+_FLUSH_NS = 1_000_000_000
+_WARM_UP: dict[str, Any] = {"json_schema": {"type": "object"}, "lark": 'start: "a"', "gbnf": 'root ::= "a"'}
+
+
+class _Report:
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+
+    def __call__(self, event: str, **fields: Any) -> None:
+        self.out.write(json.dumps({"event": event, **fields}) + "\n")
+        self.out.flush()
+
+
+def memory_mb(field: str) -> float:
+    """`VmHWM` (the peak) or `VmRSS` of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def one_line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+def walk_through(
+    engine: Engine, compiled: Any, walk: Walk, buffer: Buffer, deadline: float, report: _Report, place: dict[str, int]
+) -> None:
+    now = time.perf_counter_ns
+    spare = np.zeros_like(buffer)
+    start = engine.starter(compiled)
+    t = now()
+    state = start()
+    start_ns = now() - t
+    fill, commit = engine.filler(state, buffer), engine.committer(state)
+    first: list[int] = []
+    masks: list[int] = []
+    commits: list[int] = []
+    fork_ns: int | None = None
+    refused_at: int | None = None
+    out_of_time = False
+    flushed = now()
+
+    def flush() -> None:
+        report(
+            "samples", **place, first_us=[x / 1e3 for x in first], mask_us=[x / 1e3 for x in masks],
+            commit_us=[x / 1e3 for x in commits],
+        )  # fmt: skip
+        for samples in (first, masks, commits):
+            samples.clear()
+
+    for k, token_id in enumerate(walk.ids):
+        buffer.fill(0)
+        t = now()
+        fill()
+        elapsed = now() - t
+        (masks if k else first).append(elapsed)
+        if not has_bit(buffer, token_id):
+            refused_at = k
+            break
+        if k == len(walk.ids) // 2:
+            fork = engine.forker(state)
+            t = now()
+            branch = fork()
+            fork_ns = now() - t
+            spare.fill(0)
+            engine.filler(branch, spare)()
+            if not np.array_equal(buffer, spare):
+                raise AssertionError(f"token {k}: a fork's mask is not that of its origin")
+            del branch, fork
+        t = now()
+        went = commit(token_id)
+        elapsed = now() - t
+        commits.append(elapsed)
+        if went is False:
+            raise AssertionError(f"token {k}: {token_id} is in the mask, and commit refuses it")
+        if t - flushed > _FLUSH_NS:
+            flush()
+            flushed = t
+        if time.monotonic() > deadline:
+            out_of_time = k + 1 < len(walk.ids)
+            if out_of_time:
+                break
+    flush()
+    verdict: bool | None
+    if refused_at is not None:
+        verdict = False
+    elif out_of_time or walk.cut:
+        verdict = None
+    else:
+        buffer.fill(0)
+        verdict = engine.may_end(state, buffer)
+    report(
+        "walk", **place, verdict=verdict, expected=walk.expected, n_tokens=len(walk.ids), refused_at=refused_at,
+        start_us=start_ns / 1e3, fork_us=None if fork_ns is None else fork_ns / 1e3, out_of_time=out_of_time,
+    )  # fmt: skip
+
+
+def keep(engine: Engine, compiled: Any, buffer: Buffer, report: _Report, number: int) -> None:
+    """Save and load again; the first mask must be the same."""
+    persistent = cast(Persistent, engine)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "constraint"
+        t = time.perf_counter_ns()
+        persistent.save(compiled, path)
+        save_ns = time.perf_counter_ns() - t
+        size = path.stat().st_size
+        t = time.perf_counter_ns()
+        loaded = persistent.load(path)
+        load_ns = time.perf_counter_ns() - t
+    again = np.zeros_like(buffer)
+    buffer.fill(0)
+    engine.filler(engine.starter(compiled)(), buffer)()
+    engine.filler(engine.starter(loaded)(), again)()
+    if not np.array_equal(buffer, again):
+        raise AssertionError("a loaded constraint's first mask is not that of the saved one")
+    report("artifact", job=number, bytes=size, save_ms=save_ns / 1e6, load_ms=load_ns / 1e6)
+
+
+def do(engine: Engine, number: int, job: Job, buffer: Buffer, cap_s: float, artifacts: bool, report: _Report) -> None:
+    deadline = time.monotonic() + cap_s
+    try:
+        prepared = engine.prepare(job.kind, job.source)
+        t = time.perf_counter_ns()
+        compiled = engine.compile(job.kind, prepared)
+        elapsed = time.perf_counter_ns() - t
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a rival's panic is not an Exception
+        text = str(error) if isinstance(error, Refused) else one_line(error)
+        report("refused", job=number, error=" ".join(text.split())[:300])
+        return
+    report("compiled", job=number, compile_ms=elapsed / 1e6)
+    try:
+        if artifacts:
+            keep(engine, compiled, buffer, report, number)
+            return
+        for n, walk in enumerate(job.walks):
+            if time.monotonic() > deadline:
+                report("walk", job=number, walk=n, verdict=None, expected=walk.expected, out_of_time=True)
+                continue
+            walk_through(engine, compiled, walk, buffer, deadline, report, {"job": number, "walk": n})
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        report("broken", job=number, error=one_line(error))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benches.worker", description=__doc__.splitlines()[0])
+    parser.add_argument("engine", choices=ENGINES)
+    parser.add_argument("vocabulary")
+    parser.add_argument("jobs", type=Path)
+    parser.add_argument("--first", type=int, default=0, help="number of the first job to do")
+    parser.add_argument("--cap", type=float, default=60, help="seconds after which a job's walks are cut short")
+    parser.add_argument("--artifacts", action="store_true", help="save and load each constraint instead of walking")
+    args = parser.parse_args()
+
+    report = _Report(os.fdopen(os.dup(1), "w", encoding="utf-8"))
+    os.dup2(2, 1)  # what an engine prints must not land between the events
+    gc.disable()
+    vocabulary = read_vocabulary(args.vocabulary)
+    kind = next(iter(read_jobs(args.jobs)))[1].kind
+    buffer = np.zeros(vocabulary.n_words, np.int32)
+    before_mb = memory_mb("VmRSS")
+    t = time.perf_counter_ns()
+    engine = build(args.engine, vocabulary)
+    setup_ms = (time.perf_counter_ns() - t) / 1e6
+    del vocabulary
+    ready_mb = memory_mb("VmRSS")
+    t = time.perf_counter_ns()
+    try:  # loads what the engine loads on first use; the same for everybody
+        engine.compile(kind, engine.prepare(kind, _WARM_UP[kind]))
+    except Exception:
+        pass
+    warm_up_ms = (time.perf_counter_ns() - t) / 1e6
+    report("ready", setup_ms=setup_ms, warm_up_ms=warm_up_ms, before_mb=before_mb, ready_mb=ready_mb)
+    gc.collect()
+    gc.freeze()
+    for number, job in read_jobs(args.jobs, args.first):
+        do(engine, number, job, buffer, args.cap, args.artifacts, report)
+        report("done", job=number, peak_mb=memory_mb("VmHWM"))
+        gc.collect()
+
+
+if __name__ == "__main__":
+    main()
