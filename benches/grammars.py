@@ -65,8 +65,9 @@ def _case(by_engine: dict[str, EngineRun]) -> str:
         if job.status in ("refused", "not reached") or job.compile_ms is None:
             rows.append([engine, f"{job.status}: {(job.error or '')[:80]}", *["–"] * 8])
             continue
+        trouble = "" if job.status == "ok" else f" ({job.status}: {(job.error or '')[:80]})"
         rows.append([
-            engine, number(job.compile_ms) + ("" if job.status == "ok" else f" ({job.status})"),
+            engine, number(job.compile_ms) + trouble,
             _judged(job, True), _judged(job, False), number(percentile(job.pool("first_us"), 50)),
             several(percentile(job.pool("mask_us"), p) for p in (50, 99, 99.9)),
             several(percentile(job.pool("commit_us"), p) for p in (50, 99, 99.9)),

@@ -49,6 +49,8 @@ def main(args: argparse.Namespace) -> Path:
     tell(f"schemas: taking a sample of {n}")
     sample = take_sample(n, args.seed, args.vocab, args.split, args.all)
     limits = {"timeout_s": args.timeout, "budget_s": args.budget}
+    if args.quick:
+        limits = {"timeout_s": min(args.timeout, 15.0), "budget_s": min(args.budget, 90.0)}
     runs = {engine: run(engine, args.vocab, sample.jobs, **limits) for engine in args.engines}
     kept: dict[str, EngineRun] = {}
     if not args.no_artifacts:

@@ -1,8 +1,8 @@
 """Run a worker over a file of jobs; survive its crashes and its endless jobs; collect what it measured.
 
 A job that passes its time limit cannot be interrupted from inside (the time is spent in a native call), so the worker
-is killed and a new one goes on with the next job. What the lost job had reported until then is kept. A crash is handled in
-the same way, with the last line of standard error as its message. Peak memory is then the largest of the processes'.
+is killed and a new one goes on with the next job. What the lost job had reported until then is kept. A crash is handled
+in the same way, with the last line of standard error as its message. Peak memory is then the largest of the processes'.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def save(constraint: Constraint, path: str | os.PathLike[str]) -> None:
 def to_bytes(constraint: Constraint) -> bytes:
     """The artifact's bytes."""
     tensors = {name: _narrow(array) for name, array in sorted(constraint._core.to_arrays().items())}
-    head = {
+    head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "vocabulary": constraint.vocab.fingerprint,
@@ -54,8 +54,8 @@ def to_bytes(constraint: Constraint) -> bytes:
         "terminal_origins": list(constraint.terminal_origins),
         "stats": {k: v for k, v in constraint.stats.items() if k not in ("seconds", "stages")},
         "report": constraint.report_entries(),
-        "checksum": _checksum(tensors),
     }
+    head["checksum"] = _checksum(head, tensors)
     return save_tensors(tensors, {"wfsa": json.dumps(head, sort_keys=True, ensure_ascii=False)})
 
 
@@ -85,7 +85,7 @@ def from_bytes(data: bytes, vocab: Vocab, where: str = "the data") -> Constraint
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as e:
         raise ArtifactError(f"{where} is damaged: {e}") from None
-    if _checksum(tensors) != head.get("checksum"):
+    if _checksum({k: v for k, v in head.items() if k != "checksum"}, tensors) != head.get("checksum"):
         raise ArtifactError(f"{where} is damaged: its contents do not match their checksum")
     names, origins = _strings(head, "terminal_names", where), _strings(head, "terminal_origins", where)
     for name, array in tensors.items():
@@ -144,8 +144,8 @@ def _narrow(array: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, Any]:
     raise AssertionError("int32 holds every int32")
 
 
-def _checksum(tensors: dict[str, np.ndarray[Any, Any]]) -> str:
-    digest = hashlib.sha256()
+def _checksum(head: dict[str, Any], tensors: dict[str, np.ndarray[Any, Any]]) -> str:
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
