@@ -24,6 +24,7 @@ namespace wfsa {
 using std::vector;
 
 struct LimitExceeded : std::runtime_error { using std::runtime_error::runtime_error; };
+struct Undecided : std::runtime_error { using std::runtime_error::runtime_error; };  // what a grammar asks for is ambiguous
 
 struct VectorHash {
     size_t operator()(const vector<int32_t>& v) const noexcept {
@@ -36,7 +37,12 @@ struct VectorHash {
 struct Edge {
     uint8_t lo, hi;
     int32_t target;
-    bool operator==(const Edge& o) const { return lo == o.lo && hi == o.hi && target == o.target; }
+    uint8_t count = 0;  // 1: these bytes begin a counted unit (grammar/regular.py)
+    bool operator==(const Edge& o) const { return lo == o.lo && hi == o.hi && target == o.target && count == o.count; }
+    bool continues(int32_t hi_before, int32_t target_before, uint8_t count_before) const {
+        return target_before == target && count_before == count && hi_before + 1 == lo;
+    }
+    int32_t label() const { return lo << 9 | hi << 1 | count; }
 };
 
 struct Dfa {
@@ -57,7 +63,7 @@ inline void tidy(vector<Edge>& es) {
     std::sort(es.begin(), es.end(), [](const Edge& a, const Edge& b) { return a.lo < b.lo; });
     size_t n = 0;
     for (const Edge& e : es) {
-        if (n && es[n - 1].target == e.target && es[n - 1].hi + 1 == e.lo) es[n - 1].hi = e.hi;
+        if (n && e.continues(es[n - 1].hi, es[n - 1].target, es[n - 1].count)) es[n - 1].hi = e.hi;
         else es[n++] = e;
     }
     es.resize(n);
@@ -84,12 +90,12 @@ inline void refine(const vector<vector<Edge>>& out, const vector<uint8_t>& accep
             merged.clear();
             for (const Edge& e : out[s]) {
                 if (!live[e.target]) continue;
-                int32_t t = cls[e.target];
-                if (!merged.empty() && merged.back().target == t && merged.back().hi + 1 == e.lo) merged.back().hi = e.hi;
-                else merged.push_back({e.lo, e.hi, t});
+                const Edge to{e.lo, e.hi, cls[e.target], e.count};
+                if (!merged.empty() && to.continues(merged.back().hi, merged.back().target, merged.back().count)) merged.back().hi = e.hi;
+                else merged.push_back(to);
             }
             sig.clear();
-            for (const Edge& e : merged) { sig.push_back(e.lo << 8 | e.hi); sig.push_back(e.target); }
+            for (const Edge& e : merged) { sig.push_back(e.label()); sig.push_back(e.target); }
             groups[sig].push_back(s);
         }
         if (groups.size() < 2) continue;
@@ -134,7 +140,7 @@ inline void merge_equal(int32_t start, const vector<vector<Edge>>& out, const ve
         sig.assign(1, accept[s]);
         for (const Edge& e : out[s]) {
             if (!live[e.target]) continue;
-            sig.push_back(e.lo << 8 | e.hi);
+            sig.push_back(e.label());
             sig.push_back(e.target == s ? -1 : cls[e.target] >= 0 ? cls[e.target] : -2 - e.target);
         }
         auto got = known.emplace(sig, int32_t(members.size()));
@@ -177,7 +183,7 @@ inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<u
             if (!live[e.target]) continue;
             int32_t c = cls[e.target];
             if (number[c] < 0) { number[c] = int32_t(order.size()); order.push_back(c); }
-            row.push_back({e.lo, e.hi, number[c]});
+            row.push_back({e.lo, e.hi, number[c], e.count});
         }
         tidy(row);
         dfa.edges.insert(dfa.edges.end(), row.begin(), row.end());
@@ -245,11 +251,19 @@ class Nfa {
         for (int32_t s = 0; s < d.size(); ++s) {
             state();
             for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
-                byte_[base + s].push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target});
+                byte_[base + s].push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target, d.edges[e].count});
         }
         int32_t end = state();
         for (int32_t s = 0; s < d.size(); ++s) if (d.accept[s]) epsilon(base + s, end);
         return {d.size() ? base : state(), end};
+    }
+
+    // The first byte of every word of this fragment is counted; nothing may lead back to its start.
+    void count_first(Fragment f) {
+        mark_.assign(byte_.size(), 0);
+        vector<int32_t> set{f.start};
+        close(set);
+        for (int32_t q : set) for (Edge& e : byte_[q]) e.count = 1;
     }
 
     Dfa determinize(Fragment f) {
@@ -276,11 +290,16 @@ class Nfa {
         for (size_t s = 0; s < sets.size(); ++s) {
             split.clear();
             for (int32_t q : sets[s])
-                for (const Edge& e : byte_[q]) split.add(e.lo, e.hi, e.target);
+                for (const Edge& e : byte_[q]) split.add(e.lo, e.hi, e.target << 1 | e.count);
             split.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& targets) {
-                set = targets;
+                const int32_t count = targets.front() & 1;
+                set.clear();
+                for (int32_t t : targets) {
+                    if ((t & 1) != count) throw Undecided("a byte of a counted terminal both begins a unit and does not");
+                    set.push_back(t >> 1);
+                }
                 int32_t t = intern(set);
-                out[s].push_back({lo, hi, t});
+                out[s].push_back({lo, hi, t, uint8_t(count)});
             });
             tidy(out[s]);
         }
@@ -384,7 +403,7 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
                 else { to = std::min<int32_t>(hi, b.edges[f].hi); target = b.edges[f].target; }
                 if (target >= 0 || !keep) {
                     int32_t id = intern(a.edges[e].target, target);
-                    out[k].push_back({uint8_t(lo), uint8_t(to), id});
+                    out[k].push_back({uint8_t(lo), uint8_t(to), id, a.edges[e].count});
                 }
                 lo = to + 1;
             }

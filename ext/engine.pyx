@@ -21,23 +21,26 @@ from libcpp.vector cimport vector
 import numpy as np
 
 from wfsa.errors import ArtifactError, GrammarError, LimitError, StateError
-from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat
+from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat, Unit
 
 
 cdef extern from *:
     """
     #include <stdexcept>
     #include "session.hpp"
-    static PyObject *wfsa_limit_error = nullptr, *wfsa_artifact_error = nullptr;
-    static void wfsa_set_errors(PyObject* limit, PyObject* artifact) {
+    static PyObject *wfsa_limit_error = nullptr, *wfsa_artifact_error = nullptr, *wfsa_grammar_error = nullptr;
+    static void wfsa_set_errors(PyObject* limit, PyObject* artifact, PyObject* grammar) {
         Py_INCREF(limit);
         Py_INCREF(artifact);
         wfsa_limit_error = limit;
         wfsa_artifact_error = artifact;
+        Py_INCREF(grammar);
+        wfsa_grammar_error = grammar;
     }
     static void wfsa_translate() {
         try { throw; }
         catch (const wfsa::LimitExceeded& e) { PyErr_SetString(wfsa_limit_error, e.what()); }
+        catch (const wfsa::Undecided& e) { PyErr_SetString(wfsa_grammar_error, e.what()); }
         catch (const wfsa::Damaged& e) { PyErr_SetString(wfsa_artifact_error, e.what()); }
         catch (const wfsa::Miss& e) { PyErr_Format(wfsa_artifact_error, "the compiled tables lack a needed entry (%d)", e.where); }
         catch (const std::bad_alloc&) { PyErr_NoMemory(); }
@@ -45,9 +48,9 @@ cdef extern from *:
     }
     """
     cdef int wfsa_translate() except +
-    void wfsa_set_errors(object, object)
+    void wfsa_set_errors(object, object, object)
 
-wfsa_set_errors(LimitError, ArtifactError)
+wfsa_set_errors(LimitError, ArtifactError, GrammarError)
 
 
 cdef extern from "session.hpp" namespace "wfsa" nogil:
@@ -74,6 +77,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         void byte_range(Fragment, uint8_t, uint8_t) except +wfsa_translate
         void epsilon(int32_t, int32_t) except +wfsa_translate
         void code_points(Fragment, uint32_t, uint32_t) except +wfsa_translate
+        void count_first(Fragment) except +wfsa_translate
         Dfa determinize(Fragment) except +wfsa_translate
 
     Dfa product(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
@@ -107,6 +111,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         cbool longest
         vector[int32_t] start
         void add(const Dfa&, int32_t, cbool) except +wfsa_translate
+        void add(const Dfa&, int32_t, cbool, cbool, int32_t, int32_t) except +wfsa_translate
 
     cdef cppclass Lexer:
         Terminals terms
@@ -307,6 +312,13 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
         nfa.epsilon(f.end, end.end)
         f.end = end.end
         return f
+    if kind is Unit:
+        f = nfa.empty()  # nothing leads back to a state of its own
+        g = _nfa(nfa, tree.body, limit, depth + 1)
+        nfa.epsilon(f.end, g.start)
+        nfa.count_first(g)
+        f.end = g.end
+        return f
     if kind is And or kind is Minus:
         return nfa.embed(automaton(tree, limit).full)
     raise TypeError(f"not a regular tree: {tree!r}")
@@ -427,11 +439,12 @@ cdef _as_array(const vector[int32_t]& v):
 
 
 def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignore, rules, int32_t n_nonterms,
-               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states):
+               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states, list units):
     """Normalise, build the LR tables, and return a ConstraintCore with empty caches.
 
     automata: Automaton or None (token-level) per terminal; token_ids: list of id lists per terminal; ranks: preference
     at equal length per terminal; rules: (nonterminal number, right-hand side symbols as in grammar.ir).
+    units: (least, most or None) per counted terminal, else None.
     Returns None when the start symbol derives nothing.
     """
     cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
@@ -458,7 +471,11 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
         else:
             dead.push_back(a.dfa.size() == 0)
             nullable.push_back(a.nullable)
-            e.lexer.terms.add(a.dfa, ranks[t], t in ignored)
+            if units[t] is None:
+                e.lexer.terms.add(a.dfa, ranks[t], t in ignored)
+            else:
+                least, most = units[t]
+                e.lexer.terms.add(a.dfa, ranks[t], t in ignored, True, least, 0x7FFFFFFF if most is None else most)
         e.token_ids.push_back(ids)
     # One more terminal and nonterminal: S' -> S END; END stands for the end-of-sequence tokens.
     e.end_term = n_terms

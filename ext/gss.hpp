@@ -29,6 +29,7 @@ struct Config {
     const Node* const* tops;
     const Node* const* raw;  // "longest": the shift results before any reduction
     int32_t n_tops, n_raw, lex;
+    int32_t count = 0;  // units read in counted terminals (lexer.hpp)
 };
 
 struct Snapshot {

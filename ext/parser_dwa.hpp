@@ -328,27 +328,29 @@ class ParserDwa {
         if (!seen_.insert(encode(p)).second) return;
         vector<int32_t> tops;
         for (const Stack& w : p.words) tops.push_back(w.back());
-        lex_tail(p, lexer_.root(context_of(tops.data(), int32_t(tops.size())), p.watch), p.node);
+        lex_tail(p, lexer_.root(context_of(tops.data(), int32_t(tops.size())), p.watch), p.node, 0);
     }
-    void lex_tail(const Place& p, int32_t y, int32_t node) {
+    void lex_tail(const Place& p, int32_t y, int32_t node, int32_t count) {
         const Trie& tails = universe_->tails();
         lexer_.expand(y);
         for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
             ++work_;
-            int32_t to = lexer_.states[y].step(tails.byte[c]);
-            if (to < 0) continue;
+            const Edge* e = lexer_.states[y].edge(tails.byte[c]);
+            if (!e) continue;
+            const int32_t to = e->target, after = lexer_.count_after(lexer_.states[to], count, *e);
+            if (!lexer_.alive(lexer_.states[to], after)) continue;
             if (tails.own[c]) slots_.push_back(tails.slot_lo[c]);
             if (tails.first_child[c] == tails.first_child[c + 1]) continue;
             lexer_.expand(to);
-            if (lexer_.decided(to, tails.below[c])) {
+            if (lexer_.decided(to, tails.below[c]) && lexer_.alive(lexer_.states[to], after + tails.height[c])) {
                 for (int32_t s = tails.slot_lo[c] + tails.own[c]; s < tails.slot_hi[c]; ++s) slots_.push_back(s);
                 continue;
             }
             for (size_t k = 0; k < lexer_.states[to].accepts.size(); ++k) {
                 Accept a = lexer_.states[to].accepts[k];
-                shift(p, a.term, c, a.watch);
+                if (lexer_.terms.takes(a.term, after)) shift(p, a.term, c, a.watch);
             }
-            lex_tail(p, to, c);
+            lex_tail(p, to, c, after);
         }
     }
 

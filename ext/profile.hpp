@@ -13,6 +13,10 @@
 // an identifier that might still be a keyword.  Walking both states in lockstep and stopping where they meet visits
 // only the difference.  A delta profile is its base without the tokens in `drop`, plus its own entries for those.
 //
+// Counts (lexer.hpp).  Whether a token that ends in a state with a span stays inside depends on the count k at its start:
+// k + its units must lie in the span.  Such tokens are kept by span and number of units, so that the profile is one for
+// all k.  The same holds for the units before a tail.  For nearly all k no token comes near a bound (`free`).
+//
 // Cost of a full walk: the trie nodes with a live state; subtrees on whose bytes the state loops are one step.
 #pragma once
 #include <atomic>
@@ -30,12 +34,22 @@ struct WalkResult {
         Trie trie;    // slot_tokens: the tokens that leave this tail
         int64_t uid;  // distinct for every Tails of a process
     };
+    // Tokens that end in states with one span (numbered locally), by how many units they have.
+    struct Group {
+        int32_t local_span, least;           // units of the first ones
+        vector<int32_t> tokens, indptr;      // with `least + i` units: indptr[i] .. indptr[i+1]
+        vector<uint32_t> bitmap;             // of all, when there are many
+        vector<vector<uint32_t>> up_to;      // ... and of those with at most `least + i` units, while much is missing
+        int32_t most() const { return least + int32_t(indptr.size()) - 2; }
+    };
     vector<uint32_t> bitmap;    // when there are many tokens; else
-    vector<int32_t> inside;     // token ids
+    vector<int32_t> inside;     // token ids; both without the tokens of groups
+    vector<Group> groups;
     std::deque<Tails> tails;
     std::deque<vector<uint8_t>> texts;  // of the tails, when they come from a file and not from the vocabulary
     size_t bytes() const {
         size_t n = 4 * (bitmap.size() + inside.size()) + 256;
+        for (const Group& g : groups) n += 4 * (g.tokens.size() + g.indptr.size() + g.bitmap.size() * (1 + g.up_to.size()));
         for (const Tails& t : tails) n += 80 * t.trie.slot_word.size() + 50 * size_t(t.trie.n_nodes());
         return n;
     }
@@ -79,6 +93,8 @@ struct Profile {
     std::shared_ptr<const vector<uint32_t>> killed;  // watched root: tokens that a longer candidate makes void
     std::shared_ptr<const WalkResult> own;
     vector<int32_t> finishes;       // numbers of Finish objects
+    vector<int32_t> spans;          // of own->groups, by their local number
+    int32_t free_lo = 0, free_hi = Terminals::kNoMost;  // counts with which no bound is met, those of the base included
 };
 
 class Profiler {
@@ -112,8 +128,8 @@ class Profiler {
             if (cached) p.own = cache_.find(key_);
             if (!p.own) {
                 begin();
-                if (!cached) terms_.clear();
-                walk(0, y, 0);
+                if (!cached) { terms_.clear(); spans_.clear(); }
+                walk(0, y, 0, 0);
                 p.own = collect();
                 if (cached && p.own->bytes() > 2048) cache_.put(key_, p.own);
             }
@@ -124,8 +140,31 @@ class Profiler {
             p.finishes.push_back(int32_t(finishes.size()));
             finishes.push_back({terms[t.local_term], &t, -1, nullptr});
         }
+        if (!p.own->groups.empty()) p.spans = spans_;
+        find_free(p);
         profiles.push_back(std::move(p));
         return lexer_.states[y].profile = int32_t(profiles.size()) - 1;
+    }
+
+    void find_free(Profile& p) const {
+        if (p.base >= 0) { p.free_lo = profiles[p.base].free_lo; p.free_hi = profiles[p.base].free_hi; }
+        auto bound = [&](int32_t lo, int32_t hi, int32_t least, int32_t most) {
+            p.free_lo = std::max(p.free_lo, lo - least);
+            if (hi != Terminals::kNoMost) p.free_hi = std::min(p.free_hi, hi - most);
+        };
+        for (const WalkResult::Group& g : p.own->groups) {
+            const vector<int32_t>& span = lexer_.spans[p.spans[g.local_span]];
+            if (span.size() == 2) bound(span[0], span[1], g.least, g.most());
+            else bound(1, 0, 0, 0);  // several ranges: always looked at
+        }
+        for (int32_t f : p.finishes) {
+            const Terminals& t = lexer_.terms;
+            const int32_t term = finishes[f].term;
+            if (!t.counted[term]) continue;
+            const vector<int32_t>& counts = finishes[f].tails->trie.slot_counts;
+            bound(t.least[term], t.most[term], counts.empty() ? 0 : *std::min_element(counts.begin(), counts.end()),
+                  counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end()));
+        }
     }
 
   private:
@@ -135,11 +174,14 @@ class Profiler {
     int64_t n_words_;
     vector<int32_t> tokens_, drop_, key_;
     vector<int32_t> terms_;  // local number -> terminal
+    vector<int32_t> spans_;  // local number -> span
+    struct Counted { int32_t local_span, count, token; };
+    vector<Counted> counted_;
     vector<std::pair<int32_t, Word>> tails_;
     vector<int32_t> order_;  // automaton_key: states breadth first
     std::unordered_map<int32_t, int32_t> number_;
 
-    struct Open { int32_t term, watch, depth; };  // a cut both states made on the current path; depth of the tail
+    struct Open { int32_t term, watch, depth, count; };  // a cut both states made on the current path; depth of the tail
     std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
     std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> killed_;
     std::unordered_map<int32_t, vector<ByteBits>> first_bytes_;
@@ -149,11 +191,13 @@ class Profiler {
     static constexpr int32_t kDeltaBudget = 20000;    // trie nodes; beyond that a full walk is no dearer
     static constexpr size_t kMaxDrop = 3000;          // tokens; more would make every mask dearer
     static constexpr size_t kMaxKeyStates = 160;
+    static constexpr size_t kMaxClear = 512;          // tokens cleared one by one from a group's bitmap
 
     void begin() {
         tokens_.clear();
         drop_.clear();
         tails_.clear();
+        counted_.clear();
     }
     std::shared_ptr<const WalkResult> collect() {
         auto out = std::make_shared<WalkResult>();
@@ -163,6 +207,7 @@ class Profiler {
         } else {
             out->inside = tokens_;
         }
+        collect_groups(*out);
         std::stable_sort(tails_.begin(), tails_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         vector<Word> words;
         for (size_t i = 0; i < tails_.size();) {
@@ -176,11 +221,48 @@ class Profiler {
         return out;
     }
 
+    void collect_groups(WalkResult& out) {
+        std::sort(counted_.begin(), counted_.end(), [](const Counted& a, const Counted& b) {
+            return a.local_span != b.local_span ? a.local_span < b.local_span : a.count != b.count ? a.count < b.count : a.token < b.token;
+        });
+        for (size_t i = 0; i < counted_.size();) {
+            size_t j = i;
+            while (j < counted_.size() && counted_[j].local_span == counted_[i].local_span) ++j;
+            vector<int32_t> tokens, counts;
+            for (size_t k = i; k < j; ++k) { tokens.push_back(counted_[k].token); counts.push_back(counted_[k].count); }
+            out.groups.push_back(group(counted_[i].local_span, std::move(tokens), counts));
+            i = j;
+        }
+    }
+    int32_t local(vector<int32_t>& known, int32_t x) {
+        const auto at = std::find(known.begin(), known.end(), x);
+        if (at == known.end()) { known.push_back(x); return int32_t(known.size()) - 1; }
+        return int32_t(at - known.begin());
+    }
+
+  public:
+    // Tokens with ascending counts, as a group.
+    WalkResult::Group group(int32_t local_span, vector<int32_t> tokens, const vector<int32_t>& counts) const {
+        WalkResult::Group g{local_span, counts.front(), std::move(tokens), {}, {}, {}};
+        for (size_t k = 0; k < counts.size(); ++k)
+            while (int32_t(g.indptr.size()) <= counts[k] - g.least) g.indptr.push_back(int32_t(k));
+        g.indptr.push_back(int32_t(g.tokens.size()));
+        if (int64_t(g.tokens.size()) <= n_words_ / 4) return g;
+        g.bitmap.assign(size_t(n_words_), 0u);
+        for (size_t i = 0; i + 1 < g.indptr.size(); ++i) {
+            for (int32_t k = g.indptr[i]; k < g.indptr[i + 1]; ++k) g.bitmap[size_t(g.tokens[size_t(k)]) >> 5] |= 1u << (g.tokens[size_t(k)] & 31);
+            if (g.tokens.size() - size_t(g.indptr[i + 1]) > kMaxClear) g.up_to.push_back(g.bitmap);
+        }
+        return g;
+    }
+
+  private:
     // Spell out the lexer automaton from y on into key_, terminals numbered locally in terms_ with what can follow
     // them.  False, and not worth it, when it has many states, watches candidates, or loops on few bytes only.
     bool automaton_key(int32_t y) {
         key_.clear();
         terms_.clear();
+        spans_.clear();
         number_.clear();
         order_.assign(1, y);
         number_[y] = 0;
@@ -196,12 +278,14 @@ class Profiler {
                     if (order_.size() >= kMaxKeyStates) return false;
                     order_.push_back(e.target);
                 }
-                key_.push_back(e.lo << 8 | e.hi);
+                key_.push_back(e.label());
                 key_.push_back(got.first->second);
                 if (e.target == order_[k]) loop_bytes += e.hi - e.lo + 1;
             }
             loops |= loop_bytes >= 4;
             key_.push_back(-1 - int32_t(s.accepts.size()));
+            key_.push_back(s.counted);
+            key_.push_back(s.span < 0 ? -1 : local(spans_, s.span));
             for (const Accept& a : s.accepts) {
                 if (a.watch) return false;
                 auto at = std::find(terms_.begin(), terms_.end(), a.term);
@@ -317,42 +401,52 @@ class Profiler {
         for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k) tokens_.push_back(trie_.slot_tokens[k]);
     }
 
-    // Children of `node` whose byte has an edge: visit(child, target).
+    // Children of `node` whose byte has an edge: visit(child, edge).
     template <class Visit> void children(int32_t node, const LexState& s, Visit visit) {
         int32_t c = trie_.first_child[node], end = trie_.first_child[node + 1];
         const uint8_t* bytes = trie_.byte.data();
         for (const Edge& e : s.edges) {
             if (end - c > 8) c = int32_t(std::lower_bound(bytes + c, bytes + end, e.lo) - bytes);
             else while (c < end && bytes[c] < e.lo) ++c;
-            for (; c < end && bytes[c] <= e.hi; ++c) visit(c, e.target);
+            for (; c < end && bytes[c] <= e.hi; ++c) visit(c, e);
             if (c >= end) return;
         }
     }
 
-    void walk(int32_t node, int32_t y, int32_t depth) {
+    void walk(int32_t node, int32_t y, int32_t depth, int32_t count) {
         lexer_.expand(y);
-        children(node, lexer_.states[y], [&](int32_t c, int32_t to) {
+        children(node, lexer_.states[y], [&](int32_t c, const Edge& e) {
             ++work_;
-            if (trie_.own[c]) add_tokens(trie_.slot_lo[c]);
+            LexState& t = lexer_.states[e.target];
+            const int32_t after = lexer_.count_after(t, count, e);
+            if (trie_.own[c]) inside(trie_.slot_lo[c], t, after);
             if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
-            lexer_.expand(to);
-            const LexState& t = lexer_.states[to];
-            if (lexer_.decided(to, trie_.below[c])) {
-                for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s) add_tokens(s);
+            lexer_.expand(e.target);
+            if (lexer_.decided(e.target, trie_.below[c])) {
+                const bool counts = t.span >= 0 && trie_.below[c].intersects(t.units);
+                for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s)
+                    inside(s, t, after + (counts ? trie_.slot_word[s].length - depth - 1 : 0));
                 return;
             }
-            if (!t.accepts.empty()) cuts(c, to, depth + 1);
-            walk(c, to, depth + 1);
+            if (!t.accepts.empty()) cuts(c, e.target, depth + 1, after);
+            walk(c, e.target, depth + 1, after);
         });
+    }
+    // The tokens of a slot end in state t.
+    void inside(int32_t slot, const LexState& t, int32_t count) {
+        if (t.span < 0) return add_tokens(slot);
+        const int32_t span = local(spans_, t.span);
+        for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k)
+            counted_.push_back({span, count, trie_.slot_tokens[k]});
     }
 
     // Terminals end at `node`, in state y: every token below with an admissible rest is a tail.
-    void cuts(int32_t node, int32_t y, int32_t depth) {
+    void cuts(int32_t node, int32_t y, int32_t depth, int32_t count) {
         const vector<ByteBits>& first = first_bytes(y);
         const vector<Accept>& accepts = lexer_.states[y].accepts;
         for (size_t k = 0; k < accepts.size(); ++k)
             for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c)
-                if (first[k].has(trie_.byte[c])) tail(c, accepts[k].term, accepts[k].watch, depth);
+                if (first[k].has(trie_.byte[c])) tail(c, accepts[k].term, accepts[k].watch, depth, count);
     }
     // For every accept of y: the bytes that a tail can begin with, by what can follow and by what is watched.
     const vector<ByteBits>& first_bytes(int32_t y) {
@@ -361,26 +455,26 @@ class Profiler {
             for (const Accept& a : lexer_.states[y].accepts) out.push_back(lexer_.first_bytes(a));
         return out;
     }
-    void tail(int32_t node, int32_t term, int32_t watch, int32_t depth) {
+    void tail(int32_t node, int32_t term, int32_t watch, int32_t depth, int32_t count) {
         if (watch) {
             bool is_void = false;
             watch = lexer_.step_watch(watch, trie_.byte[node], is_void);
             if (is_void) return;
         }
-        tails_from(node, term, watch, depth);
+        tails_from(node, term, watch, depth, count);
     }
-    void tails_from(int32_t node, int32_t term, int32_t watch, int32_t depth) {  // node's byte has been read
+    void tails_from(int32_t node, int32_t term, int32_t watch, int32_t depth, int32_t count) {  // node's byte has been read
         if (!watch) {
-            for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) add_tail(s, term, depth);
+            for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) add_tail(s, term, depth, count);
             return;
         }
-        if (trie_.own[node]) add_tail(trie_.slot_lo[node], term, depth);
-        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) tail(c, term, watch, depth);
+        if (trie_.own[node]) add_tail(trie_.slot_lo[node], term, depth, count);
+        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) tail(c, term, watch, depth, count);
     }
-    void add_tail(int32_t slot, int32_t term, int32_t depth) {
+    void add_tail(int32_t slot, int32_t term, int32_t depth, int32_t count) {
         const Word& w = trie_.slot_word[slot];
         for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k)
-            tails_.push_back({term, {w.text + depth, w.length - depth, trie_.slot_tokens[k]}});
+            tails_.push_back({term, {w.text + depth, w.length - depth, trie_.slot_tokens[k], lexer_.terms.counted[term] ? count : 0}});
     }
 
     // Lockstep walk of y against z.  Tokens that may fare differently go to drop_, with y's own outcome beside.  False
@@ -389,11 +483,12 @@ class Profiler {
         if (profiles[profile(z)].base >= 0) return false;
         begin();
         budget_ = kDeltaBudget;
-        difference(0, y, z, 0, {});
+        spans_.clear();
+        difference(0, y, z, 0, 0, {});
         return budget_ > 0 && drop_.size() <= kMaxDrop;
     }
     // -1: dead.  `open`: cuts that both made above, with their watch set after the bytes read since.
-    void difference(int32_t node, int32_t y, int32_t z, int32_t depth, const vector<Open>& open) {
+    void difference(int32_t node, int32_t y, int32_t z, int32_t depth, int32_t count, const vector<Open>& open) {
         if (y >= 0) lexer_.expand(y);
         if (z >= 0) lexer_.expand(z);
         static const LexState dead;
@@ -405,22 +500,22 @@ class Profiler {
         for (int32_t at = 0; at < 256 && c < end;) {  // the bytes on which the two go to different states, range by range
             while (a < in_y.size() && in_y[a].hi < at) ++a;
             while (b < in_z.size() && in_z[b].hi < at) ++b;
-            const int32_t y2 = a < in_y.size() && in_y[a].lo <= at ? in_y[a].target : -1;
-            const int32_t z2 = b < in_z.size() && in_z[b].lo <= at ? in_z[b].target : -1;
+            const Edge* y2 = a < in_y.size() && in_y[a].lo <= at ? &in_y[a] : nullptr;
+            const Edge* z2 = b < in_z.size() && in_z[b].lo <= at ? &in_z[b] : nullptr;
             int32_t stop = 255;  // last byte of the range
-            if (a < in_y.size()) stop = std::min<int32_t>(stop, y2 >= 0 ? in_y[a].hi : in_y[a].lo - 1);
-            if (b < in_z.size()) stop = std::min<int32_t>(stop, z2 >= 0 ? in_z[b].hi : in_z[b].lo - 1);
-            if (y2 != z2) {
+            if (a < in_y.size()) stop = std::min<int32_t>(stop, y2 ? in_y[a].hi : in_y[a].lo - 1);
+            if (b < in_z.size()) stop = std::min<int32_t>(stop, z2 ? in_z[b].hi : in_z[b].lo - 1);
+            if (!y2 || !z2 ? y2 != z2 : y2->target != z2->target || y2->count != z2->count) {
                 c = int32_t(std::lower_bound(bytes + c, bytes + end, uint8_t(at)) - bytes);
                 for (; c < end && bytes[c] <= stop; ++c) {
                     if (--budget_ <= 0 || drop_.size() > kMaxDrop) return;
-                    differ(c, y2, z2, depth, open);
+                    differ(c, y2, z2, depth, count, open);
                 }
             }
             at = stop + 1;
         }
     }
-    void differ(int32_t c, int32_t y2, int32_t z2, int32_t depth, const vector<Open>& open) {
+    void differ(int32_t c, const Edge* to_y, const Edge* to_z, int32_t depth, int32_t count, const vector<Open>& open) {
         static const LexState dead;
         const uint8_t b = trie_.byte[c];
         vector<Open> after;
@@ -429,27 +524,31 @@ class Profiler {
             if (o.watch) o.watch = lexer_.step_watch(o.watch, b, is_void);
             if (!is_void) after.push_back(o);
         }
-        const vector<Accept>&in_y = (y2 < 0 ? dead : lexer_.states[y2]).accepts, &in_z = (z2 < 0 ? dead : lexer_.states[z2]).accepts;
-        if (!(in_y == in_z)) return everything(c, y2, depth + 1, after);
+        const int32_t y2 = to_y ? to_y->target : -1, z2 = to_z ? to_z->target : -1;
+        const LexState &in_y = y2 < 0 ? dead : lexer_.states[y2], &in_z = z2 < 0 ? dead : lexer_.states[z2];
+        const int32_t now = to_y ? lexer_.count_after(in_y, count, *to_y) : count;
+        const bool counts_alike = !to_y || !to_z || (in_y.span == in_z.span && now == lexer_.count_after(in_z, count, *to_z));
+        if (!(in_y.accepts == in_z.accepts) || !counts_alike) return everything(c, y2, depth + 1, now, after);
         if (trie_.own[c] && (y2 < 0 || z2 < 0)) {  // otherwise the token stays inside, either way
             drop_tokens(trie_.slot_lo[c]);
-            if (y2 >= 0) add_tokens(trie_.slot_lo[c]);
-            for (const Open& o : after) add_tail(trie_.slot_lo[c], o.term, o.depth);
+            if (y2 >= 0) inside(trie_.slot_lo[c], in_y, now);
+            for (const Open& o : after) add_tail(trie_.slot_lo[c], o.term, o.depth, o.count);
         }
         if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
         if (y2 >= 0 && z2 >= 0 && lexer_.alike(y2, z2, trie_.height[c])) return;
-        for (const Accept& a : in_y) after.push_back({a.term, a.watch, depth + 1});
-        difference(c, y2, z2, depth + 1, after);
+        for (const Accept& a : in_y.accepts) after.push_back({a.term, a.watch, depth + 1, now});
+        difference(c, y2, z2, depth + 1, now, after);
     }
     // The two disagree on a cut here: everything below differs.
-    void everything(int32_t node, int32_t y, int32_t depth, const vector<Open>& open) {
+    void everything(int32_t node, int32_t y, int32_t depth, int32_t count, const vector<Open>& open) {
         budget_ -= trie_.slot_hi[node] - trie_.slot_lo[node];
         for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) drop_tokens(s);
-        for (const Open& o : open) tails_from(node, o.term, o.watch, o.depth);
+        for (const Open& o : open) tails_from(node, o.term, o.watch, o.depth, o.count);
         if (y < 0) return;
-        if (trie_.own[node]) add_tokens(trie_.slot_lo[node]);
-        cuts(node, y, depth);
-        walk(node, y, depth);
+        if (trie_.own[node]) inside(trie_.slot_lo[node], lexer_.states[y], count);
+        lexer_.expand(y);
+        cuts(node, y, depth, count);
+        walk(node, y, depth, count);
     }
     void drop_tokens(int32_t slot) {
         for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k) drop_.push_back(trie_.slot_tokens[k]);
