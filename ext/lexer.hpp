@@ -40,13 +40,15 @@ struct Terminals {
     vector<uint8_t> open;           // component -> can it still count? (of counted terminals)
     vector<uint8_t> ignore;         // terminal is ignored between others
     vector<uint8_t> inlined;        // ... and short like white space: its end is no event, lexing starts again by itself
+    vector<int64_t> name;           // component -> name of the DFA's state (dfa.hpp), -1 if it came from a file
     vector<int32_t> place, remaining;  // components in counters (counter.hpp)
     vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
     bool longest = false;
 
     static constexpr int32_t kNoMost = INT32_MAX;
 
-    void add(const Dfa& d, int32_t rank_, bool ignore_, bool counted_ = false, int32_t least_ = 0, int32_t most_ = kNoMost) {
+    void add(const Dfa& d, const vector<int64_t>& names, int32_t rank_, bool ignore_, bool counted_ = false, int32_t least_ = 0,
+             int32_t most_ = kNoMost) {
         int32_t base = int32_t(term.size()), t = int32_t(start.size());
         counted.push_back(counted_);
         least.push_back(least_);
@@ -55,6 +57,7 @@ struct Terminals {
         rank.push_back(rank_);
         ignore.push_back(ignore_);
         inlined.push_back(ignore_ && !large(d));
+        name.insert(name.end(), names.begin(), names.end());
         const Counters counters = find_counters(d);
         for (int32_t s = 0; s < d.size(); ++s) {
             place.push_back(counters.place[s] < 0 ? -1 : base + counters.place[s]);

@@ -176,6 +176,8 @@ inline void pack(const Engine& e, Arrays& out) {
     out.put_rows("context", [&](size_t i) -> const vector<int32_t>& { return e.lexer.contexts[int32_t(i)]; }, size_t(e.lexer.contexts.size()));
     out.put_rows("watch", [&](size_t i) -> const vector<int32_t>& { return e.lexer.watches[int32_t(i)]; }, size_t(e.lexer.watches.size()));
 
+    out.put_rows("span", [&](size_t i) -> const vector<int32_t>& { return e.lexer.spans[int32_t(i)]; }, size_t(e.lexer.spans.size()));
+
     vector<vector<int32_t>> hyps, accepts;
     vector<int32_t> edge_indptr{0};
     of["lex_flags"];
@@ -368,6 +370,7 @@ inline void unpack(const Arrays& in, Engine& e) {
     Unpacker::check(int64_t(t.indptr.size()) == n_comp + 1, "component_indptr has the wrong length");
     t.open.assign(size_t(n_comp), 0);
     t.find_open(0);
+    t.name.assign(size_t(n_comp), -1);
     t.place.assign(size_t(n_comp), -1);  // only shortens expansion
     t.remaining.assign(size_t(n_comp), 0);
     e.token_ids = u.rows("term_tokens", 0, n_tokens);
@@ -394,6 +397,10 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
     for (const auto& c : u.rows("context", 0, n_terms)) e.lexer.contexts(c);
     for (const auto& w : u.rows("watch", 0, n_comp)) e.lexer.watches(w);
+    for (const auto& s : u.rows("span", 0, big)) {
+        Unpacker::check(!s.empty() && s.size() % 2 == 0 && std::is_sorted(s.begin(), s.end()), "a span is not made of ranges");
+        e.lexer.spans(s);
+    }
     const int32_t n_contexts = e.lexer.contexts.size(), n_watches = e.lexer.watches.size();
     e.state_context = u.values("lr_context", 0, n_contexts, t.longest ? 0 : size_t(n_lr));
 

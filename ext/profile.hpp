@@ -45,6 +45,7 @@ struct WalkResult {
     vector<uint32_t> bitmap;    // when there are many tokens; else
     vector<int32_t> inside;     // token ids; both without the tokens of groups
     vector<Group> groups;
+    vector<vector<int32_t>> spans;  // of the groups, for the cache: ranks of their bounds among those of the key
     std::deque<Tails> tails;
     std::deque<vector<uint8_t>> texts;  // of the tails, when they come from a file and not from the vocabulary
     size_t bytes() const {
@@ -56,7 +57,7 @@ struct WalkResult {
 };
 
 // Profiles of full walks, kept with the vocabulary: the body of a JSON string is walked once, not once per schema.
-// The key spells out the lexer automaton from the state on, so equal keys mean equal profiles.
+// The key names the state's components by what they mean (StateNames), so equal keys mean equal profiles.
 class ProfileCache {
   public:
     std::shared_ptr<const WalkResult> find(const vector<int32_t>& key) {
@@ -124,13 +125,16 @@ class Profiler {
             terms_.clear();
             p.own = collect();
         } else {
-            const bool cached = automaton_key(y);
+            const bool cached = walk_key(y);
             if (cached) p.own = cache_.find(key_);
+            if (p.own) spans_ = spans_of(*p.own);
             if (!p.own) {
                 begin();
                 if (!cached) { terms_.clear(); spans_.clear(); }
                 walk(0, y, 0, 0);
-                p.own = collect();
+                auto fresh = collect();
+                if (cached) fresh->spans = ranks_of_spans();
+                p.own = fresh;
                 if (cached && p.own->bytes() > 2048) cache_.put(key_, p.own);
             }
             if (p.own->bytes() > 4096) examples_[signature(y)].push_back(y);
@@ -175,11 +179,10 @@ class Profiler {
     vector<int32_t> tokens_, drop_, key_;
     vector<int32_t> terms_;  // local number -> terminal
     vector<int32_t> spans_;  // local number -> span
+    vector<int32_t> bounds_;  // of the counted terminals of the key, ascending
     struct Counted { int32_t local_span, count, token; };
     vector<Counted> counted_;
     vector<std::pair<int32_t, Word>> tails_;
-    vector<int32_t> order_;  // automaton_key: states breadth first
-    std::unordered_map<int32_t, int32_t> number_;
 
     struct Open { int32_t term, watch, depth, count; };  // a cut both states made on the current path; depth of the tail
     std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
@@ -190,7 +193,6 @@ class Profiler {
 
     static constexpr int32_t kDeltaBudget = 20000;    // trie nodes; beyond that a full walk is no dearer
     static constexpr size_t kMaxDrop = 3000;          // tokens; more would make every mask dearer
-    static constexpr size_t kMaxKeyStates = 160;
     static constexpr size_t kMaxClear = 512;          // tokens cleared one by one from a group's bitmap
 
     void begin() {
@@ -199,7 +201,7 @@ class Profiler {
         tails_.clear();
         counted_.clear();
     }
-    std::shared_ptr<const WalkResult> collect() {
+    std::shared_ptr<WalkResult> collect() {
         auto out = std::make_shared<WalkResult>();
         if (int64_t(tokens_.size()) > n_words_ / 4) {
             out->bitmap.assign(size_t(n_words_), 0u);
@@ -257,66 +259,85 @@ class Profiler {
     }
 
   private:
-    // Spell out the lexer automaton from y on into key_, terminals numbered locally in terms_ with what can follow
-    // them.  False, and not worth it, when it has many states, watches candidates, or loops on few bytes only.
-    bool automaton_key(int32_t y) {
-        key_.clear();
+    // Spell out what decides the walk from y into key_: the components by the names of their states, with their terminals
+    // numbered locally in terms_, and what can follow those.  False if the walk cannot be shared.
+    bool walk_key(int32_t y) {
+        const Terminals& t = lexer_.terms;
+        const LexState& s = lexer_.states[y];
+        key_.assign(1, t.longest | s.root << 1);
         terms_.clear();
         spans_.clear();
-        number_.clear();
-        order_.assign(1, y);
-        number_[y] = 0;
-        bool loops = false;
-        for (size_t k = 0; k < order_.size(); ++k) {
-            lexer_.expand(order_[k]);
-            const LexState& s = lexer_.states[order_[k]];
-            key_.push_back(int32_t(s.edges.size()));
-            int32_t loop_bytes = 0;
-            for (const Edge& e : s.edges) {
-                auto got = number_.emplace(e.target, int32_t(order_.size()));
-                if (got.second) {
-                    if (order_.size() >= kMaxKeyStates) return false;
-                    order_.push_back(e.target);
-                }
-                key_.push_back(e.label());
-                key_.push_back(got.first->second);
-                if (e.target == order_[k]) loop_bytes += e.hi - e.lo + 1;
-            }
-            loops |= loop_bytes >= 4;
-            key_.push_back(-1 - int32_t(s.accepts.size()));
-            key_.push_back(s.counted);
-            key_.push_back(s.span < 0 ? -1 : local(spans_, s.span));
-            for (const Accept& a : s.accepts) {
-                if (a.watch) return false;
-                auto at = std::find(terms_.begin(), terms_.end(), a.term);
-                key_.push_back(int32_t(at - terms_.begin()));
-                if (at != terms_.end()) continue;
-                terms_.push_back(a.term);
-                for (uint64_t w : lexer_.terms.follow[a.term].w) { key_.push_back(int32_t(w)); key_.push_back(int32_t(w >> 32)); }
+        auto put = [&](int64_t x) { key_.push_back(int32_t(x)); key_.push_back(int32_t(x >> 32)); };
+        vector<int32_t> counted;
+        auto put_term = [&](int32_t u) {
+            const size_t before = terms_.size();
+            key_.push_back(local(terms_, u));
+            if (terms_.size() == before) return;
+            for (uint64_t w : t.follow[u].w) put(int64_t(w));
+            if (t.longest) key_.push_back(t.rank[u]);
+            key_.push_back(t.ignore[u] | t.inlined[u] << 1 | t.counted[u] << 2);
+            if (t.counted[u]) counted.push_back(u);
+        };
+        auto put_components = [&](const vector<int32_t>& cs) {
+            key_.push_back(int32_t(cs.size()));
+            for (int32_t c : cs) { put(t.name[c]); put_term(t.term[c]); if (t.name[c] < 0) return false; }
+            return true;
+        };
+        for (const Hypothesis& h : s.hyps) {
+            if (!put_components(h.main) || !put_components(h.watch)) return false;
+            key_.push_back(-1);
+            if (h.context < 0) continue;
+            for (int32_t u : lexer_.contexts[h.context]) {
+                if (t.start[u] < 0) continue;
+                put(t.name[t.start[u]]);
+                put_term(u);
             }
         }
-        return loops;
+        bounds_.assign(1, 0);  // which spans are equal depends on the order of the bounds only
+        for (int32_t u : counted) { bounds_.push_back(t.least[u]); bounds_.push_back(t.most[u]); }
+        std::sort(bounds_.begin(), bounds_.end());
+        bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+        for (int32_t u : counted) { key_.push_back(rank_of(t.least[u])); key_.push_back(rank_of(t.most[u])); }
+        return true;
+    }
+
+    int32_t rank_of(int32_t bound) const {
+        return int32_t(std::lower_bound(bounds_.begin(), bounds_.end(), bound) - bounds_.begin());
+    }
+    vector<vector<int32_t>> ranks_of_spans() const {
+        vector<vector<int32_t>> out;
+        for (int32_t span : spans_) {
+            out.push_back(lexer_.spans[span]);
+            for (int32_t& bound : out.back()) bound = rank_of(bound);
+        }
+        return out;
+    }
+    vector<int32_t> spans_of(const WalkResult& r) {
+        vector<int32_t> out;
+        for (vector<int32_t> span : r.spans) {
+            for (int32_t& bound : span) bound = bounds_[size_t(bound)];
+            out.push_back(lexer_.spans(span));
+        }
+        return out;
     }
 
     // A state to describe y as a change of: the successor that most bytes lead to, if it is a loop, or a state walked
     // before that holds the same large components.
     int32_t base_state(int32_t y) {
         const LexState& s = lexer_.states[y];
-        std::unordered_map<int32_t, int32_t> weight;
         int32_t best = -1, most = 0, total = 0;
         for (const Edge& e : s.edges) {
-            int32_t& w = weight[e.target];
-            w += e.hi - e.lo + 1;
+            int32_t weight = 0;
+            for (const Edge& f : s.edges) if (f.target == e.target) weight += f.hi - f.lo + 1;
             total += e.hi - e.lo + 1;
-            if (w > most) { most = w; best = e.target; }
+            if (weight > most) { most = weight; best = e.target; }
         }
         if (best >= 0 && best != y && total >= 32 && most * 2 >= total) {
             lexer_.expand(best);
+            const LexState& z = lexer_.states[best];
             int32_t loop_bytes = 0;
-            for (const Edge& e : lexer_.states[best].edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
-            int32_t differ = 0;
-            for (int c = 0; c < 256; ++c) differ += lexer_.states[y].step(uint8_t(c)) != lexer_.states[best].step(uint8_t(c));
-            if (loop_bytes >= 16 && differ <= 48 && !lexer_.states[best].boundary) return best;
+            for (const Edge& e : z.edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
+            if (loop_bytes >= 16 && !z.boundary && differing_bytes(s, z) <= 48) return best;
         }
         const vector<int32_t> key = signature(y);
         auto got = examples_.find(key);
@@ -328,6 +349,21 @@ class Profiler {
             if (d < least) { least = d; nearest = z; }
         }
         return nearest;
+    }
+    static int32_t differing_bytes(const LexState& y, const LexState& z) {
+        int32_t same = 0, any = 0;
+        for (const Edge& e : y.edges) any += e.hi - e.lo + 1;
+        for (const Edge& f : z.edges) any += f.hi - f.lo + 1;
+        size_t b = 0;
+        for (const Edge& e : y.edges) {
+            while (b < z.edges.size() && z.edges[b].hi < e.lo) ++b;
+            for (size_t k = b; k < z.edges.size() && z.edges[k].lo <= e.hi; ++k) {
+                const int32_t n = std::min(e.hi, z.edges[k].hi) - std::max(e.lo, z.edges[k].lo) + 1;
+                any -= n;
+                if (e.target == z.edges[k].target && e.count == z.edges[k].count) same += n;
+            }
+        }
+        return any - same;
     }
     // How many terminals and components only one of the two has.
     size_t distance(int32_t y, int32_t z) {
