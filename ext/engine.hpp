@@ -601,12 +601,12 @@ class Engine {
         const Profile* p = &profiler.profiles[y.profile];
         if (p->killed || !is_free(c)) return nullptr;
         if (p->base >= 0) p = &profiler.profiles[p->base];
-        const vector<uint32_t>* bitmap = main_bitmap(*p->own);
+        const vector<uint32_t>* bitmap = main_bitmap(*p->inside);
         return bitmap ? bitmap->data() : nullptr;
     }
-    static const vector<uint32_t>* main_bitmap(const WalkResult& r) {
+    static const vector<uint32_t>* main_bitmap(const Inside& r) {
         if (!r.bitmap.empty()) return &r.bitmap;
-        for (const WalkResult::Group& g : r.groups) if (!g.bitmap.empty()) return &g.bitmap;
+        for (const Inside::Group& g : r.groups) if (!g.bitmap.empty()) return &g.bitmap;
         return nullptr;
     }
 
@@ -640,10 +640,10 @@ class Engine {
         add_profile(c, p, out, copied, s);
     }
     void add_profile(const Config& c, const Profile& p, Out out, bool copied, Scratch& s) {
-        const vector<uint32_t>* done = copied ? main_bitmap(*p.own) : nullptr;
-        if (!p.own->bitmap.empty() && done != &p.own->bitmap) add_bitmap(p.own->bitmap, out);
-        for (int32_t id : p.own->inside) out.set(id);
-        for (const WalkResult::Group& g : p.own->groups)
+        const vector<uint32_t>* done = copied ? main_bitmap(*p.inside) : nullptr;
+        if (!p.inside->bitmap.empty() && done != &p.inside->bitmap) add_bitmap(p.inside->bitmap, out);
+        for (int32_t id : p.inside->ids) out.set(id);
+        for (const Inside::Group& g : p.inside->groups)
             if (done == nullptr || done != &g.bitmap) add_group(g, lexer.spans[p.spans[g.local_span]], c.count, out, s);
         for (int32_t f : p.finishes) add_finish(c, f, out, s);
     }
@@ -656,7 +656,7 @@ class Engine {
         else for (int64_t i = 0; i < n; ++i) to[i] |= from[i];
     }
     // The tokens of a group that end with a count in the span, when they start with `count`.
-    void add_group(const WalkResult::Group& g, const vector<int32_t>& span, int32_t count, Out out, Scratch& s) {
+    void add_group(const Inside::Group& g, const vector<int32_t>& span, int32_t count, Out out, Scratch& s) {
         const int64_t n = int64_t(g.indptr.size()) - 1, zero = int64_t(count) + g.least;
         for (size_t i = 0; i < span.size(); i += 2) {
             const int64_t lo = std::max<int64_t>(0, span[i] - zero), hi = std::min<int64_t>(n - 1, span[i + 1] - zero);

@@ -259,8 +259,10 @@ class Lexer {
     }
 
     // The bytes that can begin what follows accept `a`: what follows the terminal, if it makes no watched one accept.
-    ByteBits first_bytes(const Accept& a) const {
+    // `any`: as if every byte could follow a terminal.
+    ByteBits first_bytes(const Accept& a, bool any = false) const {
         ByteBits out = terms.follow[a.term];
+        if (any) out.add_range(0, 255);
         for (int32_t c : watches[a.watch])
             for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
                 if (terms.accept[terms.edges[e].target])

@@ -207,23 +207,22 @@ inline void pack(const Engine& e, Arrays& out) {
     of["roots"];
     for (auto [k, y] : roots) { of["roots"].push_back(int32_t(k >> 32)); of["roots"].push_back(int32_t(k)); of["roots"].push_back(y); }
 
-    // Walk results are shared between profiles: number them in the order of first use.
-    std::map<const WalkResult*, int32_t> number;
-    std::map<const WalkResult::Tails*, int32_t> tails_number;
-    vector<const WalkResult*> results;
-    vector<const WalkResult::Tails*> tails;
+    // Sets and tails are shared between profiles: number them in the order of first use.
+    std::map<const Inside*, int32_t> number;
+    std::map<const Tails*, int32_t> tails_number;
+    vector<const Inside*> insides;
+    vector<const Tails*> tails;
     for (const Profile& p : e.profiler.profiles)
-        if (number.emplace(p.own.get(), int32_t(results.size())).second) {
-            results.push_back(p.own.get());
-            for (const auto& x : p.own->tails) { tails_number.emplace(&x, int32_t(tails.size())); tails.push_back(&x); }
-        }
+        if (number.emplace(p.inside.get(), int32_t(insides.size())).second) insides.push_back(p.inside.get());
+    for (const Finish& f : e.profiler.finishes)
+        if (tails_number.emplace(f.tails.get(), int32_t(tails.size())).second) tails.push_back(f.tails.get());
     // Killed sets are shared by watch set; they are packed like the results, after them.
     std::map<const vector<uint32_t>*, int32_t> killed_number;
     vector<const vector<uint32_t>*> killed;
-    for (const char* name : {"profile_base", "profile_result", "profile_killed"}) of[name];
+    for (const char* name : {"profile_base", "profile_inside", "profile_killed"}) of[name];
     for (const Profile& p : e.profiler.profiles) {
         of["profile_base"].push_back(p.base);
-        of["profile_result"].push_back(number[p.own.get()]);
+        of["profile_inside"].push_back(number[p.inside.get()]);
         if (p.killed && killed_number.emplace(p.killed.get(), int32_t(killed.size())).second) killed.push_back(p.killed.get());
         of["profile_killed"].push_back(p.killed ? killed_number[p.killed.get()] : -1);
     }
@@ -233,15 +232,15 @@ inline void pack(const Engine& e, Arrays& out) {
     out.put_rows("killed_tokens", [&](size_t i) -> const vector<int32_t>& { return killed_sets[i]; }, killed_sets.size());
     out.put_rows("profile_drop", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].drop; }, e.profiler.profiles.size());
     out.put_rows("profile_finishes", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].finishes; }, e.profiler.profiles.size());
-    vector<vector<int32_t>> sets(results.size());
-    of["result_kind"];
-    for (size_t i = 0; i < results.size(); ++i) of["result_kind"].push_back(pack_tokens(results[i]->bitmap, results[i]->inside, e.vocab->size, sets[i]));
-    out.put_rows("result_tokens", [&](size_t i) -> const vector<int32_t>& { return sets[i]; }, sets.size());
+    vector<vector<int32_t>> sets(insides.size());
+    of["inside_kind"];
+    for (size_t i = 0; i < insides.size(); ++i) of["inside_kind"].push_back(pack_tokens(insides[i]->bitmap, insides[i]->ids, e.vocab->size, sets[i]));
+    out.put_rows("inside_tokens", [&](size_t i) -> const vector<int32_t>& { return sets[i]; }, sets.size());
     // Groups: the tokens as a set, their units as code points + offset, and the exceptions (token, units).
-    for (const char* name : {"group_result", "group_span", "group_kind", "group_offset"}) of[name];
+    for (const char* name : {"group_inside", "group_span", "group_kind", "group_offset"}) of[name];
     vector<vector<int32_t>> group_sets, exceptions;
-    for (const WalkResult* r : results)
-        for (const WalkResult::Group& g : r->groups) {
+    for (const Inside* r : insides)
+        for (const Inside::Group& g : r->groups) {
             std::map<int32_t, int32_t> offsets;
             auto each = [&](auto visit) {
                 for (size_t i = 0; i + 1 < g.indptr.size(); ++i)
@@ -257,7 +256,7 @@ inline void pack(const Engine& e, Arrays& out) {
                 exceptions.back().push_back(units);
             });
             group_sets.emplace_back();
-            of["group_result"].push_back(number[r]);
+            of["group_inside"].push_back(number[r]);
             of["group_span"].push_back(g.local_span);
             of["group_offset"].push_back(offset);
             of["group_kind"].push_back(pack_tokens(g.bitmap, g.tokens, e.vocab->size, group_sets.back()));
@@ -265,9 +264,6 @@ inline void pack(const Engine& e, Arrays& out) {
     out.put_rows("group_tokens", [&](size_t i) -> const vector<int32_t>& { return group_sets[i]; }, group_sets.size());
     out.put_rows("group_exceptions", [&](size_t i) -> const vector<int32_t>& { return exceptions[i]; }, exceptions.size());
     out.put_rows("profile_spans", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].spans; }, e.profiler.profiles.size());
-    vector<int32_t> owner;
-    for (const WalkResult* r : results) owner.insert(owner.end(), r->tails.size(), number[r]);
-    of["tails_result"] = owner;
     auto put_words = [&](const std::string& name, const vector<const Trie*>& tries) {
         vector<int32_t>&rows = of[name + "_indptr"], &lengths = of[name + "_length"], &text = of[name + "_text"];
         rows.assign(1, 0);
@@ -294,7 +290,7 @@ inline void pack(const Engine& e, Arrays& out) {
     vector<vector<int32_t>> slots;
     for (const Finish& f : e.profiler.finishes) {
         of["finish_term"].push_back(f.term);
-        of["finish_tails"].push_back(tails_number[f.tails]);
+        of["finish_tails"].push_back(tails_number[f.tails.get()]);
         of["finish_universe"].push_back(f.universe);
         slots.push_back(f.universe >= 0 ? *f.slots : vector<int32_t>{});
     }
@@ -456,17 +452,17 @@ inline void unpack(const Arrays& in, Engine& e) {
         e.lexer.restore_root(roots[i], roots[i + 1], roots[i + 2]);
     }
 
-    // Walk results and their tails.
-    const auto sets = u.rows("result_tokens", 0, 256);
-    const vector<int32_t>& kinds = u.values("result_kind", kList, kDenseBitmap + 1, sets.size());
-    vector<std::shared_ptr<WalkResult>> results;
+    // Sets of tokens, and tails.
+    const auto sets = u.rows("inside_tokens", 0, 256);
+    const vector<int32_t>& kinds = u.values("inside_kind", kList, kDenseBitmap + 1, sets.size());
+    vector<std::shared_ptr<Inside>> insides;
     for (size_t i = 0; i < sets.size(); ++i) {
-        results.push_back(std::make_shared<WalkResult>());
-        unpack_tokens(results.back()->bitmap, results.back()->inside, kinds[i], sets[i], n_tokens, e.vocab->size);
+        insides.push_back(std::make_shared<Inside>());
+        unpack_tokens(insides.back()->bitmap, insides.back()->ids, kinds[i], sets[i], n_tokens, e.vocab->size);
     }
     const auto group_sets = u.rows("group_tokens", 0, 256), exceptions = u.rows("group_exceptions", 0, big);
     const size_t n_groups = group_sets.size();
-    const vector<int32_t>&group_result = u.values("group_result", 0, int64_t(results.size()), n_groups),
+    const vector<int32_t>&group_inside = u.values("group_inside", 0, int64_t(insides.size()), n_groups),
                           &group_span = u.values("group_span", 0, big, n_groups),
                           &group_kind = u.values("group_kind", kList, kDenseBitmap + 1, n_groups),
                           &group_offset = u.values("group_offset", -big, big, n_groups);
@@ -491,7 +487,7 @@ inline void unpack(const Arrays& in, Engine& e) {
         vector<int32_t> counts;
         ids.clear();
         for (auto [n, id] : sorted) { counts.push_back(n); ids.push_back(id); }
-        results[size_t(group_result[i])]->groups.push_back(e.profiler.group(group_span[i], std::move(ids), counts));
+        insides[size_t(group_inside[i])]->groups.push_back(e.profiler.group(group_span[i], std::move(ids), counts));
     }
     auto words = [&](const std::string& name, size_t n_rows, auto make) {  // make(row, text, lengths of the row)
         const vector<int32_t>& lengths = u.values(name + "_length", 1, 1 << 20);
@@ -507,7 +503,6 @@ inline void unpack(const Arrays& in, Engine& e) {
             at += size_t(total);
         }
     };
-    const vector<int32_t>& owner = u.values("tails_result", 0, int64_t(results.size()));
     const auto word_tokens = u.rows("tails_tokens", 0, n_tokens);
     Unpacker::check(word_tokens.size() == in.get("tails_word_length").size(), "tails_tokens has the wrong length");
     size_t n_word_tokens = 0;
@@ -515,17 +510,18 @@ inline void unpack(const Arrays& in, Engine& e) {
     const vector<int32_t>& tail_counts = u.values("tails_count", 0, 1 << 20);
     Unpacker::check(tail_counts.empty() || tail_counts.size() == n_word_tokens, "tails_count has the wrong length");
     size_t tail_count_at = 0;
-    vector<const WalkResult::Tails*> tails;
-    words("tails_word", owner.size(), [&](size_t i, vector<uint8_t> text, int32_t lo, int32_t hi, const vector<int32_t>& lengths) {
-        WalkResult& r = *results[owner[i]];
-        r.texts.push_back(std::move(text));
+    vector<std::shared_ptr<const Tails>> tails;
+    words("tails_word", in.get("tails_word_indptr").size() - 1, [&](size_t i, vector<uint8_t> text, int32_t lo, int32_t hi, const vector<int32_t>& lengths) {
+        auto x = std::make_shared<Tails>();
+        x->text = std::move(text);
         vector<Word> ws;
-        const uint8_t* p = r.texts.back().data();
+        const uint8_t* p = x->text.data();
         for (int32_t k = lo; k < hi; p += lengths[k++])
             for (int32_t token : word_tokens[k]) ws.push_back({p, lengths[k], token, tail_counts.empty() ? 0 : tail_counts[tail_count_at++]});
-        r.tails.push_back({0, Trie(ws), e.vocab->profiles.next_uid()});
-        Unpacker::check(int32_t(r.tails.back().trie.slot_word.size()) == hi - lo, "tails are repeated");
-        tails.push_back(&r.tails.back());
+        x->trie = Trie(ws);
+        x->uid = e.vocab->profiles.next_uid();
+        Unpacker::check(int32_t(x->trie.slot_word.size()) == hi - lo, "tails are repeated");
+        tails.push_back(std::move(x));
     });
     vector<std::shared_ptr<SharedTails>> shared;
     const vector<int32_t>& universe_term = u.values("universe_term", 0, n_terms);
@@ -560,7 +556,7 @@ inline void unpack(const Arrays& in, Engine& e) {
     const vector<int32_t>& base = in.get("profile_base");
     const int64_t n_profiles = int64_t(base.size());
     u.values("profile_base", -1, n_profiles);
-    const vector<int32_t>& result = u.values("profile_result", 0, int64_t(results.size()), size_t(n_profiles));
+    const vector<int32_t>& inside = u.values("profile_inside", 0, int64_t(insides.size()), size_t(n_profiles));
     const auto drop = u.rows("profile_drop", 0, n_tokens), finishes = u.rows("profile_finishes", 0, int64_t(n_finishes));
     Unpacker::check(int64_t(drop.size()) == n_profiles && int64_t(finishes.size()) == n_profiles, "the profiles have different lengths");
     const auto profile_spans = u.rows("profile_spans", 0, e.lexer.spans.size());
@@ -579,8 +575,8 @@ inline void unpack(const Arrays& in, Engine& e) {
         const int32_t b = base[i], k = killed_of[i];
         Unpacker::check(k < 0 || (b >= 0 && killed_of[b] < 0), "a watched profile has no base");
         Unpacker::check(k >= 0 || b < 0 || (base[b] < 0 && killed_of[b] < 0), "a delta profile is based on another");
-        Profile p{b, drop[i], k < 0 ? nullptr : killed[size_t(k)], results[result[i]], finishes[i], profile_spans[i]};
-        for (const WalkResult::Group& g : p.own->groups)
+        Profile p{b, drop[i], k < 0 ? nullptr : killed[size_t(k)], insides[inside[i]], finishes[i], profile_spans[i]};
+        for (const Inside::Group& g : p.inside->groups)
             Unpacker::check(size_t(g.local_span) < p.spans.size(), "a profile lacks a span");
         e.profiler.profiles.push_back(std::move(p));
     }

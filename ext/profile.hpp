@@ -27,13 +27,8 @@
 
 namespace wfsa {
 
-// What a walk finds; terminals are numbered locally, in the order of the key's accepts.  Shared through the cache.
-struct WalkResult {
-    struct Tails {
-        int32_t local_term;
-        Trie trie;    // slot_tokens: the tokens that leave this tail
-        int64_t uid;  // distinct for every Tails of a process
-    };
+// The tokens that stay inside.
+struct Inside {
     // Tokens that end in states with one span (numbered locally), by how many units they have.
     struct Group {
         int32_t local_span, least;           // units of the first ones
@@ -43,21 +38,42 @@ struct WalkResult {
         int32_t most() const { return least + int32_t(indptr.size()) - 2; }
     };
     vector<uint32_t> bitmap;    // when there are many tokens; else
-    vector<int32_t> inside;     // token ids; both without the tokens of groups
+    vector<int32_t> ids;        // both without the tokens of groups
     vector<Group> groups;
-    vector<vector<int32_t>> spans;  // of the groups, for the cache: ranks of their bounds among those of the key
-    std::deque<Tails> tails;
-    std::deque<vector<uint8_t>> texts;  // of the tails, when they come from a file and not from the vocabulary
+    bool empty() const { return bitmap.empty() && ids.empty() && groups.empty(); }
     size_t bytes() const {
-        size_t n = 4 * (bitmap.size() + inside.size()) + 256;
+        size_t n = 4 * (bitmap.size() + ids.size()) + 256;
         for (const Group& g : groups) n += 4 * (g.tokens.size() + g.indptr.size() + g.bitmap.size() * (1 + g.up_to.size()));
-        for (const Tails& t : tails) n += 80 * t.trie.slot_word.size() + 50 * size_t(t.trie.n_nodes());
+        return n;
+    }
+};
+
+// What the tokens still spell after a terminal has ended.
+struct Tails {
+    int32_t local_term;         // numbered in the order of the cache's key
+    Trie trie;                  // slot_tokens: the tokens that leave this tail
+    int64_t uid;                // distinct for every Tails of a process
+    vector<uint8_t> text;       // when it comes from a file and not from the vocabulary
+    size_t bytes() const { return 80 * trie.slot_word.size() + 50 * size_t(trie.n_nodes()); }
+};
+
+// What a walk finds, as the cache keeps it.
+struct WalkResult {
+    std::shared_ptr<const Inside> inside;
+    vector<std::shared_ptr<const Tails>> tails;
+    vector<vector<int32_t>> spans;  // of the groups: ranks of their bounds among those of the key
+    int64_t work = 0;               // trie nodes walked
+    size_t bytes() const {
+        size_t n = inside->bytes();
+        for (const auto& t : tails) n += t->bytes();
         return n;
     }
 };
 
 // Profiles of full walks, kept with the vocabulary: the body of a JSON string is walked once, not once per schema.
-// The key names the state's components by what they mean (StateNames), so equal keys mean equal profiles.
+// The key names the state's components by what they mean (StateNames), so equal keys mean equal profiles.  What may
+// follow a terminal differs from place to place; so the walk is kept with tails that begin with any byte (`wide`), and
+// beside it what is left of the tails for each set of bytes.
 class ProfileCache {
   public:
     std::shared_ptr<const WalkResult> find(const vector<int32_t>& key) {
@@ -83,7 +99,7 @@ class ProfileCache {
 
 struct Finish {
     int32_t term;
-    const WalkResult::Tails* tails;
+    std::shared_ptr<const Tails> tails;
     int32_t universe = -1;                                // of the parser DWA, and for every tail its slot there
     std::shared_ptr<const vector<int32_t>> slots;
 };
@@ -92,9 +108,9 @@ struct Profile {
     int32_t base = -1;              // delta: the profile this one is a change of
     vector<int32_t> drop;           // delta: tokens that fare differently
     std::shared_ptr<const vector<uint32_t>> killed;  // watched root: tokens that a longer candidate makes void
-    std::shared_ptr<const WalkResult> own;
+    std::shared_ptr<const Inside> inside;
     vector<int32_t> finishes;       // numbers of Finish objects
-    vector<int32_t> spans;          // of own->groups, by their local number
+    vector<int32_t> spans;          // of inside->groups, by their local number
     int32_t free_lo = 0, free_hi = Terminals::kNoMost;  // counts with which no bound is met, those of the base included
 };
 
@@ -113,38 +129,36 @@ class Profiler {
     int32_t profile(int32_t y) {
         if (lexer_.states[y].profile >= 0) return lexer_.states[y].profile;
         lexer_.expand(y);
+        const vector<int32_t> large = signature(y);
         Profile p;
+        WalkResult found;
         int32_t z;
         if (lexer_.states[y].root && !lexer_.states[y].hyps[0].watch.empty()) {
             p.base = profile(lexer_.unwatched(y));
             p.killed = killed(lexer_.states[y].hyps[0].watch);
-            p.own = std::make_shared<WalkResult>();
-        } else if ((z = base_state(y)) >= 0 && delta(y, z)) {
+            found.inside = std::make_shared<Inside>();
+        } else if ((z = base_state(y, large)) >= 0 && delta(y, z)) {
             p.base = profile(z);
             p.drop = drop_;
             terms_.clear();
-            p.own = collect();
+            found = collect();
         } else {
-            const bool cached = walk_key(y);
-            if (cached) p.own = cache_.find(key_);
-            if (p.own) spans_ = spans_of(*p.own);
-            if (!p.own) {
-                begin();
-                if (!cached) { terms_.clear(); spans_.clear(); }
-                walk(0, y, 0, 0);
-                auto fresh = collect();
-                if (cached) fresh->spans = ranks_of_spans();
-                p.own = fresh;
-                if (cached && p.own->bytes() > 2048) cache_.put(key_, p.own);
+            if (large.empty() || !walk_key(y)) {
+                terms_.clear();
+                spans_.clear();
+                found = walked(y);
+            } else {
+                found = shared_walk(y);
             }
-            if (p.own->bytes() > 4096) examples_[signature(y)].push_back(y);
+            if (found.bytes() > 4096) examples_[large].push_back(y);
         }
         const vector<int32_t> terms = terms_;
-        for (const WalkResult::Tails& t : p.own->tails) {
+        p.inside = found.inside;
+        for (const auto& t : found.tails) {
             p.finishes.push_back(int32_t(finishes.size()));
-            finishes.push_back({terms[t.local_term], &t, -1, nullptr});
+            finishes.push_back({terms[t->local_term], t, -1, nullptr});
         }
-        if (!p.own->groups.empty()) p.spans = spans_;
+        if (!p.inside->groups.empty()) p.spans = spans_;
         find_free(p);
         profiles.push_back(std::move(p));
         return lexer_.states[y].profile = int32_t(profiles.size()) - 1;
@@ -156,7 +170,7 @@ class Profiler {
             p.free_lo = std::max(p.free_lo, lo - least);
             if (hi != Terminals::kNoMost) p.free_hi = std::min(p.free_hi, hi - most);
         };
-        for (const WalkResult::Group& g : p.own->groups) {
+        for (const Inside::Group& g : p.inside->groups) {
             const vector<int32_t>& span = lexer_.spans[p.spans[g.local_span]];
             if (span.size() == 2) bound(span[0], span[1], g.least, g.most());
             else bound(1, 0, 0, 0);  // several ranges: always looked at
@@ -187,11 +201,13 @@ class Profiler {
     struct Open { int32_t term, watch, depth, count; };  // a cut both states made on the current path; depth of the tail
     std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
     std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> killed_;
-    std::unordered_map<int32_t, vector<ByteBits>> first_bytes_;
+    std::unordered_map<int32_t, vector<ByteBits>> first_bytes_, wide_first_bytes_;
     int32_t budget_ = 0;
+    bool wide_ = false;  // walking for the cache: tails may begin with any byte
     int64_t work_ = 0;
 
     static constexpr int32_t kDeltaBudget = 20000;    // trie nodes; beyond that a full walk is no dearer
+    static constexpr size_t kMinCached = 2048;        // bytes
     static constexpr size_t kMaxDrop = 3000;          // tokens; more would make every mask dearer
     static constexpr size_t kMaxClear = 512;          // tokens cleared one by one from a group's bitmap
 
@@ -201,39 +217,101 @@ class Profiler {
         tails_.clear();
         counted_.clear();
     }
-    std::shared_ptr<WalkResult> collect() {
-        auto out = std::make_shared<WalkResult>();
-        if (int64_t(tokens_.size()) > n_words_ / 4) {
-            out->bitmap.assign(size_t(n_words_), 0u);
-            for (int32_t t : tokens_) out->bitmap[size_t(t) >> 5] |= 1u << (t & 31);
-        } else {
-            out->inside = tokens_;
+    WalkResult walked(int32_t y) {
+        begin();
+        const int64_t before = work_;
+        walk(0, y, 0, 0);
+        WalkResult out = collect();
+        out.work = work_ - before;
+        return out;
+    }
+    // The walk from a state with a large language, by way of the cache; key_ is set.
+    WalkResult shared_walk(int32_t y) {
+        const Terminals& t = lexer_.terms;
+        const vector<int32_t> wide_key = key_;
+        vector<int32_t> key = key_;
+        for (int32_t u : terms_)
+            for (uint64_t w : t.follow[u].w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
+        std::shared_ptr<const WalkResult> got = cache_.find(key);
+        if (!got) {
+            std::shared_ptr<const WalkResult> wide = cache_.find(wide_key);
+            if (!wide) {
+                wide_ = true;
+                auto fresh = std::make_shared<WalkResult>(walked(y));
+                wide_ = false;
+                fresh->spans = ranks_of_spans();
+                work_ -= fresh->work;  // counted below, the same with and without the cache
+                if (fresh->bytes() > kMinCached) cache_.put(wide_key, fresh);
+                wide = fresh;
+            }
+            auto narrow = std::make_shared<WalkResult>(*wide);
+            narrow->tails.clear();
+            for (const auto& tails : wide->tails) narrow_tails(*tails, t.follow[terms_[tails->local_term]], narrow->tails);
+            if (narrow->bytes() > kMinCached) cache_.put(key, narrow);
+            got = narrow;
         }
-        collect_groups(*out);
+        work_ += got->work;
+        spans_ = spans_of(*got);
+        return *got;
+    }
+    void narrow_tails(const Tails& from, const ByteBits& follow, vector<std::shared_ptr<const Tails>>& out) {
+        const Trie& trie = from.trie;
+        vector<Word> words;
+        for (size_t s = 0; s < trie.slot_word.size(); ++s) {
+            Word w = trie.slot_word[s];
+            if (!follow.has(w.text[0])) continue;
+            for (int32_t k = trie.slot_indptr[s]; k < trie.slot_indptr[s + 1]; ++k) {
+                w.token = trie.slot_tokens[k];
+                w.count = trie.slot_counts.empty() ? 0 : trie.slot_counts[k];
+                words.push_back(w);
+            }
+        }
+        if (!words.empty()) out.push_back(std::make_shared<Tails>(Tails{from.local_term, Trie(words), cache_.next_uid(), {}}));
+    }
+
+    WalkResult collect() {
+        auto inside = std::make_shared<Inside>();
+        if (int64_t(tokens_.size()) > n_words_ / 4) {
+            inside->bitmap.assign(size_t(n_words_), 0u);
+            for (int32_t t : tokens_) inside->bitmap[size_t(t) >> 5] |= 1u << (t & 31);
+        } else {
+            inside->ids = tokens_;
+        }
+        collect_groups(*inside);
+        WalkResult out;
+        out.inside = inside;
         std::stable_sort(tails_.begin(), tails_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         vector<Word> words;
         for (size_t i = 0; i < tails_.size();) {
             words.clear();
             const int32_t term = tails_[i].first;
             for (; i < tails_.size() && tails_[i].first == term; ++i) words.push_back(tails_[i].second);
-            int32_t local = int32_t(std::find(terms_.begin(), terms_.end(), term) - terms_.begin());
-            if (local == int32_t(terms_.size())) terms_.push_back(term);
-            out->tails.push_back({local, Trie(words), cache_.next_uid()});
+            const int32_t number = local(terms_, term);
+            out.tails.push_back(std::make_shared<Tails>(Tails{number, Trie(words), cache_.next_uid(), {}}));
         }
         return out;
     }
 
-    void collect_groups(WalkResult& out) {
-        std::sort(counted_.begin(), counted_.end(), [](const Counted& a, const Counted& b) {
-            return a.local_span != b.local_span ? a.local_span < b.local_span : a.count != b.count ? a.count < b.count : a.token < b.token;
-        });
-        for (size_t i = 0; i < counted_.size();) {
-            size_t j = i;
-            while (j < counted_.size() && counted_[j].local_span == counted_[i].local_span) ++j;
-            vector<int32_t> tokens, counts;
-            for (size_t k = i; k < j; ++k) { tokens.push_back(counted_[k].token); counts.push_back(counted_[k].count); }
-            out.groups.push_back(group(counted_[i].local_span, std::move(tokens), counts));
-            i = j;
+    void collect_groups(Inside& out) {
+        int32_t n_spans = 0;
+        for (const Counted& c : counted_) n_spans = std::max(n_spans, c.local_span + 1);
+        for (int32_t span = 0; span < n_spans; ++span) {
+            vector<int32_t> at;  // by units, first how many tokens, then where the next one goes
+            for (const Counted& c : counted_) {
+                if (c.local_span != span) continue;
+                if (c.count >= int32_t(at.size())) at.resize(size_t(c.count) + 1, 0);
+                ++at[size_t(c.count)];
+            }
+            vector<int32_t> counts;
+            for (size_t n = 0; n < at.size(); ++n) {
+                const int32_t here = int32_t(counts.size());
+                counts.insert(counts.end(), size_t(at[n]), int32_t(n));
+                at[n] = here;
+            }
+            if (counts.empty()) continue;
+            vector<int32_t> tokens(counts.size());
+            for (const Counted& c : counted_) if (c.local_span == span) tokens[size_t(at[size_t(c.count)]++)] = c.token;
+            out.groups.push_back(group(span, std::move(tokens), counts));
         }
     }
     int32_t local(vector<int32_t>& known, int32_t x) {
@@ -244,8 +322,8 @@ class Profiler {
 
   public:
     // Tokens with ascending counts, as a group.
-    WalkResult::Group group(int32_t local_span, vector<int32_t> tokens, const vector<int32_t>& counts) const {
-        WalkResult::Group g{local_span, counts.front(), std::move(tokens), {}, {}, {}};
+    Inside::Group group(int32_t local_span, vector<int32_t> tokens, const vector<int32_t>& counts) const {
+        Inside::Group g{local_span, counts.front(), std::move(tokens), {}, {}, {}};
         for (size_t k = 0; k < counts.size(); ++k)
             while (int32_t(g.indptr.size()) <= counts[k] - g.least) g.indptr.push_back(int32_t(k));
         g.indptr.push_back(int32_t(g.tokens.size()));
@@ -260,7 +338,7 @@ class Profiler {
 
   private:
     // Spell out what decides the walk from y into key_: the components by the names of their states, with their terminals
-    // numbered locally in terms_, and what can follow those.  False if the walk cannot be shared.
+    // numbered locally in terms_.  False if the walk cannot be shared.
     bool walk_key(int32_t y) {
         const Terminals& t = lexer_.terms;
         const LexState& s = lexer_.states[y];
@@ -273,7 +351,6 @@ class Profiler {
             const size_t before = terms_.size();
             key_.push_back(local(terms_, u));
             if (terms_.size() == before) return;
-            for (uint64_t w : t.follow[u].w) put(int64_t(w));
             if (t.longest) key_.push_back(t.rank[u]);
             key_.push_back(t.ignore[u] | t.inlined[u] << 1 | t.counted[u] << 2);
             if (t.counted[u]) counted.push_back(u);
@@ -323,7 +400,7 @@ class Profiler {
 
     // A state to describe y as a change of: the successor that most bytes lead to, if it is a loop, or a state walked
     // before that holds the same large components.
-    int32_t base_state(int32_t y) {
+    int32_t base_state(int32_t y, const vector<int32_t>& key) {
         const LexState& s = lexer_.states[y];
         int32_t best = -1, most = 0, total = 0;
         for (const Edge& e : s.edges) {
@@ -339,7 +416,6 @@ class Profiler {
             for (const Edge& e : z.edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
             if (loop_bytes >= 16 && !z.boundary && differing_bytes(s, z) <= 48) return best;
         }
-        const vector<int32_t> key = signature(y);
         auto got = examples_.find(key);
         if (key.empty() || got == examples_.end()) return -1;
         int32_t nearest = -1;
@@ -458,7 +534,7 @@ class Profiler {
             if (trie_.own[c]) inside(trie_.slot_lo[c], t, after);
             if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
             lexer_.expand(e.target);
-            if (lexer_.decided(e.target, trie_.below[c])) {
+            if (lexer_.decided(e.target, trie_.below[c]) && !(wide_ && !t.accepts.empty())) {
                 const bool counts = t.span >= 0 && trie_.below[c].intersects(t.units);
                 for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s)
                     inside(s, t, after + (counts ? trie_.slot_word[s].length - depth - 1 : 0));
@@ -486,9 +562,9 @@ class Profiler {
     }
     // For every accept of y: the bytes that a tail can begin with, by what can follow and by what is watched.
     const vector<ByteBits>& first_bytes(int32_t y) {
-        vector<ByteBits>& out = first_bytes_[y];
+        vector<ByteBits>& out = (wide_ ? wide_first_bytes_ : first_bytes_)[y];
         if (out.empty())
-            for (const Accept& a : lexer_.states[y].accepts) out.push_back(lexer_.first_bytes(a));
+            for (const Accept& a : lexer_.states[y].accepts) out.push_back(lexer_.first_bytes(a, wide_));
         return out;
     }
     void tail(int32_t node, int32_t term, int32_t watch, int32_t depth, int32_t count) {
