@@ -36,21 +36,24 @@ struct Arrays {
 class Unpacker {
   public:
     explicit Unpacker(const Arrays& a) : a_(a) {}
-    static void check(bool ok, const std::string& what) { if (!ok) throw Damaged(what); }
+    static void check(bool ok, const char* what) { if (!ok) throw Damaged(what); }
+    static void check(bool ok, const char* before, const std::string& name, const char* after) {
+        if (!ok) throw Damaged(before + name + after);
+    }
     const vector<int32_t>& values(const std::string& name, int64_t lo, int64_t hi) const {  // lo <= x < hi
         const vector<int32_t>& v = a_.get(name);
-        for (int32_t x : v) check(x >= lo && x < hi, "a value of '" + name + "' is out of range");
+        for (int32_t x : v) check(x >= lo && x < hi, "a value of '", name, "' is out of range");
         return v;
     }
     const vector<int32_t>& values(const std::string& name, int64_t lo, int64_t hi, size_t n) const {
         const vector<int32_t>& v = values(name, lo, hi);
-        check(v.size() == n, "array '" + name + "' has " + std::to_string(v.size()) + " values, not " + std::to_string(n));
+        if (v.size() != n) throw Damaged("array '" + name + "' has " + std::to_string(v.size()) + " values, not " + std::to_string(n));
         return v;
     }
     const vector<int32_t>& indptr(const std::string& name, size_t total) const {
         const vector<int32_t>& v = a_.get(name);
         check(!v.empty() && v.front() == 0 && size_t(v.back()) == total && std::is_sorted(v.begin(), v.end()),
-              "row pointers '" + name + "' do not fit");
+              "row pointers '", name, "' do not fit");
         return v;
     }
     vector<vector<int32_t>> rows(const std::string& name, int64_t lo, int64_t hi) const {
@@ -212,8 +215,22 @@ inline void pack(const Engine& e, Arrays& out) {
     std::map<const Tails*, int32_t> tails_number;
     vector<const Inside*> insides;
     vector<const Tails*> tails;
-    for (const Profile& p : e.profiler.profiles)
-        if (number.emplace(p.inside.get(), int32_t(insides.size())).second) insides.push_back(p.inside.get());
+    vector<vector<int32_t>> sets;
+    of["inside_kind"];
+    std::map<std::pair<int32_t, vector<int32_t>>, int32_t> same;  // sets without groups, by content
+    for (const Profile& p : e.profiler.profiles) {
+        if (number.count(p.inside.get())) continue;
+        vector<int32_t> packed;
+        const int32_t kind = pack_tokens(p.inside->bitmap, p.inside->ids, e.vocab->size, packed);
+        if (p.inside->groups.empty()) {
+            const auto got = same.emplace(std::make_pair(kind, packed), int32_t(insides.size()));
+            if (!got.second) { number[p.inside.get()] = got.first->second; continue; }
+        }
+        number[p.inside.get()] = int32_t(insides.size());
+        insides.push_back(p.inside.get());
+        sets.push_back(std::move(packed));
+        of["inside_kind"].push_back(kind);
+    }
     for (const Finish& f : e.profiler.finishes)
         if (tails_number.emplace(f.tails.get(), int32_t(tails.size())).second) tails.push_back(f.tails.get());
     // Killed sets are shared by watch set; they are packed like the results, after them.
@@ -232,9 +249,6 @@ inline void pack(const Engine& e, Arrays& out) {
     out.put_rows("killed_tokens", [&](size_t i) -> const vector<int32_t>& { return killed_sets[i]; }, killed_sets.size());
     out.put_rows("profile_drop", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].drop; }, e.profiler.profiles.size());
     out.put_rows("profile_finishes", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].finishes; }, e.profiler.profiles.size());
-    vector<vector<int32_t>> sets(insides.size());
-    of["inside_kind"];
-    for (size_t i = 0; i < insides.size(); ++i) of["inside_kind"].push_back(pack_tokens(insides[i]->bitmap, insides[i]->ids, e.vocab->size, sets[i]));
     out.put_rows("inside_tokens", [&](size_t i) -> const vector<int32_t>& { return sets[i]; }, sets.size());
     // Groups: the tokens as a set, their units as code points + offset, and the exceptions (token, units).
     for (const char* name : {"group_inside", "group_span", "group_kind", "group_offset"}) of[name];
@@ -356,7 +370,7 @@ inline void unpack(const Arrays& in, Engine& e) {
                               &count = u.values(name + "_count", 0, 2, to.size());
         vector<Edge> out;
         for (size_t i = 0; i < to.size(); ++i) {
-            Unpacker::check(lo[i] <= hi[i], "an edge of '" + name + "' is empty");
+            Unpacker::check(lo[i] <= hi[i], "an edge of '", name, "' is empty");
             out.push_back({uint8_t(lo[i]), uint8_t(hi[i]), to[i], uint8_t(count[i])});
         }
         return out;
@@ -493,12 +507,12 @@ inline void unpack(const Arrays& in, Engine& e) {
         const vector<int32_t>& lengths = u.values(name + "_length", 1, 1 << 20);
         const vector<int32_t>& text = u.values(name + "_text", 0, 256);
         const vector<int32_t>& rows = u.indptr(name + "_indptr", lengths.size());
-        Unpacker::check(rows.size() == n_rows + 1, "'" + name + "' has the wrong number of rows");
+        Unpacker::check(rows.size() == n_rows + 1, "'", name, "' has the wrong number of rows");
         size_t at = 0;
         for (size_t i = 0; i < n_rows; ++i) {
             int64_t total = 0;
             for (int32_t k = rows[i]; k < rows[i + 1]; ++k) total += lengths[k];
-            Unpacker::check(at + size_t(total) <= text.size(), "'" + name + "' is cut short");
+            Unpacker::check(at + size_t(total) <= text.size(), "'", name, "' is cut short");
             make(i, vector<uint8_t>(text.begin() + int64_t(at), text.begin() + int64_t(at) + total), rows[i], rows[i + 1], lengths);
             at += size_t(total);
         }
