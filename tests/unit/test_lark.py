@@ -414,3 +414,36 @@ def test_nothing_of_lark_escapes() -> None:
 
 def test_deterministic() -> None:
     assert read(TIES) == read(TIES)
+
+
+# --- lazy quantifiers --------------------------------------------------------------------------------------------
+
+
+def test_lazy_quantifiers_end_where_they_do_in_lark() -> None:
+    text = '%import common (ESCAPED_STRING, C_COMMENT)\nstart: ESCAPED_STRING ESCAPED_STRING | "x"\n%ignore C_COMMENT\n'
+    assert language(read(text), r'"a""b" "a\"b""" "a"b" "a"/**/"b"/*x*/ x/*/**/ x/**/*/') == (
+        r'"a""b" "a\"b""" "a"/**/"b"/*x*/ x/*/**/'
+    )
+    assert language(read('start: T "b"?\nT: "a" /b*?/\n'), "a ab abb") == "a ab"
+
+
+def test_lazy_terminals_are_in_the_order_of_lark() -> None:
+    """Lark sorts alternatives by width; a first match depends on it."""
+    text = 'start: T "c"?\nA: "a" | "ab"\nT: A /c*?/\n'
+    assert language(read(text), "a ab abc ac") == "a ab abc ac"
+    text = 'start: T "c"?\nT: ("a" | "ab" | /x/) /c??/ ("b" | "bb")\n'
+    terminals = loader.load_grammar(text, "<string>", [], False)[0].compile(["start"], set())[0]
+    t = next(t for t in terminals if t.name == "T")
+    ours = LongestOracle(read(text))
+    number = names(ours.grammar).index("T")
+    for word in ("ab", "abb", "abbb", "acb", "abcbb", "xbb", "xcb"):
+        found = re.match(t.pattern.to_regexp(), word)
+        ends = [n for n in range(len(word) + 1) if ours._matches(number, tuple(word[:n].encode()))]
+        assert found is not None and ends[-1] == found.end(), word
+
+
+def test_lazy_terminals_that_are_refused_are_named() -> None:
+    with pytest.raises(GrammarError, match=r"terminal LONG \(line 2\): it mixes lazy quantifiers .* write a loop"):
+        read("start: LONG\nLONG: /.*?[ab].{9}c/\n")
+    with pytest.raises(GrammarError, match=r"terminal T \(line 2\): it matches no text"):
+        read("start: T\nT: /a.*?(?=b)/\n")
