@@ -159,7 +159,8 @@ def width(pattern: Pattern) -> int:
     if pattern.is_str:
         return len(pattern.value)
     if may_be_lazy(pattern):
-        return max_width(parse_regex(pattern.value, dialect="python", flags=pattern.flags))
+        high: int = get_regexp_width(pattern.regex())[1]
+        return _NO_LIMIT if high >= _NO_LIMIT - 1 else high  # sre's own limit depends on Python's version
     return max_width(regular(pattern))
 
 

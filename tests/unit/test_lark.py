@@ -327,7 +327,7 @@ def test_rules_against_lark(text: str) -> None:
         ('start: "a"\n%override x: "b"', "Cannot override a nonexisting rule x at line 2"),
         ('start: "a"\n%extend x: "b"', "Can't extend rule x as it wasn't defined before at line 2"),
         ("start: A\n%declare A", "terminal A is declared (%declare) but has no definition"),
-        ('start: "a"\n%declare b', "rule b is declared"),
+        ('start: "a" | b\n%declare b', "rule b is declared"),
         ('start: A\nA: B\nB: "x" A', "recursion in terminal A"),
         ('start: A\nA: b\nb: "x"', "rules are not allowed in terminals: b in A"),
         ('start: A\nA: "x" -> y', "terminal A (line 2): aliases"),
@@ -447,3 +447,16 @@ def test_lazy_terminals_that_are_refused_are_named() -> None:
         read("start: LONG\nLONG: /.*?[ab].{9}c/\n")
     with pytest.raises(GrammarError, match=r"terminal T \(line 2\): it matches no text"):
         read("start: T\nT: /a.*?(?=b)/\n")
+
+
+def test_python_strings_from_the_library() -> None:
+    text = "%import python (STRING, LONG_STRING)\nstart: STRING | LONG_STRING\n"
+    words = [r"'a'", '"a"b"', r"r'\''", "'''a'b'''", r'"a\"', 'f"x"', "'"]
+    assert language(read(text), " ".join(words)).split() == [words[i] for i in (0, 2, 3, 5)]
+
+
+def test_declared_terminals_may_stay_unused() -> None:
+    assert language(read('start: "a"\nunused: _NEWLINE\n%declare _NEWLINE rule\n'), "a ab") == "a"
+    for text in ("start: _NL\n%declare _NL\n", 'start: "a"\n%ignore _NL\n%declare _NL\n', "start: r\n%declare r\n"):
+        with pytest.raises(GrammarError, match=r"(_NL|rule r) is declared \(%declare\) but has no definition"):
+            read(text)
