@@ -67,9 +67,7 @@ class Lowering:
         self.origins = origins
         self.patterns = TerminalPatterns(definitions)
         for name, d in definitions.items():
-            if d.tree is None:
-                raise declared_only("terminal" if d.is_term else "rule", name)
-            if d.is_term:
+            if d.is_term and d.tree is not None:
                 self.at(name, partial(self.patterns.of, name))
         self.names = Names(self.patterns.done)
         self.terminals: list[str | Pattern | Tokens] = []  # by provisional number: a name, or what is not named yet
@@ -118,6 +116,8 @@ class Lowering:
     def lower(self, symbol: int, name: str, env: Env) -> None:
         self.rule_name = name
         tree = self.definitions[name].tree
+        if tree is None:  # declared only
+            return
         self.rules[~symbol] = self.at(name, lambda: self.alternatives(tree, 0, env))
         self.pending.sort(key=lambda p: -p[0])  # stable: left to right in one level
         for _, pattern in self.pending:
@@ -223,7 +223,7 @@ class Lowering:
         if name in env:
             return env[name]
         if isinstance(symbol, LarkTerminal):
-            if name not in self.patterns.done:
+            if name not in self.definitions:
                 raise UndefinedSymbol(f"terminal {name} is used but not defined")
             return self.terminal(name)
         got = self.rule_symbols.get(name)
@@ -356,10 +356,16 @@ class Lowering:
 
     def frozen(self, start: int) -> Grammar:
         for name in self.ignore:
-            if name not in self.patterns.done:
+            if name not in self.definitions:
                 raise UndefinedSymbol(f"terminal {name} is ignored but not defined")
+        for name in self.ignore:
+            if self.definitions[name].tree is None:
+                raise declared_only("terminal", name)
         ignored = [self.terminal(name) for name in dict.fromkeys(self.ignore)]
         used = set(self.reachable(start))
+        for name, symbol in self.rule_symbols.items():
+            if symbol in used and self.definitions[name].tree is None:
+                raise declared_only("rule", name)
         numbers = {~s: n for n, s in enumerate(sorted((s for s in used if s < 0), reverse=True))}
         terminals: list[Terminal] = []
         ids: dict[int, int] = {}
@@ -394,9 +400,11 @@ class Lowering:
         )
 
     def candidate(self, name: str) -> Candidate:
+        definition = self.definitions.get(name)
+        if definition is not None and definition.tree is None:
+            raise declared_only("terminal", name)
         pattern = self.names.patterns[name]
         language = regular(pattern)
-        definition = self.definitions.get(name)
         priority = definition.options if definition is not None else 0
         return Candidate(name, pattern, language, priority)
 

@@ -96,6 +96,7 @@ class Loop:
     low: int
     high: int | None
     at: int
+    lazy: bool = False
 
 
 Node = Regular | Assertion | Seq | Choice | Loop
