@@ -42,6 +42,8 @@ _MAX_DEPTH = 60
 
 def read_gbnf(text: str, root: str = "root") -> Grammar:
     """The grammar of a GBNF text, starting from the rule `root`."""
+    if not isinstance(text, str):
+        raise GrammarError(f"a GBNF grammar is a str, not {type(text).__name__}")
     reader = _Reader(text)
     rules = reader.rules()
     if root not in rules:
