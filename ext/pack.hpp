@@ -129,6 +129,7 @@ inline void unpack_tokens(WalkResult& r, int32_t kind, const vector<int32_t>& in
 }
 
 inline void pack(const Engine& e, Arrays& out) {
+    std::shared_lock<std::shared_mutex> lock(e.mutex);  // other threads may be decoding
     auto& of = out.of;
     const Terminals& t = e.lexer.terms;
     of["head"] = {e.grammar.n_terms, e.grammar.n_symbols, e.end_term, t.longest, e.frozen, int32_t(e.vocab->size)};
