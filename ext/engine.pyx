@@ -277,8 +277,8 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
             nfa.byte_range(f, lo, hi)
         return f
     if kind is Repeat:
-        low = tree.min
-        high = -1 if tree.max is None else tree.max
+        low = integer(tree.min)
+        high = -1 if tree.max is None else integer(tree.max)
         if low > limit or high > limit:
             raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states; "
                              "raise CompileOptions.max_terminal_states")

@@ -489,6 +489,8 @@ inline void unpack(const Arrays& in, Engine& e) {
         Unpacker::check(k >= 0 || b < 0 || (base[b] < 0 && killed_of[b] < 0), "a delta profile is based on another");
         e.profiler.profiles.push_back({b, drop[i], k < 0 ? nullptr : killed[size_t(k)], results[result[i]], finishes[i]});
     }
+    // Finishes point into results, which live as long as a profile owns them.
+    for (const auto& r : results) Unpacker::check(r.use_count() > 1, "a result belongs to no profile");
 
     // The parser DWA.
     for (const auto& w : u.rows("dwa_weight", 0, big)) e.dwa.weights(w);

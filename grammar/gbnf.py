@@ -52,7 +52,10 @@ def read_gbnf(text: str, root: str = "root") -> Grammar:
     for name, at in reader.used.items():
         if name not in rules:
             reader.fail(f"the rule {name!r} is used but not defined", at, f"add '{name} ::= ...'")
-    return fold_rules(rules, root, origins=reader.origins)
+    try:
+        return fold_rules(rules, root, origins=reader.origins)
+    except RecursionError:  # "a++++...": one level for each of the quantifiers
+        raise GrammarError("the grammar is nested too deeply: give inner groups names of their own") from None
 
 
 class _Reader:

@@ -71,6 +71,8 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
             except LimitError as e:
                 where = f" at {t.origin}" if t.origin else ""
                 raise LimitError(f"terminal {t.name!r}{where}: {e}; raise CompileOptions.max_terminal_states") from None
+            except RecursionError:
+                raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
             token_ids.append([])
         clock.tick("terminals", (number + 1) / len(grammar.terminals))
         clock.check()
