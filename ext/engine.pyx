@@ -175,7 +175,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
 
 # --- regular languages -------------------------------------------------------------------------------------------
 
-_AUTOMATA = {}  # Regular -> Automaton; front ends share tree objects, so most terminals are found here
+_AUTOMATA = {}  # (Regular, limit) -> Automaton; front ends share tree objects, so most terminals are found here
 _AUTOMATA_MAX = 8192
 _MAX_DEPTH = 400
 
@@ -208,7 +208,8 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
 
     Raises LimitError when a DFA needs more than `max_states` states.
     """
-    cdef Automaton got = _AUTOMATA.get(tree)
+    key = (tree, max_states)  # a limit must not depend on what was compiled before
+    cdef Automaton got = _AUTOMATA.get(key)
     if got is not None:
         return got
     got = Automaton.__new__(Automaton)
@@ -217,7 +218,7 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     got.dfa = without_epsilon(got.full)
     if len(_AUTOMATA) >= _AUTOMATA_MAX:
         _AUTOMATA.clear()
-    _AUTOMATA[tree] = got
+    _AUTOMATA[key] = got
     return got
 
 
@@ -614,8 +615,12 @@ cdef class State:
 
         Raises StateError after the end; TypeError or ValueError when `data` is not one contiguous run of bytes.
         """
-        cdef const uint8_t[::1] view = data
+        cdef const uint8_t[::1] view
         cdef cbool ok
+        try:
+            view = data
+        except BufferError as e:
+            raise ValueError(str(e)) from None
         cdef const uint8_t* p = &view[0] if view.shape[0] else NULL
         cdef size_t n = view.shape[0]
         if self.session.finished() and n:

@@ -28,6 +28,11 @@ def vocab() -> wfsa.Vocab:
     return wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[EOS], eos_ids=[EOS])
 
 
+def vocab_of_pairs(vocab: wfsa.Vocab) -> wfsa.Vocab:
+    """With tokens that go past the end of a terminal."""
+    return wfsa.Vocab([*(vocab.tokens[i] for i in range(256)), b"a ", b"ab", b"bca", b" a"])
+
+
 @pytest.fixture
 def state(vocab: wfsa.Vocab) -> wfsa.State:
     state = wfsa.compile_regex("[ab]{2,3}", vocab).start()
@@ -60,6 +65,7 @@ def unharmed(state: wfsa.State) -> None:
         ("start: X\n%declare X", "X is declared"),
         ('x: "a"', "'start' is not defined"),
         ('start: "\ud800"', "not valid Unicode"),
+        ("start: x\nx." + "1" * 5000 + ": /a/", "number of the grammar is too long"),
         ("start: <[999]>", "token id 999 is out of range for 257 tokens"),
         ("start: <|nope|>", "no special token '<|nope|>'".replace("|", r"\|")),
     ],
@@ -81,6 +87,7 @@ def test_lark(text: str, message: str, vocab: wfsa.Vocab) -> None:
         ("root ::= [", "class without its ']' at 1:10"),
         ('root ::= "\ud800"', "surrogate"),
         ("root ::= <[999]>", "token id 999 is out of range"),
+        ("root ::= [ab]" + "+" * 2000, "nested too deeply"),
     ],
 )
 def test_gbnf(text: str, message: str, vocab: wfsa.Vocab) -> None:
@@ -154,10 +161,24 @@ def test_unknown_mode(vocab: wfsa.Vocab) -> None:
 
 
 def test_limits(vocab: wfsa.Vocab) -> None:
+    with pytest.raises(wfsa.LimitError, match="max_terminal_states"):
+        wfsa.compile_json_schema({"type": "string", "maxLength": 10**400}, vocab)
+    with pytest.raises(wfsa.LimitError, match="max_seconds"):
+        wfsa.compile_regex("a", vocab, mode="lazy", max_seconds=0)
     with pytest.raises(wfsa.LimitError, match="max_seconds"):
         wfsa.compile_regex("a", vocab, max_seconds=0)
+    wfsa.compile_lark("start: /a{500}/", vocab)  # what was compiled before under another limit changes nothing
     with pytest.raises(wfsa.LimitError, match="more than 10 DFA states"):
         wfsa.compile_lark("start: /a{500}/", vocab, max_terminal_states=10)
+
+
+def test_the_clock_is_looked_at_often(vocab: wfsa.Vocab) -> None:
+    """Eight LR states of a long rule were one slice, which took half a minute, whatever max_seconds said."""
+    seen: list[str] = []
+    constraint = wfsa.compile_gbnf(
+        "root ::= [a-z]" + " root" * 30 + " | [a-z]", vocab_of_pairs(vocab), progress=lambda name, _: seen.append(name)
+    )
+    assert seen.count("parser DWA") > constraint.stats["dwa_transitions"] / 500
 
 
 # --- tokens ------------------------------------------------------------------------------------------------------
@@ -184,7 +205,8 @@ def test_token_beyond_64_bits(token_id: Any, state: wfsa.State) -> None:
 @pytest.mark.parametrize("token_id", [97.0, 1.5, "a", None, b"a"])
 def test_token_of_another_type(token_id: Any, state: wfsa.State) -> None:
     mask = state.get_mask()
-    for call in (state.commit, mask.__contains__, state.rollback, state.forced, lambda t: state.validate([t])):
+    calls = (state.commit, mask.__contains__, state.rollback, state.forced, state.explain)
+    for call in (*calls, lambda t: state.validate([t])):
         with pytest.raises(TypeError):
             call(token_id)
     unharmed(state)
@@ -213,6 +235,29 @@ def test_bytes_of_another_type(data: Any, state: wfsa.State) -> None:
     with pytest.raises(TypeError):
         state.commit_bytes(data)
     unharmed(state)
+
+
+@pytest.mark.parametrize(
+    "data", [np.array([98]), np.zeros((2, 2), np.uint8), memoryview(b"abab")[::2]]
+)
+def test_bytes_of_another_layout(data: Any, state: wfsa.State) -> None:
+    with pytest.raises(ValueError):
+        state.commit_bytes(data)
+    unharmed(state)
+    assert state.commit_bytes(np.frombuffer(b"b", np.uint8))
+
+
+def test_a_limit_passed_on_demand(vocab: wfsa.Vocab) -> None:
+    """The state that had no place was half there, and asking for it again read past the end."""
+    state = wfsa.compile_regex("(ab){9}", vocab, mode="lazy", max_lexer_states=4).start()
+    with pytest.raises(wfsa.LimitError, match="4 states"):
+        while state.commit_bytes(b"ab"):
+            pass
+    before = state.n_commits
+    for _ in range(3):
+        with pytest.raises(wfsa.LimitError, match="4 states"):
+            state.commit_bytes(b"abab")
+    assert state.n_commits == before
 
 
 def test_validate_stops_at_bad_ids(state: wfsa.State) -> None:
@@ -469,6 +514,19 @@ def test_missing_and_strange_arrays(data: bytes, vocab: wfsa.Vocab) -> None:
 
             with pytest.raises(wfsa.ArtifactError):
                 artifact.from_bytes(edited(data, change), vocab)
+
+
+def test_a_result_that_no_profile_owns(vocab: wfsa.Vocab) -> None:
+    """Finishes pointed into it after it was freed."""
+    pairs = vocab_of_pairs(vocab)
+    data = artifact.to_bytes(wfsa.compile_lark('start: ("a" | "b" start "c")*\n%ignore " "', pairs))
+
+    def change(_: Any, tensors: dict[str, Any]) -> None:
+        owners = tensors["profile_result"]
+        owners[:] = next(i for i in range(owners.max() + 1) if i not in tensors["tails_result"])
+
+    with pytest.raises(wfsa.ArtifactError, match="no profile"):
+        artifact.from_bytes(edited(data, change), pairs)
 
 
 @pytest.mark.parametrize("key", ["terminal_names", "terminal_origins"])
