@@ -56,6 +56,7 @@ class Ahead {
     static constexpr size_t kStateCap = 1 << 16;   // lexer states, likewise
     static constexpr int64_t kWorkCap = 4 << 20;   // "longest": steps of the parser DWA; the rest is left on demand
     static constexpr size_t kReadCap = 128;       // "longest": reads from one start; chains that never end keep all tops
+    static constexpr size_t kSlice = 256;         // reads between two looks at the clock
     Engine& e_;
     int stage_ = 0;
     size_t at_ = 0, lexed_ = 0, united_ = 0;
@@ -67,7 +68,9 @@ class Ahead {
     vector<std::set<int32_t>> contexts_of_term_;  // "longest": terminal -> contexts after it
     vector<vector<int32_t>> universes_of_;    // terminal -> universes
     std::set<std::pair<int32_t, int32_t>> read_;
-    vector<std::pair<int32_t, int32_t>> todo_;
+    std::deque<std::pair<int32_t, int32_t>> starts_;  // (universe, LR state)
+    vector<std::pair<int32_t, int32_t>> todo_;        // reads from the last start
+    size_t reads_ = 0;                                // how many so far
 
     void index_below() {
         below_.resize(size_t(e_.lr.n_states()));
@@ -140,21 +143,24 @@ class Ahead {
             for (; united_ < e_.dwa.universes.size(); ++united_)
                 universes_of_[e_.dwa.universes[united_].term].push_back(int32_t(united_));
         }
+        // A start can lead to very many reads, so a slice is a number of reads.
+        for (size_t n = 0; n < kSlice && !(todo_.empty() && starts_.empty()); ++n) todo_.empty() ? start() : read();
+        if (!(todo_.empty() && starts_.empty())) return true;
         for (size_t stop = std::min(at_ + 8, size_t(e_.lr.n_states())); at_ < stop; ++at_) {
             const int32_t q = int32_t(at_);
             if (!e_.longest()) {
                 for (int32_t k = e_.lr.goto_indptr[q]; k < e_.lr.goto_indptr[q] + e_.lr.n_shifts[q]; ++k)
-                    for (int32_t u : universes_of_[e_.lr.goto_symbol[k]]) start(u, q);
+                    for (int32_t u : universes_of_[e_.lr.goto_symbol[k]]) starts_.push_back({u, q});
             } else if (q == 0 || after_.count(q)) {
                 // Every terminal that can be admissible once q is on the stack.
                 std::set<int32_t> terms;
                 if (q == 0) for (int32_t k = 0; k < e_.lr.n_shifts[0]; ++k) terms.insert(e_.lr.goto_symbol[k]);
                 else for (int32_t c : after_[q]) terms.insert(e_.lexer.contexts[c].begin(), e_.lexer.contexts[c].end());
                 for (int32_t t : terms)
-                    for (int32_t u : universes_of_[t]) start(u, q);
+                    for (int32_t u : universes_of_[t]) starts_.push_back({u, q});
             }
         }
-        if (at_ < size_t(e_.lr.n_states())) return true;
+        if (!starts_.empty() || at_ < size_t(e_.lr.n_states())) return true;
         if (lexed_ == e_.lexer.states.size() || !complete_) return next_stage();
         stage_ = 1;  // tails were lexed in states not met before: profile them, too
         at_ = lexed_;
@@ -163,22 +169,25 @@ class Ahead {
     void visit(int32_t d, int32_t state) {
         if (read_.insert({d, state}).second) todo_.push_back({d, state});
     }
-    void start(int32_t universe, int32_t q) {
+    void start() {
+        auto [universe, q] = starts_.front();
+        starts_.pop_front();
+        reads_ = 0;
         if (e_.longest() && e_.dwa.work() > kWorkCap) { complete_ = false; return; }
         visit(e_.dwa.start(universe), q);
-        for (size_t n = 0; !todo_.empty(); ++n) {
-            if (e_.longest() && (n > kReadCap || e_.dwa.work() > kWorkCap)) {
-                complete_ = false;
-                todo_.clear();
-                return;
-            }
-            auto [d, c] = todo_.back();
-            todo_.pop_back();
-            const int32_t next = e_.dwa.step(d, c).next;
-            if (next < 0) continue;
-            for (int32_t b : below_[c]) if (e_.dwa.possible(next, b)) visit(next, b);
-            if (c == 0) e_.dwa.step(next, ParserDwa::kBottom);
+    }
+    void read() {
+        if (e_.longest() && (reads_++ > kReadCap || e_.dwa.work() > kWorkCap)) {
+            complete_ = false;
+            todo_.clear();
+            return;
         }
+        auto [d, c] = todo_.back();
+        todo_.pop_back();
+        const int32_t next = e_.dwa.step(d, c).next;
+        if (next < 0) return;
+        for (int32_t b : below_[c]) if (e_.dwa.possible(next, b)) visit(next, b);
+        if (c == 0) e_.dwa.step(next, ParserDwa::kBottom);
     }
     bool next_stage() {
         ++stage_;

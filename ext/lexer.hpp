@@ -435,8 +435,10 @@ class Lexer {
         encode(hyps, root, key_);
         auto got = ids_.emplace(key_, int32_t(states.size()));
         if (!got.second) return got.first->second;
-        if (int64_t(states.size()) >= limit)
+        if (int64_t(states.size()) >= limit) {
+            ids_.erase(got.first);  // asked for again, it is an error again
             throw LimitExceeded("the lexer needs more than " + std::to_string(limit) + " states");
+        }
         states.emplace_back();
         LexState& s = states.back();
         s.hyps = hyps;

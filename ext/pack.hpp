@@ -140,6 +140,7 @@ inline int32_t code_points(const Vocabulary& v, int32_t token) {
 }
 
 inline void pack(const Engine& e, Arrays& out) {
+    std::shared_lock<std::shared_mutex> lock(e.mutex);  // other threads may be decoding
     auto& of = out.of;
     const Terminals& t = e.lexer.terms;
     of["head"] = {e.grammar.n_terms, e.grammar.n_symbols, e.end_term, t.longest, e.frozen, int32_t(e.vocab->size)};
@@ -599,6 +600,8 @@ inline void unpack(const Arrays& in, Engine& e) {
         if (p.base >= 0) e.profiler.find_free(e.profiler.profiles[size_t(p.base)]);
         e.profiler.find_free(p);
     }
+    // Finishes point into results, which live as long as a profile owns them.
+    for (const auto& r : results) Unpacker::check(r.use_count() > 1, "a result belongs to no profile");
 
     // The parser DWA.
     for (const auto& w : u.rows("dwa_weight", 0, big)) e.dwa.weights(w);

@@ -42,7 +42,7 @@ from lark.grammar import Symbol
 from lark.grammar import Terminal as LarkTerminal
 from lark.tree import Tree
 
-from wfsa.errors import GrammarError
+from wfsa.errors import GrammarError, WfsaError
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark_rules import Lowering
 from wfsa.grammar.lark_syntax import parse_statements, without_special
@@ -78,6 +78,10 @@ def read_lark(
         raise GrammarError("the grammar is nested too deeply: give inner groups names of their own") from None
     except UnicodeError as e:
         raise GrammarError(f"the grammar is not valid Unicode: {e}") from None
+    except WfsaError:
+        raise
+    except ValueError as e:  # int() of more than 4,300 digits
+        raise GrammarError(f"a number of the grammar is too long: {e}") from None
 
 
 _loader: Any = loader  # for what has no annotations there

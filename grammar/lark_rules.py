@@ -127,7 +127,7 @@ class Lowering:
     # -- symbols -------------------------------------------------------------------------------------------------
 
     def nonterminal(self, name: str, rule: str) -> int:
-        self.nonterminals.append(name)
+        self.nonterminals.append(str(name))  # a name may be Lark's Token
         self.origin.append(f"line {self.origins[rule]}" if rule in self.origins else rule)
         self.rules.append([])
         return ~(len(self.nonterminals) - 1)
