@@ -600,8 +600,6 @@ inline void unpack(const Arrays& in, Engine& e) {
         if (p.base >= 0) e.profiler.find_free(e.profiler.profiles[size_t(p.base)]);
         e.profiler.find_free(p);
     }
-    // Finishes point into results, which live as long as a profile owns them.
-    for (const auto& r : results) Unpacker::check(r.use_count() > 1, "a result belongs to no profile");
 
     // The parser DWA.
     for (const auto& w : u.rows("dwa_weight", 0, big)) e.dwa.weights(w);

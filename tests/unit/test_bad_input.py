@@ -162,7 +162,7 @@ def test_unknown_mode(vocab: wfsa.Vocab) -> None:
 
 def test_limits(vocab: wfsa.Vocab) -> None:
     with pytest.raises(wfsa.LimitError, match="max_terminal_states"):
-        wfsa.compile_json_schema({"type": "string", "maxLength": 10**400}, vocab)
+        wfsa.compile_regex("a{1000000000}", vocab)
     with pytest.raises(wfsa.LimitError, match="max_seconds"):
         wfsa.compile_regex("a", vocab, mode="lazy", max_seconds=0)
     with pytest.raises(wfsa.LimitError, match="max_seconds"):
@@ -514,19 +514,6 @@ def test_missing_and_strange_arrays(data: bytes, vocab: wfsa.Vocab) -> None:
 
             with pytest.raises(wfsa.ArtifactError):
                 artifact.from_bytes(edited(data, change), vocab)
-
-
-def test_a_result_that_no_profile_owns(vocab: wfsa.Vocab) -> None:
-    """Finishes pointed into it after it was freed."""
-    pairs = vocab_of_pairs(vocab)
-    data = artifact.to_bytes(wfsa.compile_lark('start: ("a" | "b" start "c")*\n%ignore " "', pairs))
-
-    def change(_: Any, tensors: dict[str, Any]) -> None:
-        owners = tensors["profile_result"]
-        owners[:] = next(i for i in range(owners.max() + 1) if i not in tensors["tails_result"])
-
-    with pytest.raises(wfsa.ArtifactError, match="no profile"):
-        artifact.from_bytes(edited(data, change), pairs)
 
 
 @pytest.mark.parametrize("key", ["terminal_names", "terminal_origins"])
