@@ -22,7 +22,8 @@ Differences from Lark, all in the direction of one meaning instead of several:
   terminals in an order, so that a higher priority or a longer pattern can win with a shorter match.
   Within one terminal too, ``a|ab`` is the longer of both; but a terminal with a lazy quantifier (``/".*?"/``) matches
   what Python's `re` matches (:mod:`wfsa.grammar.regex_first`).
-- A look-ahead or look-behind sees no further than the text of its own terminal.
+- A look-ahead or look-behind sees no further than the text of its own terminal; where that makes a difference there
+  is a GrammarWarning.
 - Lark's check against colliding optionals (``"a"? "a"?``) is about parse trees and is not made.
 - Only the grammar counts: no lexer callbacks, no postlex; what ``%declare`` names must be defined, or not used.
 - ``<|tool|>`` and ``<[12,40-42]>`` in a rule name exact tokens (the first is a special token of the vocabulary).

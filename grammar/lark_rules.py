@@ -26,6 +26,7 @@ rule by rule, the deepest first, left to right (`Tree.iter_subtrees` on trees wi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.load_grammar import Definition
 from lark.tree import Tree
 
-from wfsa.errors import GrammarError
+from wfsa.errors import GrammarError, GrammarWarning
 from wfsa.grammar.ir import Grammar, Terminal, Tokens
 from wfsa.grammar.lark_order import Candidate, Names, in_order
 from wfsa.grammar.lark_terminals import (
@@ -47,6 +48,7 @@ from wfsa.grammar.lark_terminals import (
     regular,
     tokens_terminal,
 )
+from wfsa.grammar.regex import sees_outside
 
 MAX_INSTANCES = 10_000  # of templates
 LINEAR = 64  # repetitions up to this count use a chain, above it a counter
@@ -405,6 +407,13 @@ class Lowering:
             raise declared_only("terminal", name)
         pattern = self.names.patterns[name]
         language = regular(pattern)
+        if not pattern.is_str and sees_outside(pattern.value, pattern.flags):
+            warnings.warn(
+                f"terminal {name}: a look-around at its edge sees the terminal's own text only, not what stands "
+                "beside it; so the grammar may take more than Lark's lexer does",
+                GrammarWarning,
+                stacklevel=2,
+            )
         priority = definition.options if definition is not None else 0
         return Candidate(name, pattern, language, priority)
 

@@ -22,6 +22,7 @@ Cost: about a microsecond a character; Unicode tables are built on first use (:m
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from wfsa.grammar import unicode_sets
@@ -34,6 +35,7 @@ from wfsa.grammar.regex_assertions import (
     Seq,
     end_of_text,
     is_edge,
+    is_open_to_outside,
     look_core,
     start_of_text,
     whole_language,
@@ -55,6 +57,7 @@ _INLINE_FLAGS = {"i": IGNORE_CASE, "m": MULTILINE, "s": DOT_ALL, "x": VERBOSE, "
 _SPECIAL = frozenset("\\[(.^$*+?{|)")
 _MAX_DEPTH = 120
 _NEWLINE = Literal(b"\n")
+_ASSERTION = re.compile(r"\(\?<?[=!]|\\[bBAzZ]|[$^]")
 
 
 def parse_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -> Regular:
@@ -79,6 +82,14 @@ def first_language(pattern: str, flags: str = "") -> Regular:
     from wfsa.grammar.regex_first import first_matches  # few patterns need it
 
     return first_matches(node)
+
+
+def sees_outside(pattern: str, flags: str = "") -> bool:
+    """Whether an assertion in the pattern asks about text before or behind what the pattern matches."""
+    if not _ASSERTION.search(pattern):
+        return False
+    node = _Parser(pattern, "python", flags, whole=True).parse()
+    return not isinstance(node, Regular) and is_open_to_outside(node, pattern)
 
 
 def search_language(pattern: str, dialect: Dialect = "ecma", flags: str = "") -> Regular:

@@ -124,6 +124,15 @@ def whole_language(node: Node, pattern: str) -> Regular:
     return _resolve_all(node, pattern, False, False)
 
 
+def is_open_to_outside(node: Node, pattern: str) -> bool:
+    """Whether what `node` matches can depend on text beyond its ends."""
+    try:
+        _resolve_all(node, pattern, True, True)
+    except GrammarError:
+        return True
+    return False
+
+
 def look_core(node: Node, ahead: bool, at_start: bool, pattern: str) -> tuple[Regular, bool]:
     """(core, loose) of a look-around with this body; see `Assertion`.  `at_start`: nothing can stand to its left."""
     if isinstance(node, Regular):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -460,3 +461,18 @@ def test_declared_terminals_may_stay_unused() -> None:
     for text in ("start: _NL\n%declare _NL\n", 'start: "a"\n%ignore _NL\n%declare _NL\n', "start: r\n%declare r\n"):
         with pytest.raises(GrammarError, match=r"(_NL|rule r) is declared \(%declare\) but has no definition"):
             read(text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sees"),
+    [
+        (r"/a(?!b)/", True), (r"/a\b/", True), (r"/(?<!x)a/", True), (r'/"(?!"")[^"]*"/', True), (r"/^a/", True),
+        (r"/ab(?<!c)/", False), (r'/"[^"]*(?<!a)"/', False), (r"/a(?!b)[abc]/", False),
+    ],
+)  # fmt: skip
+def test_a_look_around_that_sees_outside_its_terminal_is_a_warning(pattern: str, sees: bool) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read(f"start: T\nT: {pattern}")
+    assert [w.category for w in caught] == [wfsa.GrammarWarning] * sees
+    assert all("terminal T" in str(w.message) for w in caught)
