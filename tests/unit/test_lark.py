@@ -15,7 +15,7 @@ from lark.lexer import BasicLexer
 
 from tests.oracles.earley import Recognizer
 from tests.oracles.longest import LongestOracle
-from wfsa.errors import GrammarError
+from wfsa.errors import GrammarError, GrammarWarning
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.lark import read_lark
 from wfsa.grammar.regular import Literal
@@ -474,5 +474,5 @@ def test_a_look_around_that_sees_outside_its_terminal_is_a_warning(pattern: str,
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         read(f"start: T\nT: {pattern}")
-    assert [w.category for w in caught] == [wfsa.GrammarWarning] * sees
+    assert [w.category for w in caught] == [GrammarWarning] * sees
     assert all("terminal T" in str(w.message) for w in caught)
