@@ -305,6 +305,7 @@ class Engine {
         bool deep = false;  // the mask depends on more than the topmost states
     };
     static Scratch& scratch() {
+        Arena::prepare();
         static thread_local Scratch s;
         return s;
     }
