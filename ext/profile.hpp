@@ -283,7 +283,8 @@ class Profiler {
         collect_groups(*inside);
         WalkResult out;
         out.inside = inside;
-        std::stable_sort(tails_.begin(), tails_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        auto by_term = [](const auto& a, const auto& b) { return a.first < b.first; };
+        if (!std::is_sorted(tails_.begin(), tails_.end(), by_term)) std::stable_sort(tails_.begin(), tails_.end(), by_term);
         vector<Word> words;
         for (size_t i = 0; i < tails_.size();) {
             words.clear();
