@@ -21,7 +21,7 @@ from libcpp.vector cimport vector
 import numpy as np
 
 from wfsa.errors import ArtifactError, GrammarError, LimitError, StateError
-from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat, Unit
+from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat, Table, Unit
 
 
 cdef extern from *:
@@ -315,6 +315,17 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
             f.end = g.end
         nfa.epsilon(f.end, end.end)
         f.end = end.end
+        return f
+    if kind is Table:
+        states = [nfa.empty().start for _ in tree.rows]
+        f.start, f.end = states[tree.start], nfa.empty().start
+        for s, row in zip(states, tree.rows):
+            for lo, hi, to in row:
+                g.start, g.end = s, states[to]
+                nfa.byte_range(g, lo, hi)
+        for s, accepts in zip(states, tree.accept):
+            if accepts:
+                nfa.epsilon(s, f.end)
         return f
     if kind is Unit:
         f = nfa.empty()  # nothing leads back to a state of its own

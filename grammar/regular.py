@@ -10,6 +10,7 @@ All nodes are immutable and hashable, so that equal terminals share one DFA.
     Repeat(a, 2, 5)            two to five times; max None = without end
     And((a, b))                intersection
     Minus(a, b)                words of a that are not words of b
+    Table(rows, accept)        a DFA: per state its edges (first byte, last byte, target), whether it accepts; the start
     Unit(a)                    the words of a, each one unit of a counted terminal (ir.py); a has no empty word
 
 Surrogates (U+D800..U+DFFF) have no UTF-8 encoding; `Chars` drops them.
@@ -77,6 +78,13 @@ class Minus(Regular):
 @dataclass(frozen=True, slots=True)
 class Unit(Regular):
     body: Regular
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Regular):
+    rows: tuple[tuple[tuple[int, int, int], ...], ...]
+    accept: tuple[bool, ...]
+    start: int = 0
 
 
 EPSILON = Literal(b"")

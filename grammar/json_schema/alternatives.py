@@ -1,59 +1,81 @@
-"""From schemas to alternatives: references followed, ``anyOf`` distributed, conditions intersected.
+"""From schemas to alternatives: references followed, applicators distributed, conditions intersected.
 
 Input: a schema of the document, or a handle to several at once.  Output: the shapes whose union it is (:mod:`.shape`).
 
     {type: object, properties: P, anyOf: [{required: [a]}, {required: [b]}]}    ->   P with a,   P with b
 
+    allOf             intersection                      not         intersection of the complements of the shapes
+    anyOf             union                             if          (if and then) or (not if and else)
+    dependent...      (without the name) or (with it, and what it asks for)
+    oneOf             each branch without what the others share with it
+    unevaluated...    every shape notes which keywords it came through (`Seen`)
+
 Only the schema itself is looked into, never its children, so recursion through children costs nothing here, and
 recursion that meets no child is a loop without content: an error.  Everything is memoised by the identity of the
-schema's dict, which the document keeps alive.
+schema's dict, which the memo keeps alive.
 
-Intersections multiply, so both the product of two unions and the number of conjunctions have a limit.
+Intersections multiply, so both the product of two unions and the number of compound handles have a limit.
 """
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Any
+from decimal import Decimal, InvalidOperation, localcontext
+from itertools import combinations
+from typing import Any, Literal
 
 from wfsa.errors import LimitError, SchemaError
-from wfsa.grammar.json_schema.document import Document
+from wfsa.grammar.json_schema.document import Document, segment
 from wfsa.grammar.json_schema.finite import is_whole, json_key
 from wfsa.grammar.json_schema.formats import format_language
-from wfsa.grammar.json_schema.keywords import read_keywords, shown
+from wfsa.grammar.json_schema.keywords import Found, read_keywords, shown
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
     FRACTION,
     INTEGER,
+    NOT_SEEN,
     NULL,
+    NUMBER,
     OBJECT,
     STRING,
-    Conjunction,
+    Compound,
     Handle,
+    KeyClass,
     Shape,
+    complement,
     intersect,
     item_of,
+    path_of,
     property_of,
 )
 from wfsa.grammar.json_schema.spelling import contains_text, pattern_language
 
 MAX_ALTERNATIVES = 4096
-MAX_CONJUNCTIONS = 20000
+MAX_COMPOUNDS = 20000
+MAX_SUBSETS = 6  # branches of an anyOf whose subsets are told apart for unevaluated...
+DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
+
+
+class TracksNeeded(Exception):  # not an error: the document is read again
+    """An unevaluated... was met, so that shapes have to note what they evaluated."""
+
+
+class _Open(SchemaError):
+    """A schema was met again while it was being read."""
 
 
 class Alternatives:
     """Reads the schemas of one document."""
 
-    __slots__ = ("_any", "_conjunctions", "_open", "_read", "document", "why")
+    __slots__ = ("_any", "_compounds", "_open", "_read", "document", "why")
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.why = ("", "$")  # the last reason why something is empty, and where
         self._any = [Shape("$")]
-        self._read: dict[int, list[Shape]] = {}  # id of a schema or conjunction -> its alternatives
+        self._read: dict[int, tuple[Any, list[Shape]]] = {}  # id of a schema or compound -> (it, its alternatives)
         self._open: set[int] = set()  # schemas whose alternatives are being read
-        self._conjunctions: dict[frozenset[int], Conjunction] = {}
+        self._compounds: dict[tuple[str, frozenset[int]], Compound] = {}
 
     def alternatives(self, schema: Any, path: str) -> list[Shape]:
         """The shapes whose union a schema is; empty if no value is left."""
@@ -65,23 +87,85 @@ class Alternatives:
         key = id(schema)
         got = self._read.get(key)
         if got is not None:
-            return got
+            return got[1]
         if key in self._open:
-            raise SchemaError(f"the references form a loop without content at {path}")
+            raise _Open(f"the references form a loop without content at {path}")
         shape, found = read_keywords(schema, path, self.document)
         out = [shape]
-        if found.ref is not None or found.any_of is not None:
+        if found.ref is not None or found.parts is not None:
             self._open.add(key)
-            if found.ref is not None:
-                target, target_path = self._target(found.ref, path)
-                if not isinstance(target, (dict, bool)):
-                    raise SchemaError(f"the reference {found.ref!r} leads to something that is no schema at {path}")
-                out = self._meet(out, self.alternatives(target, target_path), path)
-            if found.any_of is not None:
-                out = self._meet(out, self._union(found.any_of, path), path)
-            self._open.discard(key)
-        self._read[key] = out
+            try:
+                if found.ref is not None:
+                    out = self._meet(out, self._referred(found.ref, path), path)
+                if found.parts is not None:
+                    out = self._applied(out, found, schema, path)
+            finally:
+                self._open.discard(key)
+        self._read[key] = schema, out
         return out
+
+    def _referred(self, ref: str, path: str) -> list[Shape]:
+        target, target_path = self._target(ref, path)
+        if not isinstance(target, (dict, bool)):
+            raise SchemaError(f"the reference {ref!r} leads to something that is no schema at {path}")
+        return self.alternatives(target, target_path)
+
+    def _applied(self, out: list[Shape], found: Found, schema: dict[str, Any], path: str) -> list[Shape]:
+        """What the applicators of one schema object leave of `out`."""
+        parts = found.parts
+        assert parts is not None
+        if "$dynamicRef" in parts:
+            out = self._meet(out, self._referred(self.document.dynamic(parts["$dynamicRef"], path), path), path)
+        for i, branch in enumerate(parts.get("allOf", ())):
+            out = self._meet(out, self._branch(branch, f"{path}.allOf[{i}]"), path)
+        if "anyOf" in parts:
+            out = self._meet(out, self._union(parts["anyOf"], path), path)
+        if "oneOf" in parts:
+            out = self._meet(out, self._one_of(parts["oneOf"], path), path)
+        if "not" in parts:
+            out = self._minus(out, self.alternatives(parts["not"], path + ".not"), path)
+        if "if" in parts:
+            condition = self.alternatives(parts["if"], path + ".if")
+            then = self._meet(condition, self.alternatives(schema.get("then", True), path + ".then"), path)
+            other = self._minus(self.alternatives(schema.get("else", True), path + ".else"), condition, path)
+            out = self._meet(out, [*then, *other], path)
+        for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
+            for name, asked in parts.get(keyword, {}).items():
+                where = f"{path}.{keyword}{segment(name)}"
+                without = Shape(where, properties={name: (False, where)})
+                there = Shape(where, mask=OBJECT, required=(name,))
+                if isinstance(asked, list):
+                    some = [there.changed(required=tuple(dict.fromkeys((name, *asked))))]
+                else:
+                    some = self._meet([there], self.alternatives(asked, where), where)
+                out = self._meet(out, [without, *some], path)
+        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+            if keyword in parts:
+                if not self.document.tracks:
+                    raise TracksNeeded
+                handle = parts[keyword], f"{path}.{keyword}"
+                out = [self._evaluated(s, keyword, handle) for s in out]
+        return out
+
+    def _evaluated(self, shape: Shape, keyword: str, handle: Handle) -> Shape:
+        """`handle` holds for what the keywords of `shape` have left."""
+        seen = shape.seen
+        if keyword == "unevaluatedProperties":
+            if seen.all_names:
+                return shape
+            others = KeyClass(names=seen.names, patterns=seen.patterns)
+            return shape.changed(universals=(*shape.universals, (others, handle)), seen=seen._replace(all_names=True))
+        if seen.all_items:
+            return shape
+        rest = handle
+        for contained in seen.contained:
+            rest = self._compound("or", (rest, contained))
+        n = max(seen.items, len(shape.prefix))
+        prefix = [item_of(shape, i) for i in range(n)]
+        prefix[seen.items :] = [self.conjoin(item, rest) for item in prefix[seen.items :]]
+        return shape.changed(
+            prefix=tuple(prefix), rest=self.conjoin(shape.rest, rest), seen=seen._replace(all_items=True)
+        )
 
     def _target(self, ref: str, path: str) -> tuple[Any, str]:
         """What a reference leads to, through all schemas that are nothing but references themselves."""
@@ -95,24 +179,47 @@ class Alternatives:
             seen.add(id(target))
             ref = target["$ref"]
 
+    def _branch(self, branch: Any, where: str) -> list[Shape]:
+        if not isinstance(branch, (dict, bool)):
+            raise SchemaError(f"a schema must be an object or a boolean, not {shown(branch)} at {where}")
+        return self.alternatives(branch, where)
+
     def _union(self, branches: list[Any], path: str) -> list[Shape]:
-        union: dict[int, Shape] = {}
-        for i, branch in enumerate(branches):
-            where = f"{path}.anyOf[{i}]"
-            if not isinstance(branch, (dict, bool)):
-                raise SchemaError(f"a schema must be an object or a boolean, not {shown(branch)} at {where}")
-            for shape in self.alternatives(branch, where):
-                union[id(shape)] = shape
+        read = [self._branch(branch, f"{path}.anyOf[{i}]") for i, branch in enumerate(branches)]
+        union = {id(shape): shape for shapes in read for shape in shapes}
+        if self.document.tracks and any(shape.seen is not NOT_SEEN for shape in union.values()):
+            # What satisfies several branches has been evaluated by all of them.
+            if len(read) > MAX_SUBSETS:
+                raise LimitError(f"more than {MAX_SUBSETS} branches beside unevaluated...; use fewer at {path}.anyOf")
+            for n in range(2, len(read) + 1):
+                for chosen in combinations(read, n):
+                    both = chosen[0]
+                    for other in chosen[1:]:
+                        both = self._meet(both, other, path)
+                    union.update((id(shape), shape) for shape in both)
+            return list(union.values())
         for shape in union.values():
             if shape.free:
                 return [shape]
         return list(union.values())
 
+    def _one_of(self, branches: list[Any], path: str) -> list[Shape]:
+        read = [self._branch(branch, f"{path}.oneOf[{i}]") for i, branch in enumerate(branches)]
+        out: list[Shape] = []
+        for i, shapes in enumerate(read):
+            for shape in shapes:
+                rest = [shape]
+                for j, others in enumerate(read):
+                    if i != j and rest:
+                        rest = self._minus(rest, others, f"{path}.oneOf[{i}]")
+                out += rest
+        return out
+
     def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
         """The intersection of two unions."""
-        if len(left) == 1 and left[0].free:
+        if len(left) == 1 and left[0].free and left[0].seen is NOT_SEEN:
             return right
-        if len(right) == 1 and right[0].free:
+        if len(right) == 1 and right[0].free and right[0].seen is NOT_SEEN:
             return left
         if len(left) * len(right) > MAX_ALTERNATIVES:
             raise LimitError(
@@ -122,43 +229,140 @@ class Alternatives:
         out: list[Shape] = []
         for a in left:
             for b in right:
-                both = a if a is b else intersect(a, b, self._conjoin)
-                if both is not None:
+                both = a if a is b else intersect(a, b, self.conjoin)
+                if both is not None and not (len(left) > 1 and self._is_empty(both, 0)):
                     out.append(both)
         if left and right and not out:
             self.why = "the alternatives and what stands beside them exclude each other", path
         return out
 
-    def _conjoin(self, a: Handle, b: Handle) -> Handle:
-        if isinstance(a, tuple) and isinstance(b, tuple):
-            if a[0] is b[0] or b[0] is True or a[0] is False:
-                return a
-            if a[0] is True or b[0] is False:
-                return b
-        sites = {id(s): (s, p) for h in (a, b) for s, p in (h.sites if isinstance(h, Conjunction) else (h,))}
-        sites.pop(id(True), None)
-        key = frozenset(sites)
-        got = self._conjunctions.get(key)
+    def _minus(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
+        """What is in `left` and not in `right`."""
+        for shape in right:
+            touched = [s for s in left if self._overlap(s, shape)]
+            if not touched:
+                continue
+            kept = [s for s in left if not any(s is t for t in touched)]
+            values = None
+            if shape.values is not None:
+                values = [v for v in shape.values if self.accepts(v, shape)]
+            for union in complement(shape, values, self.negate):
+                touched = self._meet(touched, union, path)
+                touched = [s for s in touched if not self._is_empty(s, 0)]
+            left = kept + touched
+        return left
+
+    def _overlap(self, a: Shape, b: Shape, depth: int = DEPTH) -> bool:
+        """Whether two shapes may have a value in common."""
+        if a is b:
+            return not self._is_empty(a, depth)
+        both = intersect(a, b, self.conjoin)
+        return both is not None and not self._is_empty(both, depth)
+
+    def _is_empty(self, s: Shape, depth: int) -> bool:
+        """Whether a shape is seen to have no value; children are looked at `depth` levels down."""
+        if s.values is not None:
+            return not any(self._might_accept(v, s, depth) for v in s.values)
+        mask = s.mask
+        if mask & (NULL | BOOLEAN):
+            return False
+        if mask & NUMBER and s.low is not None and s.high is not None:
+            if s.low > s.high or (s.low == s.high and (s.low_open or s.high_open)):
+                mask &= ~NUMBER
+        if mask & STRING:
+            short = s.max_length is not None and s.min_length > s.max_length
+            opposed = any(p in s.not_patterns for p in s.patterns) or any(f in s.not_formats for f in s.formats)
+            if short or opposed:
+                mask &= ~STRING
+        if mask & ARRAY and s.max_items is not None and s.min_items > s.max_items:
+            mask &= ~ARRAY
+        if mask & ARRAY:
+            if any(self._nothing(item_of(s, i), depth - 1) for i in range(min(s.min_items, len(s.prefix) + 1))):
+                mask &= ~ARRAY
+        if mask & OBJECT:
+            most = s.max_properties
+            if most is not None and max(s.min_properties, len(s.required)) > most:
+                mask &= ~OBJECT
+            if any(self._nothing(property_of(s, name), depth - 1) for name in s.required):
+                mask &= ~OBJECT
+        return not mask
+
+    def _might_accept(self, value: Any, shape: Shape, depth: int) -> bool:
+        if isinstance(value, (list, dict)) and not depth:
+            return True
+        return self.accepts(value, shape)
+
+    def _nothing(self, handle: Handle, depth: int) -> bool:
+        if isinstance(handle, tuple) and isinstance(handle[0], bool):
+            return not handle[0]
+        if depth < 0:
+            return False
+        if id(handle[0] if isinstance(handle, tuple) else handle) in self._open:
+            return False  # being read: nothing is known yet
+        try:
+            return all(self._is_empty(s, depth) for s in self.of_handle(handle))
+        except (LimitError, _Open):
+            return False
+
+    # ---- handles -----------------------------------------------------------------------------------------------------
+
+    def _compound(self, kind: Literal["and", "or", "not"], handles: tuple[Handle, ...]) -> Compound:
+        """The interned compound; parts of the same kind are taken apart."""
+        parts: dict[int, Handle] = {}
+        for h in handles:
+            inner = h.parts if kind != "not" and isinstance(h, Compound) and h.kind == kind else (h,)
+            parts.update((id(x[0]) if isinstance(x, tuple) else id(x), x) for x in inner)
+        key = kind, frozenset(parts)
+        got = self._compounds.get(key)
         if got is None:
-            if len(self._conjunctions) >= MAX_CONJUNCTIONS:
-                path = next(iter(sites.values()))[1]
+            if len(self._compounds) >= MAX_COMPOUNDS:
                 raise LimitError(
-                    f"more than {MAX_CONJUNCTIONS} combinations of schemas that hold at once; combine fewer at {path}"
+                    f"more than {MAX_COMPOUNDS} combinations of schemas; combine fewer at {path_of(handles[0])}"
                 )
-            got = self._conjunctions[key] = Conjunction(tuple(sites.values()))
+            got = self._compounds[key] = Compound(kind, tuple(parts.values()))
         return got
+
+    def conjoin(self, a: Handle, b: Handle) -> Handle:
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, tuple):
+                if x[0] is True:
+                    return y
+                if x[0] is False:
+                    return x
+        if a is b or (isinstance(a, tuple) and isinstance(b, tuple) and a[0] is b[0]):
+            return a
+        return self._compound("and", (a, b))
+
+    def negate(self, handle: Handle) -> Handle:
+        if isinstance(handle, tuple) and isinstance(handle[0], bool):
+            return not handle[0], handle[1]
+        if isinstance(handle, Compound) and handle.kind == "not":
+            return handle.parts[0]
+        return self._compound("not", (handle,))
 
     def of_handle(self, handle: Handle) -> list[Shape]:
         """The alternatives of a child."""
         if isinstance(handle, tuple):
             return self.alternatives(*handle)
         got = self._read.get(id(handle))
-        if got is None:
-            got = self._any
-            for schema, path in handle.sites:
-                got = self._meet(got, self.alternatives(schema, path), path)
-            self._read[id(handle)] = got
-        return got
+        if got is not None:
+            return got[1]
+        if id(handle) in self._open:
+            raise _Open(f"the references form a loop without content at {path_of(handle)}")
+        self._open.add(id(handle))
+        try:
+            out = self._any
+            if handle.kind == "and":
+                for part in handle.parts:
+                    out = self._meet(out, self.of_handle(part), path_of(part))
+            elif handle.kind == "or":
+                out = list({id(s): s for part in handle.parts for s in self.of_handle(part)}.values())
+            else:
+                out = self._minus(out, self.of_handle(handle.parts[0]), path_of(handle))
+        finally:
+            self._open.discard(id(handle))
+        self._read[id(handle)] = handle, out
+        return out
 
     # ---- values ------------------------------------------------------------------------------------------------------
 
@@ -167,11 +371,16 @@ class Alternatives:
         mask = shape.mask
         if isinstance(value, str):
             n = len(value)
+            if json_key(value) in map(json_key, shape.excluded):
+                return False
             if not mask & STRING or n < shape.min_length or (shape.max_length is not None and n > shape.max_length):
                 return False
             try:
-                return all(contains_text(pattern_language(p), value) for p in shape.patterns) and all(
-                    contains_text(tree, value) for f in shape.formats if (tree := format_language(f)) is not None
+                return (
+                    all(contains_text(pattern_language(p), value) for p in shape.patterns)
+                    and not any(contains_text(pattern_language(p), value) for p in shape.not_patterns)
+                    and all(contains_text(tree, value) for tree in map(format_language, shape.formats) if tree)
+                    and not any(contains_text(tree, value) for tree in map(format_language, shape.not_formats) if tree)
                 )
             except UnicodeEncodeError:
                 return False
@@ -182,7 +391,13 @@ class Alternatives:
         if isinstance(value, (int, float, Decimal)):
             if not mask & (INTEGER if is_whole(value) else FRACTION):
                 return False
-            number = Decimal(repr(value)) if isinstance(value, float) else value
+            if json_key(value) in map(json_key, shape.excluded):
+                return False
+            number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+            if not all(_divides(m, number) for m in shape.multiples):
+                return False
+            if any(_divides(m, number) for m in shape.not_multiples):
+                return False
             low, high = shape.low, shape.high
             if low is not None and (number < low or (shape.low_open and number == low)):
                 return False
@@ -192,12 +407,40 @@ class Alternatives:
                 return False
             if shape.max_items is not None and len(value) > shape.max_items:
                 return False
-            return all(self._admits(item_of(shape, i), v) for i, v in enumerate(value))
-        if not mask & OBJECT or any(name not in value for name in shape.required):
+            if shape.unique or shape.repeated:
+                if (len({json_key(v) for v in value}) < len(value)) != shape.repeated:
+                    return False
+            for c in shape.contains:
+                n = sum(self.admits(c.handle, v) for v in value[c.start :])
+                if n < c.low or (c.high is not None and n > c.high):
+                    return False
+            return all(self.admits(item_of(shape, i), v) for i, v in enumerate(value))
+        if not mask & OBJECT or any(name not in value for name in shape.required) or len(value) < shape.min_properties:
             return False
-        return all(self._admits(property_of(shape, name), v) for name, v in value.items())
+        if shape.max_properties is not None and len(value) > shape.max_properties:
+            return False
+        for keys, handle in shape.existentials:
+            if not any(self.in_class(name, keys) and self.admits(handle, v) for name, v in value.items()):
+                return False
+        for keys, handle in shape.universals:
+            if not all(self.admits(handle, v) for name, v in value.items() if self.in_class(name, keys)):
+                return False
+        return all(self.admits(property_of(shape, name), v) for name, v in value.items())
 
-    def _admits(self, handle: Handle, value: Any) -> bool:
+    def in_class(self, name: str, keys: KeyClass) -> bool:
+        """Whether a property's name is in a class."""
+        if name in keys.names:
+            return False
+        try:
+            if any(contains_text(pattern_language(p), name) for p in keys.patterns):
+                return False
+            if keys.pattern is not None and not contains_text(pattern_language(keys.pattern), name):
+                return False
+        except UnicodeEncodeError:  # a lone surrogate, which no document spells
+            return False
+        return keys.key is None or self.admits(keys.key, name)
+
+    def admits(self, handle: Handle, value: Any) -> bool:
         for shape in self.of_handle(handle):
             if shape.free:
                 return True
@@ -206,3 +449,12 @@ class Alternatives:
             if self.accepts(value, shape):
                 return True
         return False
+
+
+def _divides(m: Decimal, number: Decimal) -> bool:
+    with localcontext() as context:
+        context.prec = 400
+        try:
+            return number % m == 0
+        except InvalidOperation:
+            return False

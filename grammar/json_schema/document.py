@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from wfsa.errors import SchemaError
+from wfsa.grammar.json_schema.options import SchemaOptions
 
 # What stands under these is data, not schemas.
 _DATA = frozenset(("enum", "const", "default", "example", "examples"))
@@ -36,11 +37,16 @@ def draft_of(schema: Any) -> int:
 
 
 class Document:
-    __slots__ = ("_anchors", "_base", "_inner", "_known", "_resources", "draft", "id_word", "root")
+    __slots__ = (
+        "_anchors", "_base", "_dynamic", "_inner", "_known", "_resources", "draft", "id_word", "options", "root",
+        "tracks",
+    )  # fmt: skip
 
-    def __init__(self, root: Any, draft: int) -> None:
+    def __init__(self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False) -> None:
         self.root = root
         self.draft = draft
+        self.options = options
+        self.tracks = tracks  # do shapes note what was evaluated
         self.id_word = "id" if draft <= 4 else "$id"
         self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
@@ -48,6 +54,7 @@ class Document:
         self._base = base.partition("#")[0] if isinstance(base, str) else ""
         self._resources: dict[str, tuple[Any, str]] | None = None  # URI -> (schema, path)
         self._anchors: dict[tuple[str, str], tuple[Any, str]] = {}  # (URI, name) -> (schema, path)
+        self._dynamic: dict[str, list[tuple[str, str]]] = {}  # name -> (URI, path) of its $dynamicAnchors
 
     def enter(self, schema: Any, path: str, uri: str) -> None:
         """Note an inner resource: a subschema with an identifier of its own."""
@@ -73,6 +80,17 @@ class Document:
                 got = self._known[ref] = self._find(ref, path, self.root, "$", self._base)
             return got
         return self._find(ref, path, *self._resource(path))
+
+    def dynamic(self, ref: str, path: str) -> str:
+        """The reference that a ``$dynamicRef`` or ``$recursiveRef`` stands for.
+
+        Raises SchemaError where that depends on how the schema was entered.
+        """
+        self._scan()
+        name = ref.partition("#")[2]
+        if len(self._dynamic.get(name, ())) > 1 or (ref == "#" and len(self._resources or ()) > 1):
+            raise SchemaError(f"where {ref!r} leads depends on the way to it; use $ref at {path}")
+        return ref
 
     def _find(self, ref: str, path: str, root: Any, root_path: str, base: str) -> tuple[Any, str]:
         uri, _, fragment = ref.partition("#")
@@ -139,6 +157,8 @@ class Document:
             for word in ("$anchor", "$dynamicAnchor") if not old else ():
                 if isinstance(node.get(word), str):
                     self._anchors.setdefault((base, node[word]), (node, path))
+                    if word == "$dynamicAnchor":
+                        self._dynamic.setdefault(node[word], []).append((base, path))
             todo += [
                 (v, path + segment(k), base)
                 for k, v in node.items()

@@ -24,13 +24,16 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+from wfsa.errors import LimitError
 from wfsa.grammar.regular import (
     EPSILON,
     NOTHING,
     Chars,
     Literal,
     Regular,
+    Table,
     alt,
+    both,
     cat,
     char_set,
     chars,
@@ -312,3 +315,76 @@ def n_digits(number: Decimal) -> int:
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     return len(digits) + abs(exponent)
+
+
+# ---- divisibility --------------------------------------------------------------------------------------------------
+
+MAX_REMAINDERS = 20000
+PLAIN = cat(MINUS_SIGN, NATURAL, optional(FRACTION))  # without exponent
+FRACTIONAL = cat(MINUS_SIGN, NATURAL, Literal(b"."), DIGITS, NON_ZERO_DIGIT, DIGITS)  # not whole
+
+
+def multiples_of(m: Decimal) -> Regular:
+    """The plain spellings (no exponent) of the multiples of `m`, an automaton of remainders.
+
+    With m = a / 10^e, the digits read so far leave a remainder by a; e places after the point decide, and behind them
+    only zeros may come.  Trailing zeros of a are zeros at the end of the number.
+    Raises LimitError when there are too many remainders.
+    """
+    sign, digits, exponent = m.normalize().as_tuple()
+    assert not sign and isinstance(exponent, int)
+    a = int("".join(map(str, digits)))
+    zeros, places = max(exponent, 0), max(-exponent, 0)
+    if a * (places + 2) > MAX_REMAINDERS:
+        raise LimitError(f"multipleOf {m} needs {a * (places + 2)} remainders, the limit is {MAX_REMAINDERS}")
+    # States: whole part with remainder r (0 .. a-1); after the point, j places read, remainder r; then zeros.
+    after, done = a, a + places * a
+    rows: list[tuple[tuple[int, int, int], ...]] = []
+    accept: list[bool] = []
+    for r in range(a):
+        edges = [(48 + d, 48 + d, (10 * r + d) % a) for d in range(10)]
+        point = after + r if places else done + 1 if r == 0 else -1
+        rows.append((*(((46, 46, point),) if point >= 0 else ()), *edges))
+        accept.append(r * pow(10, places) % a == 0)
+    for j in range(places):  # j places read, no point may end the number
+        for r in range(a):
+            last = j + 1 == places
+            edges = []
+            for d in range(10):
+                q = (10 * r + d) % a
+                if not last:
+                    edges.append((48 + d, 48 + d, after + (j + 1) * a + q))
+                elif q == 0:
+                    edges.append((48 + d, 48 + d, done))
+            rows.append(tuple(edges))
+            accept.append(j > 0 and r * pow(10, places - j) % a == 0)
+    rows += [((48, 48, done),), ((48, 48, done),)]  # zeros at the end; the first one after a point
+    accept += [True, False]
+    whole = Table(tuple(rows), tuple(accept))
+    if not zeros:
+        return cat(MINUS_SIGN, whole)
+    no_fraction = optional(cat(Literal(b"."), plus(Literal(b"0"))))
+    long = cat(both(NATURAL, whole), repeat(Literal(b"0"), zeros, zeros))
+    return cat(MINUS_SIGN, alt(long, Literal(b"0")), no_fraction)
+
+
+def numbers(
+    whole: bool, fraction: bool, low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool,
+    multiples: tuple[Decimal, ...], not_multiples: tuple[Decimal, ...], excluded: tuple[Decimal, ...],
+) -> Regular:  # fmt: skip
+    """The spellings of the numbers (whole ones, others, or both) within these conditions."""
+    if not fraction:
+        tree = integers(*whole_bounds(low, low_open, high, high_open))
+    elif low is not None or high is not None:
+        tree = decimals(low, low_open, high, high_open)
+    else:
+        tree = NUMBER
+    if not whole:
+        tree = FRACTIONAL if tree == NUMBER else both(tree, FRACTIONAL)
+    if multiples or not_multiples or excluded:
+        tree = both(*([PLAIN] if tree == NUMBER else [tree, PLAIN]), *map(multiples_of, multiples))
+        for m in not_multiples:
+            tree = minus(tree, multiples_of(m))
+        for v in excluded:
+            tree = minus(tree, decimals(v, False, v, False))
+    return tree

@@ -21,15 +21,20 @@ from wfsa.grammar.json_schema.finite import is_json, json_key
 from wfsa.grammar.json_schema.formats import format_language
 from wfsa.grammar.json_schema.intervals import MAX_DIGITS, exact, n_digits
 from wfsa.grammar.json_schema.shape import (
-    ANY_TYPE,
     ARRAY,
     BOOLEAN,
     INTEGER,
+    NOT_SEEN,
     NULL,
     NUMBER,
     OBJECT,
     STRING,
+    Compound,
+    Contains,
     Handle,
+    KeyClass,
+    Keyed,
+    Seen,
     Shape,
 )
 from wfsa.grammar.json_schema.spelling import pattern_language
@@ -45,13 +50,12 @@ Keyword = Callable[["Found", Shape, Any, dict[str, Any]], None]
 class Found:
     """What one schema object holds besides its shape."""
 
-    __slots__ = ("any_of", "document", "later", "ref")
+    __slots__ = ("document", "parts", "ref")
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.ref: str | None = None
-        self.any_of: list[Any] | None = None
-        self.later: list[tuple[str, int]] | None = None
+        self.parts: dict[str, Any] | None = None  # applicators in place, by keyword
 
 
 def shown(value: Any) -> str:
@@ -130,16 +134,57 @@ def _values(shape: Shape, values: list[Any]) -> None:
     shape.values = values
 
 
-def _any_of(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    if not isinstance(value, list) or not value:
-        fail(shape, "anyOf", f"anyOf must be a list of schemas that is not empty, not {shown(value)}")
-    found.any_of = value
+def _part(keyword: str, is_right: Callable[[Any], bool], what: str) -> Keyword:
+    """A reader for an applicator: it is checked here and followed by :mod:`.alternatives`."""
+
+    def note(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+        if not is_right(value):
+            fail(shape, keyword, f"{keyword} must be {what}, not {shown(value)}")
+        if found.parts is None:
+            found.parts = {}
+        found.parts[keyword] = value
+
+    return note
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, (dict, bool))
+
+
+def _are_schemas(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+_LIST = "a list of schemas that is not empty"
+_SCHEMA = "an object or a boolean"
+
+
+def _condition(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    for word in ("if", "then", "else"):
+        if word in schema and not _is_schema(schema[word]):
+            fail(shape, word, f"a schema must be an object or a boolean, not {shown(schema[word])}")
+    if "then" in schema or "else" in schema or found.document.tracks:
+        if found.parts is None:
+            found.parts = {}
+        found.parts["if"] = value
 
 
 def _ref(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
         fail(shape, "$ref", f"$ref must be a string, not {shown(value)}")
     found.ref = value
+
+
+def _dynamic_ref(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, str):
+        fail(shape, "$dynamicRef", f"$dynamicRef must be a string, not {shown(value)}")
+    if found.parts is None:
+        found.parts = {}
+    found.parts["$dynamicRef"] = value
 
 
 def _identifier(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
@@ -182,6 +227,13 @@ def _exclusive_maximum(found: Found, shape: Shape, value: Any, schema: dict[str,
     _lower_high(shape, _number(shape, "exclusiveMaximum", value), True)
 
 
+def _multiple_of(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    number = _number(shape, "multipleOf", value)
+    if number <= 0:
+        fail(shape, "multipleOf", f"multipleOf must be above 0, not {shown(value)}")
+    shape.multiples = (number,)
+
+
 # ---- strings -----------------------------------------------------------------------------------------------------
 
 
@@ -194,12 +246,7 @@ def _max_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) 
 
 
 def _pattern(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    if not isinstance(value, str):
-        fail(shape, "pattern", f"pattern must be a string, not {shown(value)}")
-    try:
-        pattern_language(value)
-    except GrammarError as err:
-        raise SchemaError(f"{err} at {shape.path}.pattern") from None
+    _checked_pattern(value, shape.path + ".pattern")
     shape.patterns = (*shape.patterns, value)
 
 
@@ -249,6 +296,26 @@ def _max_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -
     shape.max_items = _count(shape, "maxItems", value)
 
 
+def _contains(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    handle = _handle(shape, "contains", value, shape.path + ".contains")
+    low, high = 1, None
+    if found.document.draft >= 2019:
+        if "minContains" in schema:
+            low = _count(shape, "minContains", schema["minContains"])
+        if "maxContains" in schema:
+            high = _count(shape, "maxContains", schema["maxContains"])
+    if low or high is not None:
+        shape.contains = (Contains(handle, low, high),)
+    shape.seen = shape.seen._replace(contained=(handle,)) if found.document.draft >= 2020 else shape.seen
+
+
+def _unique_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, bool):
+        fail(shape, "uniqueItems", f"uniqueItems must be true or false, not {shown(value)}")
+    if value and found.document.options.unique_items == "exact":
+        shape.unique = True
+
+
 # ---- objects -----------------------------------------------------------------------------------------------------
 
 
@@ -276,81 +343,97 @@ def _required(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) ->
     shape.required = tuple(value)
 
 
-# ---- what waits for the algebra of shapes ------------------------------------------------------------------------
-
-# keyword -> (types it speaks about, is this value vacuous)
-Vacuous = Callable[[Any, dict[str, Any]], bool]
-
-
-def _never(value: Any, schema: dict[str, Any]) -> bool:
-    return False
-
-
-def _if_empty(value: Any, schema: dict[str, Any]) -> bool:
-    return isinstance(value, dict) and not value
+def _pattern_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, dict):
+        fail(shape, "patternProperties", f"patternProperties must be an object, not {shown(value)}")
+    base = shape.path + ".patternProperties"
+    universals: list[Keyed] = []
+    for pattern, child in value.items():
+        _checked_pattern(pattern, base + segment(pattern))
+        handle = _handle(shape, "patternProperties", child, base + segment(pattern))
+        universals.append((KeyClass(pattern=pattern), handle))
+    shape.universals = (*shape.universals, *universals)
 
 
-def _if_anything(value: Any, schema: dict[str, Any]) -> bool:
-    return value is True or (isinstance(value, dict) and not value)
+def _property_names(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    handle = _handle(shape, "propertyNames", value, shape.path + ".propertyNames")
+    if value is not True:
+        keys = KeyClass(key=Compound("not", (handle,)))
+        shape.universals = (*shape.universals, (keys, (False, handle[1] if isinstance(handle, tuple) else shape.path)))
 
 
-LATER: dict[str, tuple[int, Vacuous]] = {
-    "allOf": (ANY_TYPE, _never),
-    "oneOf": (ANY_TYPE, _never),
-    "not": (ANY_TYPE, lambda value, schema: value is False),
-    "if": (ANY_TYPE, lambda value, schema: "then" not in schema and "else" not in schema),
-    "$dynamicRef": (ANY_TYPE, _never),
-    "$recursiveRef": (ANY_TYPE, _never),
-    "multipleOf": (NUMBER, _never),
-    "contains": (ARRAY, _never),
-    "uniqueItems": (ARRAY, lambda value, schema: value is False),
-    "unevaluatedItems": (ARRAY, _if_anything),
-    "patternProperties": (OBJECT, _if_empty),
-    "propertyNames": (OBJECT, _if_anything),
-    "minProperties": (OBJECT, lambda value, schema: type(value) is int and value == 0),
-    "maxProperties": (OBJECT, _never),
-    "dependencies": (OBJECT, _if_empty),
-    "dependentRequired": (OBJECT, _if_empty),
-    "dependentSchemas": (OBJECT, _if_empty),
-    "unevaluatedProperties": (OBJECT, _if_anything),
-}
+def _min_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    shape.min_properties = _count(shape, "minProperties", value)
 
 
-def _later(keyword: str) -> Keyword:
-    bits, is_vacuous = LATER[keyword]
+def _max_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    shape.max_properties = _count(shape, "maxProperties", value)
+
+
+def _checked_pattern(value: Any, path: str) -> None:
+    if not isinstance(value, str):
+        raise SchemaError(f"a pattern must be a string, not {shown(value)} at {path}")
+    try:
+        pattern_language(value)
+    except GrammarError as err:
+        raise SchemaError(f"{err} at {path}") from None
+
+
+def _dependencies(keyword: str) -> Keyword:
+    """``dependentRequired``, ``dependentSchemas``, and ``dependencies``, which is both."""
 
     def note(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-        if not is_vacuous(value, schema):
-            found.later = [*(found.later or ()), (keyword, bits)]
+        if not isinstance(value, dict):
+            fail(shape, keyword, f"{keyword} must be an object, not {shown(value)}")
+        for name, asked in value.items():
+            names = _are_names(asked) and keyword != "dependentSchemas"
+            if not names and not (_is_schema(asked) and keyword != "dependentRequired"):
+                fail(shape, keyword, f"what {shown(name)} asks for must be names or a schema, not {shown(asked)}")
+        if value:
+            if found.parts is None:
+                found.parts = {}
+            found.parts[keyword] = value
+
+    return note
+
+
+def _unevaluated(keyword: str) -> Keyword:
+    def note(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+        if not _is_schema(value):
+            fail(shape, keyword, f"a schema must be {_SCHEMA}, not {shown(value)}")
+        if found.parts is None:
+            found.parts = {}
+        found.parts[keyword] = value
 
     return note
 
 
 _BASE: dict[str, Keyword] = {
-    "type": _type, "enum": _enum, "anyOf": _any_of, "$ref": _ref,
-    "minimum": _minimum, "maximum": _maximum,
+    "type": _type, "enum": _enum, "$ref": _ref,
+    "allOf": _part("allOf", _are_schemas, _LIST), "anyOf": _part("anyOf", _are_schemas, _LIST),
+    "oneOf": _part("oneOf", _are_schemas, _LIST), "not": _part("not", _is_schema, _SCHEMA),
+    "minimum": _minimum, "maximum": _maximum, "multipleOf": _multiple_of,
     "exclusiveMinimum": _exclusive_minimum, "exclusiveMaximum": _exclusive_maximum,
     "minLength": _min_length, "maxLength": _max_length, "pattern": _pattern, "format": _format,
-    "items": _items, "minItems": _min_items, "maxItems": _max_items,
+    "items": _items, "minItems": _min_items, "maxItems": _max_items, "uniqueItems": _unique_items,
     "properties": _properties, "additionalProperties": _additional_properties, "required": _required,
-    **{k: _later(k) for k in (
-        "allOf", "oneOf", "not", "multipleOf", "uniqueItems", "patternProperties", "minProperties", "maxProperties",
-        "dependencies",
-    )},
+    "patternProperties": _pattern_properties, "minProperties": _min_properties, "maxProperties": _max_properties,
+    "dependencies": _dependencies("dependencies"),
 }  # fmt: skip
 
-_SINCE_6: dict[str, Keyword] = {
-    "$id": _identifier, "const": _const, "contains": _later("contains"), "propertyNames": _later("propertyNames"),
-}
-_SINCE_2019: dict[str, Keyword] = {k: _later(k) for k in (
-    "dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties",
-)}  # fmt: skip
-
-_DRAFT_6 = {**_BASE, **_SINCE_6}
-_DRAFT_7 = {**_DRAFT_6, "if": _later("if")}
-_DRAFT_2019 = {**_DRAFT_7, **_SINCE_2019, "$recursiveRef": _later("$recursiveRef")}
+_DRAFT_6 = {
+    **_BASE, "$id": _identifier, "const": _const, "contains": _contains, "propertyNames": _property_names,
+}  # fmt: skip
+_DRAFT_7 = {**_DRAFT_6, "if": _condition}
+_SINCE_2019 = {
+    **_DRAFT_7,
+    "dependentRequired": _dependencies("dependentRequired"), "dependentSchemas": _dependencies("dependentSchemas"),
+    "unevaluatedItems": _unevaluated("unevaluatedItems"),
+    "unevaluatedProperties": _unevaluated("unevaluatedProperties"),
+}  # fmt: skip
+_DRAFT_2019 = {**_SINCE_2019, "$recursiveRef": _dynamic_ref}
 # What no ``$schema`` declares is read as draft 2020-12; the list form of `items` has only one meaning and is taken too.
-_DRAFT_2020 = {**_DRAFT_7, **_SINCE_2019, "prefixItems": _prefix_items, "$dynamicRef": _later("$dynamicRef")}
+_DRAFT_2020 = {**_SINCE_2019, "prefixItems": _prefix_items, "$dynamicRef": _dynamic_ref}
 READERS: dict[int, dict[str, Keyword]] = {
     3: {**_BASE, "id": _identifier}, 4: {**_BASE, "id": _identifier}, 6: _DRAFT_6, 7: _DRAFT_7, 2019: _DRAFT_2019,
     2020: _DRAFT_2020,
@@ -368,10 +451,31 @@ def read_keywords(schema: dict[str, Any], path: str, document: Document) -> tupl
         read = readers.get(keyword)
         if read is not None:
             read(found, shape, value, schema)
+    if shape.universals and "additional" in shape.__dict__:
+        # All others: not named, and not matching a pattern either.
+        patterns = frozenset(keys.pattern for keys, _ in shape.universals if keys.pattern is not None)
+        if patterns:
+            others = KeyClass(names=frozenset(shape.properties), patterns=patterns)
+            shape.universals = (*shape.universals, (others, shape.additional))
+            del shape.additional
     plain = shape.__dict__
-    shape.free = len(plain) == 1  # only the path
-    if found.later is not None:
-        for keyword, bits in found.later:
-            if shape.mask & bits:
-                fail(shape, keyword, f"the keyword {keyword!r} cannot be enforced yet; remove it, or write it out,")
+    shape.free = len(plain) - ("seen" in plain) == 1  # only the path
+    if document.tracks:
+        _note_seen(shape, schema, document.draft)
     return shape, found
+
+
+def _note_seen(shape: Shape, schema: dict[str, Any], draft: int) -> None:
+    """What this object's own keywords evaluate."""
+    properties, patterns, items = schema.get("properties"), schema.get("patternProperties"), schema.get("items")
+    tuple_items = items if isinstance(items, list) else schema.get("prefixItems") if draft >= 2020 else None
+    seen = Seen(
+        frozenset(properties) if isinstance(properties, dict) else frozenset(),
+        frozenset(patterns) if isinstance(patterns, dict) else frozenset(),
+        "additionalProperties" in schema,
+        len(tuple_items) if isinstance(tuple_items, list) else 0,
+        isinstance(items, (dict, bool)) or (isinstance(items, list) and "additionalItems" in schema),
+        shape.seen.contained,
+    )
+    if seen != NOT_SEEN:
+        shape.seen = seen

@@ -23,7 +23,7 @@ from wfsa.grammar.json_schema.intervals import INTEGER as INTEGER_TREE
 from wfsa.grammar.json_schema.intervals import NUMBER as NUMBER_TREE
 from wfsa.grammar.json_schema.options import Whitespace
 from wfsa.grammar.json_schema.shape import BOOLEAN, FRACTION, INTEGER, NULL, SCALARS, STRING
-from wfsa.grammar.json_schema.spelling import ANY_STRING, CANONICAL_STRING, COUNTED_STRING, quoted
+from wfsa.grammar.json_schema.spelling import ANY_STRING, CANONICAL_STRING, COUNTED_STRING, QUOTE, quoted, spelled
 from wfsa.grammar.regular import EPSILON, Cat, Chars, Literal, Regular, alt, cat, minus, star
 
 _JSON_WHITESPACE = star(Chars(((9, 10), (13, 13), (32, 32))))
@@ -83,6 +83,10 @@ class Lexemes:
             except UnicodeEncodeError:
                 pass  # no text has this name
         return self._key_tree(minus(CANONICAL_STRING, alt(*taken)))
+
+    def key_of(self, texts: Regular) -> Regular:
+        """The keys in a language of texts, canonically spelled."""
+        return self._key_tree(cat(QUOTE, spelled(texts), QUOTE))
 
     def plain_body(self, mask: int) -> Regular:
         """All scalars of the types in `mask`, without whitespace."""

@@ -22,15 +22,16 @@ Rejected: a work list alone (parents before children: no merging by content, and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.ir import MAX_UNITS, Grammar
-from wfsa.grammar.json_schema.alternatives import Alternatives
+from wfsa.grammar.json_schema.alternatives import Alternatives, TracksNeeded
 from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.finite import scalar_spellings
-from wfsa.grammar.json_schema.intervals import decimals, integers, whole_bounds
+from wfsa.grammar.json_schema.finite import json_key, scalar_spellings
+from wfsa.grammar.json_schema.intervals import exact, numbers
 from wfsa.grammar.json_schema.lexemes import lexemes, type_names
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.productions import Member, Productions
@@ -39,6 +40,7 @@ from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
     FRACTION,
+    INTEGER,
     NULL,
     NUMBER,
     OBJECT,
@@ -47,11 +49,16 @@ from wfsa.grammar.json_schema.shape import (
     STRING,
     UNSEEN,
     Handle,
+    KeyClass,
     Shape,
+    item_of,
+    path_of,
+    property_of,
 )
 from wfsa.grammar.json_schema.sources import schema_of
-from wfsa.grammar.json_schema.spelling import string_language
-from wfsa.grammar.regular import NOTHING, Literal, Regular, alt
+from wfsa.grammar.json_schema.spelling import pattern_language, string_language, text_language
+from wfsa.grammar.regex_assertions import ANY_TEXT
+from wfsa.grammar.regular import NOTHING, Literal, Regular, alt, both, minus
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
 MAX_NESTING = 1000  # segments of a path
@@ -74,8 +81,12 @@ def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> Lower
     try:
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
-        lowering = _Lowering(schema, options)
-        grammar = lowering.run()
+        try:
+            lowering = _Lowering(schema, options)
+            grammar = lowering.run()
+        except TracksNeeded:
+            lowering = _Lowering(schema, options, tracks=True)
+            grammar = lowering.run()
     except RecursionError:
         raise LimitError(
             "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
@@ -86,8 +97,8 @@ def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> Lower
 class _Lowering:
     __slots__ = ("_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
 
-    def __init__(self, schema: Any, options: SchemaOptions) -> None:
-        self.document = Document(schema, draft_of(schema))
+    def __init__(self, schema: Any, options: SchemaOptions, tracks: bool = False) -> None:
+        self.document = Document(schema, draft_of(schema), options, tracks)
         self.read = Alternatives(self.document)
         self.lexemes = lexemes(options.whitespace)
         self.out = Productions(self.lexemes)
@@ -129,7 +140,7 @@ class _Lowering:
         if isinstance(handle, tuple):
             return self._symbol(*handle)
         if handle.symbol == UNSEEN:
-            handle.symbol = self._lower(self.read.of_handle(handle), handle.sites[0][1])
+            handle.symbol = self._lower(self.read.of_handle(handle), path_of(handle))
         return handle.symbol
 
     def _lower(self, shapes: list[Shape], path: str) -> int | None:
@@ -152,16 +163,23 @@ class _Lowering:
             if mask & SCALARS:
                 plain |= mask & (NULL | BOOLEAN)
                 if mask & NUMBER:
-                    if shape.low is None and shape.high is None:
+                    excluded = tuple(v for v in shape.excluded if not isinstance(v, str))
+                    conditions = (
+                        shape.low, shape.low_open, shape.high, shape.high_open, shape.multiples, shape.not_multiples,
+                        tuple(map(exact, excluded)),
+                    )  # fmt: skip
+                    if conditions == NO_CONDITIONS and mask & NUMBER != FRACTION:
                         plain |= mask & NUMBER
                     else:
-                        whole = not mask & FRACTION
-                        bounded["n", whole, shape.low, shape.low_open, shape.high, shape.high_open] = shape
+                        bounded[("n", bool(mask & INTEGER), bool(mask & FRACTION), *conditions)] = shape
                 if mask & STRING:
-                    if _is_counted(shape):
+                    texts = tuple(v for v in shape.excluded if isinstance(v, str))
+                    bounds = shape.min_length, shape.max_length, shape.patterns, shape.formats
+                    nots = shape.not_patterns, shape.not_formats, texts
+                    if _is_counted(shape) and not texts:
                         parts[self._counted(shape)] = None
-                    elif shape.min_length or shape.max_length is not None or shape.patterns or shape.formats:
-                        bounded["s", shape.min_length, shape.max_length, shape.patterns, shape.formats] = shape
+                    elif bounds != (0, None, (), ()) or nots != ((), (), ()):
+                        bounded[("s", *bounds, *nots)] = shape
                     else:
                         plain |= STRING
             if mask & ARRAY:
@@ -233,13 +251,13 @@ class _Lowering:
             if tree is None:
                 self.read.why = "no string has the length and matches the pattern or format", shape.path
             return tree
-        _, whole, low, low_open, high, high_open = key
-        if whole:
-            tree = integers(*whole_bounds(low, low_open, high, high_open))
-        else:
-            tree = decimals(low, low_open, high, high_open)
+        _, whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded = key
+        try:
+            tree = numbers(whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded)
+        except LimitError as err:
+            raise LimitError(f"{err} at {shape.path}") from None
         if tree == NOTHING:
-            kind = "integer" if whole else "number"
+            kind = "number" if fraction else "integer"
             least = "" if low is None else f" {'above' if low_open else 'from'} {low}"
             most = "" if high is None else f" {'below' if high_open else 'up to'} {high}"
             self.read.why = f"there is no {kind}{least}{most}", shape.path
@@ -311,6 +329,8 @@ class _Lowering:
 
     def _members(self, shape: Shape) -> int | None:
         """Make the rules of a shape's objects."""
+        if shape.universals or shape.existentials or shape.min_properties or shape.max_properties is not None:
+            return self._members_with_state(shape)
         out, path, properties = self.out, shape.path, shape.properties
         required = shape.required
         members: list[Member] = []
@@ -352,8 +372,227 @@ class _Lowering:
         forward = shape.object_symbol
         return out.object(tuple(members), extra, path, forward if forward is not None and forward < 0 else None)
 
+    def _members_with_state(self, shape: Shape) -> int | None:
+        """The same for objects whose keys fall into classes, or that count."""
+        out, read, path, required = self.out, self.read, shape.path, shape.required
+        wanted = shape.existentials
+        if len(wanted) > MAX_WANTED:
+            raise LimitError(f"more than {MAX_WANTED} conditions on some property of one object at {path}")
+
+        def choices(handle: Handle, relevant: list[int]) -> tuple[tuple[int, int], ...]:
+            """A member's values, told apart by the conditions that they meet."""
+            found = []
+            for bits in range(1 << len(relevant)):
+                chosen, value = 0, handle
+                for k, i in enumerate(relevant):
+                    asked = wanted[i][1]
+                    met = bits >> k & 1
+                    chosen |= met << i
+                    value = read.conjoin(value, asked if met else read.negate(asked))
+                if isinstance(value, tuple) and value[0] is False:
+                    continue
+                symbol = self._child(value)
+                if symbol is not None:
+                    found.append((symbol, chosen))
+            return tuple(found)
+
+        classes = [keys for keys, _ in (*shape.universals, *wanted)]
+        names = dict.fromkeys((*shape.properties, *required, *(n for keys in classes for n in sorted(keys.names))))
+        members = []
+        for name in names:
+            handle = property_of(shape, name)
+            for keys, also in shape.universals:
+                if read.in_class(name, keys):
+                    handle = read.conjoin(handle, also)
+            got = choices(handle, [i for i, (keys, _) in enumerate(wanted) if read.in_class(name, keys)])
+            key = out.key(name, path) if got else None
+            if key is None:
+                if name in required:
+                    why, where = self.read.why
+                    self.read.why = f"property {name!r} is required and nothing fits it: {why}", where
+                    return None
+                continue
+            members.append((key, got, name in required))
+        extras = []
+        for tree, handle, relevant in self._key_classes(shape, tuple(names)):
+            got = choices(handle, relevant)
+            if got:
+                extras.append((out.class_key(tree, path), got))
+        low, high = shape.min_properties, shape.max_properties
+        if high is not None and low > high:
+            self.read.why = f"an object needs {low} properties and can have {high}", path
+            return None
+        if high is not None and not extras and high >= len(members):
+            high = None
+        if low <= sum(is_required for _, _, is_required in members):
+            low = 0
+        forward = shape.object_symbol
+        self._forward = True  # no state may be an end
+        return out.object_with_state(
+            tuple(members), tuple(extras), low, high, (1 << len(wanted)) - 1, path,
+            forward if forward is not None and forward < 0 else None,
+        )  # fmt: skip
+
+    def _key_classes(self, shape: Shape, names: tuple[str, ...]) -> Iterator[tuple[Regular, Handle, list[int]]]:
+        """A partition of all other keys: the texts, what their values have to satisfy, the `existentials` they are in."""
+        read = self.read
+        classes = [keys for keys, _ in (*shape.universals, *shape.existentials)]
+        patterns = dict.fromkeys(p for k in classes for p in (*sorted(k.patterns), *([k.pattern] if k.pattern else [])))
+        schemas = {id(k.key): k.key for k in classes if k.key is not None}
+        atoms: list[tuple[Any, Regular]] = [(p, pattern_language(p)) for p in patterns]
+        atoms += [(i, self._texts(handle)) for i, handle in schemas.items()]
+        if len(atoms) > MAX_CLASSES:
+            raise LimitError(f"more than {MAX_CLASSES} patterns of property names in one object at {shape.path}")
+        taken = []
+        for name in names:
+            try:
+                taken.append(Literal(name.encode()))
+            except UnicodeEncodeError:
+                pass  # no document spells it
+        for bits in range(1 << len(atoms)):
+            chosen = {mark for k, (mark, _) in enumerate(atoms) if bits >> k & 1}
+
+            def holds(keys: KeyClass, chosen: set[Any] = chosen) -> bool:
+                return (
+                    not keys.patterns & chosen
+                    and (keys.pattern is None or keys.pattern in chosen)
+                    and (keys.key is None or id(keys.key) in chosen)
+                )
+
+            handle = shape.additional
+            for keys, also in shape.universals:
+                if holds(keys):
+                    handle = read.conjoin(handle, also)
+            if isinstance(handle, tuple) and handle[0] is False:
+                continue
+            inside = [tree for k, (_, tree) in enumerate(atoms) if bits >> k & 1]
+            outside = [tree for k, (_, tree) in enumerate(atoms) if not bits >> k & 1]
+            tree = both(*inside) if inside else ANY_TEXT
+            if outside or taken:
+                tree = minus(tree, alt(*outside, *taken))
+            yield tree, handle, [i for i, (keys, _) in enumerate(shape.existentials) if holds(keys)]
+
+    def _texts(self, handle: Handle) -> Regular:
+        """The texts that a schema admits."""
+        trees: list[Regular] = []
+        for shape in self.read.of_handle(handle):
+            if not shape.mask & STRING:
+                continue
+            if shape.values is not None:
+                found = [v for v in shape.values if isinstance(v, str) and self.read.accepts(v, shape)]
+                trees += [Literal(v.encode("utf-8", "replace")) for v in found]
+                continue
+            tree = text_language(
+                shape.min_length, shape.max_length, shape.patterns, shape.formats, shape.not_patterns,
+                shape.not_formats, tuple(v for v in shape.excluded if isinstance(v, str)),
+            )  # fmt: skip
+            if tree is not None:
+                trees.append(tree)
+        return alt(*trees)
+
+    def _items_with_state(self, shape: Shape) -> int | None:
+        """Arrays that count kinds of items, or whose items must not repeat."""
+        read, path = self.read, shape.path
+        counted = shape.contains
+        if len(counted) > MAX_WANTED:
+            raise LimitError(f"more than {MAX_WANTED} kinds of items are counted at {path}")
+        low, high = shape.min_items, shape.max_items
+        cap = high if high is not None else max(low, len(shape.prefix), *(c.start for c in counted), 1)
+        values = self._few_values(shape) if shape.unique or shape.repeated else None
+        if values is None and (shape.unique or shape.repeated):
+            what = "uniqueItems" if shape.unique else "the complement of uniqueItems"
+            raise SchemaError(
+                f"{what} cannot be enforced over more than {MAX_DISTINCT} different items; give the items an enum, or "
+                f"take SchemaOptions(unique_items='unchecked') at {path}"
+            )
+
+        def counts_after(counts: tuple[int, ...], met: int) -> tuple[int, ...] | None:
+            out = []
+            for k, (n, c) in enumerate(zip(counts, counted, strict=True)):
+                n += met >> k & 1
+                if c.high is not None and n > c.high:
+                    return None
+                out.append(n if c.high is not None else min(n, c.low))
+            return tuple(out)
+
+        def kinds(index: int) -> Iterator[tuple[int, Handle | int, Any]]:
+            """(kinds it counts for, its handle or symbol, its number among the values) of the items at an index."""
+            if values is not None:
+                for number, value in enumerate(values):
+                    if not read.admits(item_of(shape, index), value):
+                        continue
+                    met = sum((index >= c.start and read.admits(c.handle, value)) << k for k, c in enumerate(counted))
+                    yield met, ({"const": value}, path), number
+                return
+            relevant = [k for k, c in enumerate(counted) if index >= c.start]
+            for bits in range(1 << len(relevant)):
+                met, handle = 0, item_of(shape, index)
+                for j, k in enumerate(relevant):
+                    is_in = bits >> j & 1
+                    met |= is_in << k
+                    handle = read.conjoin(handle, counted[k].handle if is_in else read.negate(counted[k].handle))
+                if not (isinstance(handle, tuple) and handle[0] is False):
+                    yield met, handle, None
+
+        symbols: dict[int, list[tuple[int, int, Any]]] = {}
+
+        def items_at(index: int) -> list[tuple[int, int, Any]]:
+            if index not in symbols:
+                symbols[index] = []
+                for met, handle, number in kinds(index):
+                    symbol = self._child(handle)  # type: ignore[arg-type]
+                    if symbol is not None:
+                        symbols[index].append((met, symbol, number))
+            return symbols[index]
+
+        def choices(state: tuple[int, tuple[int, ...], int]) -> Iterator[tuple[int, Any]]:
+            n, counts, used = state
+            if high is not None and n >= high:
+                return
+            for met, symbol, number in items_at(n):
+                after = counts_after(counts, met)
+                if after is None:
+                    continue
+                now = used
+                if number is not None:
+                    if used >> number & 1 and (shape.unique or used < 0):
+                        if shape.unique:
+                            continue
+                    now = used | 1 << number if shape.unique or (used >= 0 and not used >> number & 1) else -1
+                yield symbol, (min(n + 1, cap), after, now)
+
+        def is_end(state: tuple[int, tuple[int, ...], int]) -> bool:
+            n, counts, used = state
+            enough = all(c.low <= k for c, k in zip(counted, counts, strict=True))
+            return n >= low and enough and not (shape.repeated and used >= 0)
+
+        forward = shape.array_symbol
+        self._forward = True
+        return self.out.array_with_state(
+            (0, (0,) * len(counted), 0), choices, is_end, path, forward if forward is not None and forward < 0 else None
+        )
+
+    def _few_values(self, shape: Shape) -> list[Any] | None:
+        """All values that an item of an array can have, if they are few."""
+        found: dict[Any, Any] = {}
+        n = len(shape.prefix) + (shape.max_items is None or shape.max_items > len(shape.prefix))
+        for i in range(n):
+            for s in self.read.of_handle(item_of(shape, i)):
+                if s.values is None:
+                    if s.mask & ~(NULL | BOOLEAN):
+                        return None
+                    some = [None] * bool(s.mask & NULL) + [False, True] * bool(s.mask & BOOLEAN)
+                else:
+                    some = [v for v in s.values if self.read.accepts(v, s)]
+                found.update((json_key(v), v) for v in some)
+        return list(found.values()) if len(found) <= MAX_DISTINCT else None
+
     def _items(self, shape: Shape) -> int | None:
         """Make the rules of a shape's arrays."""
+        most = shape.max_items
+        repeats = (shape.unique and (most is None or most > 1)) or shape.repeated
+        if shape.contains or repeats:
+            return self._items_with_state(shape)
         low, high = shape.min_items, shape.max_items
         prefix: list[int] = []
         for i, handle in enumerate(shape.prefix):
@@ -413,13 +652,18 @@ class _Lowering:
 
 
 UNKNOWN = object()
+NO_CONDITIONS = (None, False, None, False, (), (), ())
+MAX_CLASSES = 6  # patterns and name schemas in one object that are told apart
+MAX_WANTED = 4  # conditions on some member, or kinds of items that are counted
+MAX_DISTINCT = 10  # values of the items of an array that must not repeat
 FEW = 2  # at least so many characters are cheaper spelled out than counted
 
 
 def _is_counted(shape: Shape) -> bool:
     """Whether a string is bounded by its length alone, and not by very little."""
-    bounded = shape.max_length is not None or shape.min_length > FEW
-    return bounded and not shape.patterns and not shape.formats
+    if shape.max_length is None and shape.min_length <= FEW:
+        return False
+    return not (shape.patterns or shape.formats or shape.not_patterns or shape.not_formats)
 
 
 def _string_name(shape: Shape) -> str:

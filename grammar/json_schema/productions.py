@@ -22,8 +22,10 @@ A right-hand side is never empty.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from wfsa.errors import LimitError
 from wfsa.grammar.ir import Grammar, Terminal
 from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.lexemes import Lexemes
@@ -31,7 +33,12 @@ from wfsa.grammar.regular import Alt, Literal, Regular
 
 MAX_CHAIN = 64
 
+MAX_STATES = 5000  # of one object or array that counts
+
 Member = tuple[int, int, bool]  # key, value, is it required
+Choice = tuple[int, int]  # value, bits
+Options = tuple[int, tuple[Choice, ...], bool]  # key, choices, is it required
+State = tuple[int, int]  # members so far, bits
 
 
 class Productions:
@@ -95,6 +102,14 @@ class Productions:
         if got is None:
             pattern = self.lexemes.other_key(names) if names else self.lexemes.any_key
             got = self._made[key] = self.terminal("other key:" if names else "key:", pattern, origin)
+        return got
+
+    def class_key(self, texts: Regular, origin: str) -> int:
+        """The terminal of all names in a language of texts."""
+        key = ("key class", texts)
+        got = self._made.get(key)
+        if got is None:
+            got = self._made[key] = self.terminal("key of a class:", self.lexemes.key_of(texts), origin)
         return got
 
     def scalar(self, key: object, name: str, pattern: Regular, origin: str) -> int:
@@ -188,6 +203,94 @@ class Productions:
             rules.append((~lhs, (brace, self.close_object)))
         return lhs
 
+    def object_with_state(
+        self, members: tuple[Options, ...], extras: tuple[tuple[int, tuple[Choice, ...]], ...], low: int,
+        high: int | None, wanted: int, origin: str, lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        """An object that counts its members and notes which conditions (bits) they have met.
+
+        A member is (key, its choices, is it required), a choice (value, bits that it sets).  `wanted` are the bits that
+        have to be set in the end.  States are (members so far, bits), one chain of nonterminals for each.
+        Raises LimitError when there are too many.
+        """
+        key = ("state", members, extras, low, high, wanted)
+        if lhs is None:
+            got = self._made.get(key)
+            if got is not None:
+                return got
+            lhs = self.nonterminal("object", origin)
+        self._made.setdefault(key, lhs)
+        brace, comma, rules = self.open_object, self.comma, self.rules
+        cap = low if high is None else high
+
+        def after(state: State, bits: int) -> State | None:
+            count = state[0] + 1
+            if count > cap:
+                if high is not None:
+                    return None
+                count = cap
+            return count, state[1] | bits
+
+        begin: State = 0, 0
+        current: dict[State, int] = {}
+        untouched = True  # may nothing have been written so far
+        made = 0
+
+        def target(states: dict[State, int], state: State) -> int:
+            nonlocal made
+            got = states.get(state)
+            if got is None:
+                made += 1
+                if made > MAX_STATES:
+                    raise LimitError(f"an object needs more than {MAX_STATES} states for its counts at {origin}")
+                got = states[state] = self.nonterminal("members", origin)
+            return got
+
+        for k, choices, required in members:
+            new: dict[State, int] = {}
+            for state, p in current.items():
+                if not required:
+                    rules.append((~target(new, state), (p,)))
+                for v, bits in choices:
+                    to = after(state, bits)
+                    if to is not None:
+                        rules.append((~target(new, to), (p, comma, k, v)))
+            if untouched:
+                for v, bits in choices:
+                    to = after(begin, bits)
+                    if to is not None:
+                        rules.append((~target(new, to), (brace, k, v)))
+                untouched = not required
+            current = new
+        ends: dict[State, int] = {}
+        todo: list[State] = []
+
+        def end(state: State) -> int:
+            if state not in ends:
+                todo.append(state)
+            return target(ends, state)
+
+        for state, p in current.items():
+            rules.append((~end(state), (p,)))
+        if untouched:
+            for k, choices in extras:
+                for v, bits in choices:
+                    to = after(begin, bits)
+                    if to is not None:
+                        rules.append((~end(to), (brace, k, v)))
+        for state in todo:  # grows while it is walked
+            for k, choices in extras:
+                for v, bits in choices:
+                    to = after(state, bits)
+                    if to is not None:
+                        rules.append((~end(to), (ends[state], comma, k, v)))
+        for (count, bits), p in ends.items():
+            if count >= low and bits & wanted == wanted:
+                rules.append((~lhs, (p, self.close_object)))
+        if untouched and low == 0 and not wanted:
+            rules.append((~lhs, (brace, self.close_object)))
+        return lhs
+
     # ---- arrays --------------------------------------------------------------------------------------------------
 
     def array(
@@ -243,6 +346,34 @@ class Productions:
         else:
             rules.append((~lhs, (at, close)))
             rules.append((~lhs, (at, self._up_to(rest, most - more, origin), close)))
+        return lhs
+
+    def array_with_state(
+        self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
+        origin: str, lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        """An array as an automaton over its items: `choices` of a state are (item, next state).
+
+        Raises LimitError when there are too many states.
+        """
+        if lhs is None:
+            lhs = self.nonterminal("array", origin)
+        states: dict[Any, int] = {}
+        todo: list[Any] = [begin]
+        for state in todo:  # grows while it is walked
+            for item, to in choices(state):
+                if to not in states:
+                    if len(states) >= MAX_STATES:
+                        raise LimitError(f"an array needs more than {MAX_STATES} states for its counts at {origin}")
+                    states[to] = self.nonterminal("items", origin)
+                    todo.append(to)
+                rhs = (self.open_array, item) if state == begin else (states[state], self.comma, item)
+                self.rules.append((~states[to], rhs))
+        for state, p in states.items():
+            if is_end(state):
+                self.rules.append((~lhs, (p, self.close_array)))
+        if is_end(begin):
+            self.rules.append((~lhs, (self.open_array, self.close_array)))
         return lhs
 
     def _step(self, rhs: tuple[int, ...], origin: str) -> int:

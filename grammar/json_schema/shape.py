@@ -3,29 +3,30 @@
 Problem.  Keywords are conditions that only bind together: ``required`` names what ``properties`` describes, ``enum``
 is cut by ``minimum``.  So no keyword can be lowered by itself.
 
-A schema is first read as a union of *shapes*.  A shape is a set of JSON values given by one condition per JSON type:
+A schema is first read as a union of *shapes*.  A shape is a set of JSON values, given by conditions per JSON type that
+all hold:
 
     mask         which types at all
-    numbers      an interval                          (low, low_open, high, high_open)
-    strings      length bounds, patterns, formats
-    arrays       schemas of the first items, of the rest, and a range for the count
-    objects      schemas of the named properties, of all others, and the names that must be there
-    values       if not None: nothing but these values (and the conditions above cut them)
+    values       if not None: nothing but these values;   excluded: numbers and strings that are not in it
+    numbers      an interval (low, low_open, high, high_open), multiples, not_multiples
+    strings      length bounds, patterns, formats, not_patterns, not_formats
+    arrays       schemas of the first items and of the rest, a range for the count, `contains`, `unique`
+    objects      schemas of the named properties and of all others, the names that must be there, a range for the
+                 count, `universals` (every property of a class of keys) and `existentials` (some property of one)
 
-Shapes are closed under intersection (`intersect`); unions stay lists.  Children are not read: a child is a *handle*,
-which names schemas without looking into them, so that recursion stays symbolic:
+Shapes are closed under intersection (`intersect`); the complement of a shape is a union of shapes, one for each of its
+conditions (`complement`: De Morgan, where the complement of "every" is "some").  Unions stay lists.  Children are not
+read: a child is a *handle*, which names schemas without looking into them, so that recursion stays symbolic:
 
     (schema, path)     one schema of the document
-    Conjunction        several at once, interned by the schemas' identities: there are finitely many
-
-What is a complement of shapes (``not``, ``oneOf``) and what adds a condition (``allOf``) fits in here too.
+    Compound           "and", "or" or "not" of handles, interned: there are finitely many
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from wfsa.grammar.json_schema.finite import json_key
 
@@ -37,22 +38,73 @@ ANY_TYPE = SCALARS | ARRAY | OBJECT
 Site = tuple[Any, str]  # a schema (dict or bool) and its path
 
 
-class Conjunction:
-    """The values that satisfy all of `sites`."""
+class Compound:
+    """The values in all ("and") or any ("or") of `parts`, or outside the only one ("not")."""
 
-    __slots__ = ("sites", "symbol")
+    __slots__ = ("kind", "parts", "symbol")
 
-    def __init__(self, sites: tuple[Site, ...]) -> None:
-        self.sites = sites
+    def __init__(self, kind: Literal["and", "or", "not"], parts: tuple[Handle, ...]) -> None:
+        self.kind = kind
+        self.parts = parts
         self.symbol: int | None = UNSEEN  # memo of the lowering
 
 
-Handle = Site | Conjunction
+Handle = Site | Compound
 
 ANYTHING: Site = (True, "$")
+NOTHING_AT_ALL: Site = (False, "$")
 
 # Where the lowering of a shape's objects (arrays) stands.  Symbols of nonterminals are negative.
 UNSEEN, OPEN = 0, 1
+
+
+def path_of(handle: Handle) -> str:
+    """A place to name in a message."""
+    while isinstance(handle, Compound):
+        handle = handle.parts[0]
+    return handle[1]
+
+
+class Contains(NamedTuple):
+    """From `low` to `high` of the items from index `start` on are in `handle`."""
+
+    handle: Handle
+    low: int
+    high: int | None
+    start: int = 0
+
+
+class KeyClass(NamedTuple):
+    """Keys other than `names`, not matching any of `patterns`, matching `pattern`, and in the schema `key`."""
+
+    names: frozenset[str] = frozenset()
+    patterns: frozenset[str] = frozenset()
+    pattern: str | None = None
+    key: Handle | None = None
+
+
+Keyed = tuple[KeyClass, Handle]
+
+
+class Seen(NamedTuple):
+    """What the keywords of a schema have evaluated, for ``unevaluatedProperties`` and ``unevaluatedItems``."""
+
+    names: frozenset[str] = frozenset()
+    patterns: frozenset[str] = frozenset()
+    all_names: bool = False
+    items: int = 0
+    all_items: bool = False
+    contained: tuple[Handle, ...] = ()
+
+    def united(self, other: Seen) -> Seen:
+        return Seen(
+            self.names | other.names, self.patterns | other.patterns, self.all_names or other.all_names,
+            max(self.items, other.items), self.all_items or other.all_items,
+            _joined(self.contained, other.contained),
+        )  # fmt: skip
+
+
+NOT_SEEN = Seen()
 
 
 class Shape:
@@ -62,56 +114,85 @@ class Shape:
     free = True  # no condition at all
     mask = ANY_TYPE
     values: list[Any] | None = None
+    excluded: tuple[Any, ...] = ()
 
     low: Decimal | None = None
     low_open = False
     high: Decimal | None = None
     high_open = False
+    multiples: tuple[Decimal, ...] = ()
+    not_multiples: tuple[Decimal, ...] = ()
 
     min_length = 0
     max_length: int | None = None
     patterns: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
+    not_patterns: tuple[str, ...] = ()
+    not_formats: tuple[str, ...] = ()
 
     prefix: tuple[Handle, ...] = ()
     rest: Handle = ANYTHING
     min_items = 0
     max_items: int | None = None
+    contains: tuple[Contains, ...] = ()
+    unique = False
+    repeated = False  # some item twice
 
     properties: dict[str, Handle] = {}  # noqa: RUF012  # never changed in place
     additional: Handle = ANYTHING
     required: tuple[str, ...] = ()
+    min_properties = 0
+    max_properties: int | None = None
+    universals: tuple[Keyed, ...] = ()
+    existentials: tuple[Keyed, ...] = ()
+
+    seen: Seen = NOT_SEEN
 
     object_symbol: int | None = UNSEEN
     array_symbol: int | None = UNSEEN
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, **fields: Any) -> None:
         self.path = path
+        if fields:
+            self.free = False
+            self.__dict__.update(fields)
+
+    def changed(self, **fields: Any) -> Shape:
+        """A copy with other fields."""
+        out = Shape(self.path)
+        out.__dict__.update(self.__dict__)
+        out.__dict__.pop("object_symbol", None)
+        out.__dict__.pop("array_symbol", None)
+        out.free = False
+        out.__dict__.update(fields)
+        return out
 
 
 def property_of(shape: Shape, name: str) -> Handle:
-    """What `shape` asks of a property."""
+    """What `properties` and `additional` of `shape` ask of a property."""
     got = shape.properties.get(name)
     return shape.additional if got is None else got
 
 
 def item_of(shape: Shape, index: int) -> Handle:
-    """What `shape` asks of an item."""
+    """What `shape` asks of an item, `contains` aside."""
     return shape.prefix[index] if index < len(shape.prefix) else shape.rest
 
 
 def intersect(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle], Handle]) -> Shape | None:
     """The values in both, or None if that is seen to be empty.  Properties of `a` come first in the order."""
-    if a.free:
+    if a.free and a.seen is NOT_SEEN:
         return b
-    if b.free:
+    if b.free and b.seen is NOT_SEEN:
         return a
     mask = a.mask & b.mask
     if not mask:
         return None
     out = Shape(a.path)
-    out.free = False
+    out.free = a.free and b.free
     out.mask = mask
+    if a.seen is not NOT_SEEN or b.seen is not NOT_SEEN:
+        out.seen = a.seen.united(b.seen)
     if a.values is None:
         out.values = b.values
     elif b.values is None:
@@ -119,25 +200,164 @@ def intersect(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle], Handle]) -
     else:
         keys = {json_key(v) for v in b.values}
         out.values = [v for v in a.values if json_key(v) in keys]
+    if a.excluded or b.excluded:
+        out.excluded = _united(a.excluded, b.excluded, json_key)
     if mask & NUMBER:
         _intersect_numbers(out, a, b)
     if mask & STRING:
         out.min_length = max(a.min_length, b.min_length)
         out.max_length = _least(a.max_length, b.max_length)
-        out.patterns = tuple(dict.fromkeys(a.patterns + b.patterns))
-        out.formats = tuple(dict.fromkeys(a.formats + b.formats))
+        for field in ("patterns", "formats", "not_patterns", "not_formats"):
+            both = getattr(a, field) + getattr(b, field)
+            if both:
+                setattr(out, field, tuple(dict.fromkeys(both)))
     if mask & ARRAY:
         n = max(len(a.prefix), len(b.prefix))
         out.prefix = tuple(conjoin(item_of(a, i), item_of(b, i)) for i in range(n))
         out.rest = conjoin(a.rest, b.rest)
         out.min_items = max(a.min_items, b.min_items)
         out.max_items = _least(a.max_items, b.max_items)
+        if a.contains or b.contains:
+            out.contains = _joined(a.contains, b.contains)
+        out.unique = a.unique or b.unique
+        out.repeated = a.repeated or b.repeated
     if mask & OBJECT:
         names = dict.fromkeys((*a.properties, *b.properties))
         out.properties = {name: conjoin(property_of(a, name), property_of(b, name)) for name in names}
         out.additional = conjoin(a.additional, b.additional)
         out.required = tuple(dict.fromkeys(a.required + b.required))
+        out.min_properties = max(a.min_properties, b.min_properties)
+        out.max_properties = _least(a.max_properties, b.max_properties)
+        if a.universals or b.universals:
+            out.universals = _joined(a.universals, b.universals)
+        if a.existentials or b.existentials:
+            out.existentials = _joined(a.existentials, b.existentials)
     return out
+
+
+def complement(shape: Shape, values: list[Any] | None, negate: Callable[[Handle], Handle]) -> Iterator[list[Shape]]:
+    """What is not in a shape, as an intersection of unions.  `values`: those of it that satisfy all its conditions."""
+    if values is not None:
+        yield from _without_values(shape.path, values)
+        return
+    yield list(_without(shape, negate))
+
+
+def _without(s: Shape, negate: Callable[[Handle], Handle]) -> Iterator[Shape]:
+    path = s.path
+    if s.mask != ANY_TYPE:
+        yield Shape(path, mask=ANY_TYPE & ~s.mask)
+    if s.excluded:
+        yield Shape(path, values=list(s.excluded))
+    number = s.mask & NUMBER
+    if number:
+        if s.low is not None:
+            yield Shape(path, mask=number, high=s.low, high_open=not s.low_open)
+        if s.high is not None:
+            yield Shape(path, mask=number, low=s.high, low_open=not s.high_open)
+        for m in s.multiples:
+            yield Shape(path, mask=number, not_multiples=(m,))
+        for m in s.not_multiples:
+            yield Shape(path, mask=number, multiples=(m,))
+    if s.mask & STRING:
+        if s.min_length:
+            yield Shape(path, mask=STRING, max_length=s.min_length - 1)
+        if s.max_length is not None:
+            yield Shape(path, mask=STRING, min_length=s.max_length + 1)
+        for p in s.patterns:
+            yield Shape(path, mask=STRING, not_patterns=(p,))
+        for p in s.not_patterns:
+            yield Shape(path, mask=STRING, patterns=(p,))
+        for f in s.formats:
+            yield Shape(path, mask=STRING, not_formats=(f,))
+        for f in s.not_formats:
+            yield Shape(path, mask=STRING, formats=(f,))
+    if s.mask & ARRAY:
+        if s.min_items:
+            yield Shape(path, mask=ARRAY, max_items=s.min_items - 1)
+        if s.max_items is not None:
+            yield Shape(path, mask=ARRAY, min_items=s.max_items + 1)
+        for i, item in enumerate(s.prefix):
+            if not (isinstance(item, tuple) and item[0] is True):
+                before = (ANYTHING,) * i
+                yield Shape(path, mask=ARRAY, prefix=(*before, negate(item)), min_items=i + 1)
+        if not (isinstance(s.rest, tuple) and s.rest[0] is True):
+            n = len(s.prefix)
+            yield Shape(path, mask=ARRAY, contains=(Contains(negate(s.rest), 1, None, n),), min_items=n + 1)
+        for c in s.contains:
+            if c.low:
+                yield Shape(path, mask=ARRAY, contains=(Contains(c.handle, 0, c.low - 1, c.start),))
+            if c.high is not None:
+                yield Shape(path, mask=ARRAY, contains=(Contains(c.handle, c.high + 1, None, c.start),))
+        if s.unique:
+            yield Shape(path, mask=ARRAY, repeated=True)
+        if s.repeated:
+            yield Shape(path, mask=ARRAY, unique=True)
+    if s.mask & OBJECT:
+        for name in s.required:
+            yield Shape(path, mask=OBJECT, properties={name: (False, path)})
+        for name, child in s.properties.items():
+            if not (isinstance(child, tuple) and child[0] is True):
+                yield Shape(path, mask=OBJECT, properties={name: negate(child)}, required=(name,))
+        if not (isinstance(s.additional, tuple) and s.additional[0] is True):
+            others = KeyClass(names=frozenset(s.properties))
+            yield Shape(path, mask=OBJECT, existentials=((others, negate(s.additional)),), min_properties=1)
+        for keys, child in s.universals:
+            yield Shape(path, mask=OBJECT, existentials=((keys, negate(child)),), min_properties=1)
+        for keys, child in s.existentials:
+            yield Shape(path, mask=OBJECT, universals=((keys, negate(child)),))
+        if s.min_properties:
+            yield Shape(path, mask=OBJECT, max_properties=s.min_properties - 1)
+        if s.max_properties is not None:
+            yield Shape(path, mask=OBJECT, min_properties=s.max_properties + 1)
+
+
+def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:
+    """All values but these."""
+    mask, excluded = ANY_TYPE, []
+    for v in values:
+        if v is None:
+            mask &= ~NULL
+        elif not isinstance(v, (bool, list, dict)):
+            excluded.append(v)
+    bools = {v for v in values if isinstance(v, bool)}
+    if len(bools) == 2:
+        mask &= ~BOOLEAN
+    plain = Shape(path, mask=mask, excluded=tuple(excluded))
+    if len(bools) == 1:
+        yield [plain.changed(mask=mask & ~BOOLEAN), Shape(path, values=[not bools.pop()])]
+    else:
+        yield [plain]
+    for v in values:
+        if isinstance(v, list):
+            yield [
+                Shape(path, mask=ANY_TYPE & ~ARRAY),
+                Shape(path, mask=ARRAY, min_items=len(v) + 1),
+                *([Shape(path, mask=ARRAY, max_items=len(v) - 1)] if v else []),
+                *(
+                    Shape(path, mask=ARRAY, prefix=(*(ANYTHING,) * i, ({"not": {"const": x}}, path)), min_items=i + 1)
+                    for i, x in enumerate(v)
+                ),
+            ]
+        elif isinstance(v, dict):
+            others = KeyClass(names=frozenset(v))
+            yield [
+                Shape(path, mask=ANY_TYPE & ~OBJECT),
+                Shape(path, mask=OBJECT, existentials=((others, ANYTHING),), min_properties=1),
+                *(Shape(path, mask=OBJECT, properties={name: (False, path)}) for name in v),
+                *(
+                    Shape(path, mask=OBJECT, properties={name: ({"not": {"const": x}}, path)}, required=(name,))
+                    for name, x in v.items()
+                ),
+            ]
+
+
+def _joined(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*a, *(x for x in b if not any(x is y for y in a)))
+
+
+def _united(a: tuple[Any, ...], b: tuple[Any, ...], key: Callable[[Any], Any]) -> tuple[Any, ...]:
+    return tuple({key(v): v for v in (*a, *b)}.values())
 
 
 def _least(a: int | None, b: int | None) -> int | None:
@@ -152,3 +372,7 @@ def _intersect_numbers(out: Shape, a: Shape, b: Shape) -> None:
     if highs:
         out.high, closed = min(highs)
         out.high_open = not closed
+    for field in ("multiples", "not_multiples"):
+        both = getattr(a, field) + getattr(b, field)
+        if both:
+            setattr(out, field, tuple(dict.fromkeys(both)))

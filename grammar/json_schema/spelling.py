@@ -42,6 +42,7 @@ from wfsa.grammar.regular import (
     cat,
     char_set,
     chars,
+    minus,
     repeat,
     star,
 )
@@ -133,26 +134,47 @@ def pattern_language(pattern: str) -> Regular:
 
 
 @lru_cache(maxsize=1024)
-def string_language(
-    low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...]
-) -> Regular | None:
-    """The spellings, with quotes, of the strings within these bounds; None if they are seen to be none."""
-    if not patterns and not formats:
-        if low == 0 and high is None:
-            return ANY_STRING
-        return None if high is not None and low > high else cat(QUOTE, repeat(ANY_UNIT, low, high), QUOTE)
+def text_language(
+    low: int, high: int | None, patterns: tuple[str, ...] = (), formats: tuple[str, ...] = (),
+    not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
+) -> Regular | None:  # fmt: skip
+    """The texts within these conditions; None if they are seen to be none."""
     asked = [*map(pattern_language, patterns), *(tree for f in formats if (tree := format_language(f)) is not None)]
-    if low or high is not None:
-        least = max(lengths(tree)[0] for tree in asked)
+    if high is not None and low > high:
+        return None
+    if low or high is not None or not asked:
+        least = max((lengths(tree)[0] for tree in asked), default=0)
         mosts = [most for tree in asked if (most := lengths(tree)[1]) is not None]
         most = min(mosts) if mosts else None
         if (high is not None and least > high) or (most is not None and most < low):
             return None
         need_low = low if least < low else 0
         need_high = high if most is None or (high is not None and most > high) else None
-        if need_low or need_high is not None:
+        if need_low or need_high is not None or not asked:
             asked.append(repeat(ANY_CHAR, need_low, need_high))
-    return cat(QUOTE, spelled(both(*asked)), QUOTE)
+    tree = both(*asked)
+    taken = [*map(pattern_language, not_patterns)]
+    taken += [language for f in not_formats if (language := format_language(f)) is not None]
+    for text in excluded:
+        try:
+            taken.append(Literal(text.encode()))
+        except UnicodeEncodeError:
+            pass  # a lone surrogate is no text anyway
+    return minus(tree, alt(*taken)) if taken else tree
+
+
+@lru_cache(maxsize=1024)
+def string_language(
+    low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...],
+    not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
+) -> Regular | None:  # fmt: skip
+    """The spellings, with quotes, of the strings within these conditions; None if they are seen to be none."""
+    if not (patterns or formats or not_patterns or not_formats or excluded):
+        if low == 0 and high is None:
+            return ANY_STRING
+        return None if high is not None and low > high else cat(QUOTE, repeat(ANY_UNIT, low, high), QUOTE)
+    tree = text_language(low, high, patterns, formats, not_patterns, not_formats, excluded)
+    return None if tree is None else cat(QUOTE, spelled(tree), QUOTE)
 
 
 def contains_text(tree: Regular, text: str) -> bool:

@@ -21,6 +21,7 @@ from wfsa.grammar.regular import (
     Minus,
     Regular,
     Repeat,
+    Table,
     alt,
     both,
     cat,
@@ -43,6 +44,8 @@ def nullable(tree: Regular) -> bool:
             return low == 0 or nullable(body)
         case Minus(left, right):
             return nullable(left) and not nullable(right)
+        case Table(_, accept, start):
+            return accept[start]
     return False
 
 
@@ -111,6 +114,11 @@ def derivative(tree: Regular, byte: int) -> Regular:
             # A nullable body needs no turn to be spent on the empty word.
             more = repeat(body, 0 if nullable(body) else max(low - 1, 0), None if high is None else high - 1)
             return cat(derivative(body, byte), more)
+        case Table(rows, accept, start):
+            for low, high, to in rows[start]:
+                if low <= byte <= high:
+                    return Table(rows, accept, to)
+            return NOTHING
     raise TypeError(f"not a regular tree: {tree!r}")
 
 

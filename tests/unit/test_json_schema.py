@@ -441,38 +441,6 @@ def test_bad_schemas(schema: Any, message: str) -> None:
     assert re.search(r" at \$[^ ]*$", str(info.value).replace('" ', '"').replace("a b", "ab")), "ends in its place"
 
 
-LATER = {
-    "allOf": [{}],
-    "oneOf": [{}],
-    "not": {"type": "null"},
-    "multipleOf": 2,
-    "contains": {},
-    "uniqueItems": True,
-    "patternProperties": {"a": {}},
-    "propertyNames": {"maxLength": 1},
-    "minProperties": 1,
-    "maxProperties": 1,
-    "dependencies": {"a": ["b"]},
-    "dependentRequired": {"a": ["b"]},
-    "dependentSchemas": {"a": {}},
-    "unevaluatedProperties": False,
-    "unevaluatedItems": False,
-    "$dynamicRef": "#a",
-}
-
-
-@pytest.mark.parametrize("keyword", LATER)
-def test_assertions_that_are_not_enforced_are_refused(keyword: str) -> None:
-    with pytest.raises(SchemaError, match=re.escape(keyword) + r".* at \$\.properties\.a[.\[]"):
-        read_json_schema({"properties": {"a": {keyword: LATER[keyword]}}})
-
-
-def test_if_then_else_is_refused() -> None:
-    with pytest.raises(SchemaError, match=r"'if'.* at \$\.if"):
-        read_json_schema({"if": {"type": "null"}, "else": {"type": "string"}})
-    assert b"1" in documents({"if": {"type": "null"}})  # asserts nothing alone
-
-
 @pytest.mark.parametrize("keyword", ["items", "properties", "additionalProperties", "anyOf"])
 def test_deep_nesting(keyword: str) -> None:
     with pytest.raises((SchemaError, LimitError), match=r" at \$"):
