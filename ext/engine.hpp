@@ -273,6 +273,7 @@ class Engine {
 
   private:
     static constexpr int32_t kKeyDepth = 4;  // stack states in the key of a finished mask
+    static constexpr int64_t kReadCap = 2048;  // nodes read for one finish; beyond that its tails are parsed
     static int64_t next_uid() {
         static std::atomic<int64_t> n{0};
         return n++;
@@ -295,6 +296,8 @@ class Engine {
         vector<int32_t> terms, states;
         vector<const Node*> nodes;
         vector<uint32_t> taken, kept;
+        vector<vector<const Node*>> anchors, next_anchors;
+        vector<int32_t> key, heights, where;
         std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
         MaskCache masks;
@@ -647,7 +650,7 @@ class Engine {
         }
         s.visited.clear();
         if (!longest()) descend(d, c.tops[0], s);
-        else if (c.n_raw != 1 || !descend_single(d, c.raw[0], s)) return finish_by_parsing(c, f, out, s);
+        else if (!descend_together(d, c, s)) return finish_by_parsing(c, f, out, s);
         const Trie& tails = f.tails->trie;
         for (size_t i = 0; i < f.slots->size(); ++i) {
             int32_t u = (*f.slots)[i];
@@ -661,8 +664,11 @@ class Engine {
         if (got) t = *got;
         else if (!s.grow) throw Miss{7};
         else t = dwa.step(d, state);
-        for (int32_t u : dwa.weights[t.weight]) s.taken[size_t(u) >> 5] |= 1u << (u & 31);
+        take(t, s);
         return t.next;
+    }
+    void take(const ParserDwa::Transition& t, Scratch& s) {
+        for (int32_t u : dwa.weights[t.weight]) s.taken[size_t(u) >> 5] |= 1u << (u & 31);
     }
     void descend(int32_t d, const Node* node, Scratch& s) {
         for (int32_t depth = 1;; ++depth) {
@@ -675,17 +681,87 @@ class Engine {
         for (int32_t b = 0; b < node->n_below; ++b)
             if (s.visited.insert({d, node->below[b]}).second) descend(d, node->below[b], s);
     }
-    // False: several stacks lex together, or a chain of reductions goes deep; parse the tails instead.
-    bool descend_single(int32_t d, const Node* node, Scratch& s) {
-        for (int depth = 0; depth < 32; ++depth) {
-            d = read(d, node->state, s);
-            if (d < 0) return true;
-            s.deep |= depth + 1 >= kKeyDepth;
-            if (node->n_below > 1) return false;
-            if (node->n_below == 0) { read(d, ParserDwa::kBottom, s); return true; }
-            node = node->below[0];
+    // Read all stacks at once.  An anchor is a set of nodes not read yet (nullptr: the bottom); the tallest anchors that
+    // reductions wait for are read first, so that stacks which meet further down are read as one from there on.
+    // False: too much to read; parse the tails instead.
+    bool descend_together(int32_t d, const Config& c, Scratch& s) {
+        vector<vector<const Node*>>&anchors = s.anchors, &next = s.next_anchors;
+        auto fresh = [](vector<vector<const Node*>>& to, size_t& n) -> vector<const Node*>& {
+            if (n == to.size()) to.emplace_back();
+            to[n].clear();
+            return to[n++];
+        };
+        size_t n = 0;
+        fresh(anchors, n).assign(c.raw, c.raw + c.n_raw);
+        int64_t left = kReadCap;
+        for (int32_t depth = 1;; ++depth) {
+            if (n == 1 && anchors[0].size() == 1) {
+                const Node* node = anchors[0][0];
+                d = read(d, node ? node->state : ParserDwa::kBottom, s);
+                if (d < 0 || !node) return true;
+                anchors[0].assign(node->below, node->below + node->n_below);
+                if (!node->n_below) anchors[0].push_back(nullptr);
+            } else {
+                s.deep = true;
+                int32_t tallest = -1;
+                auto height = [&](size_t i) {
+                    int32_t h = -1;
+                    if (dwa.reads(d) >> i & 1) for (const Node* x : anchors[i]) h = std::max(h, x ? x->height : 0);
+                    return h;
+                };
+                s.heights.clear();
+                for (size_t i = 0; i < n; ++i) { s.heights.push_back(height(i)); tallest = std::max(tallest, s.heights[i]); }
+                s.key.assign(1, d);
+                size_t m = 0;
+                auto place = [&] {  // the anchor made last may be one that is there already
+                    for (size_t k = 0; k + 1 < m; ++k) if (next[k] == next[m - 1]) { --m; return int32_t(k); }
+                    return int32_t(m - 1);
+                };
+                s.where.clear();
+                for (size_t i = 0; i < n; ++i) {
+                    std::sort(anchors[i].begin(), anchors[i].end());
+                    if (s.heights[i] == tallest) { s.where.push_back(-1); continue; }
+                    fresh(next, m) = anchors[i];
+                    s.where.push_back(place());
+                }
+                for (size_t i = 0; i < n; ++i) {
+                    s.key.push_back(-1);
+                    if (s.where[i] >= 0) { s.key.push_back(s.where[i]); continue; }
+                    const size_t at = s.key.size() - 1;
+                    s.key[at] = 0;
+                    vector<const Node*>& nodes = anchors[i];
+                    auto state = [](const Node* x) { return x ? x->state : ParserDwa::kBottom; };
+                    std::sort(nodes.begin(), nodes.end(), [&](const Node* a, const Node* b) { return state(a) < state(b); });
+                    for (size_t k = 0; k < nodes.size();) {
+                        const int32_t q = state(nodes[k]);
+                        ++s.key[at];
+                        s.key.push_back(q);
+                        if (q == ParserDwa::kBottom) { s.key.push_back(ParserDwa::kBottom); ++k; continue; }
+                        vector<const Node*>& below = fresh(next, m);
+                        for (; k < nodes.size() && nodes[k]->state == q; ++k) {
+                            below.insert(below.end(), nodes[k]->below, nodes[k]->below + nodes[k]->n_below);
+                            if (!nodes[k]->n_below) below.push_back(nullptr);
+                        }
+                        if ((left -= int64_t(below.size())) < 0 || m > ParserDwa::kMaxAnchors) return false;
+                        std::sort(below.begin(), below.end());
+                        below.erase(std::unique(below.begin(), below.end()), below.end());
+                        s.key.push_back(place());
+                    }
+                }
+                const ParserDwa::WideTransition* t = dwa.find(s.key);
+                if (!t) {
+                    if (!s.grow) throw Miss{7};
+                    t = &dwa.step(s.key);
+                }
+                take(*t, s);
+                d = t->next;
+                if (d < 0) return true;
+                n = 0;
+                for (int32_t k : t->keep) fresh(anchors, n).swap(next[k]);
+            }
+            s.deep |= depth >= kKeyDepth;
+            if (--left < 0) return false;
         }
-        return false;
     }
 
     // The slow twin of the parser DWA: parse every tail on the real stack.

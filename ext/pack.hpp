@@ -277,6 +277,18 @@ inline void pack(const Engine& e, Arrays& out) {
         of["dwa_weight_of"].push_back(x.weight);
         of["dwa_next"].push_back(x.next);
     }
+    std::map<vector<int32_t>, const ParserDwa::WideTransition*> wide;
+    for (const auto& [k, x] : e.dwa.wide_transitions()) wide.emplace(k, &x);
+    vector<const vector<int32_t>*> keys, keeps;
+    for (const char* name : {"dwa_wide_weight_of", "dwa_wide_next"}) of[name];
+    for (const auto& [k, x] : wide) {
+        keys.push_back(&k);
+        keeps.push_back(&x->keep);
+        of["dwa_wide_weight_of"].push_back(x->weight);
+        of["dwa_wide_next"].push_back(x->next);
+    }
+    out.put_rows("dwa_wide_read", [&](size_t i) -> const vector<int32_t>& { return *keys[i]; }, keys.size());
+    out.put_rows("dwa_wide_keep", [&](size_t i) -> const vector<int32_t>& { return *keeps[i]; }, keeps.size());
 }
 
 // Fill a fresh engine; throws Damaged at the first thing that does not fit.
@@ -500,17 +512,22 @@ inline void unpack(const Arrays& in, Engine& e) {
     for (int64_t d = 0; d < n_dwa; ++d) {
         const Trie& all = shared[size_t(dwa_universe[d])]->all;
         const vector<int32_t>& p = places[d];
+        const int64_t n_anchors = t.longest ? ParserDwa::kMaxAnchors : 1;
         for (size_t i = 0; i < p.size();) {
             Unpacker::check(p.size() - i >= 5 && p[i] >= 0 && p[i] < all.n_nodes() && p[i + 1] >= 0 && p[i + 1] < n_watches && p[i + 2] < n_terms &&
                             p[i + 3] >= 0 && p[i + 4] >= 0, "a place is out of range");
             int32_t n_words = p[i + 3], n_pending = p[i + 4];
             for (i += 5; n_words; --n_words) {
-                Unpacker::check(i < p.size() && p[i] > 0 && size_t(p[i]) < p.size() - i, "a place is cut short");
-                for (int32_t k = p[i++]; k; --k, ++i) Unpacker::check(p[i] >= 0 && p[i] < n_lr, "a place has an unknown state");
+                Unpacker::check(i < p.size() && p[i] > 1 && size_t(p[i]) < p.size() - i, "a place is cut short");
+                Unpacker::check(p[i + 1] < n_anchors, "a place has an unknown anchor");
+                int32_t k = p[i];
+                for (i += 2; --k; ++i) Unpacker::check(p[i] >= 0 && p[i] < n_lr, "a place has an unknown state");
             }
-            Unpacker::check(size_t(n_pending) <= (p.size() - i) / 2, "a place is cut short");
-            for (; n_pending; --n_pending, i += 2)
+            Unpacker::check(size_t(n_pending) <= (p.size() - i) / 3, "a place is cut short");
+            for (; n_pending; --n_pending, i += 3) {
                 Unpacker::check(p[i] >= n_terms && p[i] < n_symbols && p[i + 1] >= 1 && p[i + 1] <= 2, "a place has an unknown reduction");
+                Unpacker::check(p[i + 2] >= 0 && p[i + 2] < n_anchors, "a place has an unknown anchor");
+            }
         }
         e.dwa.restore_state(dwa_universe[d], dwa_start[d], p);
     }
@@ -518,12 +535,28 @@ inline void unpack(const Arrays& in, Engine& e) {
     const size_t n_tr = from.size();
     const vector<int32_t>&read = u.values("dwa_read", ParserDwa::kBottom, n_lr, n_tr), &weight = u.values("dwa_weight_of", 0, n_weights, n_tr),
                           &next = u.values("dwa_next", -1, n_dwa, n_tr);
+    auto check_transition = [&](int32_t d, int32_t weight, int32_t to, size_t n_kept) {
+        for (int32_t s : e.dwa.weights[weight])
+            Unpacker::check(size_t(s) < shared[size_t(dwa_universe[d])]->all.slot_word.size(), "a weight is out of range");
+        Unpacker::check(to < 0 || dwa_universe[to] == dwa_universe[d], "a transition changes its universe");
+        Unpacker::check(size_t(to < 0 ? 0 : e.dwa.n_anchors(to)) <= n_kept, "a transition keeps too few anchors");
+    };
     for (size_t i = 0; i < n_tr; ++i) {
-        const vector<int32_t>& w = e.dwa.weights[weight[i]];
-        for (int32_t s : w)
-            Unpacker::check(size_t(s) < shared[size_t(dwa_universe[from[i]])]->all.slot_word.size(), "a weight is out of range");
-        Unpacker::check(next[i] < 0 || dwa_universe[next[i]] == dwa_universe[from[i]], "a transition changes its universe");
+        check_transition(from[i], weight[i], next[i], 1);
         e.dwa.restore_transition(from[i], read[i], {weight[i], next[i]});
+    }
+    const auto wide_read = u.rows("dwa_wide_read", ParserDwa::kBottom, big), wide_keep = u.rows("dwa_wide_keep", 0, ParserDwa::kMaxAnchors);
+    const vector<int32_t>&wide_weight = u.values("dwa_wide_weight_of", 0, n_weights, wide_read.size()),
+                          &wide_next = u.values("dwa_wide_next", -1, n_dwa, wide_read.size());
+    Unpacker::check(wide_keep.size() == wide_read.size() && (wide_read.empty() || !frozen), "dwa_wide_keep has the wrong length");
+    for (size_t i = 0; i < wide_read.size(); ++i) {
+        const vector<int32_t>& key = wide_read[i];
+        Unpacker::check(!key.empty() && key[0] >= 0 && key[0] < n_dwa, "a transition leaves an unknown state");
+        const int32_t n_new = ParserDwa::count_anchors(key);
+        Unpacker::check(n_new >= 0, "what a transition reads is cut short");
+        for (int32_t k : wide_keep[i]) Unpacker::check(k < n_new, "a transition keeps an unknown anchor");
+        check_transition(key[0], wide_weight[i], wide_next[i], wide_keep[i].size());
+        e.dwa.restore_transition(key, {{wide_weight[i], wide_next[i]}, wide_keep[i]});
     }
     e.frozen = frozen;
 }
