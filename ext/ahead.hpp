@@ -17,23 +17,20 @@ namespace wfsa {
 
 class Ahead {
   public:
-    explicit Ahead(Engine& engine)
-        : e_(engine), flow_(engine.dwa, below_, [this](int32_t a, int32_t b) {
-              vector<int32_t> out;
-              const vector<int32_t>&x = e_.lexer.contexts[a], &y = e_.lexer.contexts[b];
-              std::set_union(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(out));
-              return e_.lexer.contexts(out);
-          }) {
-        index_below();
+    explicit Ahead(Engine& engine) : e_(engine) {
+        if (!e_.longest()) { index_below(); return; }
+        const Snapshot* at = e_.start(arena_, true);
+        situations_.push_back({at->configs[0], {}, {}});
+        add_watch(0, 0);
     }
 
     // One slice of work; false when all is done.
     bool advance() {
         switch (stage_) {
-            case 0: return contexts();
+            case 0: return e_.longest() ? situations() : contexts();
             case 1: return lexer();
             case 2: e_.shared_universes(); ++stage_; return true;
-            case 3: return parser();
+            case 3: return e_.longest() ? read_situations() : parser();
             default:
                 // Under "longest" what competes depends on all stacks at once; tables there may always grow.
                 e_.frozen = complete_ = complete_ && !e_.longest();
@@ -45,8 +42,8 @@ class Ahead {
         return names[stage_];
     }
     double fraction() const {
-        double all = stage_ == 0 ? double(e_.lr.n_states()) : stage_ == 1 ? double(e_.lexer.states.size())
-                   : stage_ == 3 ? double(e_.lr.n_states()) : 1.0;
+        double all = stage_ == 1 ? double(e_.lexer.states.size()) : e_.longest() ? double(stage_ ? situations_.size() : todo_.size())
+                   : double(e_.lr.n_states());
         return stage_ > 3 ? 1.0 : (stage_ + std::min(1.0, at_ / std::max(all, 1.0))) / 4;
     }
     bool complete() const { return complete_; }
@@ -55,19 +52,26 @@ class Ahead {
     static constexpr int64_t kWalkCap = 1 << 20;   // trie nodes walked for profiles; the rest is left on demand
     static constexpr size_t kStateCap = 1 << 16;   // lexer states, likewise
     static constexpr int64_t kWorkCap = 4 << 20;   // "longest": steps of the parser DWA; the rest is left on demand
-    static constexpr size_t kReadCap = 128;       // "longest": reads from one start; chains that never end keep all tops
+    const size_t kSituationCap = getenv("KC") ? atoi(getenv("KC")) : 1 << 13;  // "longest": situations told apart by the topmost states
+    const int32_t kShapeDepth = getenv("KD") ? atoi(getenv("KD")) : 5;
+    struct Situation {
+        Config config;
+        vector<int32_t> watches;
+        std::map<int32_t, int32_t> after;  // terminal -> situation, -1: none
+    };
     Engine& e_;
     int stage_ = 0;
     size_t at_ = 0, lexed_ = 0, united_ = 0;
     bool complete_ = true;
-    ParserDwa::ContextFlow flow_;
     vector<vector<int32_t>> below_;           // LR state -> states that can lie under it
-    std::map<int32_t, std::set<int32_t>> after_;  // "longest": shift result -> contexts
-    vector<vector<int32_t>> watches_after_;   // "longest": terminal -> watch sets it can be cut with
-    vector<std::set<int32_t>> contexts_of_term_;  // "longest": terminal -> contexts after it
     vector<vector<int32_t>> universes_of_;    // terminal -> universes
     std::set<std::pair<int32_t, int32_t>> read_;
-    vector<std::pair<int32_t, int32_t>> todo_;
+    vector<std::pair<int32_t, int32_t>> todo_;  // (machine state, LR state) to read; "longest": (situation, watch set)
+    Arena arena_;
+    std::deque<Situation> situations_;
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> by_shape_;
+    std::map<int32_t, vector<Accept>> accepts_;  // root -> what can be cut before the next root
+    vector<size_t> seen_;                        // lexer state -> the last root that reached it
 
     void index_below() {
         below_.resize(size_t(e_.lr.n_states()));
@@ -81,31 +85,62 @@ class Ahead {
     }
 
     bool contexts() {
-        const int32_t n = e_.lr.n_states();
-        if (!e_.longest()) {
-            for (int32_t q = 0; q < n; ++q) if (e_.lr.n_shifts[q]) e_.lexer.root(e_.state_context[q], 0);
-            return next_stage();
+        for (int32_t q = 0; q < e_.lr.n_states(); ++q) if (e_.lr.n_shifts[q]) e_.lexer.root(e_.state_context[q], 0);
+        return next_stage();
+    }
+
+    // "longest": which terminals compete depends on all stacks at once, so real ones are tried, from the start on,
+    // breadth first; situations with the same topmost states count as one.
+    bool situations() {
+        for (size_t stop = std::min(at_ + 16, todo_.size()); at_ < stop; ++at_) {
+            auto [n, watch] = todo_[at_];
+            for (const Accept& a : accepts(e_.lexer.root(e_.context(situations_[n].config), watch))) {
+                const int32_t to = e_.lexer.terms.ignore[a.term] ? n : after(n, a.term);
+                if (to >= 0) add_watch(to, a.watch);
+            }
+            for (int32_t k = 0; k < int32_t(e_.token_ids.size()); ++k)
+                if (!watch && k != e_.end_term && e_.lexer.terms.start[k] < 0 && after(n, k) >= 0) add_watch(after(n, k), 0);
         }
-        if (at_ == 0) {
-            const int32_t zero = 0;
-            e_.lexer.root(e_.context_of(&zero, 1), 0);
-            contexts_of_term_.resize(e_.token_ids.size());
-            watches_after_.resize(e_.token_ids.size());
-        }
-        for (size_t stop = std::min(at_ + 8, size_t(n)); at_ < stop; ++at_) {
-            const int32_t q = int32_t(at_);
-            for (int32_t k = e_.lr.goto_indptr[q]; k < e_.lr.goto_indptr[q] + e_.lr.n_shifts[q]; ++k) {
-                const int32_t t = e_.lr.goto_symbol[k], raw = e_.lr.goto_target[k];
-                if (t == e_.end_term) continue;
-                auto got = after_.emplace(raw, std::set<int32_t>{});
-                if (got.second) got.first->second = flow_.after(raw);
-                for (int32_t c : got.first->second) {
-                    contexts_of_term_[t].insert(c);
-                    if (e_.lexer.terms.start[t] < 0) e_.lexer.root(c, 0);
-                }
+        return at_ < todo_.size() ? true : next_stage();
+    }
+    void add_watch(int32_t n, int32_t watch) {
+        vector<int32_t>& known = situations_[n].watches;
+        if (std::find(known.begin(), known.end(), watch) != known.end()) return;
+        known.push_back(watch);
+        todo_.push_back({n, watch});
+    }
+    int32_t after(int32_t n, int32_t term) {
+        auto got = situations_[n].after.emplace(term, -1);
+        if (!got.second) return got.first->second;
+        const Config to = e_.shifted(situations_[n].config, term, arena_);
+        if (!to.n_tops) return -1;
+        vector<int32_t> shape;
+        Engine::shape(to, kShapeDepth, shape);
+        auto known = by_shape_.find(shape);
+        if (known != by_shape_.end()) return got.first->second = known->second;
+        if (situations_.size() >= kSituationCap) return -1;
+        by_shape_.emplace(std::move(shape), int32_t(situations_.size()));
+        situations_.push_back({to, {}, {}});
+        return got.first->second = int32_t(situations_.size()) - 1;
+    }
+    const vector<Accept>& accepts(int32_t root) {
+        auto got = accepts_.emplace(root, vector<Accept>{});
+        if (!got.second) return got.first->second;
+        std::set<std::pair<int32_t, int32_t>> found;
+        vector<int32_t> todo{root};
+        for (size_t i = 0; i < todo.size(); ++i) {
+            e_.lexer.expand(todo[i]);
+            const LexState& y = e_.lexer.states[todo[i]];
+            for (const Accept& a : y.accepts) found.insert({a.term, a.watch});
+            for (const Edge& e : y.edges) {
+                if (seen_.size() <= size_t(e.target)) seen_.resize(size_t(e.target) + 1, 0);
+                if (seen_[e.target] == accepts_.size()) continue;
+                seen_[e.target] = accepts_.size();
+                todo.push_back(e.target);
             }
         }
-        return at_ < size_t(n) ? true : next_stage();
+        for (auto [t, w] : found) got.first->second.push_back({t, w});
+        return got.first->second;
     }
 
     bool lexer() {
@@ -116,18 +151,6 @@ class Ahead {
         for (size_t stop = std::min(lexed_ + 16, e_.lexer.states.size()); lexed_ < stop; ++lexed_) {
             const int32_t y = int32_t(lexed_);
             e_.lexer.expand(y);
-            if (e_.longest())
-                for (size_t k = 0; k < e_.lexer.states[y].accepts.size(); ++k) {
-                    const Accept a = e_.lexer.states[y].accepts[k];
-                    vector<int32_t>& known = watches_after_[a.term];
-                    if (std::find(known.begin(), known.end(), a.watch) != known.end()) continue;
-                    known.push_back(a.watch);
-                    if (e_.lexer.terms.ignore[a.term]) {  // the same contexts again, under watch
-                        for (int32_t c = 0, n = e_.lexer.contexts.size(); c < n; ++c) e_.lexer.root(c, a.watch);
-                        continue;
-                    }
-                    for (int32_t c : contexts_of_term_[a.term]) { e_.lexer.root(c, a.watch); if (a.watch) e_.lexer.root(c, 0); }
-                }
             e_.profiler.profile(y);
         }
         at_ = lexed_;
@@ -135,24 +158,11 @@ class Ahead {
     }
 
     bool parser() {
-        if (at_ == 0) {
-            universes_of_.resize(e_.token_ids.size());
-            for (; united_ < e_.dwa.universes.size(); ++united_)
-                universes_of_[e_.dwa.universes[united_].term].push_back(int32_t(united_));
-        }
+        index_universes();
         for (size_t stop = std::min(at_ + 8, size_t(e_.lr.n_states())); at_ < stop; ++at_) {
             const int32_t q = int32_t(at_);
-            if (!e_.longest()) {
-                for (int32_t k = e_.lr.goto_indptr[q]; k < e_.lr.goto_indptr[q] + e_.lr.n_shifts[q]; ++k)
-                    for (int32_t u : universes_of_[e_.lr.goto_symbol[k]]) start(u, q);
-            } else if (q == 0 || after_.count(q)) {
-                // Every terminal that can be admissible once q is on the stack.
-                std::set<int32_t> terms;
-                if (q == 0) for (int32_t k = 0; k < e_.lr.n_shifts[0]; ++k) terms.insert(e_.lr.goto_symbol[k]);
-                else for (int32_t c : after_[q]) terms.insert(e_.lexer.contexts[c].begin(), e_.lexer.contexts[c].end());
-                for (int32_t t : terms)
-                    for (int32_t u : universes_of_[t]) start(u, q);
-            }
+            for (int32_t k = e_.lr.goto_indptr[q]; k < e_.lr.goto_indptr[q] + e_.lr.n_shifts[q]; ++k)
+                for (int32_t u : universes_of_[e_.lr.goto_symbol[k]]) start(u, q);
         }
         if (at_ < size_t(e_.lr.n_states())) return true;
         if (lexed_ == e_.lexer.states.size() || !complete_) return next_stage();
@@ -160,24 +170,35 @@ class Ahead {
         at_ = lexed_;
         return true;
     }
+    void index_universes() {
+        universes_of_.resize(e_.token_ids.size());
+        for (; united_ < e_.universes.size(); ++united_)
+            universes_of_[e_.universes[united_].term].push_back(int32_t(united_));
+    }
+    bool read_situations() {
+        index_universes();
+        for (size_t stop = std::min(at_ + 16, situations_.size()); at_ < stop && e_.joint.work() < kWorkCap; ++at_) {
+            const Situation& s = situations_[at_];
+            std::set<int32_t> terms;
+            for (int32_t w : s.watches)
+                for (const Accept& a : accepts(e_.lexer.root(e_.context(s.config), w)))
+                    for (int32_t u : universes_of_[a.term]) terms.insert(u);
+            for (int32_t u : terms) e_.read_tails(u, s.config);
+        }
+        fprintf(stderr, "DBG sit %zu at %zu work %lld walk %lld todo %zu\n", situations_.size(), at_, (long long)e_.joint.work(), (long long)e_.profiler.work(), todo_.size());
+        return at_ < situations_.size() && e_.joint.work() < kWorkCap ? true : next_stage();
+    }
     void visit(int32_t d, int32_t state) {
         if (read_.insert({d, state}).second) todo_.push_back({d, state});
     }
     void start(int32_t universe, int32_t q) {
-        if (e_.longest() && e_.dwa.work() > kWorkCap) { complete_ = false; return; }
         visit(e_.dwa.start(universe), q);
-        for (size_t n = 0; !todo_.empty(); ++n) {
-            if (e_.longest() && (n > kReadCap || e_.dwa.work() > kWorkCap)) {
-                complete_ = false;
-                todo_.clear();
-                return;
-            }
+        while (!todo_.empty()) {
             auto [d, c] = todo_.back();
             todo_.pop_back();
             const int32_t next = e_.dwa.step(d, c).next;
             if (next < 0) continue;
             for (int32_t b : below_[c]) if (e_.dwa.possible(next, b)) visit(next, b);
-            if (c == 0) e_.dwa.step(next, ParserDwa::kBottom);
         }
     }
     bool next_stage() {

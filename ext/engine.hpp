@@ -15,7 +15,7 @@
 
 #include "gss.hpp"
 #include "mask_cache.hpp"
-#include "parser_dwa.hpp"
+#include "joint_tails.hpp"
 
 namespace wfsa {
 
@@ -51,7 +51,10 @@ class Engine {
     LrTables lr;
     Lexer lexer;
     Profiler profiler;
-    ParserDwa dwa;
+    std::deque<Universe> universes;
+    Interner weights;                                         // sets of slots of a universe
+    ParserDwa dwa;                                            // "cfg"
+    JointTails joint;                                         // "longest"
     int32_t end_term = -1;
     vector<vector<int32_t>> token_ids;                        // terminal -> exact token ids (empty: byte terminal)
     std::unordered_map<int32_t, vector<int32_t>> token_terms; // token id -> terminals
@@ -62,8 +65,11 @@ class Engine {
     mutable std::shared_mutex mutex;
 
     explicit Engine(std::shared_ptr<Vocabulary> v)
-        : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->profiles, vocab->n_words()), dwa(lr, lexer) {
-        dwa.context_of = [this](const int32_t* states, int32_t n) { return context_of(states, n); };
+        : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->profiles, vocab->n_words()),
+          dwa(lr, lexer, universes, weights), joint(lr, lexer, universes, weights) {
+        weights({});
+        dwa.context_of = [this](int32_t state) { return context_of(&state, 1); };
+        joint.context_of = [this](const int32_t* states, int32_t n) { return context_of(states, n); };
     }
     Engine(const Engine&) = delete;
 
@@ -72,7 +78,8 @@ class Engine {
         lr = Lr0Builder(grammar, max_states).build();
         index_tokens();
         follow_bytes();
-        if (!longest()) {
+        if (longest()) follow_terminals();
+        else {
             vector<int32_t> contexts(lr.n_states());
             for (int32_t s = 0; s < lr.n_states(); ++s) contexts[s] = context_of(&s, 1);
             state_context = std::move(contexts);
@@ -103,7 +110,7 @@ class Engine {
         const Node** slot = static_cast<const Node**>(arena.bytes(sizeof(Node*)));
         *slot = bottom;
         int32_t zero = 0;
-        s.out.push_back({slot, slot, 1, 1, root_of(&zero, 1, 0, s)});
+        s.out.push_back({slot, 1, root_of(&zero, 1, 0, s)});
         return snapshot(nullptr, s.out, arena);
     }
 
@@ -159,6 +166,7 @@ class Engine {
             }
         s.arena.clear();
         s.deep = false;
+        s.fronts.clear();
         const uint32_t* first = base_bitmap(at->configs[0], s);
         if (first) std::memcpy(mask, first, size_t(n_own) * 4);
         else std::memset(mask, 0, size_t(n_own) * 4);
@@ -246,8 +254,8 @@ class Engine {
                 vocab->universes.emplace(key, united);
             }
         }
-        const int32_t u = int32_t(dwa.universes.size());
-        dwa.universes.push_back({term, united});
+        const int32_t u = int32_t(universes.size());
+        universes.push_back({term, united});
         for (size_t k = 0; k < which.size(); ++k) {
             profiler.finishes[which[k]].universe = u;
             profiler.finishes[which[k]].slots = united->slots[k];
@@ -271,9 +279,49 @@ class Engine {
         return op(true);
     }
 
+    // --- ahead of time, under "longest" ----------------------------------------------------------------------
+
+    // The configuration after terminal t, not lexed yet; no tops: c does not take it.
+    Config shifted(const Config& c, int32_t t, Arena& arena) { return shift(c, t, arena, scratch()); }
+    int32_t context(const Config& c) {
+        vector<int32_t> states;
+        for (int32_t k = 0; k < c.n_tops; ++k) states.push_back(c.tops[k]->state);
+        return context_of(states.data(), c.n_tops);
+    }
+    // Let c's stacks be read for a universe.
+    void read_tails(int32_t universe, const Config& c) {
+        Scratch& s = scratch();
+        s.grow = true;
+        s.arena.clear();
+        s.taken.assign((universes[universe].tails().slot_word.size() + 31) / 32, 0);
+        read_jointly(joint.start(universe), c, s);
+    }
+    // The topmost states of all stacks, as sets of nodes: for each set its states, and which set lies below each.
+    template <class T> static void shape(const Config& c, int32_t depth, vector<T>& out) {
+        vector<vector<const Node*>> level{{c.tops, c.tops + c.n_tops}}, next;
+        for (; depth && !level.empty(); --depth) {
+            next.clear();
+            for (vector<const Node*>& set : level) {
+                std::sort(set.begin(), set.end(), [](const Node* a, const Node* b) { return a->state < b->state; });
+                for (size_t k = 0; k < set.size();) {
+                    const int32_t q = set[k]->state;
+                    vector<const Node*> below;
+                    for (; k < set.size() && set[k]->state == q; ++k) below.insert(below.end(), set[k]->below, set[k]->below + set[k]->n_below);
+                    std::sort(below.begin(), below.end());
+                    below.erase(std::unique(below.begin(), below.end()), below.end());
+                    const auto known = std::find(next.begin(), next.end(), below);
+                    out.push_back(q);
+                    out.push_back(T(known - next.begin()));
+                    if (known == next.end()) next.push_back(std::move(below));
+                }
+                out.push_back(-1);
+            }
+            level.swap(next);
+        }
+    }
+
   private:
     static constexpr int32_t kKeyDepth = 4;  // stack states in the key of a finished mask
-    static constexpr int64_t kReadCap = 2048;  // nodes read for one finish; beyond that its tails are parsed
     static int64_t next_uid() {
         static std::atomic<int64_t> n{0};
         return n++;
@@ -296,8 +344,7 @@ class Engine {
         vector<int32_t> terms, states;
         vector<const Node*> nodes;
         vector<uint32_t> taken, kept;
-        vector<vector<const Node*>> anchors, next_anchors;
-        vector<int32_t> key, heights, where;
+        vector<Config> fronts;
         std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
         MaskCache masks;
@@ -358,6 +405,27 @@ class Engine {
         return y;
     }
 
+    // For every byte terminal which others can follow it, ignored ones aside.
+    void follow_terminals() {
+        const int32_t nt = grammar.n_terms, n = grammar.n_symbols;
+        vector<std::set<int32_t>> first(n), after(n);
+        for (int32_t t = 0; t < nt; ++t) if (lexer.terms.start[t] >= 0) first[t].insert(t);
+        bool changed = true;
+        auto merge = [&](std::set<int32_t>& to, const std::set<int32_t>& from) {
+            const size_t before = to.size();
+            to.insert(from.begin(), from.end());
+            changed |= to.size() != before;
+        };
+        while (changed) {
+            changed = false;
+            for (const Rule& r : grammar.rules) {
+                merge(first[nt + r.lhs], first[r.a]);
+                if (r.b >= 0) merge(after[r.a], first[r.b]);
+                merge(after[r.b >= 0 ? r.b : r.a], after[nt + r.lhs]);
+            }
+        }
+        for (int32_t t = 0; t < nt; ++t) joint.follow.emplace_back(after[t].begin(), after[t].end());
+    }
     void follow_bytes() {
         const int32_t nt = grammar.n_terms, n = grammar.n_symbols;
         vector<ByteBits> first(n), after(n);
@@ -434,7 +502,7 @@ class Engine {
     static Config single(const Node* node, int32_t lex, Arena& arena) {
         const Node** slot = static_cast<const Node**>(arena.bytes(sizeof(Node*)));
         *slot = node;
-        return {slot, slot, 1, 1, lex};
+        return {slot, 1, lex};
     }
 
     // Shift complete terminals; the fresh configurations are appended.  next: the byte that follows, -1 if unknown.
@@ -450,7 +518,7 @@ class Engine {
                     int32_t q = lr.go(top->state, a.term);
                     if (q >= 0) { s.closure.add(q, top); any = true; }
                 }
-            if (any) fresh(cs, 0, arena, s);
+            if (any) fresh(cs, arena, s);
             return;
         }
         for (size_t i = 0; i < n; ++i)
@@ -466,14 +534,23 @@ class Engine {
                     cs.push_back(again);
                     continue;
                 }
-                s.closure.begin();
-                bool any = false;
-                for (int32_t m = 0; m < cs[i].n_tops; ++m) {
-                    int32_t q = lr.go(cs[i].tops[m]->state, a.term);
-                    if (q >= 0) { s.closure.add(q, cs[i].tops[m]); any = true; }
-                }
-                if (any) fresh(cs, watch, arena, s);
+                shift_fresh(cs, cs[i], a.term, watch, arena, s);
             }
+    }
+    // Shift t on one configuration, and append the configuration(s) that start there.
+    void shift_fresh(vector<Config>& cs, const Config& c, int32_t t, int32_t watch, Arena& arena, Scratch& s) {
+        if (longest()) {
+            Config to = shift(c, t, arena, s);
+            if (!to.n_tops) return;
+            to.lex = root_of_tops(to, watch, s);
+            cs.push_back(to);
+            return;
+        }
+        const int32_t q = lr.go(c.tops[0]->state, t);
+        if (q < 0) return;
+        s.closure.begin();
+        s.closure.add(q, c.tops[0]);
+        fresh(cs, arena, s);
     }
 
     int32_t root_of_tops(const Config& c, int32_t watch, Scratch& s) {
@@ -482,37 +559,32 @@ class Engine {
         return root_of(s.states.data(), c.n_tops, watch, s);
     }
 
-    // The closure's shift edges are in; reduce, and append the configuration(s) that start there.
-    void fresh(vector<Config>& cs, int32_t watch, Arena& arena, Scratch& s) {
-        Closure& closure = s.closure;
-        const Node** raw = nullptr;
-        const int32_t n_raw = closure.n();
-        if (longest()) {
-            raw = static_cast<const Node**>(arena.bytes(sizeof(Node*) * size_t(n_raw)));
-            for (int32_t i = 0; i < n_raw; ++i)
-                raw[i] = Closure::make(arena, closure[i].state, closure[i].below.data(), closure[i].below.size());
+    // "cfg": the closure's shift edges are in; reduce, and append the configurations that start there.
+    void fresh(vector<Config>& cs, Arena& arena, Scratch& s) {
+        s.closure.reduce(lr);
+        for (int32_t i = 0; i < s.closure.n(); ++i) {
+            int32_t q = s.closure[i].state;
+            if (lr.n_shifts[q]) cs.push_back(single(make_top(i, arena, s), root_of(&q, 1, 0, s), arena));
         }
-        closure.reduce(lr);
-        if (!longest()) {
-            for (int32_t i = 0; i < closure.n(); ++i) {
-                int32_t q = closure[i].state;
-                if (!lr.n_shifts[q]) continue;
-                const Node* node = Closure::make(arena, q, closure[i].below.data(), closure[i].below.size());
-                cs.push_back(single(node, root_of(&q, 1, 0, s), arena));
-            }
-            return;
+    }
+    // "longest": shift t on all tops that take it, and reduce.
+    Config shift(const Config& c, int32_t t, Arena& arena, Scratch& s) {
+        s.closure.begin();
+        for (int32_t k = 0; k < c.n_tops; ++k) {
+            int32_t q = lr.go(c.tops[k]->state, t);
+            if (q >= 0) s.closure.add(q, c.tops[k]);
         }
+        s.closure.reduce(lr);
         s.states.clear();
-        for (int32_t i = 0; i < closure.n(); ++i) if (lr.n_shifts[closure[i].state]) s.states.push_back(i);
-        if (s.states.empty()) return;
-        const int32_t n = int32_t(s.states.size());
-        const Node** tops = static_cast<const Node**>(arena.bytes(sizeof(Node*) * size_t(n)));
-        for (int32_t k = 0; k < n; ++k) {
-            const Closure::Top& t = closure[s.states[k]];
-            tops[k] = Closure::make(arena, t.state, t.below.data(), t.below.size());
-            s.states[k] = t.state;
-        }
-        cs.push_back({tops, raw, n, n_raw, root_of(s.states.data(), n, watch, s)});
+        for (int32_t i = 0; i < s.closure.n(); ++i) if (lr.n_shifts[s.closure[i].state]) s.states.push_back(i);
+        std::sort(s.states.begin(), s.states.end(), [&](int32_t a, int32_t b) { return s.closure[a].state < s.closure[b].state; });
+        const Node** tops = static_cast<const Node**>(arena.bytes(sizeof(Node*) * s.states.size()));
+        for (size_t k = 0; k < s.states.size(); ++k) tops[k] = make_top(s.states[k], arena, s);
+        return {tops, int32_t(s.states.size()), -1};
+    }
+    static const Node* make_top(int32_t i, Arena& arena, Scratch& s) {
+        const Closure::Top& t = s.closure[i];
+        return Closure::make(arena, t.state, t.below.data(), t.below.size());
     }
 
     // After the last byte of a commit: a configuration whose terminal cannot go on has given its fresh ones.
@@ -531,15 +603,8 @@ class Engine {
         for (int32_t i = 0; i < from->n; ++i) {
             const Config& c = from->configs[i];
             if (!lex(c.lex, s).boundary) continue;
-            s.closure.begin();
-            bool any = false;
-            for (int32_t k = 0; k < c.n_tops; ++k) {
-                int32_t q = lr.go(c.tops[k]->state, t);
-                if (q < 0) continue;
-                if (t == end_term) ended = true;
-                else { s.closure.add(q, c.tops[k]); any = true; }
-            }
-            if (any) fresh(s.out, 0, arena, s);
+            for (int32_t k = 0; k < c.n_tops && t == end_term; ++k) ended |= lr.go(c.tops[k]->state, t) >= 0;
+            if (t != end_term) shift_fresh(s.out, c, t, 0, arena, s);
         }
         return ended;
     }
@@ -564,16 +629,18 @@ class Engine {
         key.assign(1, uid_);
         for (int32_t i = 0; i < at->n; ++i) {
             const Config& c = at->configs[i];
-            if (c.n_raw > 1 || c.n_tops > 8) return false;
             key.push_back(c.lex);
-            const Node* node = c.raw[0];
-            for (int32_t k = 0; k < kKeyDepth; ++k) {
-                key.push_back(node->state);
-                if (node->n_below != 1) break;
-                node = node->below[0];
+            if (longest()) {
+                if (c.n_tops > 8) return false;
+                for (int32_t k = 0; k < c.n_tops; ++k) key.push_back(c.tops[k]->state);
+            } else {
+                const Node* node = c.tops[0];
+                for (int32_t k = 0; k < kKeyDepth; ++k) {
+                    key.push_back(node->state);
+                    if (node->n_below != 1) break;
+                    node = node->below[0];
+                }
             }
-            key.push_back(-2);
-            for (int32_t k = 0; k < c.n_tops; ++k) key.push_back(c.tops[k]->state);
             key.push_back(-1);
         }
         return true;
@@ -642,15 +709,17 @@ class Engine {
             if (!s.grow) throw Miss{5};
             unite_tails(f.term, {number});
         }
-        s.taken.assign((dwa.universes[f.universe].tails().slot_word.size() + 31) / 32, 0);
-        int32_t d = dwa.find_start(f.universe);
+        s.taken.assign((universes[f.universe].tails().slot_word.size() + 31) / 32, 0);
+        int32_t d = longest() ? joint.find_start(f.universe) : dwa.find_start(f.universe);
         if (d < 0) {
             if (!s.grow) throw Miss{6};
-            d = dwa.start(f.universe);
+            d = longest() ? joint.start(f.universe) : dwa.start(f.universe);
         }
-        s.visited.clear();
-        if (!longest()) descend(d, c.tops[0], s);
-        else if (!descend_together(d, c, s)) return finish_by_parsing(c, f, out, s);
+        if (longest()) read_jointly(d, c, s);
+        else {
+            s.visited.clear();
+            descend(d, c.tops[0], s);
+        }
         const Trie& tails = f.tails->trie;
         for (size_t i = 0; i < f.slots->size(); ++i) {
             int32_t u = (*f.slots)[i];
@@ -664,11 +733,11 @@ class Engine {
         if (got) t = *got;
         else if (!s.grow) throw Miss{7};
         else t = dwa.step(d, state);
-        take(t, s);
+        take(t.weight, s);
         return t.next;
     }
-    void take(const ParserDwa::Transition& t, Scratch& s) {
-        for (int32_t u : dwa.weights[t.weight]) s.taken[size_t(u) >> 5] |= 1u << (u & 31);
+    void take(int32_t weight, Scratch& s) {
+        for (int32_t u : weights[weight]) s.taken[size_t(u) >> 5] |= 1u << (u & 31);
     }
     void descend(int32_t d, const Node* node, Scratch& s) {
         for (int32_t depth = 1;; ++depth) {
@@ -681,87 +750,30 @@ class Engine {
         for (int32_t b = 0; b < node->n_below; ++b)
             if (s.visited.insert({d, node->below[b]}).second) descend(d, node->below[b], s);
     }
-    // Read all stacks at once.  An anchor is a set of nodes not read yet (nullptr: the bottom); the tallest anchors that
-    // reductions wait for are read first, so that stacks which meet further down are read as one from there on.
-    // False: too much to read; parse the tails instead.
-    bool descend_together(int32_t d, const Config& c, Scratch& s) {
-        vector<vector<const Node*>>&anchors = s.anchors, &next = s.next_anchors;
-        auto fresh = [](vector<vector<const Node*>>& to, size_t& n) -> vector<const Node*>& {
-            if (n == to.size()) to.emplace_back();
-            to[n].clear();
-            return to[n++];
-        };
-        size_t n = 0;
-        fresh(anchors, n).assign(c.raw, c.raw + c.n_raw);
-        int64_t left = kReadCap;
-        for (int32_t depth = 1;; ++depth) {
-            if (n == 1 && anchors[0].size() == 1) {
-                const Node* node = anchors[0][0];
-                d = read(d, node ? node->state : ParserDwa::kBottom, s);
-                if (d < 0 || !node) return true;
-                anchors[0].assign(node->below, node->below + node->n_below);
-                if (!node->n_below) anchors[0].push_back(nullptr);
-            } else {
-                s.deep = true;
-                int32_t tallest = -1;
-                auto height = [&](size_t i) {
-                    int32_t h = -1;
-                    if (dwa.reads(d) >> i & 1) for (const Node* x : anchors[i]) h = std::max(h, x ? x->height : 0);
-                    return h;
-                };
-                s.heights.clear();
-                for (size_t i = 0; i < n; ++i) { s.heights.push_back(height(i)); tallest = std::max(tallest, s.heights[i]); }
-                s.key.assign(1, d);
-                size_t m = 0;
-                auto place = [&] {  // the anchor made last may be one that is there already
-                    for (size_t k = 0; k + 1 < m; ++k) if (next[k] == next[m - 1]) { --m; return int32_t(k); }
-                    return int32_t(m - 1);
-                };
-                s.where.clear();
-                for (size_t i = 0; i < n; ++i) {
-                    std::sort(anchors[i].begin(), anchors[i].end());
-                    if (s.heights[i] == tallest) { s.where.push_back(-1); continue; }
-                    fresh(next, m) = anchors[i];
-                    s.where.push_back(place());
-                }
-                for (size_t i = 0; i < n; ++i) {
-                    s.key.push_back(-1);
-                    if (s.where[i] >= 0) { s.key.push_back(s.where[i]); continue; }
-                    const size_t at = s.key.size() - 1;
-                    s.key[at] = 0;
-                    vector<const Node*>& nodes = anchors[i];
-                    auto state = [](const Node* x) { return x ? x->state : ParserDwa::kBottom; };
-                    std::sort(nodes.begin(), nodes.end(), [&](const Node* a, const Node* b) { return state(a) < state(b); });
-                    for (size_t k = 0; k < nodes.size();) {
-                        const int32_t q = state(nodes[k]);
-                        ++s.key[at];
-                        s.key.push_back(q);
-                        if (q == ParserDwa::kBottom) { s.key.push_back(ParserDwa::kBottom); ++k; continue; }
-                        vector<const Node*>& below = fresh(next, m);
-                        for (; k < nodes.size() && nodes[k]->state == q; ++k) {
-                            below.insert(below.end(), nodes[k]->below, nodes[k]->below + nodes[k]->n_below);
-                            if (!nodes[k]->n_below) below.push_back(nullptr);
-                        }
-                        if ((left -= int64_t(below.size())) < 0 || m > ParserDwa::kMaxAnchors) return false;
-                        std::sort(below.begin(), below.end());
-                        below.erase(std::unique(below.begin(), below.end()), below.end());
-                        s.key.push_back(place());
-                    }
-                }
-                const ParserDwa::WideTransition* t = dwa.find(s.key);
-                if (!t) {
-                    if (!s.grow) throw Miss{7};
-                    t = &dwa.step(s.key);
-                }
-                take(*t, s);
-                d = t->next;
-                if (d < 0) return true;
-                n = 0;
-                for (int32_t k : t->keep) fresh(anchors, n).swap(next[k]);
-            }
-            s.deep |= depth >= kKeyDepth;
-            if (--left < 0) return false;
+    // "longest": what the tops decide, and on behind every cut that depends on more than them.
+    void read_jointly(int32_t d, const Config& c, Scratch& s) {
+        s.terms.clear();
+        for (int32_t k = 0; k < c.n_tops; ++k) s.terms.push_back(c.tops[k]->state);
+        int32_t tops = joint.tops.find(s.terms);
+        if (tops < 0) {
+            if (!s.grow) throw Miss{7};
+            tops = joint.tops(s.terms);
         }
+        const JointTails::Transition* t = joint.find(d, tops);
+        if (!t) {
+            if (!s.grow) throw Miss{8};
+            t = &joint.step(d, tops);
+        }
+        take(t->weight, s);
+        const size_t base = s.fronts.size();
+        s.deep |= !t->cuts.empty();
+        for (const JointTails::Cut& cut : t->cuts) {
+            const Config from = cut.from < 0 ? c : s.fronts[base + size_t(cut.from)];
+            const Config to = from.n_tops ? shift(from, cut.term, s.arena, s) : from;
+            s.fronts.push_back(to);
+            if (cut.next >= 0 && to.n_tops) read_jointly(cut.next, to, s);
+        }
+        s.fronts.resize(base);
     }
 
     // The slow twin of the parser DWA: parse every tail on the real stack.
@@ -773,15 +785,8 @@ class Engine {
             parse_tails({again}, f.tails->trie, 0, out, s);
             return;
         }
-        s.closure.begin();
-        bool any = false;
-        for (int32_t k = 0; k < c.n_tops; ++k) {
-            int32_t q = lr.go(c.tops[k]->state, f.term);
-            if (q >= 0) { s.closure.add(q, c.tops[k]); any = true; }
-        }
-        if (!any) return;
         vector<Config> cs;
-        fresh(cs, 0, s.arena, s);
+        shift_fresh(cs, c, f.term, 0, s.arena, s);
         parse_tails(cs, f.tails->trie, 0, out, s);
     }
     void parse_tails(const vector<Config>& cs, const Trie& tails, int32_t node, Out out, Scratch& s) {

@@ -22,14 +22,12 @@ namespace wfsa {
 
 struct Node {
     int32_t state, n_below;
-    int32_t height;        // of the tallest stack
     const Node* below[1];  // n_below of them
 };
 
 struct Config {
-    const Node* const* tops;
-    const Node* const* raw;  // "longest": the shift results before any reduction
-    int32_t n_tops, n_raw, lex;
+    const Node* const* tops;  // by ascending state
+    int32_t n_tops, lex;
 };
 
 struct Snapshot {
@@ -117,8 +115,6 @@ class Closure {
         Node* node = static_cast<Node*>(arena.bytes(sizeof(Node) + sizeof(Node*) * (n ? n - 1 : 0)));
         node->state = state;
         node->n_below = int32_t(n);
-        node->height = 0;
-        for (size_t i = 0; i < n; ++i) node->height = std::max(node->height, below[i]->height + 1);
         std::copy(below, below + n, node->below);
         return node;
     }

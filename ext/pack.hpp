@@ -257,9 +257,9 @@ inline void pack(const Engine& e, Arrays& out) {
 
     tries.clear();
     of["universe_term"];
-    for (const auto& u : e.dwa.universes) { of["universe_term"].push_back(u.term); tries.push_back(&u.tails()); }
+    for (const auto& u : e.universes) { of["universe_term"].push_back(u.term); tries.push_back(&u.tails()); }
     put_words("universe_word", tries);
-    out.put_rows("dwa_weight", [&](size_t i) -> const vector<int32_t>& { return e.dwa.weights[int32_t(i)]; }, size_t(e.dwa.weights.size()));
+    out.put_rows("dwa_weight", [&](size_t i) -> const vector<int32_t>& { return e.weights[int32_t(i)]; }, size_t(e.weights.size()));
     vector<vector<int32_t>> places;
     of["dwa_universe"];
     of["dwa_start"];
@@ -277,18 +277,21 @@ inline void pack(const Engine& e, Arrays& out) {
         of["dwa_weight_of"].push_back(x.weight);
         of["dwa_next"].push_back(x.next);
     }
-    std::map<vector<int32_t>, const ParserDwa::WideTransition*> wide;
-    for (const auto& [k, x] : e.dwa.wide_transitions()) wide.emplace(k, &x);
-    vector<const vector<int32_t>*> keys, keeps;
-    for (const char* name : {"dwa_wide_weight_of", "dwa_wide_next"}) of[name];
-    for (const auto& [k, x] : wide) {
-        keys.push_back(&k);
-        keeps.push_back(&x->keep);
-        of["dwa_wide_weight_of"].push_back(x->weight);
-        of["dwa_wide_next"].push_back(x->next);
+    out.put_rows("joint_state", [&](size_t i) -> const vector<int32_t>& { return e.joint.states[int32_t(i)]; }, size_t(e.joint.states.size()));
+    out.put_rows("joint_tops", [&](size_t i) -> const vector<int32_t>& { return e.joint.tops[int32_t(i)]; }, size_t(e.joint.tops.size()));
+    out.put_rows("term_follow", [&](size_t i) -> const vector<int32_t>& { return e.joint.follow[i]; }, e.joint.follow.size());
+    std::map<uint64_t, const JointTails::Transition*> joint;
+    for (const auto& [k, x] : e.joint.transitions()) joint.emplace(k, &x);
+    vector<vector<int32_t>> cuts;
+    for (const char* name : {"joint_from", "joint_read", "joint_weight_of"}) of[name];
+    for (const auto& [k, x] : joint) {
+        of["joint_from"].push_back(int32_t(k >> 32));
+        of["joint_read"].push_back(int32_t(k));
+        of["joint_weight_of"].push_back(x->weight);
+        cuts.emplace_back();
+        for (const JointTails::Cut& c : x->cuts) cuts.back().insert(cuts.back().end(), {c.term, c.from, c.next});
     }
-    out.put_rows("dwa_wide_read", [&](size_t i) -> const vector<int32_t>& { return *keys[i]; }, keys.size());
-    out.put_rows("dwa_wide_keep", [&](size_t i) -> const vector<int32_t>& { return *keeps[i]; }, keeps.size());
+    out.put_rows("joint_cuts", [&](size_t i) -> const vector<int32_t>& { return cuts[i]; }, cuts.size());
 }
 
 // Fill a fresh engine; throws Damaged at the first thing that does not fit.
@@ -459,7 +462,7 @@ inline void unpack(const Arrays& in, Engine& e) {
         for (int32_t k = lo; k < hi; p += lengths[k++]) ws.push_back({p, lengths[k], 0});
         s->all = Trie(ws);
         Unpacker::check(int32_t(s->all.slot_word.size()) == hi - lo, "a universe repeats a tail");
-        e.dwa.universes.push_back({universe_term[i], s});
+        e.universes.push_back({universe_term[i], s});
         shared.push_back(std::move(s));
     });
     const int64_t n_universes = int64_t(shared.size());
@@ -502,61 +505,68 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
 
     // The parser DWA.
-    for (const auto& w : u.rows("dwa_weight", 0, big)) e.dwa.weights(w);
-    const int32_t n_weights = e.dwa.weights.size();
+    for (const auto& w : u.rows("dwa_weight", 0, big)) e.weights(w);
+    const int32_t n_weights = e.weights.size();
+    auto check_weight = [&](int32_t universe, int32_t weight) {
+        for (int32_t s : e.weights[weight])
+            Unpacker::check(size_t(s) < shared[size_t(universe)]->all.slot_word.size(), "a weight is out of range");
+    };
     const vector<int32_t>& dwa_universe = u.values("dwa_universe", 0, n_universes);
     const int64_t n_dwa = int64_t(dwa_universe.size());
     const vector<int32_t>& dwa_start = u.values("dwa_start", 0, 2, size_t(n_dwa));
-    const auto places = u.rows("dwa_places", -1, big);
+    const auto places = u.rows("dwa_places", 0, big);
     Unpacker::check(int64_t(places.size()) == n_dwa, "dwa_places has the wrong length");
     for (int64_t d = 0; d < n_dwa; ++d) {
         const Trie& all = shared[size_t(dwa_universe[d])]->all;
         const vector<int32_t>& p = places[d];
-        const int64_t n_anchors = t.longest ? ParserDwa::kMaxAnchors : 1;
-        for (size_t i = 0; i < p.size();) {
-            Unpacker::check(p.size() - i >= 5 && p[i] >= 0 && p[i] < all.n_nodes() && p[i + 1] >= 0 && p[i + 1] < n_watches && p[i + 2] < n_terms &&
-                            p[i + 3] >= 0 && p[i + 4] >= 0, "a place is out of range");
-            int32_t n_words = p[i + 3], n_pending = p[i + 4];
-            for (i += 5; n_words; --n_words) {
-                Unpacker::check(i < p.size() && p[i] > 1 && size_t(p[i]) < p.size() - i, "a place is cut short");
-                Unpacker::check(p[i + 1] < n_anchors, "a place has an unknown anchor");
-                int32_t k = p[i];
-                for (i += 2; --k; ++i) Unpacker::check(p[i] >= 0 && p[i] < n_lr, "a place has an unknown state");
-            }
-            Unpacker::check(size_t(n_pending) <= (p.size() - i) / 3, "a place is cut short");
-            for (; n_pending; --n_pending, i += 3) {
-                Unpacker::check(p[i] >= n_terms && p[i] < n_symbols && p[i + 1] >= 1 && p[i + 1] <= 2, "a place has an unknown reduction");
-                Unpacker::check(p[i + 2] >= 0 && p[i + 2] < n_anchors, "a place has an unknown anchor");
-            }
-        }
+        Unpacker::check(p.size() % 3 == 0, "a place is cut short");
+        for (size_t i = 0; i < p.size(); i += 3)
+            Unpacker::check(p[i] < all.n_nodes() && p[i + 1] >= n_terms && p[i + 1] < n_symbols && p[i + 2] >= 1 && p[i + 2] <= 2,
+                            "a place is out of range");
         e.dwa.restore_state(dwa_universe[d], dwa_start[d], p);
     }
     const vector<int32_t>& from = u.values("dwa_from", 0, n_dwa);
     const size_t n_tr = from.size();
-    const vector<int32_t>&read = u.values("dwa_read", ParserDwa::kBottom, n_lr, n_tr), &weight = u.values("dwa_weight_of", 0, n_weights, n_tr),
+    const vector<int32_t>&read = u.values("dwa_read", 0, n_lr, n_tr), &weight = u.values("dwa_weight_of", 0, n_weights, n_tr),
                           &next = u.values("dwa_next", -1, n_dwa, n_tr);
-    auto check_transition = [&](int32_t d, int32_t weight, int32_t to, size_t n_kept) {
-        for (int32_t s : e.dwa.weights[weight])
-            Unpacker::check(size_t(s) < shared[size_t(dwa_universe[d])]->all.slot_word.size(), "a weight is out of range");
-        Unpacker::check(to < 0 || dwa_universe[to] == dwa_universe[d], "a transition changes its universe");
-        Unpacker::check(size_t(to < 0 ? 0 : e.dwa.n_anchors(to)) <= n_kept, "a transition keeps too few anchors");
-    };
     for (size_t i = 0; i < n_tr; ++i) {
-        check_transition(from[i], weight[i], next[i], 1);
+        check_weight(dwa_universe[from[i]], weight[i]);
+        Unpacker::check(next[i] < 0 || dwa_universe[next[i]] == dwa_universe[from[i]], "a transition changes its universe");
         e.dwa.restore_transition(from[i], read[i], {weight[i], next[i]});
     }
-    const auto wide_read = u.rows("dwa_wide_read", ParserDwa::kBottom, big), wide_keep = u.rows("dwa_wide_keep", 0, ParserDwa::kMaxAnchors);
-    const vector<int32_t>&wide_weight = u.values("dwa_wide_weight_of", 0, n_weights, wide_read.size()),
-                          &wide_next = u.values("dwa_wide_next", -1, n_dwa, wide_read.size());
-    Unpacker::check(wide_keep.size() == wide_read.size() && (wide_read.empty() || !frozen), "dwa_wide_keep has the wrong length");
-    for (size_t i = 0; i < wide_read.size(); ++i) {
-        const vector<int32_t>& key = wide_read[i];
-        Unpacker::check(!key.empty() && key[0] >= 0 && key[0] < n_dwa, "a transition leaves an unknown state");
-        const int32_t n_new = ParserDwa::count_anchors(key);
-        Unpacker::check(n_new >= 0, "what a transition reads is cut short");
-        for (int32_t k : wide_keep[i]) Unpacker::check(k < n_new, "a transition keeps an unknown anchor");
-        check_transition(key[0], wide_weight[i], wide_next[i], wide_keep[i].size());
-        e.dwa.restore_transition(key, {{wide_weight[i], wide_next[i]}, wide_keep[i]});
+
+    // Joint tails.
+    const auto joint_states = u.rows("joint_state", 0, big), joint_tops = u.rows("joint_tops", 0, n_lr);
+    for (const vector<int32_t>& d : joint_states) {
+        Unpacker::check(d.size() % 2 == 1 && d[0] < n_universes, "a state of joint tails is cut short");
+        for (size_t i = 1; i < d.size(); i += 2)
+            Unpacker::check(d[i] < shared[size_t(d[0])]->all.n_nodes() && d[i + 1] < n_watches, "a state of joint tails is out of range");
+        e.joint.states(d);
+    }
+    for (const vector<int32_t>& x : joint_tops) {
+        Unpacker::check(!x.empty(), "a set of tops is empty");
+        e.joint.tops(x);
+    }
+    e.joint.follow = u.rows("term_follow", 0, n_terms);
+    Unpacker::check(e.joint.follow.size() == (t.longest ? size_t(n_terms) : 0), "term_follow has the wrong length");
+    const int32_t n_joint = int32_t(joint_states.size());
+    const vector<int32_t>& joint_from = u.values("joint_from", 0, n_joint);
+    const vector<int32_t>&joint_read = u.values("joint_read", 0, int64_t(joint_tops.size()), joint_from.size()),
+                          &joint_weight = u.values("joint_weight_of", 0, n_weights, joint_from.size());
+    const auto cuts = u.rows("joint_cuts", -1, big);
+    Unpacker::check(cuts.size() == joint_from.size(), "joint_cuts has the wrong length");
+    for (size_t i = 0; i < joint_from.size(); ++i) {
+        const vector<int32_t>& c = cuts[i];
+        const int32_t universe = joint_states[joint_from[i]][0];
+        check_weight(universe, joint_weight[i]);
+        Unpacker::check(c.size() % 3 == 0, "a cut is cut short");
+        JointTails::Transition x{joint_weight[i], {}};
+        for (size_t k = 0; k < c.size(); k += 3) {
+            Unpacker::check(c[k] >= 0 && c[k] < n_terms && c[k + 1] < int32_t(k / 3) && c[k + 2] < n_joint, "a cut is out of range");
+            Unpacker::check(c[k + 2] < 0 || (joint_states[c[k + 2]][0] == universe && joint_states[c[k + 2]].size() > 1), "a cut changes its universe");
+            x.cuts.push_back({c[k], c[k + 1], c[k + 2]});
+        }
+        e.joint.restore_transition(joint_from[i], joint_read[i], std::move(x));
     }
     e.frozen = frozen;
 }
