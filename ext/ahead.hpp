@@ -52,8 +52,8 @@ class Ahead {
     static constexpr int64_t kWalkCap = 1 << 20;   // trie nodes walked for profiles; the rest is left on demand
     static constexpr size_t kStateCap = 1 << 16;   // lexer states, likewise
     static constexpr int64_t kWorkCap = 4 << 20;   // "longest": steps of the parser DWA; the rest is left on demand
-    const size_t kSituationCap = getenv("KC") ? atoi(getenv("KC")) : 1 << 13;  // "longest": situations told apart by the topmost states
-    const int32_t kShapeDepth = getenv("KD") ? atoi(getenv("KD")) : 5;
+    static constexpr size_t kSituationCap = 1 << 12;  // "longest": situations told apart by the topmost states
+    static constexpr int32_t kShapeDepth = 2;
     struct Situation {
         Config config;
         vector<int32_t> watches;
@@ -185,7 +185,6 @@ class Ahead {
                     for (int32_t u : universes_of_[a.term]) terms.insert(u);
             for (int32_t u : terms) e_.read_tails(u, s.config);
         }
-        fprintf(stderr, "DBG sit %zu at %zu work %lld walk %lld todo %zu\n", situations_.size(), at_, (long long)e_.joint.work(), (long long)e_.profiler.work(), todo_.size());
         return at_ < situations_.size() && e_.joint.work() < kWorkCap ? true : next_stage();
     }
     void visit(int32_t d, int32_t state) {

@@ -13,6 +13,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -24,6 +25,7 @@ namespace wfsa {
 using std::vector;
 
 struct LimitExceeded : std::runtime_error { using std::runtime_error::runtime_error; };
+struct Undecided : std::runtime_error { using std::runtime_error::runtime_error; };  // what a grammar asks for is ambiguous
 
 struct VectorHash {
     size_t operator()(const vector<int32_t>& v) const noexcept {
@@ -36,7 +38,12 @@ struct VectorHash {
 struct Edge {
     uint8_t lo, hi;
     int32_t target;
-    bool operator==(const Edge& o) const { return lo == o.lo && hi == o.hi && target == o.target; }
+    uint8_t count = 0;  // 1: these bytes begin a counted unit (grammar/regular.py)
+    bool operator==(const Edge& o) const { return lo == o.lo && hi == o.hi && target == o.target && count == o.count; }
+    bool continues(int32_t hi_before, int32_t target_before, uint8_t count_before) const {
+        return target_before == target && count_before == count && hi_before + 1 == lo;
+    }
+    int32_t label() const { return lo << 9 | hi << 1 | count; }
 };
 
 struct Dfa {
@@ -57,7 +64,7 @@ inline void tidy(vector<Edge>& es) {
     std::sort(es.begin(), es.end(), [](const Edge& a, const Edge& b) { return a.lo < b.lo; });
     size_t n = 0;
     for (const Edge& e : es) {
-        if (n && es[n - 1].target == e.target && es[n - 1].hi + 1 == e.lo) es[n - 1].hi = e.hi;
+        if (n && e.continues(es[n - 1].hi, es[n - 1].target, es[n - 1].count)) es[n - 1].hi = e.hi;
         else es[n++] = e;
     }
     es.resize(n);
@@ -84,12 +91,12 @@ inline void refine(const vector<vector<Edge>>& out, const vector<uint8_t>& accep
             merged.clear();
             for (const Edge& e : out[s]) {
                 if (!live[e.target]) continue;
-                int32_t t = cls[e.target];
-                if (!merged.empty() && merged.back().target == t && merged.back().hi + 1 == e.lo) merged.back().hi = e.hi;
-                else merged.push_back({e.lo, e.hi, t});
+                const Edge to{e.lo, e.hi, cls[e.target], e.count};
+                if (!merged.empty() && to.continues(merged.back().hi, merged.back().target, merged.back().count)) merged.back().hi = e.hi;
+                else merged.push_back(to);
             }
             sig.clear();
-            for (const Edge& e : merged) { sig.push_back(e.lo << 8 | e.hi); sig.push_back(e.target); }
+            for (const Edge& e : merged) { sig.push_back(e.label()); sig.push_back(e.target); }
             groups[sig].push_back(s);
         }
         if (groups.size() < 2) continue;
@@ -134,7 +141,7 @@ inline void merge_equal(int32_t start, const vector<vector<Edge>>& out, const ve
         sig.assign(1, accept[s]);
         for (const Edge& e : out[s]) {
             if (!live[e.target]) continue;
-            sig.push_back(e.lo << 8 | e.hi);
+            sig.push_back(e.label());
             sig.push_back(e.target == s ? -1 : cls[e.target] >= 0 ? cls[e.target] : -2 - e.target);
         }
         auto got = known.emplace(sig, int32_t(members.size()));
@@ -177,7 +184,7 @@ inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<u
             if (!live[e.target]) continue;
             int32_t c = cls[e.target];
             if (number[c] < 0) { number[c] = int32_t(order.size()); order.push_back(c); }
-            row.push_back({e.lo, e.hi, number[c]});
+            row.push_back({e.lo, e.hi, number[c], e.count});
         }
         tidy(row);
         dfa.edges.insert(dfa.edges.end(), row.begin(), row.end());
@@ -245,11 +252,19 @@ class Nfa {
         for (int32_t s = 0; s < d.size(); ++s) {
             state();
             for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
-                byte_[base + s].push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target});
+                byte_[base + s].push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target, d.edges[e].count});
         }
         int32_t end = state();
         for (int32_t s = 0; s < d.size(); ++s) if (d.accept[s]) epsilon(base + s, end);
         return {d.size() ? base : state(), end};
+    }
+
+    // The first byte of every word of this fragment is counted; nothing may lead back to its start.
+    void count_first(Fragment f) {
+        mark_.assign(byte_.size(), 0);
+        vector<int32_t> set{f.start};
+        close(set);
+        for (int32_t q : set) for (Edge& e : byte_[q]) e.count = 1;
     }
 
     Dfa determinize(Fragment f) {
@@ -276,11 +291,16 @@ class Nfa {
         for (size_t s = 0; s < sets.size(); ++s) {
             split.clear();
             for (int32_t q : sets[s])
-                for (const Edge& e : byte_[q]) split.add(e.lo, e.hi, e.target);
+                for (const Edge& e : byte_[q]) split.add(e.lo, e.hi, e.target << 1 | e.count);
             split.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& targets) {
-                set = targets;
+                const int32_t count = targets.front() & 1;
+                set.clear();
+                for (int32_t t : targets) {
+                    if ((t & 1) != count) throw Undecided("a byte of a counted terminal both begins a unit and does not");
+                    set.push_back(t >> 1);
+                }
                 int32_t t = intern(set);
-                out[s].push_back({lo, hi, t});
+                out[s].push_back({lo, hi, t, uint8_t(count)});
             });
             tidy(out[s]);
         }
@@ -384,7 +404,7 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
                 else { to = std::min<int32_t>(hi, b.edges[f].hi); target = b.edges[f].target; }
                 if (target >= 0 || !keep) {
                     int32_t id = intern(a.edges[e].target, target);
-                    out[k].push_back({uint8_t(lo), uint8_t(to), id});
+                    out[k].push_back({uint8_t(lo), uint8_t(to), id, a.edges[e].count});
                 }
                 lo = to + 1;
             }
@@ -404,5 +424,56 @@ inline Dfa without_epsilon(const Dfa& d) {
     accept.push_back(0);
     return finish(d.size(), out, accept);
 }
+
+// Names for states that mean the same wherever they occur: equal names, equal residual languages.
+//
+// States that loop on many bytes (inside a string, inside an identifier) are named by their residual automaton spelled
+// out, so that the body of a string has one name in all terminals that contain one; others are named by their DFA.
+class StateNames {
+  public:
+    static vector<int64_t> of(const Dfa& d) {
+        static StateNames names;
+        std::lock_guard<std::mutex> lock(names.mutex_);
+        vector<int64_t> out;
+        vector<int32_t> key;
+        for (int32_t s = 0; s < d.size(); ++s) {
+            if (!large_loop(d, s) || !spell(d, s, key)) { out.push_back(names.next_++); continue; }
+            const auto got = names.known_.emplace(key, names.next_);
+            names.next_ += got.second;
+            out.push_back(got.first->second);
+        }
+        return out;
+    }
+
+  private:
+    static constexpr int32_t kLoop = 32;       // bytes
+    static constexpr size_t kMaxStates = 64;   // of a residual automaton
+    std::mutex mutex_;
+    std::unordered_map<vector<int32_t>, int64_t, VectorHash> known_;
+    int64_t next_ = 0;
+
+    static bool large_loop(const Dfa& d, int32_t s) {
+        int32_t n = 0;
+        for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
+            if (d.edges[e].target == s) n += d.edges[e].hi - d.edges[e].lo + 1;
+        return n >= kLoop;
+    }
+    static bool spell(const Dfa& d, int32_t s, vector<int32_t>& key) {
+        vector<int32_t> order{s};
+        key.clear();
+        for (size_t k = 0; k < order.size(); ++k) {
+            key.push_back(d.accept[order[k]] ? -1 : -2);
+            for (int32_t e = d.indptr[order[k]]; e < d.indptr[order[k] + 1]; ++e) {
+                auto at = std::find(order.begin(), order.end(), d.edges[e].target);
+                key.push_back(d.edges[e].label());
+                key.push_back(int32_t(at - order.begin()));
+                if (at != order.end()) continue;
+                if (order.size() == kMaxStates) return false;
+                order.push_back(d.edges[e].target);
+            }
+        }
+        return true;
+    }
+};
 
 }  // namespace wfsa

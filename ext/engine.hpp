@@ -197,7 +197,10 @@ class Engine {
         for (int32_t i = 0; i < at->n; ++i) {
             const Config& c = at->configs[i];
             const LexState& y = lex(c.lex, s);
-            out.merge(y.live);
+            for (const Edge& e : y.edges) {
+                const LexState& to = lexer.states[e.target];
+                if (lexer.alive(to, lexer.count_after(to, c.count, e))) out.add_range(e.lo, e.hi);
+            }
             if (!y.boundary) continue;
             for (int32_t k = 0; k < c.n_tops; ++k) tokens |= !shifted_tokens(c.tops[k]->state).empty();
         }
@@ -343,7 +346,7 @@ class Engine {
         vector<Config> in, out;
         vector<int32_t> terms, states;
         vector<const Node*> nodes;
-        vector<uint32_t> taken, kept;
+        vector<uint32_t> taken, kept, bitmap;
         vector<Config> fronts;
         std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
@@ -465,11 +468,13 @@ class Engine {
     void step(const vector<Config>& in, uint8_t b, vector<Config>& out, Arena& arena, Scratch& s) {
         out.clear();
         for (const Config& c : in) {
-            int32_t y = lex(c.lex, s).step(b);
-            if (y < 0) continue;
+            const Edge* e = lex(c.lex, s).edge(b);
+            if (!e) continue;
+            const LexState& y = lexer.states[e->target];
             Config to = c;
-            to.lex = y;
-            out.push_back(to);
+            to.lex = e->target;
+            to.count = lexer.count_after(y, c.count, *e);
+            if (lexer.alive(y, to.count)) out.push_back(to);
         }
         merge(out, arena, s);
     }
@@ -479,12 +484,13 @@ class Engine {
         if (cs.size() < 2 || longest()) return;
         std::sort(cs.begin(), cs.end(), [](const Config& a, const Config& b) {
             if (a.lex != b.lex) return a.lex < b.lex;
+            if (a.count != b.count) return a.count < b.count;
             return a.tops[0]->state < b.tops[0]->state;
         });
         size_t n = 0;
         for (size_t i = 0; i < cs.size();) {
             size_t j = i + 1;
-            while (j < cs.size() && cs[j].lex == cs[i].lex && cs[j].tops[0]->state == cs[i].tops[0]->state) ++j;
+            while (j < cs.size() && cs[j].lex == cs[i].lex && cs[j].count == cs[i].count && cs[j].tops[0]->state == cs[i].tops[0]->state) ++j;
             Config c = cs[i];
             if (j - i > 1) {
                 s.nodes.clear();
@@ -493,6 +499,7 @@ class Engine {
                 std::sort(s.nodes.begin(), s.nodes.end());
                 s.nodes.erase(std::unique(s.nodes.begin(), s.nodes.end()), s.nodes.end());
                 c = single(Closure::make(arena, c.tops[0]->state, s.nodes.data(), s.nodes.size()), c.lex, arena);
+                c.count = cs[i].count;
             }
             cs[n++] = c;
             i = j;
@@ -514,6 +521,7 @@ class Engine {
             for (size_t i = 0; i < n; ++i)
                 for (const Accept& a : lex(cs[i].lex, s).accepts) {
                     if (next >= 0 && !lexer.terms.follow[a.term].has(uint8_t(next))) continue;
+                    if (!lexer.terms.takes(a.term, cs[i].count)) continue;
                     const Node* top = cs[i].tops[0];
                     int32_t q = lr.go(top->state, a.term);
                     if (q >= 0) { s.closure.add(q, top); any = true; }
@@ -630,6 +638,7 @@ class Engine {
         for (int32_t i = 0; i < at->n; ++i) {
             const Config& c = at->configs[i];
             key.push_back(c.lex);
+            key.push_back(is_free(c) ? -1 : c.count);
             if (longest()) {
                 if (c.n_tops > 8) return false;
                 for (int32_t k = 0; k < c.n_tops; ++k) key.push_back(c.tops[k]->state);
@@ -646,14 +655,29 @@ class Engine {
         return true;
     }
 
+    // Does the count matter to no token?
+    bool is_free(const Config& c) const {
+        const LexState& y = lexer.states[c.lex];
+        if (!y.counted) return true;
+        if (y.profile < 0) return false;
+        const Profile& p = profiler.profiles[y.profile];
+        return p.free_lo <= c.count && c.count <= p.free_hi;
+    }
+
     // The bitmap a configuration starts from, if it has one: copying it is cheaper than clearing and uniting.
     const uint32_t* base_bitmap(const Config& c, Scratch& s) {
         const LexState& y = lex(c.lex, s);
         if (y.profile < 0) return nullptr;
         const Profile* p = &profiler.profiles[y.profile];
-        if (p->killed) return nullptr;
+        if (p->killed || !is_free(c)) return nullptr;
         if (p->base >= 0) p = &profiler.profiles[p->base];
-        return p->own->bitmap.empty() ? nullptr : p->own->bitmap.data();
+        const vector<uint32_t>* bitmap = main_bitmap(*p->inside);
+        return bitmap ? bitmap->data() : nullptr;
+    }
+    static const vector<uint32_t>* main_bitmap(const Inside& r) {
+        if (!r.bitmap.empty()) return &r.bitmap;
+        for (const Inside::Group& g : r.groups) if (!g.bitmap.empty()) return &g.bitmap;
+        return nullptr;
     }
 
     void contribute(const Config& c, uint32_t* mask, bool copied, Scratch& s) {
@@ -686,16 +710,44 @@ class Engine {
         add_profile(c, p, out, copied, s);
     }
     void add_profile(const Config& c, const Profile& p, Out out, bool copied, Scratch& s) {
-        if (!copied && !p.own->bitmap.empty()) {
-            const uint32_t* __restrict from = p.own->bitmap.data();
-            const uint32_t* __restrict killed = out.killed;
-            uint32_t* __restrict to = out.mask;
-            const int64_t n = vocab->n_words();
-            if (killed) for (int64_t i = 0; i < n; ++i) to[i] |= from[i] & ~killed[i];
-            else for (int64_t i = 0; i < n; ++i) to[i] |= from[i];
-        }
-        for (int32_t id : p.own->inside) out.set(id);
+        const vector<uint32_t>* done = copied ? main_bitmap(*p.inside) : nullptr;
+        if (!p.inside->bitmap.empty() && done != &p.inside->bitmap) add_bitmap(p.inside->bitmap, out);
+        for (int32_t id : p.inside->ids) out.set(id);
+        for (const Inside::Group& g : p.inside->groups)
+            if (done == nullptr || done != &g.bitmap) add_group(g, lexer.spans[p.spans[g.local_span]], c.count, out, s);
         for (int32_t f : p.finishes) add_finish(c, f, out, s);
+    }
+    void add_bitmap(const vector<uint32_t>& bitmap, Out out) {
+        const uint32_t* __restrict from = bitmap.data();
+        const uint32_t* __restrict killed = out.killed;
+        uint32_t* __restrict to = out.mask;
+        const int64_t n = vocab->n_words();
+        if (killed) for (int64_t i = 0; i < n; ++i) to[i] |= from[i] & ~killed[i];
+        else for (int64_t i = 0; i < n; ++i) to[i] |= from[i];
+    }
+    // The tokens of a group that end with a count in the span, when they start with `count`.
+    void add_group(const Inside::Group& g, const vector<int32_t>& span, int32_t count, Out out, Scratch& s) {
+        const int64_t n = int64_t(g.indptr.size()) - 1, zero = int64_t(count) + g.least;
+        for (size_t i = 0; i < span.size(); i += 2) {
+            const int64_t lo = std::max<int64_t>(0, span[i] - zero), hi = std::min<int64_t>(n - 1, span[i + 1] - zero);
+            if (lo > hi) continue;
+            if (lo == 0 && !g.bitmap.empty()) {
+                if (hi == n - 1) { add_bitmap(g.bitmap, out); continue; }
+                if (hi < int64_t(g.up_to.size())) { add_bitmap(g.up_to[size_t(hi)], out); continue; }
+                s.bitmap = g.bitmap;
+                for (int32_t k = g.indptr[size_t(hi) + 1]; k < g.indptr.back(); ++k)
+                    s.bitmap[size_t(g.tokens[size_t(k)]) >> 5] &= ~(1u << (g.tokens[size_t(k)] & 31));
+                add_bitmap(s.bitmap, out);
+                continue;
+            }
+            for (int32_t k = g.indptr[size_t(lo)]; k < g.indptr[size_t(hi) + 1]; ++k) out.set(g.tokens[size_t(k)]);
+        }
+    }
+    // Hand out the tokens that leave a tail which the stack takes.
+    void give(const Finish& f, size_t slot, int32_t count, Out out) {
+        const Trie& tails = f.tails->trie;
+        for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k)
+            if (lexer.terms.takes(f.term, count + (tails.slot_counts.empty() ? 0 : tails.slot_counts[k]))) out.set(tails.slot_tokens[k]);
     }
 
     // Walk the parser DWA down the stack; then hand out the tokens of the tails it took.
@@ -720,11 +772,10 @@ class Engine {
             s.visited.clear();
             descend(d, c.tops[0], s);
         }
-        const Trie& tails = f.tails->trie;
         for (size_t i = 0; i < f.slots->size(); ++i) {
             int32_t u = (*f.slots)[i];
             if (!(s.taken[size_t(u) >> 5] >> (u & 31) & 1)) continue;
-            for (int32_t k = tails.slot_indptr[i]; k < tails.slot_indptr[i + 1]; ++k) out.set(tails.slot_tokens[k]);
+            give(f, i, c.count, out);
         }
     }
     int32_t read(int32_t d, int32_t state, Scratch& s) {
@@ -782,26 +833,24 @@ class Engine {
         if (lexer.terms.ignore[f.term]) {
             Config again = c;
             again.lex = root_of_tops(c, 0, s);
-            parse_tails({again}, f.tails->trie, 0, out, s);
+            parse_tails({again}, f, c.count, 0, out, s);
             return;
         }
         vector<Config> cs;
         shift_fresh(cs, c, f.term, 0, s.arena, s);
-        parse_tails(cs, f.tails->trie, 0, out, s);
+        parse_tails(cs, f, c.count, 0, out, s);
     }
-    void parse_tails(const vector<Config>& cs, const Trie& tails, int32_t node, Out out, Scratch& s) {
+    void parse_tails(const vector<Config>& cs, const Finish& f, int32_t count, int32_t node, Out out, Scratch& s) {
+        const Trie& tails = f.tails->trie;
         vector<Config> next;
         for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
             step(cs, tails.byte[c], next, s.arena, s);
             if (next.empty()) continue;
-            if (tails.own[c]) {
-                int32_t slot = tails.slot_lo[c];
-                for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) out.set(tails.slot_tokens[k]);
-            }
+            if (tails.own[c]) give(f, size_t(tails.slot_lo[c]), count, out);
             int32_t a = tails.first_child[c], b = tails.first_child[c + 1];
             if (a == b) continue;
             cut(next, b - a == 1 ? tails.byte[a] : -1, s.arena, s);
-            parse_tails(next, tails, c, out, s);
+            parse_tails(next, f, count, c, out, s);
         }
     }
 };

@@ -21,23 +21,26 @@ from libcpp.vector cimport vector
 import numpy as np
 
 from wfsa.errors import ArtifactError, GrammarError, LimitError, StateError
-from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat
+from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat, Unit
 
 
 cdef extern from *:
     """
     #include <stdexcept>
     #include "session.hpp"
-    static PyObject *wfsa_limit_error = nullptr, *wfsa_artifact_error = nullptr;
-    static void wfsa_set_errors(PyObject* limit, PyObject* artifact) {
+    static PyObject *wfsa_limit_error = nullptr, *wfsa_artifact_error = nullptr, *wfsa_grammar_error = nullptr;
+    static void wfsa_set_errors(PyObject* limit, PyObject* artifact, PyObject* grammar) {
         Py_INCREF(limit);
         Py_INCREF(artifact);
         wfsa_limit_error = limit;
         wfsa_artifact_error = artifact;
+        Py_INCREF(grammar);
+        wfsa_grammar_error = grammar;
     }
     static void wfsa_translate() {
         try { throw; }
         catch (const wfsa::LimitExceeded& e) { PyErr_SetString(wfsa_limit_error, e.what()); }
+        catch (const wfsa::Undecided& e) { PyErr_SetString(wfsa_grammar_error, e.what()); }
         catch (const wfsa::Damaged& e) { PyErr_SetString(wfsa_artifact_error, e.what()); }
         catch (const wfsa::Miss& e) { PyErr_Format(wfsa_artifact_error, "the compiled tables lack a needed entry (%d)", e.where); }
         catch (const std::bad_alloc&) { PyErr_NoMemory(); }
@@ -45,9 +48,9 @@ cdef extern from *:
     }
     """
     cdef int wfsa_translate() except +
-    void wfsa_set_errors(object, object)
+    void wfsa_set_errors(object, object, object)
 
-wfsa_set_errors(LimitError, ArtifactError)
+wfsa_set_errors(LimitError, ArtifactError, GrammarError)
 
 
 cdef extern from "session.hpp" namespace "wfsa" nogil:
@@ -74,10 +77,12 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         void byte_range(Fragment, uint8_t, uint8_t) except +wfsa_translate
         void epsilon(int32_t, int32_t) except +wfsa_translate
         void code_points(Fragment, uint32_t, uint32_t) except +wfsa_translate
+        void count_first(Fragment) except +wfsa_translate
         Dfa determinize(Fragment) except +wfsa_translate
 
     Dfa product(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
     Dfa without_epsilon(const Dfa&) except +wfsa_translate
+    vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&) except +wfsa_translate
 
     cdef cppclass Trie:
         int32_t n_nodes()
@@ -106,7 +111,8 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
     cdef cppclass Terminals:
         cbool longest
         vector[int32_t] start
-        void add(const Dfa&, int32_t, cbool) except +wfsa_translate
+        void add(const Dfa&, const vector[int64_t]&, int32_t, cbool) except +wfsa_translate
+        void add(const Dfa&, const vector[int64_t]&, int32_t, cbool, cbool, int32_t, int32_t) except +wfsa_translate
 
     cdef cppclass Lexer:
         Terminals terms
@@ -190,6 +196,7 @@ cdef class Automaton:
 
     cdef Dfa full  # with the empty word
     cdef Dfa dfa   # without
+    cdef vector[int64_t] names  # of its states
     cdef readonly bint nullable
 
     @property
@@ -220,6 +227,7 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     got.full = _dfa(tree, max_states, 0)
     got.nullable = got.full.size() > 0 and got.full.accept[0] != 0
     got.dfa = without_epsilon(got.full)
+    got.names = state_names(got.dfa)
     if len(_AUTOMATA) >= _AUTOMATA_MAX:
         _AUTOMATA.clear()
     _AUTOMATA[tree] = got
@@ -311,6 +319,13 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
             f.end = g.end
         nfa.epsilon(f.end, end.end)
         f.end = end.end
+        return f
+    if kind is Unit:
+        f = nfa.empty()  # nothing leads back to a state of its own
+        g = _nfa(nfa, tree.body, limit, depth + 1)
+        nfa.epsilon(f.end, g.start)
+        nfa.count_first(g)
+        f.end = g.end
         return f
     if kind is And or kind is Minus:
         return nfa.embed(automaton(tree, limit).full)
@@ -433,11 +448,12 @@ cdef _as_array(const vector[int32_t]& v):
 
 
 def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignore, rules, int32_t n_nonterms,
-               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states):
+               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states, list units):
     """Normalise, build the LR tables, and return a ConstraintCore with empty caches.
 
     automata: Automaton or None (token-level) per terminal; token_ids: list of id lists per terminal; ranks: preference
     at equal length per terminal; rules: (nonterminal number, right-hand side symbols as in grammar.ir).
+    units: (least, most or None) per counted terminal, else None.
     Returns None when the start symbol derives nothing.
     """
     cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
@@ -446,6 +462,7 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
     cdef vector[uint8_t] dead, nullable
     cdef vector[int32_t] word, ids
     cdef Dfa none
+    cdef vector[int64_t] no_names
     cdef int32_t n_terms = len(automata), s, lhs, t
     cdef Automaton a
     cdef set ignored = set(ignore)
@@ -460,17 +477,21 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
         if a is None:
             dead.push_back(ids.empty())
             nullable.push_back(0)
-            e.lexer.terms.add(none, ranks[t], t in ignored)
+            e.lexer.terms.add(none, no_names, ranks[t], t in ignored)
         else:
             dead.push_back(a.dfa.size() == 0)
             nullable.push_back(a.nullable)
-            e.lexer.terms.add(a.dfa, ranks[t], t in ignored)
+            if units[t] is None:
+                e.lexer.terms.add(a.dfa, a.names, ranks[t], t in ignored)
+            else:
+                least, most = units[t]
+                e.lexer.terms.add(a.dfa, a.names, ranks[t], t in ignored, True, least, 0x7FFFFFFF if most is None else most)
         e.token_ids.push_back(ids)
     # One more terminal and nonterminal: S' -> S END; END stands for the end-of-sequence tokens.
     e.end_term = n_terms
     dead.push_back(0)
     nullable.push_back(0)
-    e.lexer.terms.add(none, 0, False)
+    e.lexer.terms.add(none, no_names, 0, False)
     e.token_ids.push_back(vocab.ptr.get().eos)
     for t in sorted(ignored):
         if not dead[t]:

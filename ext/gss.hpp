@@ -28,6 +28,7 @@ struct Node {
 struct Config {
     const Node* const* tops;  // by ascending state
     int32_t n_tops, lex;
+    int32_t count = 0;  // units read in counted terminals (lexer.hpp)
 };
 
 struct Snapshot {

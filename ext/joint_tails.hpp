@@ -109,8 +109,9 @@ class JointTails {
         lexer_.expand(y);
         for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
             ++work_;
-            const int32_t to = lexer_.states[y].step(tails.byte[c]);
-            if (to < 0) continue;
+            const Edge* e = lexer_.states[y].edge(tails.byte[c]);
+            if (!e) continue;
+            const int32_t to = e->target;
             if (tails.own[c]) slots_.push_back(tails.slot_lo[c]);
             if (tails.first_child[c] == tails.first_child[c + 1]) continue;
             lexer_.expand(to);

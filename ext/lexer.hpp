@@ -13,6 +13,12 @@
 // ignored white space is no event for the parser: the state itself restarts at its context.
 //
 // Every live state is viable: components can reach acceptance and all terminals in a context are admissible.
+//
+// Counted terminals ("cfg").  A string of 5 to 8,192 characters has the automaton of any string; what differs is how
+// many units (characters) a word may have.  Copies of the automaton would make 8,192 times the states.  Instead an edge
+// says whether its bytes begin a unit, who runs the lexer counts (one number beside the state, because all counted
+// terminals of a state started together), and a state with a count k is alive if k is in the state's span: for a
+// component that can still count at most `most`, for one that cannot `least` to `most`.
 // States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
 #pragma once
 #include <deque>
@@ -29,29 +35,53 @@ struct Terminals {
     vector<uint8_t> accept;         // component accepts?
     vector<int32_t> start;          // terminal -> start component, -1 for token-level terminals
     vector<int32_t> rank;           // terminal -> preference at equal length, higher wins
+    vector<int32_t> least, most;    // terminal -> how many units its words have, if it is counted
+    vector<uint8_t> counted;        // terminal -> are its words counted?
+    vector<uint8_t> open;           // component -> can it still count? (of counted terminals)
     vector<uint8_t> ignore;         // terminal is ignored between others
     vector<uint8_t> inlined;        // ... and short like white space: its end is no event, lexing starts again by itself
+    vector<int64_t> name;           // component -> name of the DFA's state (dfa.hpp), -1 if it came from a file
     vector<int32_t> place, remaining;  // components in counters (counter.hpp)
     vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
     bool longest = false;
 
-    void add(const Dfa& d, int32_t rank_, bool ignore_) {
+    static constexpr int32_t kNoMost = INT32_MAX;
+
+    void add(const Dfa& d, const vector<int64_t>& names, int32_t rank_, bool ignore_, bool counted_ = false, int32_t least_ = 0,
+             int32_t most_ = kNoMost) {
         int32_t base = int32_t(term.size()), t = int32_t(start.size());
+        counted.push_back(counted_);
+        least.push_back(least_);
+        most.push_back(most_);
         start.push_back(d.size() ? base : -1);
         rank.push_back(rank_);
         ignore.push_back(ignore_);
         inlined.push_back(ignore_ && !large(d));
+        name.insert(name.end(), names.begin(), names.end());
         const Counters counters = find_counters(d);
         for (int32_t s = 0; s < d.size(); ++s) {
             place.push_back(counters.place[s] < 0 ? -1 : base + counters.place[s]);
             remaining.push_back(counters.remaining[s]);
             for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
-                edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target});
+                edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target, uint8_t(d.edges[e].count && counted_)});
             indptr.push_back(int32_t(edges.size()));
             term.push_back(t);
             accept.push_back(d.accept[s]);
         }
+        open.resize(term.size(), 0);
+        if (counted_) find_open(base);
     }
+    // Which components, from `base` on, can reach a counted edge.
+    void find_open(int32_t base) {
+        const int32_t n = int32_t(term.size());
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (int32_t c = n; c-- > base;)
+                for (int32_t e = indptr[c]; !open[c] && e < indptr[c + 1]; ++e)
+                    changed |= open[c] = edges[e].count || open[edges[e].target];
+        }
+    }
+    bool takes(int32_t t, int32_t count) const { return !counted[t] || (least[t] <= count && count <= most[t]); }
     // Comments are ignored, too, but nearly every token fits inside one: lexed once, and cut like other terminals.
     static bool large(const Dfa& d) {
         for (int32_t s = 0; s < d.size(); ++s) {
@@ -86,17 +116,24 @@ struct LexState {
     vector<Edge> edges;      // targets are lexer states
     vector<Accept> accepts;  // terminals that may be cut here
     ByteBits live, loops;    // bytes with a successor; bytes that lead back here
+    ByteBits units;          // bytes that begin a unit
     bool root = false;       // nothing read since the boundary
     bool boundary = false;   // root, or an ignored terminal just ended: token-level terminals may follow
     bool goes_on = false;    // some byte can follow without a cut
     bool expanded = false;
+    bool counted = false;    // a counted terminal is being read: the count matters
+    int32_t span = -1;       // counts with which the state is alive (number in `spans`); -1: all
     int32_t profile = -1;
     ByteBits cuts;           // bytes that can begin what follows a cut here, valid once `cuts_known`
     bool cuts_known = false;
-    int32_t step(uint8_t b) const {
+    const Edge* edge(uint8_t b) const {
         for (const Edge& e : edges)
-            if (b <= e.hi) return b >= e.lo ? e.target : -1;
-        return -1;
+            if (b <= e.hi) return b >= e.lo ? &e : nullptr;
+        return nullptr;
+    }
+    int32_t step(uint8_t b) const {
+        const Edge* e = edge(b);
+        return e ? e->target : -1;
     }
 };
 
@@ -125,9 +162,21 @@ class Lexer {
     Terminals terms;
     std::deque<LexState> states;
     Interner contexts, watches;
+    Interner spans;  // disjoint ascending ranges of counts: lo, hi, lo, hi, ...
     int64_t limit = 1 << 22;
 
     Lexer() { watches({}); }
+
+    // The count after an edge into `target`.
+    int32_t count_after(const LexState& target, int32_t count, const Edge& e) const {
+        return target.counted ? count + e.count : 0;
+    }
+    bool alive(const LexState& s, int32_t count) const { return s.span < 0 || in_span(s.span, count); }
+    bool in_span(int32_t span, int32_t count) const {
+        const vector<int32_t>& v = spans[span];
+        for (size_t i = 0; i < v.size(); i += 2) if (v[i] <= count && count <= v[i + 1]) return true;
+        return false;
+    }
 
     size_t n_states() const { return states.size(); }
     size_t n_contexts() const { return size_t(contexts.size()); }
@@ -176,6 +225,7 @@ class Lexer {
         vector<Edge> out;
         splitter_.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& hits) {
             next.clear();
+            const uint8_t count = counts(hits);
             for (size_t i = 0; i < hits.size();) {  // slots of one hypothesis are neighbours
                 int32_t h = slots_[hits[i]].hyp;
                 Hypothesis to{s.hyps[h < n ? h : h - n].context, {}, {}};
@@ -192,13 +242,15 @@ class Lexer {
             }
             if (next.empty()) return;
             int32_t target = intern(next, false);
-            if (!out.empty() && out.back().target == target && out.back().hi + 1 == lo) out.back().hi = hi;
-            else out.push_back({lo, hi, target});
+            const Edge to{lo, hi, target, count};
+            if (!out.empty() && to.continues(out.back().hi, out.back().target, out.back().count)) out.back().hi = hi;
+            else out.push_back(to);
         });
         LexState& self = states[y];
         for (const Edge& e : out) {
             self.live.add_range(e.lo, e.hi);
             if (e.target == y) self.loops.add_range(e.lo, e.hi);
+            if (e.count) self.units.add_range(e.lo, e.hi);
         }
         self.goes_on = !out.empty();
         self.edges = std::move(out);
@@ -207,18 +259,22 @@ class Lexer {
     }
 
     // The bytes that can begin what follows accept `a`: what follows the terminal, if it makes no watched one accept.
-    ByteBits first_bytes(const Accept& a) const {
+    // `any`: as if every byte could follow a terminal.
+    ByteBits first_bytes(const Accept& a, bool any = false) const {
         ByteBits out = terms.follow[a.term];
+        if (any) out.add_range(0, 255);
         for (int32_t c : watches[a.watch])
             for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
                 if (terms.accept[terms.edges[e].target])
                     for (int b = terms.edges[e].lo; b <= terms.edges[e].hi; ++b) out.w[b >> 6] &= ~(1ull << (b & 63));
         return out;
     }
-    // Is everything below this trie node, entered in state y, inside y's terminals and without a cut?
+    // Is everything below this trie node, entered in state y, inside y's terminals and without a cut?  (And of the bytes
+    // below either all count or none; counts are for the caller to check.)
     bool decided(int32_t y, const ByteBits& below) {
         LexState& s = states[y];
         if (!below.subset_of(s.loops)) return false;
+        if (s.span >= 0 && below.intersects(s.units) && !below.subset_of(s.units)) return false;
         if (!s.cuts_known) {
             for (const Accept& a : s.accepts) s.cuts.merge(first_bytes(a));
             s.cuts_known = true;
@@ -230,7 +286,7 @@ class Lexer {
     bool alike(int32_t y, int32_t z, int32_t length) const {
         const vector<Hypothesis>&a = states[y].hyps, &b = states[z].hyps;
         if (a.size() != 1 || b.size() != 1 || a[0].context != b[0].context || a[0].watch != b[0].watch ||
-            a[0].main.size() != b[0].main.size() || states[y].root != states[z].root)
+            a[0].main.size() != b[0].main.size() || states[y].root != states[z].root || states[y].span != states[z].span)
             return false;
         for (size_t k = 0; k < a[0].main.size(); ++k) {
             const int32_t c = a[0].main[k], d = b[0].main[k];
@@ -259,6 +315,10 @@ class Lexer {
         vector<int32_t> key;
         encode(s.hyps, s.root, key);
         ids_.emplace(key, int32_t(states.size()));
+        append(std::move(s));
+    }
+    void append(LexState&& s) {
+        measure(s);
         states.push_back(std::move(s));
     }
     void restore_root(int32_t context, int32_t watch, int32_t y) {
@@ -266,7 +326,7 @@ class Lexer {
     }
 
   private:
-    struct Slot { int32_t hyp, target; bool watch; };
+    struct Slot { int32_t hyp, target; bool watch; uint8_t count; };
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
     std::unordered_map<uint64_t, int32_t> roots_;
     vector<Slot> slots_;
@@ -280,8 +340,38 @@ class Lexer {
     void feed(int32_t c, int32_t hyp, bool watch) {
         for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
             splitter_.add(terms.edges[e].lo, terms.edges[e].hi, int32_t(slots_.size()));
-            slots_.push_back({hyp, terms.edges[e].target, watch});
+            slots_.push_back({hyp, terms.edges[e].target, watch, terms.edges[e].count});
         }
+    }
+    // Do these bytes begin a unit?  Counted terminals that compete have to agree.
+    uint8_t counts(const vector<int32_t>& hits) const {
+        int32_t out = -1;
+        for (int32_t i : hits) {
+            if (!terms.counted[terms.term[slots_[i].target]]) continue;
+            if (out >= 0 && out != slots_[i].count) throw Undecided("terminals that compete count different units");
+            out = slots_[i].count;
+        }
+        return uint8_t(std::max(out, 0));
+    }
+    // Counts with which one of the components is alive.
+    void measure(LexState& s) {
+        vector<std::pair<int32_t, int32_t>> ranges;
+        bool always = false;
+        for (const Hypothesis& h : s.hyps)
+            for (int32_t c : h.main) {
+                const int32_t t = terms.term[c];
+                if (!terms.counted[t]) { always = true; continue; }
+                s.counted = true;
+                ranges.push_back({terms.open[c] ? 0 : terms.least[t], terms.most[t]});
+            }
+        if (always || !s.counted) return;
+        std::sort(ranges.begin(), ranges.end());
+        vector<int32_t> span;
+        for (auto [lo, hi] : ranges) {
+            if (!span.empty() && lo <= span.back()) span.back() = std::max(span.back(), hi);
+            else { span.push_back(lo); span.push_back(hi); }
+        }
+        s.span = spans(span);
     }
     int32_t winner(const Hypothesis& h) const {  // "longest": the terminal taken if the cut is here
         int32_t best = -1;
@@ -334,6 +424,7 @@ class Lexer {
         LexState& s = states.back();
         s.hyps = hyps;
         s.root = s.boundary = root;
+        measure(s);
         if (!root)
             for (const Hypothesis& h : s.hyps) {
                 if (!terms.longest) {

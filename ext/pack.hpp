@@ -36,21 +36,24 @@ struct Arrays {
 class Unpacker {
   public:
     explicit Unpacker(const Arrays& a) : a_(a) {}
-    static void check(bool ok, const std::string& what) { if (!ok) throw Damaged(what); }
+    static void check(bool ok, const char* what) { if (!ok) throw Damaged(what); }
+    static void check(bool ok, const char* before, const std::string& name, const char* after) {
+        if (!ok) throw Damaged(before + name + after);
+    }
     const vector<int32_t>& values(const std::string& name, int64_t lo, int64_t hi) const {  // lo <= x < hi
         const vector<int32_t>& v = a_.get(name);
-        for (int32_t x : v) check(x >= lo && x < hi, "a value of '" + name + "' is out of range");
+        for (int32_t x : v) check(x >= lo && x < hi, "a value of '", name, "' is out of range");
         return v;
     }
     const vector<int32_t>& values(const std::string& name, int64_t lo, int64_t hi, size_t n) const {
         const vector<int32_t>& v = values(name, lo, hi);
-        check(v.size() == n, "array '" + name + "' has " + std::to_string(v.size()) + " values, not " + std::to_string(n));
+        if (v.size() != n) throw Damaged("array '" + name + "' has " + std::to_string(v.size()) + " values, not " + std::to_string(n));
         return v;
     }
     const vector<int32_t>& indptr(const std::string& name, size_t total) const {
         const vector<int32_t>& v = a_.get(name);
         check(!v.empty() && v.front() == 0 && size_t(v.back()) == total && std::is_sorted(v.begin(), v.end()),
-              "row pointers '" + name + "' do not fit");
+              "row pointers '", name, "' do not fit");
         return v;
     }
     vector<vector<int32_t>> rows(const std::string& name, int64_t lo, int64_t hi) const {
@@ -69,7 +72,7 @@ class Unpacker {
 // bits a byte, low first; or the bitmap itself when that is smaller.
 enum TokenSetKind : int32_t { kList, kDenseMissing, kDenseGiven, kDenseBitmap };
 
-inline int32_t pack_tokens(const WalkResult& r, int64_t size, vector<int32_t>& out) {
+inline int32_t pack_tokens(const vector<uint32_t>& bitmap, const vector<int32_t>& inside, int64_t size, vector<int32_t>& out) {
     auto gaps = [&](const vector<int32_t>& ids) {
         out.clear();
         int32_t at = -1;
@@ -80,33 +83,33 @@ inline int32_t pack_tokens(const WalkResult& r, int64_t size, vector<int32_t>& o
             out.push_back(int32_t(gap));
         }
     };
-    if (r.bitmap.empty()) {
-        vector<int32_t> ids = r.inside;
+    if (bitmap.empty()) {
+        vector<int32_t> ids = inside;
         std::sort(ids.begin(), ids.end());
         gaps(ids);
         return kList;
     }
     vector<int32_t> given, missing;
-    for (int64_t i = 0; i < size; ++i) (r.bitmap[size_t(i) >> 5] >> (i & 31) & 1 ? given : missing).push_back(int32_t(i));
+    for (int64_t i = 0; i < size; ++i) (bitmap[size_t(i) >> 5] >> (i & 31) & 1 ? given : missing).push_back(int32_t(i));
     const bool few_missing = missing.size() < given.size();
     gaps(few_missing ? missing : given);
-    if (out.size() <= 4 * r.bitmap.size()) return few_missing ? kDenseMissing : kDenseGiven;
+    if (out.size() <= 4 * bitmap.size()) return few_missing ? kDenseMissing : kDenseGiven;
     out.clear();
-    for (uint32_t w : r.bitmap) for (int k = 0; k < 32; k += 8) out.push_back(int32_t(w >> k & 255));
+    for (uint32_t w : bitmap) for (int k = 0; k < 32; k += 8) out.push_back(int32_t(w >> k & 255));
     return kDenseBitmap;
 }
 
-inline void unpack_tokens(WalkResult& r, int32_t kind, const vector<int32_t>& in, int64_t n_tokens, int64_t size) {
+// Into a bitmap, or into ids for a list.
+inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_t kind, const vector<int32_t>& in, int64_t n_tokens, int64_t size) {
     const size_t n_words = size_t(size + 31) / 32;
     if (kind == kDenseBitmap) {
         Unpacker::check(in.size() == 4 * n_words, "a bitmap has the wrong width");
-        r.bitmap.assign(n_words, 0);
-        for (size_t i = 0; i < in.size(); ++i) r.bitmap[i / 4] |= uint32_t(in[i]) << (8 * (i % 4));
+        bitmap.assign(n_words, 0);
+        for (size_t i = 0; i < in.size(); ++i) bitmap[i / 4] |= uint32_t(in[i]) << (8 * (i % 4));
         for (int64_t i = n_tokens; i < int64_t(n_words) * 32; ++i)
-            Unpacker::check(!(r.bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+            Unpacker::check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
         return;
     }
-    vector<int32_t> ids;
     int64_t at = -1;
     for (size_t i = 0; i < in.size();) {
         uint64_t gap = 0;
@@ -120,12 +123,20 @@ inline void unpack_tokens(WalkResult& r, int32_t kind, const vector<int32_t>& in
         Unpacker::check(at < (kind == kDenseMissing ? size : n_tokens), "a token set has an unknown token");
         ids.push_back(int32_t(at));
     }
-    if (kind == kList) { r.inside = std::move(ids); return; }
-    r.bitmap.assign(n_words, 0);
-    if (kind == kDenseMissing) for (int64_t i = 0; i < size; ++i) r.bitmap[size_t(i) >> 5] |= 1u << (i & 31);
-    for (int32_t id : ids) r.bitmap[size_t(id) >> 5] ^= 1u << (id & 31);
+    if (kind == kList) return;
+    bitmap.assign(n_words, 0);
+    if (kind == kDenseMissing) for (int64_t i = 0; i < size; ++i) bitmap[size_t(i) >> 5] |= 1u << (i & 31);
+    for (int32_t id : ids) bitmap[size_t(id) >> 5] ^= 1u << (id & 31);
+    ids.clear();
     for (int64_t i = n_tokens; i < size; ++i)
-        Unpacker::check(!(r.bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+        Unpacker::check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+}
+
+// How many code points begin in a token: nearly always the units that it has in a counted terminal.
+inline int32_t code_points(const Vocabulary& v, int32_t token) {
+    int32_t n = 0;
+    for (int64_t i = v.offsets[token]; i < v.offsets[token + 1]; ++i) n += (v.blob[size_t(i)] & 0xC0) != 0x80;
+    return n;
 }
 
 inline void pack(const Engine& e, Arrays& out) {
@@ -135,17 +146,21 @@ inline void pack(const Engine& e, Arrays& out) {
     of["ignored"] = e.ignored;
     of["term_start"] = t.start;
     of["term_rank"] = t.rank;
+    of["term_least"] = t.least;
+    of["term_most"] = t.most;
+    of["term_counted"].assign(t.counted.begin(), t.counted.end());
     of["term_ignore"].assign(t.ignore.begin(), t.ignore.end());
     of["term_inlined"].assign(t.inlined.begin(), t.inlined.end());
     of["component_indptr"] = t.indptr;
     of["component_term"] = t.term;
     of["component_accept"].assign(t.accept.begin(), t.accept.end());
     auto put_edges = [&](const std::string& name, const vector<Edge>& es) {
-        for (const char* part : {"_lo", "_hi", "_target"}) of[name + part];
+        for (const char* part : {"_lo", "_hi", "_target", "_count"}) of[name + part];
         for (const Edge& x : es) {
             of[name + "_lo"].push_back(x.lo);
             of[name + "_hi"].push_back(x.hi);
             of[name + "_target"].push_back(x.target);
+            of[name + "_count"].push_back(x.count);
         }
     };
     put_edges("component_edge", t.edges);
@@ -163,6 +178,8 @@ inline void pack(const Engine& e, Arrays& out) {
 
     out.put_rows("context", [&](size_t i) -> const vector<int32_t>& { return e.lexer.contexts[int32_t(i)]; }, size_t(e.lexer.contexts.size()));
     out.put_rows("watch", [&](size_t i) -> const vector<int32_t>& { return e.lexer.watches[int32_t(i)]; }, size_t(e.lexer.watches.size()));
+
+    out.put_rows("span", [&](size_t i) -> const vector<int32_t>& { return e.lexer.spans[int32_t(i)]; }, size_t(e.lexer.spans.size()));
 
     vector<vector<int32_t>> hyps, accepts;
     vector<int32_t> edge_indptr{0};
@@ -193,42 +210,74 @@ inline void pack(const Engine& e, Arrays& out) {
     of["roots"];
     for (auto [k, y] : roots) { of["roots"].push_back(int32_t(k >> 32)); of["roots"].push_back(int32_t(k)); of["roots"].push_back(y); }
 
-    // Walk results are shared between profiles: number them in the order of first use.
-    std::map<const WalkResult*, int32_t> number;
-    std::map<const WalkResult::Tails*, int32_t> tails_number;
-    vector<const WalkResult*> results;
-    vector<const WalkResult::Tails*> tails;
-    for (const Profile& p : e.profiler.profiles)
-        if (number.emplace(p.own.get(), int32_t(results.size())).second) {
-            results.push_back(p.own.get());
-            for (const auto& x : p.own->tails) { tails_number.emplace(&x, int32_t(tails.size())); tails.push_back(&x); }
+    // Sets and tails are shared between profiles: number them in the order of first use.
+    std::map<const Inside*, int32_t> number;
+    std::map<const Tails*, int32_t> tails_number;
+    vector<const Inside*> insides;
+    vector<const Tails*> tails;
+    vector<vector<int32_t>> sets;
+    of["inside_kind"];
+    std::map<std::pair<int32_t, vector<int32_t>>, int32_t> same;  // sets without groups, by content
+    for (const Profile& p : e.profiler.profiles) {
+        if (number.count(p.inside.get())) continue;
+        vector<int32_t> packed;
+        const int32_t kind = pack_tokens(p.inside->bitmap, p.inside->ids, e.vocab->size, packed);
+        if (p.inside->groups.empty()) {
+            const auto got = same.emplace(std::make_pair(kind, packed), int32_t(insides.size()));
+            if (!got.second) { number[p.inside.get()] = got.first->second; continue; }
         }
+        number[p.inside.get()] = int32_t(insides.size());
+        insides.push_back(p.inside.get());
+        sets.push_back(std::move(packed));
+        of["inside_kind"].push_back(kind);
+    }
+    for (const Finish& f : e.profiler.finishes)
+        if (tails_number.emplace(f.tails.get(), int32_t(tails.size())).second) tails.push_back(f.tails.get());
     // Killed sets are shared by watch set; they are packed like the results, after them.
     std::map<const vector<uint32_t>*, int32_t> killed_number;
-    vector<WalkResult> killed;
-    for (const char* name : {"profile_base", "profile_result", "profile_killed"}) of[name];
+    vector<const vector<uint32_t>*> killed;
+    for (const char* name : {"profile_base", "profile_inside", "profile_killed"}) of[name];
     for (const Profile& p : e.profiler.profiles) {
         of["profile_base"].push_back(p.base);
-        of["profile_result"].push_back(number[p.own.get()]);
-        if (p.killed && killed_number.emplace(p.killed.get(), int32_t(killed.size())).second) {
-            killed.emplace_back();
-            killed.back().bitmap = *p.killed;
-        }
+        of["profile_inside"].push_back(number[p.inside.get()]);
+        if (p.killed && killed_number.emplace(p.killed.get(), int32_t(killed.size())).second) killed.push_back(p.killed.get());
         of["profile_killed"].push_back(p.killed ? killed_number[p.killed.get()] : -1);
     }
     vector<vector<int32_t>> killed_sets(killed.size());
     of["killed_kind"];
-    for (size_t i = 0; i < killed.size(); ++i) of["killed_kind"].push_back(pack_tokens(killed[i], e.vocab->size, killed_sets[i]));
+    for (size_t i = 0; i < killed.size(); ++i) of["killed_kind"].push_back(pack_tokens(*killed[i], {}, e.vocab->size, killed_sets[i]));
     out.put_rows("killed_tokens", [&](size_t i) -> const vector<int32_t>& { return killed_sets[i]; }, killed_sets.size());
     out.put_rows("profile_drop", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].drop; }, e.profiler.profiles.size());
     out.put_rows("profile_finishes", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].finishes; }, e.profiler.profiles.size());
-    vector<vector<int32_t>> sets(results.size());
-    of["result_kind"];
-    for (size_t i = 0; i < results.size(); ++i) of["result_kind"].push_back(pack_tokens(*results[i], e.vocab->size, sets[i]));
-    out.put_rows("result_tokens", [&](size_t i) -> const vector<int32_t>& { return sets[i]; }, sets.size());
-    vector<int32_t> owner;
-    for (const WalkResult* r : results) owner.insert(owner.end(), r->tails.size(), number[r]);
-    of["tails_result"] = owner;
+    out.put_rows("inside_tokens", [&](size_t i) -> const vector<int32_t>& { return sets[i]; }, sets.size());
+    // Groups: the tokens as a set, their units as code points + offset, and the exceptions (token, units).
+    for (const char* name : {"group_inside", "group_span", "group_kind", "group_offset"}) of[name];
+    vector<vector<int32_t>> group_sets, exceptions;
+    for (const Inside* r : insides)
+        for (const Inside::Group& g : r->groups) {
+            std::map<int32_t, int32_t> offsets;
+            auto each = [&](auto visit) {
+                for (size_t i = 0; i + 1 < g.indptr.size(); ++i)
+                    for (int32_t k = g.indptr[i]; k < g.indptr[i + 1]; ++k) visit(g.tokens[size_t(k)], g.least + int32_t(i));
+            };
+            each([&](int32_t token, int32_t units) { ++offsets[units - code_points(*e.vocab, token)]; });
+            int32_t offset = offsets.begin()->first;
+            for (auto [o, n] : offsets) if (n > offsets[offset]) offset = o;
+            exceptions.emplace_back();
+            each([&](int32_t token, int32_t units) {
+                if (units == code_points(*e.vocab, token) + offset) return;
+                exceptions.back().push_back(token);
+                exceptions.back().push_back(units);
+            });
+            group_sets.emplace_back();
+            of["group_inside"].push_back(number[r]);
+            of["group_span"].push_back(g.local_span);
+            of["group_offset"].push_back(offset);
+            of["group_kind"].push_back(pack_tokens(g.bitmap, g.tokens, e.vocab->size, group_sets.back()));
+        }
+    out.put_rows("group_tokens", [&](size_t i) -> const vector<int32_t>& { return group_sets[i]; }, group_sets.size());
+    out.put_rows("group_exceptions", [&](size_t i) -> const vector<int32_t>& { return exceptions[i]; }, exceptions.size());
+    out.put_rows("profile_spans", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].spans; }, e.profiler.profiles.size());
     auto put_words = [&](const std::string& name, const vector<const Trie*>& tries) {
         vector<int32_t>&rows = of[name + "_indptr"], &lengths = of[name + "_length"], &text = of[name + "_text"];
         rows.assign(1, 0);
@@ -244,12 +293,18 @@ inline void pack(const Engine& e, Arrays& out) {
     for (const Trie* x : tries)
         for (size_t i = 0; i + 1 < x->slot_indptr.size(); ++i)
             word_tokens.emplace_back(x->slot_tokens.begin() + x->slot_indptr[i], x->slot_tokens.begin() + x->slot_indptr[i + 1]);
+    vector<int32_t>& tail_counts = of["tails_count"];  // a number for every token of the tails, if one is not 0
+    if (std::any_of(tries.begin(), tries.end(), [](const Trie* x) { return !x->slot_counts.empty(); }))
+        for (const Trie* x : tries) {
+            tail_counts.insert(tail_counts.end(), x->slot_counts.begin(), x->slot_counts.end());
+            if (x->slot_counts.empty()) tail_counts.insert(tail_counts.end(), x->slot_tokens.size(), 0);
+        }
     out.put_rows("tails_tokens", [&](size_t i) -> const vector<int32_t>& { return word_tokens[i]; }, word_tokens.size());
     for (const char* name : {"finish_term", "finish_tails", "finish_universe"}) of[name];
     vector<vector<int32_t>> slots;
     for (const Finish& f : e.profiler.finishes) {
         of["finish_term"].push_back(f.term);
-        of["finish_tails"].push_back(tails_number[f.tails]);
+        of["finish_tails"].push_back(tails_number[f.tails.get()]);
         of["finish_universe"].push_back(f.universe);
         slots.push_back(f.universe >= 0 ? *f.slots : vector<int32_t>{});
     }
@@ -314,26 +369,33 @@ inline void unpack(const Arrays& in, Engine& e) {
     const int64_t n_comp = int64_t(t.term.size());
     t.start = u.values("term_start", -1, n_comp, size_t(n_terms));
     t.rank = u.values("term_rank", 0, big, size_t(n_terms));
+    t.least = u.values("term_least", 0, big, size_t(n_terms));
+    t.most = u.values("term_most", 0, big, size_t(n_terms));
     auto flags = [&](const char* name, size_t n) {
         const vector<int32_t>& v = u.values(name, 0, 2, n);
         return vector<uint8_t>(v.begin(), v.end());
     };
+    t.counted = flags("term_counted", size_t(n_terms));
     t.ignore = flags("term_ignore", size_t(n_terms));
     t.inlined = flags("term_inlined", size_t(n_terms));
     t.accept = flags("component_accept", size_t(n_comp));
     auto edges = [&](const std::string& name, int64_t n_targets) {
         const vector<int32_t>& to = u.values(name + "_target", 0, n_targets);
-        const vector<int32_t>&lo = u.values(name + "_lo", 0, 256, to.size()), &hi = u.values(name + "_hi", 0, 256, to.size());
+        const vector<int32_t>&lo = u.values(name + "_lo", 0, 256, to.size()), &hi = u.values(name + "_hi", 0, 256, to.size()),
+                              &count = u.values(name + "_count", 0, 2, to.size());
         vector<Edge> out;
         for (size_t i = 0; i < to.size(); ++i) {
-            Unpacker::check(lo[i] <= hi[i], "an edge of '" + name + "' is empty");
-            out.push_back({uint8_t(lo[i]), uint8_t(hi[i]), to[i]});
+            Unpacker::check(lo[i] <= hi[i], "an edge of '", name, "' is empty");
+            out.push_back({uint8_t(lo[i]), uint8_t(hi[i]), to[i], uint8_t(count[i])});
         }
         return out;
     };
     t.edges = edges("component_edge", n_comp);
     t.indptr = u.indptr("component_indptr", t.edges.size());
     Unpacker::check(int64_t(t.indptr.size()) == n_comp + 1, "component_indptr has the wrong length");
+    t.open.assign(size_t(n_comp), 0);
+    t.find_open(0);
+    t.name.assign(size_t(n_comp), -1);
     t.place.assign(size_t(n_comp), -1);  // only shortens expansion
     t.remaining.assign(size_t(n_comp), 0);
     e.token_ids = u.rows("term_tokens", 0, n_tokens);
@@ -360,6 +422,10 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
     for (const auto& c : u.rows("context", 0, n_terms)) e.lexer.contexts(c);
     for (const auto& w : u.rows("watch", 0, n_comp)) e.lexer.watches(w);
+    for (const auto& s : u.rows("span", 0, big)) {
+        Unpacker::check(!s.empty() && s.size() % 2 == 0 && std::is_sorted(s.begin(), s.end()), "a span is not made of ranges");
+        e.lexer.spans(s);
+    }
     const int32_t n_contexts = e.lexer.contexts.size(), n_watches = e.lexer.watches.size();
     e.state_context = u.values("lr_context", 0, n_contexts, t.longest ? 0 : size_t(n_lr));
 
@@ -384,6 +450,7 @@ inline void unpack(const Arrays& in, Engine& e) {
             Unpacker::check(i == 0 || s.edges[i - 1].hi < s.edges[i].lo, "a row of lexer edges is not sorted");
             s.live.add_range(s.edges[i].lo, s.edges[i].hi);
             if (s.edges[i].target == y) s.loops.add_range(s.edges[i].lo, s.edges[i].hi);
+            if (s.edges[i].count) s.units.add_range(s.edges[i].lo, s.edges[i].hi);
         }
         for (size_t i = 0; i < accepts[y].size(); i += 2) {
             Unpacker::check(i + 1 < accepts[y].size() && accepts[y][i] < n_terms && accepts[y][i + 1] < n_watches, "an accept is out of range");
@@ -404,7 +471,7 @@ inline void unpack(const Arrays& in, Engine& e) {
                 Unpacker::check(!t.longest || !t.inlined[t.term[c]] || x.context >= 0, "a hypothesis lacks its context");
             s.hyps.push_back(std::move(x));
         }
-        if (frozen) e.lexer.states.push_back(std::move(s));
+        if (frozen) e.lexer.append(std::move(s));
         else e.lexer.restore(std::move(s));
     }
     const vector<int32_t>& roots = u.values("roots", 0, big);
@@ -414,43 +481,76 @@ inline void unpack(const Arrays& in, Engine& e) {
         e.lexer.restore_root(roots[i], roots[i + 1], roots[i + 2]);
     }
 
-    // Walk results and their tails.
-    const auto sets = u.rows("result_tokens", 0, 256);
-    const vector<int32_t>& kinds = u.values("result_kind", kList, kDenseBitmap + 1, sets.size());
-    vector<std::shared_ptr<WalkResult>> results;
+    // Sets of tokens, and tails.
+    const auto sets = u.rows("inside_tokens", 0, 256);
+    const vector<int32_t>& kinds = u.values("inside_kind", kList, kDenseBitmap + 1, sets.size());
+    vector<std::shared_ptr<Inside>> insides;
     for (size_t i = 0; i < sets.size(); ++i) {
-        results.push_back(std::make_shared<WalkResult>());
-        unpack_tokens(*results.back(), kinds[i], sets[i], n_tokens, e.vocab->size);
+        insides.push_back(std::make_shared<Inside>());
+        unpack_tokens(insides.back()->bitmap, insides.back()->ids, kinds[i], sets[i], n_tokens, e.vocab->size);
+    }
+    const auto group_sets = u.rows("group_tokens", 0, 256), exceptions = u.rows("group_exceptions", 0, big);
+    const size_t n_groups = group_sets.size();
+    const vector<int32_t>&group_inside = u.values("group_inside", 0, int64_t(insides.size()), n_groups),
+                          &group_span = u.values("group_span", 0, big, n_groups),
+                          &group_kind = u.values("group_kind", kList, kDenseBitmap + 1, n_groups),
+                          &group_offset = u.values("group_offset", -big, big, n_groups);
+    Unpacker::check(exceptions.size() == n_groups, "group_exceptions has the wrong length");
+    for (size_t i = 0; i < n_groups; ++i) {
+        vector<uint32_t> bitmap;
+        vector<int32_t> ids;
+        unpack_tokens(bitmap, ids, group_kind[i], group_sets[i], n_tokens, e.vocab->size);
+        for (int64_t k = 0; k < n_tokens && !bitmap.empty(); ++k) if (bitmap[size_t(k) >> 5] >> (k & 31) & 1) ids.push_back(int32_t(k));
+        std::unordered_map<int32_t, int32_t> units;
+        Unpacker::check(exceptions[i].size() % 2 == 0, "group_exceptions is cut short");
+        for (size_t k = 0; k < exceptions[i].size(); k += 2) units[exceptions[i][k]] = exceptions[i][k + 1];
+        vector<std::pair<int32_t, int32_t>> sorted;
+        for (int32_t id : ids) {
+            const auto got = units.find(id);
+            const int64_t n = got == units.end() ? int64_t(code_points(*e.vocab, id)) + group_offset[i] : got->second;
+            Unpacker::check(n >= 0 && n <= e.vocab->offsets[id + 1] - e.vocab->offsets[id], "a token has an impossible number of units");
+            sorted.push_back({int32_t(n), id});
+        }
+        Unpacker::check(!sorted.empty(), "a group is empty");
+        std::sort(sorted.begin(), sorted.end());
+        vector<int32_t> counts;
+        ids.clear();
+        for (auto [n, id] : sorted) { counts.push_back(n); ids.push_back(id); }
+        insides[size_t(group_inside[i])]->groups.push_back(e.profiler.group(group_span[i], std::move(ids), counts));
     }
     auto words = [&](const std::string& name, size_t n_rows, auto make) {  // make(row, text, lengths of the row)
         const vector<int32_t>& lengths = u.values(name + "_length", 1, 1 << 20);
         const vector<int32_t>& text = u.values(name + "_text", 0, 256);
         const vector<int32_t>& rows = u.indptr(name + "_indptr", lengths.size());
-        Unpacker::check(rows.size() == n_rows + 1, "'" + name + "' has the wrong number of rows");
+        Unpacker::check(rows.size() == n_rows + 1, "'", name, "' has the wrong number of rows");
         size_t at = 0;
         for (size_t i = 0; i < n_rows; ++i) {
             int64_t total = 0;
             for (int32_t k = rows[i]; k < rows[i + 1]; ++k) total += lengths[k];
-            Unpacker::check(at + size_t(total) <= text.size(), "'" + name + "' is cut short");
+            Unpacker::check(at + size_t(total) <= text.size(), "'", name, "' is cut short");
             make(i, vector<uint8_t>(text.begin() + int64_t(at), text.begin() + int64_t(at) + total), rows[i], rows[i + 1], lengths);
             at += size_t(total);
         }
     };
-    const vector<int32_t>& owner = u.values("tails_result", 0, int64_t(results.size()));
     const auto word_tokens = u.rows("tails_tokens", 0, n_tokens);
     Unpacker::check(word_tokens.size() == in.get("tails_word_length").size(), "tails_tokens has the wrong length");
-    std::deque<vector<uint8_t>> texts;
-    vector<const WalkResult::Tails*> tails;
-    words("tails_word", owner.size(), [&](size_t i, vector<uint8_t> text, int32_t lo, int32_t hi, const vector<int32_t>& lengths) {
-        WalkResult& r = *results[owner[i]];
-        r.texts.push_back(std::move(text));
+    size_t n_word_tokens = 0;
+    for (const auto& w : word_tokens) n_word_tokens += w.size();
+    const vector<int32_t>& tail_counts = u.values("tails_count", 0, 1 << 20);
+    Unpacker::check(tail_counts.empty() || tail_counts.size() == n_word_tokens, "tails_count has the wrong length");
+    size_t tail_count_at = 0;
+    vector<std::shared_ptr<const Tails>> tails;
+    words("tails_word", in.get("tails_word_indptr").size() - 1, [&](size_t i, vector<uint8_t> text, int32_t lo, int32_t hi, const vector<int32_t>& lengths) {
+        auto x = std::make_shared<Tails>();
+        x->text = std::move(text);
         vector<Word> ws;
-        const uint8_t* p = r.texts.back().data();
+        const uint8_t* p = x->text.data();
         for (int32_t k = lo; k < hi; p += lengths[k++])
-            for (int32_t token : word_tokens[k]) ws.push_back({p, lengths[k], token});
-        r.tails.push_back({0, Trie(ws), e.vocab->profiles.next_uid()});
-        Unpacker::check(int32_t(r.tails.back().trie.slot_word.size()) == hi - lo, "tails are repeated");
-        tails.push_back(&r.tails.back());
+            for (int32_t token : word_tokens[k]) ws.push_back({p, lengths[k], token, tail_counts.empty() ? 0 : tail_counts[tail_count_at++]});
+        x->trie = Trie(ws);
+        x->uid = e.vocab->profiles.next_uid();
+        Unpacker::check(int32_t(x->trie.slot_word.size()) == hi - lo, "tails are repeated");
+        tails.push_back(std::move(x));
     });
     vector<std::shared_ptr<SharedTails>> shared;
     const vector<int32_t>& universe_term = u.values("universe_term", 0, n_terms);
@@ -485,23 +585,34 @@ inline void unpack(const Arrays& in, Engine& e) {
     const vector<int32_t>& base = in.get("profile_base");
     const int64_t n_profiles = int64_t(base.size());
     u.values("profile_base", -1, n_profiles);
-    const vector<int32_t>& result = u.values("profile_result", 0, int64_t(results.size()), size_t(n_profiles));
+    const vector<int32_t>& inside = u.values("profile_inside", 0, int64_t(insides.size()), size_t(n_profiles));
     const auto drop = u.rows("profile_drop", 0, n_tokens), finishes = u.rows("profile_finishes", 0, int64_t(n_finishes));
     Unpacker::check(int64_t(drop.size()) == n_profiles && int64_t(finishes.size()) == n_profiles, "the profiles have different lengths");
+    const auto profile_spans = u.rows("profile_spans", 0, e.lexer.spans.size());
+    Unpacker::check(int64_t(profile_spans.size()) == n_profiles, "profile_spans has the wrong length");
     const auto killed_sets = u.rows("killed_tokens", 0, 256);
     const vector<int32_t>& killed_kinds = u.values("killed_kind", kDenseMissing, kDenseBitmap + 1, killed_sets.size());
     vector<std::shared_ptr<const vector<uint32_t>>> killed;
     for (size_t i = 0; i < killed_sets.size(); ++i) {
-        WalkResult r;
-        unpack_tokens(r, killed_kinds[i], killed_sets[i], n_tokens, e.vocab->size);
-        killed.push_back(std::make_shared<vector<uint32_t>>(std::move(r.bitmap)));
+        vector<uint32_t> bitmap;
+        vector<int32_t> none;
+        unpack_tokens(bitmap, none, killed_kinds[i], killed_sets[i], n_tokens, e.vocab->size);
+        killed.push_back(std::make_shared<vector<uint32_t>>(std::move(bitmap)));
     }
     const vector<int32_t>& killed_of = u.values("profile_killed", -1, int64_t(killed.size()), size_t(n_profiles));
     for (int64_t i = 0; i < n_profiles; ++i) {
         const int32_t b = base[i], k = killed_of[i];
         Unpacker::check(k < 0 || (b >= 0 && killed_of[b] < 0), "a watched profile has no base");
         Unpacker::check(k >= 0 || b < 0 || (base[b] < 0 && killed_of[b] < 0), "a delta profile is based on another");
-        e.profiler.profiles.push_back({b, drop[i], k < 0 ? nullptr : killed[size_t(k)], results[result[i]], finishes[i]});
+        Profile p{b, drop[i], k < 0 ? nullptr : killed[size_t(k)], insides[inside[i]], finishes[i], profile_spans[i]};
+        for (const Inside::Group& g : p.inside->groups)
+            Unpacker::check(size_t(g.local_span) < p.spans.size(), "a profile lacks a span");
+        e.profiler.profiles.push_back(std::move(p));
+    }
+    for (int64_t i = 0; i < n_profiles; ++i) {  // bases may come later than their deltas
+        Profile& p = e.profiler.profiles[size_t(i)];
+        if (p.base >= 0) e.profiler.find_free(e.profiler.profiles[size_t(p.base)]);
+        e.profiler.find_free(p);
     }
 
     // The parser DWA.

@@ -157,7 +157,7 @@ class ParserDwa {
         const int32_t top = w.back();
         if (lr_.n_shifts[top]) {
             const int32_t y = lexer_.root(context_of(top), 0);
-            lex(w, y, node);
+            lex(w, y, node, 0);
         }
         for (int32_t d = lr_.done_indptr[top]; d < lr_.done_indptr[top + 1]; ++d) {
             const int32_t n = lr_.done[d], left = int32_t(w.size()) - 2;
@@ -175,21 +175,23 @@ class ParserDwa {
         w.push_back(q);
         close(w, node);
     }
-    void lex(const Stack& w, int32_t y, int32_t node) {
+    void lex(const Stack& w, int32_t y, int32_t node, int32_t count) {
         const Trie& tails = universe_->tails();
         lexer_.expand(y);
         for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
-            int32_t to = lexer_.states[y].step(tails.byte[c]);
-            if (to < 0) continue;
+            const Edge* e = lexer_.states[y].edge(tails.byte[c]);
+            if (!e) continue;
+            const int32_t to = e->target, after = lexer_.count_after(lexer_.states[to], count, *e);
+            if (!lexer_.alive(lexer_.states[to], after)) continue;
             if (tails.own[c]) slots_.push_back(tails.slot_lo[c]);
             if (tails.first_child[c] == tails.first_child[c + 1]) continue;
             lexer_.expand(to);
-            if (lexer_.decided(to, tails.below[c])) {
+            if (lexer_.decided(to, tails.below[c]) && lexer_.alive(lexer_.states[to], after + tails.height[c])) {
                 for (int32_t s = tails.slot_lo[c] + tails.own[c]; s < tails.slot_hi[c]; ++s) slots_.push_back(s);
                 continue;
             }
-            for (const Accept& a : lexer_.states[to].accepts) shift(w, a.term, c);
-            lex(w, to, c);
+            for (const Accept& a : lexer_.states[to].accepts) if (lexer_.terms.takes(a.term, after)) shift(w, a.term, c);
+            lex(w, to, c, after);
         }
     }
 };

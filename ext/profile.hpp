@@ -13,6 +13,10 @@
 // an identifier that might still be a keyword.  Walking both states in lockstep and stopping where they meet visits
 // only the difference.  A delta profile is its base without the tokens in `drop`, plus its own entries for those.
 //
+// Counts (lexer.hpp).  Whether a token that ends in a state with a span stays inside depends on the count k at its start:
+// k + its units must lie in the span.  Such tokens are kept by span and number of units, so that the profile is one for
+// all k.  The same holds for the units before a tail.  For nearly all k no token comes near a bound (`free`).
+//
 // Cost of a full walk: the trie nodes with a live state; subtrees on whose bytes the state loops are one step.
 #pragma once
 #include <atomic>
@@ -23,26 +27,53 @@
 
 namespace wfsa {
 
-// What a walk finds; terminals are numbered locally, in the order of the key's accepts.  Shared through the cache.
-struct WalkResult {
-    struct Tails {
-        int32_t local_term;
-        Trie trie;    // slot_tokens: the tokens that leave this tail
-        int64_t uid;  // distinct for every Tails of a process
+// The tokens that stay inside.
+struct Inside {
+    // Tokens that end in states with one span (numbered locally), by how many units they have.
+    struct Group {
+        int32_t local_span, least;           // units of the first ones
+        vector<int32_t> tokens, indptr;      // with `least + i` units: indptr[i] .. indptr[i+1]
+        vector<uint32_t> bitmap;             // of all, when there are many
+        vector<vector<uint32_t>> up_to;      // ... and of those with at most `least + i` units, while much is missing
+        int32_t most() const { return least + int32_t(indptr.size()) - 2; }
     };
     vector<uint32_t> bitmap;    // when there are many tokens; else
-    vector<int32_t> inside;     // token ids
-    std::deque<Tails> tails;
-    std::deque<vector<uint8_t>> texts;  // of the tails, when they come from a file and not from the vocabulary
+    vector<int32_t> ids;        // both without the tokens of groups
+    vector<Group> groups;
+    bool empty() const { return bitmap.empty() && ids.empty() && groups.empty(); }
     size_t bytes() const {
-        size_t n = 4 * (bitmap.size() + inside.size()) + 256;
-        for (const Tails& t : tails) n += 80 * t.trie.slot_word.size() + 50 * size_t(t.trie.n_nodes());
+        size_t n = 4 * (bitmap.size() + ids.size()) + 256;
+        for (const Group& g : groups) n += 4 * (g.tokens.size() + g.indptr.size() + g.bitmap.size() * (1 + g.up_to.size()));
+        return n;
+    }
+};
+
+// What the tokens still spell after a terminal has ended.
+struct Tails {
+    int32_t local_term;         // numbered in the order of the cache's key
+    Trie trie;                  // slot_tokens: the tokens that leave this tail
+    int64_t uid;                // distinct for every Tails of a process
+    vector<uint8_t> text;       // when it comes from a file and not from the vocabulary
+    size_t bytes() const { return 80 * trie.slot_word.size() + 50 * size_t(trie.n_nodes()); }
+};
+
+// What a walk finds, as the cache keeps it.
+struct WalkResult {
+    std::shared_ptr<const Inside> inside;
+    vector<std::shared_ptr<const Tails>> tails;
+    vector<vector<int32_t>> spans;  // of the groups: ranks of their bounds among those of the key
+    int64_t work = 0;               // trie nodes walked
+    size_t bytes() const {
+        size_t n = inside->bytes();
+        for (const auto& t : tails) n += t->bytes();
         return n;
     }
 };
 
 // Profiles of full walks, kept with the vocabulary: the body of a JSON string is walked once, not once per schema.
-// The key spells out the lexer automaton from the state on, so equal keys mean equal profiles.
+// The key names the state's components by what they mean (StateNames), so equal keys mean equal profiles.  What may
+// follow a terminal differs from place to place; so the walk is kept with tails that begin with any byte (`wide`), and
+// beside it what is left of the tails for each set of bytes.
 class ProfileCache {
   public:
     std::shared_ptr<const WalkResult> find(const vector<int32_t>& key) {
@@ -68,7 +99,7 @@ class ProfileCache {
 
 struct Finish {
     int32_t term;
-    const WalkResult::Tails* tails;
+    std::shared_ptr<const Tails> tails;
     int32_t universe = -1;                                // of the parser DWA, and for every tail its slot there
     std::shared_ptr<const vector<int32_t>> slots;
 };
@@ -77,8 +108,10 @@ struct Profile {
     int32_t base = -1;              // delta: the profile this one is a change of
     vector<int32_t> drop;           // delta: tokens that fare differently
     std::shared_ptr<const vector<uint32_t>> killed;  // watched root: tokens that a longer candidate makes void
-    std::shared_ptr<const WalkResult> own;
+    std::shared_ptr<const Inside> inside;
     vector<int32_t> finishes;       // numbers of Finish objects
+    vector<int32_t> spans;          // of inside->groups, by their local number
+    int32_t free_lo = 0, free_hi = Terminals::kNoMost;  // counts with which no bound is met, those of the base included
 };
 
 class Profiler {
@@ -96,36 +129,60 @@ class Profiler {
     int32_t profile(int32_t y) {
         if (lexer_.states[y].profile >= 0) return lexer_.states[y].profile;
         lexer_.expand(y);
+        const vector<int32_t> large = signature(y);
         Profile p;
+        WalkResult found;
         int32_t z;
         if (lexer_.states[y].root && !lexer_.states[y].hyps[0].watch.empty()) {
             p.base = profile(lexer_.unwatched(y));
             p.killed = killed(lexer_.states[y].hyps[0].watch);
-            p.own = std::make_shared<WalkResult>();
-        } else if ((z = base_state(y)) >= 0 && delta(y, z)) {
+            found.inside = std::make_shared<Inside>();
+        } else if ((z = base_state(y, large)) >= 0 && delta(y, z)) {
             p.base = profile(z);
             p.drop = drop_;
             terms_.clear();
-            p.own = collect();
+            found = collect();
         } else {
-            const bool cached = automaton_key(y);
-            if (cached) p.own = cache_.find(key_);
-            if (!p.own) {
-                begin();
-                if (!cached) terms_.clear();
-                walk(0, y, 0);
-                p.own = collect();
-                if (cached && p.own->bytes() > 2048) cache_.put(key_, p.own);
+            if (large.empty() || !walk_key(y)) {
+                terms_.clear();
+                spans_.clear();
+                found = walked(y);
+            } else {
+                found = shared_walk(y);
             }
-            if (p.own->bytes() > 4096) examples_[signature(y)].push_back(y);
+            if (found.bytes() > 4096) examples_[large].push_back(y);
         }
         const vector<int32_t> terms = terms_;
-        for (const WalkResult::Tails& t : p.own->tails) {
+        p.inside = found.inside;
+        for (const auto& t : found.tails) {
             p.finishes.push_back(int32_t(finishes.size()));
-            finishes.push_back({terms[t.local_term], &t, -1, nullptr});
+            finishes.push_back({terms[t->local_term], t, -1, nullptr});
         }
+        if (!p.inside->groups.empty()) p.spans = spans_;
+        find_free(p);
         profiles.push_back(std::move(p));
         return lexer_.states[y].profile = int32_t(profiles.size()) - 1;
+    }
+
+    void find_free(Profile& p) const {
+        if (p.base >= 0) { p.free_lo = profiles[p.base].free_lo; p.free_hi = profiles[p.base].free_hi; }
+        auto bound = [&](int32_t lo, int32_t hi, int32_t least, int32_t most) {
+            p.free_lo = std::max(p.free_lo, lo - least);
+            if (hi != Terminals::kNoMost) p.free_hi = std::min(p.free_hi, hi - most);
+        };
+        for (const Inside::Group& g : p.inside->groups) {
+            const vector<int32_t>& span = lexer_.spans[p.spans[g.local_span]];
+            if (span.size() == 2) bound(span[0], span[1], g.least, g.most());
+            else bound(1, 0, 0, 0);  // several ranges: always looked at
+        }
+        for (int32_t f : p.finishes) {
+            const Terminals& t = lexer_.terms;
+            const int32_t term = finishes[f].term;
+            if (!t.counted[term]) continue;
+            const vector<int32_t>& counts = finishes[f].tails->trie.slot_counts;
+            bound(t.least[term], t.most[term], counts.empty() ? 0 : *std::min_element(counts.begin(), counts.end()),
+                  counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end()));
+        }
     }
 
   private:
@@ -135,106 +192,230 @@ class Profiler {
     int64_t n_words_;
     vector<int32_t> tokens_, drop_, key_;
     vector<int32_t> terms_;  // local number -> terminal
+    vector<int32_t> spans_;  // local number -> span
+    vector<int32_t> bounds_;  // of the counted terminals of the key, ascending
+    struct Counted { int32_t local_span, count, token; };
+    vector<Counted> counted_;
     vector<std::pair<int32_t, Word>> tails_;
-    vector<int32_t> order_;  // automaton_key: states breadth first
-    std::unordered_map<int32_t, int32_t> number_;
 
-    struct Open { int32_t term, watch, depth; };  // a cut both states made on the current path; depth of the tail
+    struct Open { int32_t term, watch, depth, count; };  // a cut both states made on the current path; depth of the tail
     std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
     std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> killed_;
-    std::unordered_map<int32_t, vector<ByteBits>> first_bytes_;
+    std::unordered_map<int32_t, vector<ByteBits>> first_bytes_, wide_first_bytes_;
     int32_t budget_ = 0;
+    bool wide_ = false;  // walking for the cache: tails may begin with any byte
     int64_t work_ = 0;
 
     static constexpr int32_t kDeltaBudget = 20000;    // trie nodes; beyond that a full walk is no dearer
+    static constexpr size_t kMinCached = 2048;        // bytes
     static constexpr size_t kMaxDrop = 3000;          // tokens; more would make every mask dearer
-    static constexpr size_t kMaxKeyStates = 160;
+    static constexpr size_t kMaxClear = 512;          // tokens cleared one by one from a group's bitmap
 
     void begin() {
         tokens_.clear();
         drop_.clear();
         tails_.clear();
+        counted_.clear();
     }
-    std::shared_ptr<const WalkResult> collect() {
-        auto out = std::make_shared<WalkResult>();
-        if (int64_t(tokens_.size()) > n_words_ / 4) {
-            out->bitmap.assign(size_t(n_words_), 0u);
-            for (int32_t t : tokens_) out->bitmap[size_t(t) >> 5] |= 1u << (t & 31);
-        } else {
-            out->inside = tokens_;
+    WalkResult walked(int32_t y) {
+        begin();
+        const int64_t before = work_;
+        walk(0, y, 0, 0);
+        WalkResult out = collect();
+        out.work = work_ - before;
+        return out;
+    }
+    // The walk from a state with a large language, by way of the cache; key_ is set.
+    WalkResult shared_walk(int32_t y) {
+        const Terminals& t = lexer_.terms;
+        const vector<int32_t> wide_key = key_;
+        vector<int32_t> key = key_;
+        for (int32_t u : terms_)
+            for (uint64_t w : t.follow[u].w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
+        std::shared_ptr<const WalkResult> got = cache_.find(key);
+        if (!got) {
+            std::shared_ptr<const WalkResult> wide = cache_.find(wide_key);
+            if (!wide) {
+                wide_ = true;
+                auto fresh = std::make_shared<WalkResult>(walked(y));
+                wide_ = false;
+                fresh->spans = ranks_of_spans();
+                work_ -= fresh->work;  // counted below, the same with and without the cache
+                if (fresh->bytes() > kMinCached) cache_.put(wide_key, fresh);
+                wide = fresh;
+            }
+            auto narrow = std::make_shared<WalkResult>(*wide);
+            narrow->tails.clear();
+            for (const auto& tails : wide->tails) narrow_tails(*tails, t.follow[terms_[tails->local_term]], narrow->tails);
+            if (narrow->bytes() > kMinCached) cache_.put(key, narrow);
+            got = narrow;
         }
+        work_ += got->work;
+        spans_ = spans_of(*got);
+        return *got;
+    }
+    void narrow_tails(const Tails& from, const ByteBits& follow, vector<std::shared_ptr<const Tails>>& out) {
+        const Trie& trie = from.trie;
+        vector<Word> words;
+        for (size_t s = 0; s < trie.slot_word.size(); ++s) {
+            Word w = trie.slot_word[s];
+            if (!follow.has(w.text[0])) continue;
+            for (int32_t k = trie.slot_indptr[s]; k < trie.slot_indptr[s + 1]; ++k) {
+                w.token = trie.slot_tokens[k];
+                w.count = trie.slot_counts.empty() ? 0 : trie.slot_counts[k];
+                words.push_back(w);
+            }
+        }
+        if (!words.empty()) out.push_back(std::make_shared<Tails>(Tails{from.local_term, Trie(words), cache_.next_uid(), {}}));
+    }
+
+    WalkResult collect() {
+        auto inside = std::make_shared<Inside>();
+        if (int64_t(tokens_.size()) > n_words_ / 4) {
+            inside->bitmap.assign(size_t(n_words_), 0u);
+            for (int32_t t : tokens_) inside->bitmap[size_t(t) >> 5] |= 1u << (t & 31);
+        } else {
+            inside->ids = tokens_;
+        }
+        collect_groups(*inside);
+        WalkResult out;
+        out.inside = inside;
         std::stable_sort(tails_.begin(), tails_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         vector<Word> words;
         for (size_t i = 0; i < tails_.size();) {
             words.clear();
             const int32_t term = tails_[i].first;
             for (; i < tails_.size() && tails_[i].first == term; ++i) words.push_back(tails_[i].second);
-            int32_t local = int32_t(std::find(terms_.begin(), terms_.end(), term) - terms_.begin());
-            if (local == int32_t(terms_.size())) terms_.push_back(term);
-            out->tails.push_back({local, Trie(words), cache_.next_uid()});
+            const int32_t number = local(terms_, term);
+            out.tails.push_back(std::make_shared<Tails>(Tails{number, Trie(words), cache_.next_uid(), {}}));
         }
         return out;
     }
 
-    // Spell out the lexer automaton from y on into key_, terminals numbered locally in terms_ with what can follow
-    // them.  False, and not worth it, when it has many states, watches candidates, or loops on few bytes only.
-    bool automaton_key(int32_t y) {
-        key_.clear();
-        terms_.clear();
-        number_.clear();
-        order_.assign(1, y);
-        number_[y] = 0;
-        bool loops = false;
-        for (size_t k = 0; k < order_.size(); ++k) {
-            lexer_.expand(order_[k]);
-            const LexState& s = lexer_.states[order_[k]];
-            key_.push_back(int32_t(s.edges.size()));
-            int32_t loop_bytes = 0;
-            for (const Edge& e : s.edges) {
-                auto got = number_.emplace(e.target, int32_t(order_.size()));
-                if (got.second) {
-                    if (order_.size() >= kMaxKeyStates) return false;
-                    order_.push_back(e.target);
-                }
-                key_.push_back(e.lo << 8 | e.hi);
-                key_.push_back(got.first->second);
-                if (e.target == order_[k]) loop_bytes += e.hi - e.lo + 1;
+    void collect_groups(Inside& out) {
+        int32_t n_spans = 0;
+        for (const Counted& c : counted_) n_spans = std::max(n_spans, c.local_span + 1);
+        for (int32_t span = 0; span < n_spans; ++span) {
+            vector<int32_t> at;  // by units, first how many tokens, then where the next one goes
+            for (const Counted& c : counted_) {
+                if (c.local_span != span) continue;
+                if (c.count >= int32_t(at.size())) at.resize(size_t(c.count) + 1, 0);
+                ++at[size_t(c.count)];
             }
-            loops |= loop_bytes >= 4;
-            key_.push_back(-1 - int32_t(s.accepts.size()));
-            for (const Accept& a : s.accepts) {
-                if (a.watch) return false;
-                auto at = std::find(terms_.begin(), terms_.end(), a.term);
-                key_.push_back(int32_t(at - terms_.begin()));
-                if (at != terms_.end()) continue;
-                terms_.push_back(a.term);
-                for (uint64_t w : lexer_.terms.follow[a.term].w) { key_.push_back(int32_t(w)); key_.push_back(int32_t(w >> 32)); }
+            vector<int32_t> counts;
+            for (size_t n = 0; n < at.size(); ++n) {
+                const int32_t here = int32_t(counts.size());
+                counts.insert(counts.end(), size_t(at[n]), int32_t(n));
+                at[n] = here;
+            }
+            if (counts.empty()) continue;
+            vector<int32_t> tokens(counts.size());
+            for (const Counted& c : counted_) if (c.local_span == span) tokens[size_t(at[size_t(c.count)]++)] = c.token;
+            out.groups.push_back(group(span, std::move(tokens), counts));
+        }
+    }
+    int32_t local(vector<int32_t>& known, int32_t x) {
+        const auto at = std::find(known.begin(), known.end(), x);
+        if (at == known.end()) { known.push_back(x); return int32_t(known.size()) - 1; }
+        return int32_t(at - known.begin());
+    }
+
+  public:
+    // Tokens with ascending counts, as a group.
+    Inside::Group group(int32_t local_span, vector<int32_t> tokens, const vector<int32_t>& counts) const {
+        Inside::Group g{local_span, counts.front(), std::move(tokens), {}, {}, {}};
+        for (size_t k = 0; k < counts.size(); ++k)
+            while (int32_t(g.indptr.size()) <= counts[k] - g.least) g.indptr.push_back(int32_t(k));
+        g.indptr.push_back(int32_t(g.tokens.size()));
+        if (int64_t(g.tokens.size()) <= n_words_ / 4) return g;
+        g.bitmap.assign(size_t(n_words_), 0u);
+        for (size_t i = 0; i + 1 < g.indptr.size(); ++i) {
+            for (int32_t k = g.indptr[i]; k < g.indptr[i + 1]; ++k) g.bitmap[size_t(g.tokens[size_t(k)]) >> 5] |= 1u << (g.tokens[size_t(k)] & 31);
+            if (g.tokens.size() - size_t(g.indptr[i + 1]) > kMaxClear) g.up_to.push_back(g.bitmap);
+        }
+        return g;
+    }
+
+  private:
+    // Spell out what decides the walk from y into key_: the components by the names of their states, with their terminals
+    // numbered locally in terms_.  False if the walk cannot be shared.
+    bool walk_key(int32_t y) {
+        const Terminals& t = lexer_.terms;
+        const LexState& s = lexer_.states[y];
+        key_.assign(1, t.longest | s.root << 1);
+        terms_.clear();
+        spans_.clear();
+        auto put = [&](int64_t x) { key_.push_back(int32_t(x)); key_.push_back(int32_t(x >> 32)); };
+        vector<int32_t> counted;
+        auto put_term = [&](int32_t u) {
+            const size_t before = terms_.size();
+            key_.push_back(local(terms_, u));
+            if (terms_.size() == before) return;
+            if (t.longest) key_.push_back(t.rank[u]);
+            key_.push_back(t.ignore[u] | t.inlined[u] << 1 | t.counted[u] << 2);
+            if (t.counted[u]) counted.push_back(u);
+        };
+        auto put_components = [&](const vector<int32_t>& cs) {
+            key_.push_back(int32_t(cs.size()));
+            for (int32_t c : cs) { put(t.name[c]); put_term(t.term[c]); if (t.name[c] < 0) return false; }
+            return true;
+        };
+        for (const Hypothesis& h : s.hyps) {
+            if (!put_components(h.main) || !put_components(h.watch)) return false;
+            key_.push_back(-1);
+            if (h.context < 0) continue;
+            for (int32_t u : lexer_.contexts[h.context]) {
+                if (t.start[u] < 0) continue;
+                put(t.name[t.start[u]]);
+                put_term(u);
             }
         }
-        return loops;
+        bounds_.assign(1, 0);  // which spans are equal depends on the order of the bounds only
+        for (int32_t u : counted) { bounds_.push_back(t.least[u]); bounds_.push_back(t.most[u]); }
+        std::sort(bounds_.begin(), bounds_.end());
+        bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+        for (int32_t u : counted) { key_.push_back(rank_of(t.least[u])); key_.push_back(rank_of(t.most[u])); }
+        return true;
+    }
+
+    int32_t rank_of(int32_t bound) const {
+        return int32_t(std::lower_bound(bounds_.begin(), bounds_.end(), bound) - bounds_.begin());
+    }
+    vector<vector<int32_t>> ranks_of_spans() const {
+        vector<vector<int32_t>> out;
+        for (int32_t span : spans_) {
+            out.push_back(lexer_.spans[span]);
+            for (int32_t& bound : out.back()) bound = rank_of(bound);
+        }
+        return out;
+    }
+    vector<int32_t> spans_of(const WalkResult& r) {
+        vector<int32_t> out;
+        for (vector<int32_t> span : r.spans) {
+            for (int32_t& bound : span) bound = bounds_[size_t(bound)];
+            out.push_back(lexer_.spans(span));
+        }
+        return out;
     }
 
     // A state to describe y as a change of: the successor that most bytes lead to, if it is a loop, or a state walked
     // before that holds the same large components.
-    int32_t base_state(int32_t y) {
+    int32_t base_state(int32_t y, const vector<int32_t>& key) {
         const LexState& s = lexer_.states[y];
-        std::unordered_map<int32_t, int32_t> weight;
         int32_t best = -1, most = 0, total = 0;
         for (const Edge& e : s.edges) {
-            int32_t& w = weight[e.target];
-            w += e.hi - e.lo + 1;
+            int32_t weight = 0;
+            for (const Edge& f : s.edges) if (f.target == e.target) weight += f.hi - f.lo + 1;
             total += e.hi - e.lo + 1;
-            if (w > most) { most = w; best = e.target; }
+            if (weight > most) { most = weight; best = e.target; }
         }
         if (best >= 0 && best != y && total >= 32 && most * 2 >= total) {
             lexer_.expand(best);
+            const LexState& z = lexer_.states[best];
             int32_t loop_bytes = 0;
-            for (const Edge& e : lexer_.states[best].edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
-            int32_t differ = 0;
-            for (int c = 0; c < 256; ++c) differ += lexer_.states[y].step(uint8_t(c)) != lexer_.states[best].step(uint8_t(c));
-            if (loop_bytes >= 16 && differ <= 48 && !lexer_.states[best].boundary) return best;
+            for (const Edge& e : z.edges) if (e.target == best) loop_bytes += e.hi - e.lo + 1;
+            if (loop_bytes >= 16 && !z.boundary && differing_bytes(s, z) <= 48) return best;
         }
-        const vector<int32_t> key = signature(y);
         auto got = examples_.find(key);
         if (key.empty() || got == examples_.end()) return -1;
         int32_t nearest = -1;
@@ -244,6 +425,21 @@ class Profiler {
             if (d < least) { least = d; nearest = z; }
         }
         return nearest;
+    }
+    static int32_t differing_bytes(const LexState& y, const LexState& z) {
+        int32_t same = 0, any = 0;
+        for (const Edge& e : y.edges) any += e.hi - e.lo + 1;
+        for (const Edge& f : z.edges) any += f.hi - f.lo + 1;
+        size_t b = 0;
+        for (const Edge& e : y.edges) {
+            while (b < z.edges.size() && z.edges[b].hi < e.lo) ++b;
+            for (size_t k = b; k < z.edges.size() && z.edges[k].lo <= e.hi; ++k) {
+                const int32_t n = std::min(e.hi, z.edges[k].hi) - std::max(e.lo, z.edges[k].lo) + 1;
+                any -= n;
+                if (e.target == z.edges[k].target && e.count == z.edges[k].count) same += n;
+            }
+        }
+        return any - same;
     }
     // How many terminals and components only one of the two has.
     size_t distance(int32_t y, int32_t z) {
@@ -317,70 +513,80 @@ class Profiler {
         for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k) tokens_.push_back(trie_.slot_tokens[k]);
     }
 
-    // Children of `node` whose byte has an edge: visit(child, target).
+    // Children of `node` whose byte has an edge: visit(child, edge).
     template <class Visit> void children(int32_t node, const LexState& s, Visit visit) {
         int32_t c = trie_.first_child[node], end = trie_.first_child[node + 1];
         const uint8_t* bytes = trie_.byte.data();
         for (const Edge& e : s.edges) {
             if (end - c > 8) c = int32_t(std::lower_bound(bytes + c, bytes + end, e.lo) - bytes);
             else while (c < end && bytes[c] < e.lo) ++c;
-            for (; c < end && bytes[c] <= e.hi; ++c) visit(c, e.target);
+            for (; c < end && bytes[c] <= e.hi; ++c) visit(c, e);
             if (c >= end) return;
         }
     }
 
-    void walk(int32_t node, int32_t y, int32_t depth) {
+    void walk(int32_t node, int32_t y, int32_t depth, int32_t count) {
         lexer_.expand(y);
-        children(node, lexer_.states[y], [&](int32_t c, int32_t to) {
+        children(node, lexer_.states[y], [&](int32_t c, const Edge& e) {
             ++work_;
-            if (trie_.own[c]) add_tokens(trie_.slot_lo[c]);
+            LexState& t = lexer_.states[e.target];
+            const int32_t after = lexer_.count_after(t, count, e);
+            if (trie_.own[c]) inside(trie_.slot_lo[c], t, after);
             if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
-            lexer_.expand(to);
-            const LexState& t = lexer_.states[to];
-            if (lexer_.decided(to, trie_.below[c])) {
-                for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s) add_tokens(s);
+            lexer_.expand(e.target);
+            if (lexer_.decided(e.target, trie_.below[c]) && !(wide_ && !t.accepts.empty())) {
+                const bool counts = t.span >= 0 && trie_.below[c].intersects(t.units);
+                for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s)
+                    inside(s, t, after + (counts ? trie_.slot_word[s].length - depth - 1 : 0));
                 return;
             }
-            if (!t.accepts.empty()) cuts(c, to, depth + 1);
-            walk(c, to, depth + 1);
+            if (!t.accepts.empty()) cuts(c, e.target, depth + 1, after);
+            walk(c, e.target, depth + 1, after);
         });
+    }
+    // The tokens of a slot end in state t.
+    void inside(int32_t slot, const LexState& t, int32_t count) {
+        if (t.span < 0) return add_tokens(slot);
+        const int32_t span = local(spans_, t.span);
+        for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k)
+            counted_.push_back({span, count, trie_.slot_tokens[k]});
     }
 
     // Terminals end at `node`, in state y: every token below with an admissible rest is a tail.
-    void cuts(int32_t node, int32_t y, int32_t depth) {
+    void cuts(int32_t node, int32_t y, int32_t depth, int32_t count) {
         const vector<ByteBits>& first = first_bytes(y);
         const vector<Accept>& accepts = lexer_.states[y].accepts;
         for (size_t k = 0; k < accepts.size(); ++k)
             for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c)
-                if (first[k].has(trie_.byte[c])) tail(c, accepts[k].term, accepts[k].watch, depth);
+                if (first[k].has(trie_.byte[c])) tail(c, accepts[k].term, accepts[k].watch, depth, count);
     }
     // For every accept of y: the bytes that a tail can begin with, by what can follow and by what is watched.
     const vector<ByteBits>& first_bytes(int32_t y) {
-        vector<ByteBits>& out = first_bytes_[y];
+        vector<ByteBits>& out = (wide_ ? wide_first_bytes_ : first_bytes_)[y];
         if (out.empty())
-            for (const Accept& a : lexer_.states[y].accepts) out.push_back(lexer_.first_bytes(a));
+            for (const Accept& a : lexer_.states[y].accepts) out.push_back(lexer_.first_bytes(a, wide_));
         return out;
     }
-    void tail(int32_t node, int32_t term, int32_t watch, int32_t depth) {
+    void tail(int32_t node, int32_t term, int32_t watch, int32_t depth, int32_t count) {
         if (watch) {
             bool is_void = false;
             watch = lexer_.step_watch(watch, trie_.byte[node], is_void);
             if (is_void) return;
         }
-        tails_from(node, term, watch, depth);
+        tails_from(node, term, watch, depth, count);
     }
-    void tails_from(int32_t node, int32_t term, int32_t watch, int32_t depth) {  // node's byte has been read
+    void tails_from(int32_t node, int32_t term, int32_t watch, int32_t depth, int32_t count) {  // node's byte has been read
         if (!watch) {
-            for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) add_tail(s, term, depth);
+            for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) add_tail(s, term, depth, count);
             return;
         }
-        if (trie_.own[node]) add_tail(trie_.slot_lo[node], term, depth);
-        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) tail(c, term, watch, depth);
+        if (trie_.own[node]) add_tail(trie_.slot_lo[node], term, depth, count);
+        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) tail(c, term, watch, depth, count);
     }
-    void add_tail(int32_t slot, int32_t term, int32_t depth) {
+    void add_tail(int32_t slot, int32_t term, int32_t depth, int32_t count) {
         const Word& w = trie_.slot_word[slot];
         for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k)
-            tails_.push_back({term, {w.text + depth, w.length - depth, trie_.slot_tokens[k]}});
+            tails_.push_back({term, {w.text + depth, w.length - depth, trie_.slot_tokens[k], lexer_.terms.counted[term] ? count : 0}});
     }
 
     // Lockstep walk of y against z.  Tokens that may fare differently go to drop_, with y's own outcome beside.  False
@@ -389,11 +595,12 @@ class Profiler {
         if (profiles[profile(z)].base >= 0) return false;
         begin();
         budget_ = kDeltaBudget;
-        difference(0, y, z, 0, {});
+        spans_.clear();
+        difference(0, y, z, 0, 0, {});
         return budget_ > 0 && drop_.size() <= kMaxDrop;
     }
     // -1: dead.  `open`: cuts that both made above, with their watch set after the bytes read since.
-    void difference(int32_t node, int32_t y, int32_t z, int32_t depth, const vector<Open>& open) {
+    void difference(int32_t node, int32_t y, int32_t z, int32_t depth, int32_t count, const vector<Open>& open) {
         if (y >= 0) lexer_.expand(y);
         if (z >= 0) lexer_.expand(z);
         static const LexState dead;
@@ -405,22 +612,22 @@ class Profiler {
         for (int32_t at = 0; at < 256 && c < end;) {  // the bytes on which the two go to different states, range by range
             while (a < in_y.size() && in_y[a].hi < at) ++a;
             while (b < in_z.size() && in_z[b].hi < at) ++b;
-            const int32_t y2 = a < in_y.size() && in_y[a].lo <= at ? in_y[a].target : -1;
-            const int32_t z2 = b < in_z.size() && in_z[b].lo <= at ? in_z[b].target : -1;
+            const Edge* y2 = a < in_y.size() && in_y[a].lo <= at ? &in_y[a] : nullptr;
+            const Edge* z2 = b < in_z.size() && in_z[b].lo <= at ? &in_z[b] : nullptr;
             int32_t stop = 255;  // last byte of the range
-            if (a < in_y.size()) stop = std::min<int32_t>(stop, y2 >= 0 ? in_y[a].hi : in_y[a].lo - 1);
-            if (b < in_z.size()) stop = std::min<int32_t>(stop, z2 >= 0 ? in_z[b].hi : in_z[b].lo - 1);
-            if (y2 != z2) {
+            if (a < in_y.size()) stop = std::min<int32_t>(stop, y2 ? in_y[a].hi : in_y[a].lo - 1);
+            if (b < in_z.size()) stop = std::min<int32_t>(stop, z2 ? in_z[b].hi : in_z[b].lo - 1);
+            if (!y2 || !z2 ? y2 != z2 : y2->target != z2->target || y2->count != z2->count) {
                 c = int32_t(std::lower_bound(bytes + c, bytes + end, uint8_t(at)) - bytes);
                 for (; c < end && bytes[c] <= stop; ++c) {
                     if (--budget_ <= 0 || drop_.size() > kMaxDrop) return;
-                    differ(c, y2, z2, depth, open);
+                    differ(c, y2, z2, depth, count, open);
                 }
             }
             at = stop + 1;
         }
     }
-    void differ(int32_t c, int32_t y2, int32_t z2, int32_t depth, const vector<Open>& open) {
+    void differ(int32_t c, const Edge* to_y, const Edge* to_z, int32_t depth, int32_t count, const vector<Open>& open) {
         static const LexState dead;
         const uint8_t b = trie_.byte[c];
         vector<Open> after;
@@ -429,27 +636,31 @@ class Profiler {
             if (o.watch) o.watch = lexer_.step_watch(o.watch, b, is_void);
             if (!is_void) after.push_back(o);
         }
-        const vector<Accept>&in_y = (y2 < 0 ? dead : lexer_.states[y2]).accepts, &in_z = (z2 < 0 ? dead : lexer_.states[z2]).accepts;
-        if (!(in_y == in_z)) return everything(c, y2, depth + 1, after);
+        const int32_t y2 = to_y ? to_y->target : -1, z2 = to_z ? to_z->target : -1;
+        const LexState &in_y = y2 < 0 ? dead : lexer_.states[y2], &in_z = z2 < 0 ? dead : lexer_.states[z2];
+        const int32_t now = to_y ? lexer_.count_after(in_y, count, *to_y) : count;
+        const bool counts_alike = !to_y || !to_z || (in_y.span == in_z.span && now == lexer_.count_after(in_z, count, *to_z));
+        if (!(in_y.accepts == in_z.accepts) || !counts_alike) return everything(c, y2, depth + 1, now, after);
         if (trie_.own[c] && (y2 < 0 || z2 < 0)) {  // otherwise the token stays inside, either way
             drop_tokens(trie_.slot_lo[c]);
-            if (y2 >= 0) add_tokens(trie_.slot_lo[c]);
-            for (const Open& o : after) add_tail(trie_.slot_lo[c], o.term, o.depth);
+            if (y2 >= 0) inside(trie_.slot_lo[c], in_y, now);
+            for (const Open& o : after) add_tail(trie_.slot_lo[c], o.term, o.depth, o.count);
         }
         if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
         if (y2 >= 0 && z2 >= 0 && lexer_.alike(y2, z2, trie_.height[c])) return;
-        for (const Accept& a : in_y) after.push_back({a.term, a.watch, depth + 1});
-        difference(c, y2, z2, depth + 1, after);
+        for (const Accept& a : in_y.accepts) after.push_back({a.term, a.watch, depth + 1, now});
+        difference(c, y2, z2, depth + 1, now, after);
     }
     // The two disagree on a cut here: everything below differs.
-    void everything(int32_t node, int32_t y, int32_t depth, const vector<Open>& open) {
+    void everything(int32_t node, int32_t y, int32_t depth, int32_t count, const vector<Open>& open) {
         budget_ -= trie_.slot_hi[node] - trie_.slot_lo[node];
         for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) drop_tokens(s);
-        for (const Open& o : open) tails_from(node, o.term, o.watch, o.depth);
+        for (const Open& o : open) tails_from(node, o.term, o.watch, o.depth, o.count);
         if (y < 0) return;
-        if (trie_.own[node]) add_tokens(trie_.slot_lo[node]);
-        cuts(node, y, depth);
-        walk(node, y, depth);
+        if (trie_.own[node]) inside(trie_.slot_lo[node], lexer_.states[y], count);
+        lexer_.expand(y);
+        cuts(node, y, depth, count);
+        walk(node, y, depth, count);
     }
     void drop_tokens(int32_t slot) {
         for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k) drop_.push_back(trie_.slot_tokens[k]);

@@ -8,6 +8,7 @@
 //                                                    of them, the whole subtree is decided in one step
 //               (an empty word sits at node 0)
 //   slot s      slot_indptr[s] .. slot_indptr[s+1]   into slot_tokens: the ids with exactly these bytes
+//                                                    (slot_counts: their words' counts, if any word has one)
 //
 // Cost: one sort of the vocabulary and one pass; 274,521 nodes for Llama 3.
 #pragma once
@@ -41,11 +42,12 @@ struct ByteBits {
 struct Word {  // a token's bytes, or the rest of them after a split; `text` must outlive the trie
     const uint8_t* text;
     int32_t length, token;
+    int32_t count = 0;  // tails: units counted before them
 };
 
 class Trie {
   public:
-    vector<int32_t> first_child, slot_lo, slot_hi, slot_indptr, slot_tokens;
+    vector<int32_t> first_child, slot_lo, slot_hi, slot_indptr, slot_tokens, slot_counts;
     vector<int32_t> height;  // bytes of the longest way down from a node
     vector<uint8_t> byte, own;
     vector<ByteBits> below;
@@ -75,6 +77,7 @@ class Trie {
             if (c) return c < 0;
             return la != lb ? la < lb : words[a.second].token < words[b.second].token;
         });
+        const bool counts = std::any_of(words.begin(), words.end(), [](const Word& w) { return w.count > 0; });
         vector<int32_t> head;  // one token per slot
         for (size_t k = 0; k < keyed.size(); ++k) {
             int32_t i = keyed[k].second;
@@ -86,6 +89,7 @@ class Trie {
                 slot_word.push_back(words[i]);
             }
             slot_tokens.push_back(words[i].token);
+            if (counts) slot_counts.push_back(words[i].count);
         }
         slot_indptr.push_back(int32_t(slot_tokens.size()));
 

@@ -13,6 +13,10 @@ normalisation takes care of it.  ``policy`` is
     "cfg"      every way of cutting the bytes into terminals counts;
     "longest"  contextual longest match; at equal length the higher priority wins, then the lower term_id.
 
+A counted terminal (``units``, only under "cfg") keeps the words of its pattern that have so many units.  The pattern is
+``Cat((a, Repeat(Unit(b), 0, None), c))``, where b and c begin with different bytes.  It costs what the pattern costs, where a
+repetition up to 8,192 costs 8,192 times as much.
+
 ``ignore`` (only under "longest") lists terminals that may stand between, before and after any two terminals.
 """
 
@@ -23,8 +27,9 @@ from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regular import Regular
+from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, has_units
 
+MAX_UNITS = (1 << 31) - 1
 Policy = OneOf["cfg", "longest"]
 
 
@@ -45,6 +50,7 @@ class Terminal:
     pattern: Regular | Tokens
     priority: int = 0
     origin: str = ""  # where it comes from, for messages: "line 12", "$.properties.age"
+    units: tuple[int, int | None] | None = None  # counted: how many `Unit`s of the pattern a word has, None = no bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +84,31 @@ class Grammar:
             raise GrammarError(f"start symbol {self.nonterminals[self.start]!r} has no rule")
         if self.ignore and self.policy != "longest":
             raise GrammarError("ignored terminals need the 'longest' policy; write whitespace into the rules instead")
+        for terminal in self.terminals:
+            if terminal.units is not None:
+                _check_counted(terminal, self.policy)
         for t in self.ignore:
             if not 0 <= t < n_terms:
                 raise GrammarError(f"ignored terminal {t} is out of range")
             if isinstance(self.terminals[t].pattern, Tokens):
                 name = self.terminals[t].name
                 raise GrammarError(f"token-level terminal {name!r} cannot be ignored; put it into the rules")
+
+
+def _check_counted(terminal: Terminal, policy: Policy) -> None:
+    """Raise GrammarError unless the terminal can be counted."""
+    assert terminal.units is not None
+    least, most = terminal.units
+    pattern = terminal.pattern
+    if policy != "cfg":
+        raise GrammarError(f"counted terminal {terminal.name!r} needs the 'cfg' policy")
+    if not (isinstance(pattern, Cat) and sum(has_units(p) for p in pattern.parts) == 1 and not has_units(pattern.parts[-1])):
+        raise GrammarError(f"counted terminal {terminal.name!r} is not of the form a (Unit b)* c")
+    (loop,) = (p for p in pattern.parts if has_units(p))
+    if not (isinstance(loop, Repeat) and (loop.min, loop.max) == (0, None) and isinstance(loop.body, Unit)) or has_units(loop.body.body):
+        raise GrammarError(f"counted terminal {terminal.name!r} is not of the form a (Unit b)* c")
+    if least < 0 or (most is not None and not least <= most < MAX_UNITS) or least >= MAX_UNITS:
+        raise GrammarError(f"counted terminal {terminal.name!r} asks for {least} to {most} units")
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ All nodes are immutable and hashable, so that equal terminals share one DFA.
     Repeat(a, 2, 5)            two to five times; max None = without end
     And((a, b))                intersection
     Minus(a, b)                words of a that are not words of b
+    Unit(a)                    the words of a, each counted as one unit by a counted terminal (ir.py); a has no empty word
 
 Surrogates (U+D800..U+DFFF) have no UTF-8 encoding; `Chars` drops them.
 Use the smart constructors (`cat`, `alt`, `literal`, `chars`, `repeat`, ...): they flatten and simplify.
@@ -71,6 +72,11 @@ class And(Regular):
 class Minus(Regular):
     left: Regular
     right: Regular
+
+
+@dataclass(frozen=True, slots=True)
+class Unit(Regular):
+    body: Regular
 
 
 EPSILON = Literal(b"")
@@ -198,3 +204,17 @@ def both(*parts: Regular) -> Regular:
 def minus(left: Regular, right: Regular) -> Regular:
     """Words of `left` that are not words of `right`."""
     return left if right == NOTHING else Minus(left, right)
+
+
+def has_units(tree: Regular) -> bool:
+    """Whether a `Unit` is in the tree."""
+    match tree:
+        case Unit():
+            return True
+        case Cat(parts) | Alt(parts) | And(parts):
+            return any(map(has_units, parts))
+        case Repeat(body):
+            return has_units(body)
+        case Minus(left, right):
+            return has_units(left) or has_units(right)
+    return False

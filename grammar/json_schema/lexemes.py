@@ -23,7 +23,7 @@ from wfsa.grammar.json_schema.intervals import INTEGER as INTEGER_TREE
 from wfsa.grammar.json_schema.intervals import NUMBER as NUMBER_TREE
 from wfsa.grammar.json_schema.options import Whitespace
 from wfsa.grammar.json_schema.shape import BOOLEAN, FRACTION, INTEGER, NULL, SCALARS, STRING
-from wfsa.grammar.json_schema.spelling import ANY_STRING, CANONICAL_STRING, quoted
+from wfsa.grammar.json_schema.spelling import ANY_STRING, CANONICAL_STRING, COUNTED_STRING, quoted
 from wfsa.grammar.regular import EPSILON, Cat, Chars, Literal, Regular, alt, cat, minus, star
 
 _JSON_WHITESPACE = star(Chars(((9, 10), (13, 13), (32, 32))))
@@ -34,7 +34,8 @@ class Lexemes:
     """The terminals' patterns under one whitespace policy."""
 
     __slots__ = (
-        "_colon", "_gap", "_keys", "_plain", "_trees", "any_key", "close_array", "close_object", "comma", "open_array",
+        "_colon", "_gap", "_keys", "_plain", "_trees", "any_key", "close_array", "close_object", "comma", "counted_string",
+        "open_array",
         "open_object",
     )  # fmt: skip
 
@@ -47,6 +48,7 @@ class Lexemes:
         self.open_array = self.glued(Literal(b"["))
         self.close_array = self.glued(Literal(b"]"))
         self.comma = self.glued(Literal(f",{space}".encode()))
+        self.counted_string = self.glued(COUNTED_STRING)
         self.any_key = self._key_tree(ANY_STRING)
         self._keys: dict[str, Regular] = {}
         self._plain: dict[int, Regular] = {}

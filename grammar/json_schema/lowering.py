@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
-from wfsa.grammar.ir import Grammar
+from wfsa.grammar.ir import MAX_UNITS, Grammar
 from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.document import Document, draft_of
 from wfsa.grammar.json_schema.finite import scalar_spellings
@@ -158,7 +158,9 @@ class _Lowering:
                         whole = not mask & FRACTION
                         bounded["n", whole, shape.low, shape.low_open, shape.high, shape.high_open] = shape
                 if mask & STRING:
-                    if shape.min_length or shape.max_length is not None or shape.patterns or shape.formats:
+                    if _is_counted(shape):
+                        parts[self._counted(shape)] = None
+                    elif shape.min_length or shape.max_length is not None or shape.patterns or shape.formats:
                         bounded["s", shape.min_length, shape.max_length, shape.patterns, shape.formats] = shape
                     else:
                         plain |= STRING
@@ -174,6 +176,16 @@ class _Lowering:
         if not parts:
             return None
         return self.out.union(tuple(parts), path)  # type: ignore[arg-type]  # None was taken out
+
+    def _counted(self, shape: Shape) -> int | None:
+        """The terminal of strings bounded by nothing but their length."""
+        least, most = shape.min_length, shape.max_length
+        if most is not None and least > most:
+            self.read.why = "no string has the length and matches the pattern or format", shape.path
+            return None
+        if most is not None and most >= MAX_UNITS:
+            most = None
+        return self.out.counted_string(min(least, MAX_UNITS - 1), most, shape.path)
 
     def _anything(self) -> int:
         return self.out.anything(self._plain(SCALARS, ""))
@@ -401,6 +413,13 @@ class _Lowering:
 
 
 UNKNOWN = object()
+FEW = 2  # at least so many characters are cheaper spelled out than counted
+
+
+def _is_counted(shape: Shape) -> bool:
+    """Whether a string is bounded by its length alone, and not by very little."""
+    bounded = shape.max_length is not None or shape.min_length > FEW
+    return bounded and not shape.patterns and not shape.formats
 
 
 def _string_name(shape: Shape) -> str:

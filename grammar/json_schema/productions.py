@@ -56,8 +56,10 @@ class Productions:
         self.open_array = self.terminal("[", lexemes.open_array, "")
         self.close_array = self.terminal("]", lexemes.close_array, "")
 
-    def terminal(self, name: str, pattern: Regular, origin: str) -> int:
-        self.terminals.append(Terminal(name, pattern, 0, origin))
+    def terminal(
+        self, name: str, pattern: Regular, origin: str, units: tuple[int, int | None] | None = None
+    ) -> int:
+        self.terminals.append(Terminal(name, pattern, 0, origin, units))
         return len(self.terminals) - 1
 
     def nonterminal(self, name: str, origin: str) -> int:
@@ -98,6 +100,15 @@ class Productions:
     def scalar(self, key: object, name: str, pattern: Regular, origin: str) -> int:
         """The terminal of a set of scalars, which `key` identifies."""
         got = self._made[key] = self.terminal(name, pattern, origin)
+        return got
+
+    def counted_string(self, least: int, most: int | None, origin: str) -> int:
+        """The terminal of the strings of so many characters."""
+        key = ("units", least, most)
+        got = self._made.get(key)
+        if got is None:
+            pattern = self.lexemes.counted_string
+            got = self._made[key] = self.terminal("string of bounded length", pattern, origin, (least, most))
         return got
 
     def made(self, key: object) -> int | None:

@@ -36,6 +36,7 @@ from wfsa.grammar.regular import (
     Ranges,
     Regular,
     Repeat,
+    Unit,
     alt,
     both,
     cat,
@@ -65,6 +66,7 @@ _ESCAPE = cat(
 
 ANY_UNIT = alt(chars(_RAW), _ESCAPE)
 ANY_STRING = cat(QUOTE, star(ANY_UNIT), QUOTE)
+COUNTED_STRING = cat(QUOTE, star(Unit(ANY_UNIT)), QUOTE)
 
 
 def quoted(text: str) -> bytes:

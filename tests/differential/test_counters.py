@@ -1,6 +1,7 @@
 """Masks inside long counters: every token of a real vocabulary, tried one by one, at many lengths.
 
-The profile of one copy of a counter serves all copies (ext/counter.hpp); the twin here is commit itself.
+Counted terminals have one profile for all lengths (ext/profile.hpp), and inside patterns the profile of one copy of a
+counter serves all copies (ext/counter.hpp); the twin here is commit itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ SCHEMAS = [
     {"type": "string", "minLength": 3, "maxLength": 200},
     {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"},
     {"anyOf": [{"type": "string", "maxLength": 30}, {"type": "string", "pattern": "^x{0,300}$"}]},
+    {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "string", "minLength": 18, "maxLength": 29}, {"const": "xx"}]},
 ]
 
 

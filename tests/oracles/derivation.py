@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from tests.oracles.counted import spelled_out
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
 
@@ -126,6 +127,7 @@ class Derivation:
     """The short sentences and prefixes of a "cfg" grammar whose terminals are free of And and Minus for prefixes."""
 
     def __init__(self, grammar: Grammar, k: int, names: Mapping[str, int] | None = None) -> None:
+        grammar = spelled_out(grammar)
         n = len(grammar.nonterminals)
         terminals: list[tuple[Words, Words]] = []
         for t in grammar.terminals:

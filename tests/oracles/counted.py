@@ -1,0 +1,27 @@
+"""Counted terminals spelled out: the meaning that the engine's counters must have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wfsa.grammar.ir import Grammar, Terminal
+from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, repeat
+
+
+def spelled_out(grammar: Grammar) -> Grammar:
+    """The same language without counted terminals: the loop becomes a repetition with bounds."""
+    return replace(grammar, terminals=tuple(map(_plain, grammar.terminals)))
+
+
+def _plain(terminal: Terminal) -> Terminal:
+    if terminal.units is None:
+        return terminal
+    assert isinstance(terminal.pattern, Cat)
+    least, most = terminal.units
+
+    def bounded(part: Regular) -> Regular:
+        if not isinstance(part, Repeat) or not isinstance(part.body, Unit):
+            return part
+        return repeat(part.body.body, least, most)
+
+    return replace(terminal, pattern=Cat(tuple(map(bounded, terminal.pattern.parts))), units=None)
