@@ -185,7 +185,9 @@ class Ahead {
                     for (int32_t u : universes_of_[a.term]) terms.insert(u);
             for (int32_t u : terms) e_.read_tails(u, s.config);
         }
-        return at_ < situations_.size() && e_.joint.work() < kWorkCap ? true : next_stage();
+        if (at_ < situations_.size() && e_.joint.work() < kWorkCap) return true;
+        e_.fill_bulk();
+        return next_stage();
     }
     void visit(int32_t d, int32_t state) {
         if (read_.insert({d, state}).second) todo_.push_back({d, state});

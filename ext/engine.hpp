@@ -262,6 +262,7 @@ class Engine {
         for (size_t k = 0; k < which.size(); ++k) {
             profiler.finishes[which[k]].universe = u;
             profiler.finishes[which[k]].slots = united->slots[k];
+            profiler.finishes[which[k]].index(united->all.slot_word.size());
         }
     }
     void shared_universes() {
@@ -296,8 +297,15 @@ class Engine {
         Scratch& s = scratch();
         s.grow = true;
         s.arena.clear();
-        s.taken.assign((universes[universe].tails().slot_word.size() + 31) / 32, 0);
-        read_jointly(joint.start(universe), c, s);
+        read_jointly(universe, c, s, [](int32_t) {});
+    }
+    void fill_bulk() {
+        std::set<std::pair<int32_t, int32_t>> large;  // (universe, weight)
+        for (const auto& [key, t] : joint.transitions())
+            if (weights[t.weight].size() >= kBulk) large.insert({joint.states[int32_t(key >> 32)][0], t.weight});
+        for (size_t f = 0; f < profiler.finishes.size(); ++f)
+            for (auto at = large.lower_bound({profiler.finishes[f].universe, -1}); at != large.end() && at->first == profiler.finishes[f].universe; ++at)
+                bulk(int32_t(f), at->second, true);
     }
     // The topmost states of all stacks, as sets of nodes: for each set its states, and which set lies below each.
     template <class T> static void shape(const Config& c, int32_t depth, vector<T>& out) {
@@ -324,13 +332,17 @@ class Engine {
     }
 
   private:
-    static constexpr int32_t kKeyDepth = 4;  // stack states in the key of a finished mask
+    static constexpr int32_t kKeyDepth = 4;   // stack states in the key of a finished mask
+    static constexpr size_t kKeyNodes = 64;   // ... "longest": of all stacks, at most
+    static constexpr int32_t kManyBelow = 32; // "longest": stacks branch so much that shifting is dear
+    static constexpr size_t kBulk = 256;      // "longest": sets of tails of this size have a bitmap of tokens
     static int64_t next_uid() {
         static std::atomic<int64_t> n{0};
         return n++;
     }
     const int64_t uid_ = next_uid();
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> context_by_states_;  // "longest": tops -> context
+    std::unordered_map<uint64_t, vector<uint32_t>> bulk_;  // (finish, weight) -> tokens
 
     struct Out {  // where allowed tokens go; those in `killed` (if any) do not
         uint32_t* mask;
@@ -344,7 +356,7 @@ class Engine {
     struct Scratch {
         Closure closure;
         vector<Config> in, out;
-        vector<int32_t> terms, states;
+        vector<int32_t> terms, states, order;
         vector<const Node*> nodes;
         vector<uint32_t> taken, kept, bitmap;
         vector<Config> fronts;
@@ -575,20 +587,28 @@ class Engine {
             if (lr.n_shifts[q]) cs.push_back(single(make_top(i, arena, s), root_of(&q, 1, 0, s), arena));
         }
     }
-    // "longest": shift t on all tops that take it, and reduce.
-    Config shift(const Config& c, int32_t t, Arena& arena, Scratch& s) {
+    // "longest": shift t on all tops that take it, and reduce.  The tops are in s.closure at s.order, their states in s.terms.
+    void close(const Config& c, int32_t t, Scratch& s) {
         s.closure.begin();
         for (int32_t k = 0; k < c.n_tops; ++k) {
             int32_t q = lr.go(c.tops[k]->state, t);
             if (q >= 0) s.closure.add(q, c.tops[k]);
         }
         s.closure.reduce(lr);
-        s.states.clear();
-        for (int32_t i = 0; i < s.closure.n(); ++i) if (lr.n_shifts[s.closure[i].state]) s.states.push_back(i);
-        std::sort(s.states.begin(), s.states.end(), [&](int32_t a, int32_t b) { return s.closure[a].state < s.closure[b].state; });
-        const Node** tops = static_cast<const Node**>(arena.bytes(sizeof(Node*) * s.states.size()));
-        for (size_t k = 0; k < s.states.size(); ++k) tops[k] = make_top(s.states[k], arena, s);
-        return {tops, int32_t(s.states.size()), -1};
+        s.order.clear();
+        for (int32_t i = 0; i < s.closure.n(); ++i) if (lr.n_shifts[s.closure[i].state]) s.order.push_back(i);
+        std::sort(s.order.begin(), s.order.end(), [&](int32_t a, int32_t b) { return s.closure[a].state < s.closure[b].state; });
+        s.terms.clear();
+        for (int32_t i : s.order) s.terms.push_back(s.closure[i].state);
+    }
+    Config closed(Arena& arena, Scratch& s) {
+        const Node** tops = static_cast<const Node**>(arena.bytes(sizeof(Node*) * s.order.size()));
+        for (size_t k = 0; k < s.order.size(); ++k) tops[k] = make_top(s.order[k], arena, s);
+        return {tops, int32_t(s.order.size()), -1};
+    }
+    Config shift(const Config& c, int32_t t, Arena& arena, Scratch& s) {
+        close(c, t, s);
+        return closed(arena, s);
     }
     static const Node* make_top(int32_t i, Arena& arena, Scratch& s) {
         const Closure::Top& t = s.closure[i];
@@ -631,7 +651,7 @@ class Engine {
     // --- masks -----------------------------------------------------------------------------------------------
 
     // What decides the mask unless the parser DWA reads further down.  False: too many configurations to tell apart.
-    bool cache_key(const Snapshot* at, Scratch& s) const {
+    bool cache_key(const Snapshot* at, Scratch& s) {
         if (at->n > 4) return false;
         vector<int64_t>& key = s.masks.key;
         key.assign(1, uid_);
@@ -640,8 +660,7 @@ class Engine {
             key.push_back(c.lex);
             key.push_back(is_free(c) ? -1 : c.count);
             if (longest()) {
-                if (c.n_tops > 8) return false;
-                for (int32_t k = 0; k < c.n_tops; ++k) key.push_back(c.tops[k]->state);
+                if (!put_stacks(c, key, s)) return false;
             } else {
                 const Node* node = c.tops[0];
                 for (int32_t k = 0; k < kKeyDepth; ++k) {
@@ -655,6 +674,22 @@ class Engine {
         return true;
     }
 
+    // All stacks, node by node from the tops down, each new one when it is met first; false: too many nodes.
+    static bool put_stacks(const Config& c, vector<int64_t>& key, Scratch& s) {
+        vector<const Node*>& nodes = s.nodes;
+        nodes.assign(c.tops, c.tops + c.n_tops);
+        for (size_t i = 0; i < nodes.size(); ++i) {
+            if (nodes.size() > kKeyNodes) return false;
+            const Node* node = nodes[i];
+            key.push_back(int64_t(node->n_below) << 32 | node->state);
+            for (int32_t b = 0; b < node->n_below; ++b) {
+                const size_t at = size_t(std::find(nodes.begin(), nodes.end(), node->below[b]) - nodes.begin());
+                if (at == nodes.size()) nodes.push_back(node->below[b]);
+                key.push_back(int64_t(at));
+            }
+        }
+        return true;
+    }
     // Does the count matter to no token?
     bool is_free(const Config& c) const {
         const LexState& y = lexer.states[c.lex];
@@ -746,11 +781,12 @@ class Engine {
     // Hand out the tokens that leave a tail which the stack takes.
     void give(const Finish& f, size_t slot, int32_t count, Out out) {
         const Trie& tails = f.tails->trie;
+        const bool counted = lexer.terms.counted[f.term];
         for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k)
-            if (lexer.terms.takes(f.term, count + (tails.slot_counts.empty() ? 0 : tails.slot_counts[k]))) out.set(tails.slot_tokens[k]);
+            if (!counted || lexer.terms.takes(f.term, count + (tails.slot_counts.empty() ? 0 : tails.slot_counts[k]))) out.set(tails.slot_tokens[k]);
     }
 
-    // Walk the parser DWA down the stack; then hand out the tokens of the tails it took.
+    // Find the tails that the stack takes, and hand out their tokens.
     void add_finish(const Config& c, int32_t number, Out out, Scratch& s) {
         const Finish& f = profiler.finishes[number];
         bool taken = lexer.terms.ignore[f.term];
@@ -761,68 +797,99 @@ class Engine {
             if (!s.grow) throw Miss{5};
             unite_tails(f.term, {number});
         }
+        int32_t d = -1;
+        if (!longest()) {
+            if ((d = dwa.find_start(f.universe)) < 0 && !s.grow) throw Miss{6};
+            if (d < 0) d = dwa.start(f.universe);
+        }
         s.taken.assign((universes[f.universe].tails().slot_word.size() + 31) / 32, 0);
-        int32_t d = longest() ? joint.find_start(f.universe) : dwa.find_start(f.universe);
-        if (d < 0) {
-            if (!s.grow) throw Miss{6};
-            d = longest() ? joint.start(f.universe) : dwa.start(f.universe);
-        }
-        if (longest()) read_jointly(d, c, s);
-        else {
-            s.visited.clear();
-            descend(d, c.tops[0], s);
-        }
-        for (size_t i = 0; i < f.slots->size(); ++i) {
-            int32_t u = (*f.slots)[i];
-            if (!(s.taken[size_t(u) >> 5] >> (u & 31) & 1)) continue;
-            give(f, i, c.count, out);
-        }
+        auto take = [&](int32_t weight) {
+            const vector<int32_t>& tails = weights[weight];
+            if (longest() && tails.size() >= kBulk) return add_bitmap(bulk(number, weight, s.grow), out);
+            for (int32_t u : tails) {
+                uint32_t& word = s.taken[size_t(u) >> 5];
+                if (word >> (u & 31) & 1) continue;
+                word |= 1u << (u & 31);
+                if (f.own_slot[size_t(u)] >= 0) give(f, size_t(f.own_slot[size_t(u)]), c.count, out);
+            }
+        };
+        if (longest()) return read_jointly(f.universe, c, s, take);
+        s.visited.clear();
+        descend(d, c.tops[0], s, take);
     }
-    int32_t read(int32_t d, int32_t state, Scratch& s) {
+    // The tokens of a finish with many tails, under "longest".
+    const vector<uint32_t>& bulk(int32_t number, int32_t weight, bool grow) {
+        const uint64_t key = uint64_t(uint32_t(number)) << 32 | uint32_t(weight);
+        auto got = bulk_.find(key);
+        if (got != bulk_.end()) return got->second;
+        if (!grow) throw Miss{9};
+        vector<uint32_t> bits(size_t(vocab->n_words()), 0u);
+        const Finish& f = profiler.finishes[number];
+        for (int32_t u : weights[weight])
+            if (f.own_slot[size_t(u)] >= 0) give(f, size_t(f.own_slot[size_t(u)]), 0, {bits.data(), nullptr});
+        return bulk_.emplace(key, std::move(bits)).first->second;
+    }
+    template <class F> int32_t read(int32_t d, int32_t state, Scratch& s, const F& take) {
         const ParserDwa::Transition* got = dwa.find(d, state);
         ParserDwa::Transition t;
         if (got) t = *got;
         else if (!s.grow) throw Miss{7};
         else t = dwa.step(d, state);
-        take(t.weight, s);
+        take(t.weight);
         return t.next;
     }
-    void take(int32_t weight, Scratch& s) {
-        for (int32_t u : weights[weight]) s.taken[size_t(u) >> 5] |= 1u << (u & 31);
-    }
-    void descend(int32_t d, const Node* node, Scratch& s) {
+    template <class F> void descend(int32_t d, const Node* node, Scratch& s, const F& take) {
         for (int32_t depth = 1;; ++depth) {
-            d = read(d, node->state, s);
+            d = read(d, node->state, s, take);
             if (d < 0 || node->n_below == 0) return;
             s.deep |= depth >= kKeyDepth || node->n_below > 1;
             if (node->n_below > 1) break;
             node = node->below[0];
         }
         for (int32_t b = 0; b < node->n_below; ++b)
-            if (s.visited.insert({d, node->below[b]}).second) descend(d, node->below[b], s);
+            if (s.visited.insert({d, node->below[b]}).second) descend(d, node->below[b], s, take);
     }
-    // "longest": what the tops decide, and on behind every cut that depends on more than them.
-    void read_jointly(int32_t d, const Config& c, Scratch& s) {
+    // "longest": the tails after the universe's terminal.  Where stacks branch much the tops before it may do.
+    template <class F> void read_jointly(int32_t universe, const Config& c, Scratch& s, const F& take) {
+        const int32_t term = universes[universe].term;
+        int32_t n_below = 0;
+        for (int32_t k = 0; k < c.n_tops; ++k) n_below += c.tops[k]->n_below;
+        const bool before = lexer.terms.ignore[term] || n_below > kManyBelow;
+        int32_t d = joint.find_start(universe, before);
+        if (d < 0) {
+            if (!s.grow) throw Miss{7};
+            d = joint.start(universe, before);
+        }
+        if (!before) return read_behind(d, c, term, s, take);
         s.terms.clear();
         for (int32_t k = 0; k < c.n_tops; ++k) s.terms.push_back(c.tops[k]->state);
+        read_cuts(read_tops(d, s), c, s, take);
+    }
+    const JointTails::Transition& read_tops(int32_t d, Scratch& s) {  // the states in s.terms
         int32_t tops = joint.tops.find(s.terms);
         if (tops < 0) {
-            if (!s.grow) throw Miss{7};
+            if (!s.grow) throw Miss{8};
             tops = joint.tops(s.terms);
         }
-        const JointTails::Transition* t = joint.find(d, tops);
-        if (!t) {
-            if (!s.grow) throw Miss{8};
-            t = &joint.step(d, tops);
-        }
-        take(t->weight, s);
+        if (const JointTails::Transition* t = joint.find(d, tops)) return *t;
+        if (!s.grow) throw Miss{10};
+        return joint.step(d, tops);
+    }
+    // Machine state d reads the tops that c has after `term`.
+    template <class F> void read_behind(int32_t d, const Config& c, int32_t term, Scratch& s, const F& take) {
+        close(c, term, s);
+        if (s.order.empty()) return;
+        const JointTails::Transition& t = read_tops(d, s);
+        if (t.cuts.empty()) take(t.weight);
+        else read_cuts(t, closed(s.arena, s), s, take);
+    }
+    template <class F> void read_cuts(const JointTails::Transition& t, const Config& c, Scratch& s, const F& take) {
+        take(t.weight);
         const size_t base = s.fronts.size();
-        s.deep |= !t->cuts.empty();
-        for (const JointTails::Cut& cut : t->cuts) {
+        for (const JointTails::Cut& cut : t.cuts) {
             const Config from = cut.from < 0 ? c : s.fronts[base + size_t(cut.from)];
-            const Config to = from.n_tops ? shift(from, cut.term, s.arena, s) : from;
-            s.fronts.push_back(to);
-            if (cut.next >= 0 && to.n_tops) read_jointly(cut.next, to, s);
+            s.fronts.push_back(cut.next < 0 ? shift(from, cut.term, s.arena, s) : Config{});
+            if (cut.next >= 0) read_behind(cut.next, from, cut.term, s, take);
         }
         s.fronts.resize(base);
     }

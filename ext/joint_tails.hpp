@@ -39,9 +39,21 @@ class JointTails {
     // Contexts of sets of LR states, as the engine numbers them.
     std::function<int32_t(const int32_t*, int32_t)> context_of;
 
-    // Reads the tops before the terminal is shifted that the universe follows.
-    int32_t start(int32_t universe) { return states({universe}); }
-    int32_t find_start(int32_t universe) const { return states.find({universe}); }
+    // Where reading begins: with the tops after the terminal that the universe follows, or with those before it.
+    int32_t start(int32_t universe, bool before) { return state(before ? vector<int32_t>{universe} : vector<int32_t>{universe, 0, 0}); }
+    int32_t find_start(int32_t universe, bool before) const {
+        const vector<int32_t>& known = starts_[before];
+        return universe < int32_t(known.size()) ? known[size_t(universe)] : -1;
+    }
+    int32_t state(const vector<int32_t>& code) {
+        const int32_t d = states(code);
+        if (code.size() == 1 || (code.size() == 3 && code[1] == 0 && code[2] == 0)) {
+            vector<int32_t>& known = starts_[code.size() == 1];
+            if (size_t(code[0]) >= known.size()) known.resize(size_t(code[0]) + 1, -1);
+            known[size_t(code[0])] = d;
+        }
+        return d;
+    }
     const Transition* find(int32_t d, int32_t t) const {
         auto got = transitions_.find(key(d, t));
         return got == transitions_.end() ? nullptr : &got->second;
@@ -76,6 +88,7 @@ class JointTails {
     Interner& weights_;
     std::unordered_map<uint64_t, Transition> transitions_;
     int64_t work_ = 0;
+    vector<int32_t> starts_[2];  // by universe
     int32_t universe_ = 0;  // while one step is computed
     vector<int32_t> slots_;
     vector<Cut> cuts_;
@@ -144,7 +157,7 @@ class JointTails {
         }
         vector<int32_t> code{universe_};
         for (auto [node, watch] : rest) { code.push_back(node); code.push_back(watch); }
-        cuts_[at].next = states(code);
+        cuts_[at].next = state(code);
     }
     // Some of the tops after `term` are known, and they take all that can follow it, so that more stacks change nothing
     // for the lexer.  False: some tail depends on the others.

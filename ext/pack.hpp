@@ -573,12 +573,13 @@ inline void unpack(const Arrays& in, Engine& e) {
     const auto slots = u.rows("finish_slots", 0, big);
     Unpacker::check(slots.size() == n_finishes, "finish_slots has the wrong length");
     for (size_t f = 0; f < n_finishes; ++f) {
-        Finish out{finish_term[f], tails[finish_tails[f]], finish_universe[f], nullptr};
+        Finish out{finish_term[f], tails[finish_tails[f]], finish_universe[f], nullptr, {}};
         if (out.universe >= 0) {
             const Trie& all = shared[size_t(out.universe)]->all;
             Unpacker::check(slots[f].size() == out.tails->trie.slot_word.size(), "a finish has the wrong number of tails");
             for (int32_t s : slots[f]) Unpacker::check(size_t(s) < all.slot_word.size(), "a tail is out of range");
             out.slots = std::make_shared<vector<int32_t>>(slots[f]);
+            out.index(all.slot_word.size());
         }
         e.profiler.finishes.push_back(std::move(out));
     }
@@ -652,7 +653,7 @@ inline void unpack(const Arrays& in, Engine& e) {
         Unpacker::check(d.size() % 2 == 1 && d[0] < n_universes, "a state of joint tails is cut short");
         for (size_t i = 1; i < d.size(); i += 2)
             Unpacker::check(d[i] < shared[size_t(d[0])]->all.n_nodes() && d[i + 1] < n_watches, "a state of joint tails is out of range");
-        e.joint.states(d);
+        e.joint.state(d);
     }
     for (const vector<int32_t>& x : joint_tops) {
         Unpacker::check(!x.empty(), "a set of tops is empty");
@@ -674,6 +675,7 @@ inline void unpack(const Arrays& in, Engine& e) {
         JointTails::Transition x{joint_weight[i], {}};
         for (size_t k = 0; k < c.size(); k += 3) {
             Unpacker::check(c[k] >= 0 && c[k] < n_terms && c[k + 1] < int32_t(k / 3) && c[k + 2] < n_joint, "a cut is out of range");
+            Unpacker::check(c[k + 1] < 0 || c[3 * size_t(c[k + 1]) + 2] < 0, "a cut goes on from unknown stacks");
             Unpacker::check(c[k + 2] < 0 || (joint_states[c[k + 2]][0] == universe && joint_states[c[k + 2]].size() > 1), "a cut changes its universe");
             x.cuts.push_back({c[k], c[k + 1], c[k + 2]});
         }

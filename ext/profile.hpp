@@ -102,6 +102,11 @@ struct Finish {
     std::shared_ptr<const Tails> tails;
     int32_t universe = -1;                                // of the parser DWA, and for every tail its slot there
     std::shared_ptr<const vector<int32_t>> slots;
+    vector<int32_t> own_slot;                             // and back: slot of the universe -> tail, or -1
+    void index(size_t n) {
+        own_slot.assign(n, -1);
+        for (size_t i = 0; i < slots->size(); ++i) own_slot[size_t((*slots)[i])] = int32_t(i);
+    }
 };
 
 struct Profile {
@@ -159,7 +164,7 @@ class Profiler {
         for (size_t i = 0; i < found.tails.size(); ++i) {
             const int32_t term = terms[found.tail_terms[i]];
             auto got = finish_ids_.emplace(std::make_pair(term, found.tails[i].get()), int32_t(finishes.size()));
-            if (got.second) finishes.push_back({term, found.tails[i], -1, nullptr});
+            if (got.second) finishes.push_back({term, found.tails[i], -1, nullptr, {}});
             p.finishes.push_back(got.first->second);
         }
         if (!p.inside->groups.empty()) p.spans = spans_;
