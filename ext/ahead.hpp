@@ -183,7 +183,7 @@ class Ahead {
             for (int32_t w : s.watches)
                 for (const Accept& a : accepts(e_.lexer.root(e_.context(s.config), w)))
                     for (int32_t u : universes_of_[a.term]) terms.insert(u);
-            for (int32_t u : terms) e_.read_tails(u, s.config);
+            e_.read_tails(terms, s.config);
         }
         if (at_ < situations_.size() && e_.joint.work() < kWorkCap) return true;
         e_.fill_bulk();

@@ -166,7 +166,7 @@ class Engine {
             }
         s.arena.clear();
         s.deep = false;
-        s.fronts.clear();
+        s.path.clear();
         const uint32_t* first = base_bitmap(at->configs[0], s);
         if (first) std::memcpy(mask, first, size_t(n_own) * 4);
         else std::memset(mask, 0, size_t(n_own) * 4);
@@ -292,12 +292,13 @@ class Engine {
         for (int32_t k = 0; k < c.n_tops; ++k) states.push_back(c.tops[k]->state);
         return context_of(states.data(), c.n_tops);
     }
-    // Let c's stacks be read for a universe.
-    void read_tails(int32_t universe, const Config& c) {
+    // Let c's stacks be read for universes.
+    void read_tails(const std::set<int32_t>& universes, const Config& c) {
         Scratch& s = scratch();
         s.grow = true;
         s.arena.clear();
-        read_jointly(universe, c, s, [](int32_t) {});
+        s.fronts.begin(c);
+        for (int32_t u : universes) read_jointly(u, s, [](int32_t) {});
     }
     void fill_bulk() {
         std::set<std::pair<int32_t, int32_t>> large;  // (universe, weight)
@@ -353,13 +354,83 @@ class Engine {
             mask[w] |= killed ? bit & ~killed[w] : bit;
         }
     };
+    // "longest": the stacks behind cuts, while one mask is made.  Equal ones are one, so that a tail like "*****" is
+    // soon among stacks that are known.
+    class Fronts {
+      public:
+        void begin(const Config& c) {
+            if (++epoch_ == 0) { slots_.assign(slots_.size(), Slot{}); epoch_ = 1; }
+            fronts_.clear();
+            keys_.clear();
+            n_used_ = 0;
+            fronts_.push_back({c, -1, 0, 0, 0});
+        }
+        const Config& config(int32_t front) const { return fronts_[size_t(front)].config; }
+        int32_t& tops(int32_t front) { return fronts_[size_t(front)].tops; }  // number of its set of tops, -1: unknown
+        void set(int32_t front, const Config& c) { fronts_[size_t(front)].config = c; }
+        // The stacks after a terminal, -1 to be filled in.
+        int32_t& after(int32_t front, int32_t term) {
+            const uint64_t key = uint64_t(uint32_t(front)) << 32 | uint32_t(term);
+            if (n_used_ * 2 >= slots_.size()) {
+                vector<Slot> old(slots_.size() * 2);
+                old.swap(slots_);
+                for (const Slot& x : old) if (x.epoch == epoch_) at(x.key) = x;
+            }
+            Slot& slot = at(key);
+            if (slot.epoch != epoch_) { slot = {key, epoch_, -1}; ++n_used_; }
+            return slot.front;
+        }
+        // The front with these tops.
+        int32_t find(const Closure& closure, const vector<int32_t>& order, bool& fresh) {
+            const size_t from = keys_.size();
+            uint64_t hash = order.size();
+            for (int32_t i : order) {
+                keys_.push_back(uint64_t(closure[i].state));
+                const size_t n = keys_.size();
+                for (const Node* b : closure[i].below) keys_.push_back(reinterpret_cast<uintptr_t>(b));
+                std::sort(keys_.begin() + int64_t(n), keys_.end());
+            }
+            for (size_t k = from; k < keys_.size(); ++k) hash = (hash ^ keys_[k]) * 0xff51afd7ed558ccdull, hash ^= hash >> 29;
+            const size_t size = keys_.size() - from;
+            for (size_t f = 1; f < fronts_.size(); ++f)
+                if (fronts_[f].hash == hash && fronts_[f].size == size && std::equal(keys_.begin() + int64_t(from), keys_.end(), keys_.begin() + int64_t(fronts_[f].from))) {
+                    keys_.resize(from);
+                    return int32_t(f);
+                }
+            fresh = true;
+            fronts_.push_back({{}, -1, from, size, hash});
+            return int32_t(fronts_.size()) - 1;
+        }
+
+      private:
+        struct Front {
+            Config config;
+            int32_t tops;
+            size_t from, size;  // of its key in keys_
+            uint64_t hash;
+        };
+        struct Slot { uint64_t key = 0; uint32_t epoch = 0; int32_t front = -1; };
+        vector<Front> fronts_;
+        vector<uint64_t> keys_;
+        vector<Slot> slots_ = vector<Slot>(256);
+        uint32_t epoch_ = 0;
+        size_t n_used_ = 0;
+
+        Slot& at(uint64_t key) {
+            for (size_t k = key * 0x9E3779B97F4A7C15ull >> 40;; ++k) {
+                Slot& x = slots_[k & (slots_.size() - 1)];
+                if (x.epoch != epoch_ || x.key == key) return x;
+            }
+        }
+    };
     struct Scratch {
         Closure closure;
         vector<Config> in, out;
         vector<int32_t> terms, states, order;
         vector<const Node*> nodes;
         vector<uint32_t> taken, kept, bitmap;
-        vector<Config> fronts;
+        Fronts fronts;
+        vector<int32_t> path;
         std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
         MaskCache masks;
@@ -587,7 +658,7 @@ class Engine {
             if (lr.n_shifts[q]) cs.push_back(single(make_top(i, arena, s), root_of(&q, 1, 0, s), arena));
         }
     }
-    // "longest": shift t on all tops that take it, and reduce.  The tops are in s.closure at s.order, their states in s.terms.
+    // "longest": shift t on all tops that take it, and reduce.  The tops are in s.closure at s.order.
     void close(const Config& c, int32_t t, Scratch& s) {
         s.closure.begin();
         for (int32_t k = 0; k < c.n_tops; ++k) {
@@ -598,8 +669,6 @@ class Engine {
         s.order.clear();
         for (int32_t i = 0; i < s.closure.n(); ++i) if (lr.n_shifts[s.closure[i].state]) s.order.push_back(i);
         std::sort(s.order.begin(), s.order.end(), [&](int32_t a, int32_t b) { return s.closure[a].state < s.closure[b].state; });
-        s.terms.clear();
-        for (int32_t i : s.order) s.terms.push_back(s.closure[i].state);
     }
     Config closed(Arena& arena, Scratch& s) {
         const Node** tops = static_cast<const Node**>(arena.bytes(sizeof(Node*) * s.order.size()));
@@ -721,6 +790,7 @@ class Engine {
             if (!s.grow) throw Miss{4};
             profiler.profile(c.lex);
         }
+        if (longest()) s.fronts.begin(c);
         add_whole(c, y.profile, {mask, nullptr}, copied, s);
         if (!y.boundary) return;
         for (int32_t k = 0; k < c.n_tops; ++k)
@@ -813,7 +883,7 @@ class Engine {
                 if (f.own_slot[size_t(u)] >= 0) give(f, size_t(f.own_slot[size_t(u)]), c.count, out);
             }
         };
-        if (longest()) return read_jointly(f.universe, c, s, take);
+        if (longest()) return read_jointly(f.universe, s, take);
         s.visited.clear();
         descend(d, c.tops[0], s, take);
     }
@@ -850,8 +920,9 @@ class Engine {
             if (s.visited.insert({d, node->below[b]}).second) descend(d, node->below[b], s, take);
     }
     // "longest": the tails after the universe's terminal.  Where stacks branch much the tops before it may do.
-    template <class F> void read_jointly(int32_t universe, const Config& c, Scratch& s, const F& take) {
+    template <class F> void read_jointly(int32_t universe, Scratch& s, const F& take) {
         const int32_t term = universes[universe].term;
+        const Config c = s.fronts.config(0);
         int32_t n_below = 0;
         for (int32_t k = 0; k < c.n_tops; ++k) n_below += c.tops[k]->n_below;
         const bool before = lexer.terms.ignore[term] || n_below > kManyBelow;
@@ -860,38 +931,42 @@ class Engine {
             if (!s.grow) throw Miss{7};
             d = joint.start(universe, before);
         }
-        if (!before) return read_behind(d, c, term, s, take);
-        s.terms.clear();
-        for (int32_t k = 0; k < c.n_tops; ++k) s.terms.push_back(c.tops[k]->state);
-        read_cuts(read_tops(d, s), c, s, take);
+        read_front(d, before ? 0 : shift_front(0, term, s), s, take);
     }
-    const JointTails::Transition& read_tops(int32_t d, Scratch& s) {  // the states in s.terms
-        int32_t tops = joint.tops.find(s.terms);
+    template <class F> void read_front(int32_t d, int32_t front, Scratch& s, const F& take) {
+        if (!s.fronts.config(front).n_tops) return;
+        int32_t& tops = s.fronts.tops(front);
         if (tops < 0) {
-            if (!s.grow) throw Miss{8};
-            tops = joint.tops(s.terms);
+            const Config c = s.fronts.config(front);
+            s.terms.clear();
+            for (int32_t k = 0; k < c.n_tops; ++k) s.terms.push_back(c.tops[k]->state);
+            if ((tops = joint.tops.find(s.terms)) < 0) {
+                if (!s.grow) throw Miss{8};
+                tops = joint.tops(s.terms);
+            }
         }
-        if (const JointTails::Transition* t = joint.find(d, tops)) return *t;
-        if (!s.grow) throw Miss{10};
-        return joint.step(d, tops);
-    }
-    // Machine state d reads the tops that c has after `term`.
-    template <class F> void read_behind(int32_t d, const Config& c, int32_t term, Scratch& s, const F& take) {
-        close(c, term, s);
-        if (s.order.empty()) return;
-        const JointTails::Transition& t = read_tops(d, s);
-        if (t.cuts.empty()) take(t.weight);
-        else read_cuts(t, closed(s.arena, s), s, take);
-    }
-    template <class F> void read_cuts(const JointTails::Transition& t, const Config& c, Scratch& s, const F& take) {
-        take(t.weight);
-        const size_t base = s.fronts.size();
-        for (const JointTails::Cut& cut : t.cuts) {
-            const Config from = cut.from < 0 ? c : s.fronts[base + size_t(cut.from)];
-            s.fronts.push_back(cut.next < 0 ? shift(from, cut.term, s.arena, s) : Config{});
-            if (cut.next >= 0) read_behind(cut.next, from, cut.term, s, take);
+        const JointTails::Transition* t = joint.find(d, tops);
+        if (!t) {
+            if (!s.grow) throw Miss{10};
+            t = &joint.step(d, tops);
         }
-        s.fronts.resize(base);
+        take(t->weight);
+        const size_t base = s.path.size();
+        for (const JointTails::Cut& cut : t->cuts) {
+            const int32_t to = shift_front(cut.from < 0 ? front : s.path[base + size_t(cut.from)], cut.term, s);
+            s.path.push_back(to);
+            if (cut.next >= 0) read_front(cut.next, to, s, take);
+        }
+        s.path.resize(base);
+    }
+    int32_t shift_front(int32_t from, int32_t term, Scratch& s) {
+        int32_t& to = s.fronts.after(from, term);
+        if (to >= 0) return to;
+        close(s.fronts.config(from), term, s);
+        bool fresh = false;
+        to = s.fronts.find(s.closure, s.order, fresh);
+        if (fresh) s.fronts.set(to, closed(s.arena, s));
+        return to;
     }
 
     // The slow twin of the parser DWA: parse every tail on the real stack.
