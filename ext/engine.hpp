@@ -262,7 +262,7 @@ class Engine {
         for (size_t k = 0; k < which.size(); ++k) {
             profiler.finishes[which[k]].universe = u;
             profiler.finishes[which[k]].slots = united->slots[k];
-            profiler.finishes[which[k]].index(united->all.slot_word.size());
+            profiler.finishes[which[k]].index(united->all.slot_word.size(), lexer.terms.counted[term]);
         }
     }
     void shared_universes() {
@@ -302,8 +302,8 @@ class Engine {
     }
     void fill_bulk() {
         std::set<std::pair<int32_t, int32_t>> large;  // (universe, weight)
-        for (const auto& [key, t] : joint.transitions())
-            if (weights[t.weight].size() >= kBulk) large.insert({joint.states[int32_t(key >> 32)][0], t.weight});
+        for (const JointTails::Transition& t : joint.transitions())
+            if (weights[t.weight].size() >= kBulk) large.insert({joint.states[int32_t(t.key >> 32)][0], t.weight});
         for (size_t f = 0; f < profiler.finishes.size(); ++f)
             for (auto at = large.lower_bound({profiler.finishes[f].universe, -1}); at != large.end() && at->first == profiler.finishes[f].universe; ++at)
                 bulk(int32_t(f), at->second, true);
@@ -856,6 +856,12 @@ class Engine {
             if (!counted || lexer.terms.takes(f.term, count + (tails.slot_counts.empty() ? 0 : tails.slot_counts[k]))) out.set(tails.slot_tokens[k]);
     }
 
+    void give_tail(const Finish& f, int32_t u, int32_t count, Out out) {  // by its slot in the universe
+        const int32_t x = f.given[size_t(u)];
+        if (x >= 0) out.set(x);
+        else if (x < Finish::kNone) give(f, size_t(Finish::kNone - 1 - x), count, out);
+    }
+
     // Find the tails that the stack takes, and hand out their tokens.
     void add_finish(const Config& c, int32_t number, Out out, Scratch& s) {
         const Finish& f = profiler.finishes[number];
@@ -880,7 +886,7 @@ class Engine {
                 uint32_t& word = s.taken[size_t(u) >> 5];
                 if (word >> (u & 31) & 1) continue;
                 word |= 1u << (u & 31);
-                if (f.own_slot[size_t(u)] >= 0) give(f, size_t(f.own_slot[size_t(u)]), c.count, out);
+                give_tail(f, u, c.count, out);
             }
         };
         if (longest()) return read_jointly(f.universe, s, take);
@@ -895,8 +901,7 @@ class Engine {
         if (!grow) throw Miss{9};
         vector<uint32_t> bits(size_t(vocab->n_words()), 0u);
         const Finish& f = profiler.finishes[number];
-        for (int32_t u : weights[weight])
-            if (f.own_slot[size_t(u)] >= 0) give(f, size_t(f.own_slot[size_t(u)]), 0, {bits.data(), nullptr});
+        for (int32_t u : weights[weight]) give_tail(f, u, 0, {bits.data(), nullptr});
         return bulk_.emplace(key, std::move(bits)).first->second;
     }
     template <class F> int32_t read(int32_t d, int32_t state, Scratch& s, const F& take) {
@@ -945,14 +950,13 @@ class Engine {
                 tops = joint.tops(s.terms);
             }
         }
-        const JointTails::Transition* t = joint.find(d, tops);
-        if (!t) {
-            if (!s.grow) throw Miss{10};
-            t = &joint.step(d, tops);
-        }
-        take(t->weight);
+        const JointTails::Transition* known = joint.find(d, tops);
+        if (!known && !s.grow) throw Miss{10};
+        const JointTails::Transition t = known ? *known : joint.step(d, tops);
+        take(t.weight);
         const size_t base = s.path.size();
-        for (const JointTails::Cut& cut : t->cuts) {
+        for (int32_t k = t.cut_lo; k < t.cut_hi; ++k) {
+            const JointTails::Cut cut = joint.cuts[size_t(k)];
             const int32_t to = shift_front(cut.from < 0 ? front : s.path[base + size_t(cut.from)], cut.term, s);
             s.path.push_back(to);
             if (cut.next >= 0) read_front(cut.next, to, s, take);

@@ -27,9 +27,11 @@ class JointTails {
         int32_t next;  // machine state that reads the tops, or -1: known, the stacks are for later cuts
     };
     struct Transition {
-        int32_t weight;  // tails decided here: number in the weights of the parser DWA
-        vector<Cut> cuts;
+        uint64_t key = kFree;  // machine state, number of the set of tops
+        int32_t weight = 0;    // tails decided here: number in the weights of the parser DWA
+        int32_t cut_lo = 0, cut_hi = 0;  // into `cuts`
     };
+    vector<Cut> cuts;
     Interner states;  // universe, then the node and watch set of each
     Interner tops;    // ascending LR states
     vector<vector<int32_t>> follow;  // terminal -> terminals that can ever follow it
@@ -55,10 +57,10 @@ class JointTails {
         return d;
     }
     const Transition* find(int32_t d, int32_t t) const {
-        auto got = transitions_.find(key(d, t));
-        return got == transitions_.end() ? nullptr : &got->second;
+        const Transition& x = table_[slot(key(d, t))];
+        return x.key == kFree ? nullptr : &x;
     }
-    const Transition& step(int32_t d, int32_t t) {
+    Transition step(int32_t d, int32_t t) {
         if (const Transition* got = find(d, t)) return *got;
         const vector<int32_t>& code = states[d];
         universe_ = code[0];
@@ -72,13 +74,27 @@ class JointTails {
         else cut(term, {{0, 0}}, tops[t], -1);
         std::sort(slots_.begin(), slots_.end());
         slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
-        return transitions_.emplace(key(d, t), Transition{weights_(slots_), cuts_}).first->second;
+        return add(d, t, weights_(slots_), cuts_);
     }
     size_t n_states() const { return size_t(states.size()); }
-    size_t n_transitions() const { return transitions_.size(); }
+    size_t n_transitions() const { return n_transitions_; }
     int64_t work() const { return work_; }  // steps taken so far, a measure of time that does not vary
-    const std::unordered_map<uint64_t, Transition>& transitions() const { return transitions_; }
-    void restore_transition(int32_t d, int32_t t, Transition x) { transitions_.emplace(key(d, t), std::move(x)); }
+    vector<Transition> transitions() const {  // by ascending keys
+        vector<Transition> out;
+        for (const Transition& x : table_) if (x.key != kFree) out.push_back(x);
+        std::sort(out.begin(), out.end(), [](const Transition& a, const Transition& b) { return a.key < b.key; });
+        return out;
+    }
+    Transition add(int32_t d, int32_t t, int32_t weight, const vector<Cut>& more) {
+        if (++n_transitions_ * 2 > table_.size()) {
+            vector<Transition> old(table_.size() * 2);
+            old.swap(table_);
+            for (const Transition& x : old) if (x.key != kFree) table_[slot(x.key)] = x;
+        }
+        const int32_t lo = int32_t(cuts.size());
+        cuts.insert(cuts.end(), more.begin(), more.end());
+        return table_[slot(key(d, t))] = {key(d, t), weight, lo, int32_t(cuts.size())};
+    }
 
   private:
     typedef std::set<std::pair<int32_t, int32_t>> Nodes;  // (tail node, watch set)
@@ -86,7 +102,9 @@ class JointTails {
     Lexer& lexer_;
     const std::deque<Universe>& universes_;
     Interner& weights_;
-    std::unordered_map<uint64_t, Transition> transitions_;
+    static constexpr uint64_t kFree = UINT64_MAX;
+    vector<Transition> table_ = vector<Transition>(64);  // open addressing: masks ask it a lot
+    size_t n_transitions_ = 0;
     int64_t work_ = 0;
     vector<int32_t> starts_[2];  // by universe
     int32_t universe_ = 0;  // while one step is computed
@@ -95,6 +113,12 @@ class JointTails {
 
     static uint64_t key(int32_t d, int32_t t) { return uint64_t(uint32_t(d)) << 32 | uint32_t(t); }
 
+    size_t slot(uint64_t key) const {
+        uint64_t h = key * 0x9E3779B97F4A7C15ull;
+        size_t k = (h ^ h >> 32) & (table_.size() - 1);
+        while (table_[k].key != key && table_[k].key != kFree) k = (k + 1) & (table_.size() - 1);
+        return k;
+    }
     vector<int32_t> shift(const vector<int32_t>& tops, int32_t term) const {
         vector<int32_t> out;
         for (int32_t q : tops) {

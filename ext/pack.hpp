@@ -335,16 +335,17 @@ inline void pack(const Engine& e, Arrays& out) {
     out.put_rows("joint_state", [&](size_t i) -> const vector<int32_t>& { return e.joint.states[int32_t(i)]; }, size_t(e.joint.states.size()));
     out.put_rows("joint_tops", [&](size_t i) -> const vector<int32_t>& { return e.joint.tops[int32_t(i)]; }, size_t(e.joint.tops.size()));
     out.put_rows("term_follow", [&](size_t i) -> const vector<int32_t>& { return e.joint.follow[i]; }, e.joint.follow.size());
-    std::map<uint64_t, const JointTails::Transition*> joint;
-    for (const auto& [k, x] : e.joint.transitions()) joint.emplace(k, &x);
     vector<vector<int32_t>> cuts;
     for (const char* name : {"joint_from", "joint_read", "joint_weight_of"}) of[name];
-    for (const auto& [k, x] : joint) {
-        of["joint_from"].push_back(int32_t(k >> 32));
-        of["joint_read"].push_back(int32_t(k));
-        of["joint_weight_of"].push_back(x->weight);
+    for (const JointTails::Transition& x : e.joint.transitions()) {
+        of["joint_from"].push_back(int32_t(x.key >> 32));
+        of["joint_read"].push_back(int32_t(x.key));
+        of["joint_weight_of"].push_back(x.weight);
         cuts.emplace_back();
-        for (const JointTails::Cut& c : x->cuts) cuts.back().insert(cuts.back().end(), {c.term, c.from, c.next});
+        for (int32_t k = x.cut_lo; k < x.cut_hi; ++k) {
+            const JointTails::Cut& c = e.joint.cuts[size_t(k)];
+            cuts.back().insert(cuts.back().end(), {c.term, c.from, c.next});
+        }
     }
     out.put_rows("joint_cuts", [&](size_t i) -> const vector<int32_t>& { return cuts[i]; }, cuts.size());
 }
@@ -579,7 +580,7 @@ inline void unpack(const Arrays& in, Engine& e) {
             Unpacker::check(slots[f].size() == out.tails->trie.slot_word.size(), "a finish has the wrong number of tails");
             for (int32_t s : slots[f]) Unpacker::check(size_t(s) < all.slot_word.size(), "a tail is out of range");
             out.slots = std::make_shared<vector<int32_t>>(slots[f]);
-            out.index(all.slot_word.size());
+            out.index(all.slot_word.size(), t.counted[out.term]);
         }
         e.profiler.finishes.push_back(std::move(out));
     }
@@ -672,14 +673,15 @@ inline void unpack(const Arrays& in, Engine& e) {
         const int32_t universe = joint_states[joint_from[i]][0];
         check_weight(universe, joint_weight[i]);
         Unpacker::check(c.size() % 3 == 0, "a cut is cut short");
-        JointTails::Transition x{joint_weight[i], {}};
+        vector<JointTails::Cut> out;
         for (size_t k = 0; k < c.size(); k += 3) {
             Unpacker::check(c[k] >= 0 && c[k] < n_terms && c[k + 1] < int32_t(k / 3) && c[k + 2] < n_joint, "a cut is out of range");
             Unpacker::check(c[k + 1] < 0 || c[3 * size_t(c[k + 1]) + 2] < 0, "a cut goes on from unknown stacks");
             Unpacker::check(c[k + 2] < 0 || (joint_states[c[k + 2]][0] == universe && joint_states[c[k + 2]].size() > 1), "a cut changes its universe");
-            x.cuts.push_back({c[k], c[k + 1], c[k + 2]});
+            out.push_back({c[k], c[k + 1], c[k + 2]});
         }
-        e.joint.restore_transition(joint_from[i], joint_read[i], std::move(x));
+        Unpacker::check(!e.joint.find(joint_from[i], joint_read[i]), "a transition is repeated");
+        e.joint.add(joint_from[i], joint_read[i], joint_weight[i], out);
     }
     e.frozen = frozen;
 }

@@ -102,10 +102,15 @@ struct Finish {
     std::shared_ptr<const Tails> tails;
     int32_t universe = -1;                                // of the parser DWA, and for every tail its slot there
     std::shared_ptr<const vector<int32_t>> slots;
-    vector<int32_t> own_slot;                             // and back: slot of the universe -> tail, or -1
-    void index(size_t n) {
-        own_slot.assign(n, -1);
-        for (size_t i = 0; i < slots->size(); ++i) own_slot[size_t((*slots)[i])] = int32_t(i);
+    static constexpr int32_t kNone = -1;
+    vector<int32_t> given;  // by slot of the universe: the only token that leaves this tail, or kNone, or below it the tail
+    void index(size_t n, bool counted) {
+        given.assign(n, kNone);
+        const Trie& trie = tails->trie;
+        for (size_t i = 0; i < slots->size(); ++i) {
+            const int32_t k = trie.slot_indptr[i];
+            given[size_t((*slots)[i])] = !counted && trie.slot_indptr[i + 1] == k + 1 ? trie.slot_tokens[k] : kNone - 1 - int32_t(i);
+        }
     }
 };
 
