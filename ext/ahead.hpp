@@ -1,12 +1,13 @@
 // Ahead of time: expand everything that decoding can reach, so that the runtime never has to.
 //
-//   1 contexts   every set of terminals that a parse can lex from ("cfg": one per LR state; "longest": what the
-//                reductions after a shift can leave, for any stack below), with every watch set that can hold there
+//   1 contexts   every set of terminals that a parse can lex from ("cfg": one per LR state; "longest": those of
+//                situations, found by shifting terminals on real stacks), with every watch set that can hold there
 //   2 lexer      all lexer states reachable from those roots, and their profiles
 //   3 tails      one universe of tails a terminal
-//   4 parser     the parser DWA from every LR state, reading any state that can lie below
+//   4 parser     the parser DWA from every LR state, reading any state that can lie below; "longest": joint tails of
+//                every situation
 //
-// The same functions run on demand in lazy mode; here they are only called in order.  Where the count of contexts
+// The same functions run on demand in lazy mode; here they are only called in order.  Where the count of situations
 // or the work passes a cap (a string of at most 500 characters has 500 times the states), the rest stays on demand and
 // `complete()` is false; so it is, always, under "longest".  Caps count steps, not time: same input, same tables.
 // Work comes in small slices, so that the caller can report progress and stop.
