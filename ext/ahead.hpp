@@ -53,8 +53,10 @@ class Ahead {
     static constexpr int64_t kWalkCap = 1 << 20;   // trie nodes walked for profiles; the rest is left on demand
     static constexpr size_t kStateCap = 1 << 16;   // lexer states, likewise
     static constexpr int64_t kWorkCap = 4 << 20;   // "longest": steps of the parser DWA; the rest is left on demand
+    static constexpr size_t kSlice = 256;          // reads between two looks at the clock
     static constexpr size_t kSituationCap = 1 << 12;  // "longest": situations told apart by the topmost states
     static constexpr int32_t kShapeDepth = 2;
+    static constexpr size_t kShiftCap = 1 << 18;   // "longest": terminals shifted to find them
     struct Situation {
         Config config;
         vector<int32_t> watches;
@@ -67,8 +69,10 @@ class Ahead {
     vector<vector<int32_t>> below_;           // LR state -> states that can lie under it
     vector<vector<int32_t>> universes_of_;    // terminal -> universes
     std::set<std::pair<int32_t, int32_t>> read_;
-    vector<std::pair<int32_t, int32_t>> todo_;  // (machine state, LR state) to read; "longest": (situation, watch set)
+    std::deque<std::pair<int32_t, int32_t>> starts_;  // (universe, LR state)
+    vector<std::pair<int32_t, int32_t>> todo_;  // (machine state, LR state) from the last start; "longest": (situation, watch set)
     Arena arena_;
+    size_t n_shifted_ = 0;
     std::deque<Situation> situations_;
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> by_shape_;
     std::map<int32_t, vector<Accept>> accepts_;  // root -> what can be cut before the next root
@@ -113,6 +117,7 @@ class Ahead {
     int32_t after(int32_t n, int32_t term) {
         auto got = situations_[n].after.emplace(term, -1);
         if (!got.second) return got.first->second;
+        if (++n_shifted_ > kShiftCap) return -1;
         const Config to = e_.shifted(situations_[n].config, term, arena_);
         if (!to.n_tops) return -1;
         vector<int32_t> shape;
@@ -160,12 +165,15 @@ class Ahead {
 
     bool parser() {
         index_universes();
+        // A start can lead to very many reads, so a slice is a number of reads.
+        for (size_t n = 0; n < kSlice && !(todo_.empty() && starts_.empty()); ++n) todo_.empty() ? start() : read();
+        if (!(todo_.empty() && starts_.empty())) return true;
         for (size_t stop = std::min(at_ + 8, size_t(e_.lr.n_states())); at_ < stop; ++at_) {
             const int32_t q = int32_t(at_);
             for (int32_t k = e_.lr.goto_indptr[q]; k < e_.lr.goto_indptr[q] + e_.lr.n_shifts[q]; ++k)
-                for (int32_t u : universes_of_[e_.lr.goto_symbol[k]]) start(u, q);
+                for (int32_t u : universes_of_[e_.lr.goto_symbol[k]]) starts_.push_back({u, q});
         }
-        if (at_ < size_t(e_.lr.n_states())) return true;
+        if (!starts_.empty() || at_ < size_t(e_.lr.n_states())) return true;
         if (lexed_ == e_.lexer.states.size() || !complete_) return next_stage();
         stage_ = 1;  // tails were lexed in states not met before: profile them, too
         at_ = lexed_;
@@ -193,15 +201,17 @@ class Ahead {
     void visit(int32_t d, int32_t state) {
         if (read_.insert({d, state}).second) todo_.push_back({d, state});
     }
-    void start(int32_t universe, int32_t q) {
+    void start() {
+        auto [universe, q] = starts_.front();
+        starts_.pop_front();
         visit(e_.dwa.start(universe), q);
-        while (!todo_.empty()) {
-            auto [d, c] = todo_.back();
-            todo_.pop_back();
-            const int32_t next = e_.dwa.step(d, c).next;
-            if (next < 0) continue;
-            for (int32_t b : below_[c]) if (e_.dwa.possible(next, b)) visit(next, b);
-        }
+    }
+    void read() {
+        auto [d, c] = todo_.back();
+        todo_.pop_back();
+        const int32_t next = e_.dwa.step(d, c).next;
+        if (next < 0) return;
+        for (int32_t b : below_[c]) if (e_.dwa.possible(next, b)) visit(next, b);
     }
     bool next_stage() {
         ++stage_;

@@ -334,7 +334,7 @@ class Engine {
 
   private:
     static constexpr int32_t kKeyDepth = 4;   // stack states in the key of a finished mask
-    static constexpr size_t kKeyNodes = 64;   // ... "longest": of all stacks, at most
+    static constexpr size_t kKeyNodes = 48;   // ... "longest": of all stacks, at most
     static constexpr int32_t kManyBelow = 32; // "longest": stacks branch so much that shifting is dear
     static constexpr size_t kBulk = 256;      // "longest": sets of tails of this size have a bitmap of tokens
     static int64_t next_uid() {
@@ -438,6 +438,7 @@ class Engine {
         bool deep = false;  // the mask depends on more than the topmost states
     };
     static Scratch& scratch() {
+        Arena::prepare();
         static thread_local Scratch s;
         return s;
     }

@@ -8,7 +8,7 @@ Python validates here, the kernels trust.  The algorithms are in the headers, on
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool
 from libcpp.map cimport map
@@ -179,14 +179,14 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         string next_bytes() except +wfsa_translate
         vector[int32_t] expected() except +wfsa_translate
 
-    void fill_masks(const vector[const Session*]&, const vector[uint32_t*]&, int64_t, int) except +wfsa_translate
+    void fill_masks(const vector[const Session*]&, const vector[uint32_t*]&, int64_t, int64_t) except +wfsa_translate
 
 
 
 
 # --- regular languages -------------------------------------------------------------------------------------------
 
-_AUTOMATA = {}  # Regular -> Automaton; front ends share tree objects, so most terminals are found here
+_AUTOMATA = {}  # (Regular, limit) -> Automaton; front ends share tree objects, so most terminals are found here
 _AUTOMATA_MAX = 8192
 _MAX_DEPTH = 400
 
@@ -220,7 +220,8 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
 
     Raises LimitError when a DFA needs more than `max_states` states.
     """
-    cdef Automaton got = _AUTOMATA.get(tree)
+    key = (tree, max_states)  # a limit must not depend on what was compiled before
+    cdef Automaton got = _AUTOMATA.get(key)
     if got is not None:
         return got
     got = Automaton.__new__(Automaton)
@@ -230,7 +231,7 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     got.names = state_names(got.dfa)
     if len(_AUTOMATA) >= _AUTOMATA_MAX:
         _AUTOMATA.clear()
-    _AUTOMATA[tree] = got
+    _AUTOMATA[key] = got
     return got
 
 
@@ -290,8 +291,8 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
             nfa.byte_range(f, lo, hi)
         return f
     if kind is Repeat:
-        low = tree.min
-        high = -1 if tree.max is None else tree.max
+        low = integer(tree.min)
+        high = -1 if tree.max is None else integer(tree.max)
         if low > limit or high > limit:
             raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states; "
                              "raise CompileOptions.max_terminal_states")
@@ -519,6 +520,17 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
 
 # --- decoding ----------------------------------------------------------------------------------------------------
 
+cdef extern from *:
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+
+
+cdef int64_t integer(x) except? -1:
+    """`x` as an int64, or the nearest one if it does not fit.  TypeError when it is no integer: 1.5, "1", None."""
+    cdef int overflow = 0
+    cdef int64_t got = PyLong_AsLongLongAndOverflow(x, &overflow)
+    return got if not overflow else INT64_MAX if overflow > 0 else INT64_MIN
+
+
 cdef class TokenMask:
     """The tokens that may come next.
 
@@ -527,6 +539,9 @@ cdef class TokenMask:
 
     cdef bytes data
     cdef int64_t n_words
+
+    def __init__(self):
+        raise TypeError("a TokenMask comes from State.get_mask()")
 
     @property
     def bitmask(self):
@@ -548,7 +563,7 @@ cdef class TokenMask:
         return n
 
     def __contains__(self, token_id):
-        cdef int64_t t = token_id
+        cdef int64_t t = integer(token_id)
         if t < 0 or t >= 32 * self.n_words:
             return False
         return bool((<const uint32_t*>PyBytes_AS_STRING(self.data))[t >> 5] >> (t & 31) & 1)
@@ -576,6 +591,9 @@ cdef class State:
     cdef TokenMask cached
     cdef public object constraint
 
+    def __init__(self):
+        raise TypeError("a State comes from Constraint.start() or State.fork()")
+
     def get_mask(self):
         """The tokens that keep the text a viable prefix, as a :class:`TokenMask`; the end token iff it is a sentence."""
         cdef TokenMask m
@@ -597,7 +615,7 @@ cdef class State:
         Raises StateError on any other buffer, which is left as it was.
         """
         cdef Target target
-        target_open(&target, buffer, self.n_words, row)
+        target_open(&target, buffer, self.n_words, None if row is None else integer(row))
         try:
             with nogil:
                 self.session.mask(target.p, target.n_words)
@@ -606,7 +624,7 @@ cdef class State:
 
     def commit(self, token_id):
         """Append a token.  False, and nothing changes, if it is not allowed.  Raises StateError after the end."""
-        cdef int64_t t = token_id
+        cdef int64_t t = integer(token_id)
         cdef cbool ok
         if self.session.finished():
             raise StateError("commit after the end-of-sequence token; start a new state or roll back")
@@ -619,10 +637,17 @@ cdef class State:
             self.cached = None
         return ok
 
-    def commit_bytes(self, data):
-        """Append bytes, which may end inside a token.  False, and nothing changes, if no text goes on like this."""
-        cdef const uint8_t[::1] view = data
+    def commit_bytes(self, data not None):
+        """Append bytes, which may end inside a token.  False, and nothing changes, if no text goes on like this.
+
+        Raises StateError after the end; TypeError or ValueError when `data` is not one contiguous run of bytes.
+        """
+        cdef const uint8_t[::1] view
         cdef cbool ok
+        try:
+            view = data
+        except BufferError as e:
+            raise ValueError(str(e)) from None
         cdef const uint8_t* p = &view[0] if view.shape[0] else NULL
         cdef size_t n = view.shape[0]
         if self.session.finished() and n:
@@ -635,8 +660,9 @@ cdef class State:
 
     def rollback(self, n=1):
         """Undo the last `n` successful commits.  Raises StateError if there were fewer."""
-        if not self.session.rollback(n):
-            raise StateError(f"cannot roll back {n} commits: there were {self.session.n_commits()}")
+        cdef int64_t back = integer(n)
+        if not self.session.rollback(back):
+            raise StateError(f"cannot roll back {back} commits: there were {self.session.n_commits()}")
         self.cached = None
 
     def fork(self):
@@ -650,18 +676,26 @@ cdef class State:
         return s
 
     def validate(self, ids):
-        """How many of these tokens could be committed one after another; the state stays as it is."""
-        cdef const int32_t[::1] view = np.ascontiguousarray(ids, np.int32)
+        """How many of these tokens could be committed one after another; the state stays as it is.
+
+        Raises TypeError when `ids` are not integers in one dimension; an id out of range is one that is not allowed.
+        """
+        cdef const int32_t[::1] view
         cdef int64_t n
-        if view.shape[0] == 0:
+        array = np.asarray(ids if hasattr(ids, "__array__") else [integer(i) for i in ids])
+        if array.size == 0:
             return 0
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise TypeError(f"token ids are integers in one dimension, not {array.dtype} in {array.ndim}")
+        known = (array >= 0) & (array < self.core.vocab.ptr.get().n_tokens())
+        view = np.where(known, array.astype(np.int32), np.int32(-1))
         with nogil:
             n = self.session.validate(&view[0], view.shape[0])
         return n
 
     def forced(self, limit=4096):
         """The bytes that must come next (at most `limit`); b"" when there is a choice."""
-        return bytes(self.session.forced(limit))
+        return bytes(self.session.forced(max(0, integer(limit))))
 
     def next_bytes(self):
         """All bytes that can come next, ascending."""
@@ -703,14 +737,13 @@ def fill_bitmasks(states, buffer, threads=1, rows=None):
     cdef vector[const Session*] sessions
     cdef vector[uint32_t*] outs
     cdef State s
-    cdef int64_t n_words
-    cdef int n_threads = threads
+    cdef int64_t n_words, n_threads = integer(threads)
     states = list(states)
-    rows = list(range(len(states))) if rows is None else [int(r) for r in rows]
+    rows = list(range(len(states))) if rows is None else [integer(r) for r in rows]
     if len(rows) != len(states) or len(set(rows)) != len(rows):
         raise StateError(f"{len(states)} states need as many different rows, not {rows}")
     if n_threads < 1:
-        raise StateError(f"threads must be at least 1, not {threads}")
+        raise StateError(f"threads must be at least 1, not {n_threads}")
     if not states:
         return
     n_words = max((<State?>state).n_words for state in states)
@@ -758,7 +791,8 @@ cdef int target_open(Target* target, buffer, int64_t need, row) except -1:
 
 cdef int _check_target(Py_buffer* view, int64_t need, row) except -1:
     if view.itemsize != 4 or (view.format != NULL and view.format[0] not in (b"i", b"l")):
-        raise StateError(f"the mask buffer must be int32, not format {view.format!r} of {view.itemsize} bytes")
+        kind = b"B" if view.format == NULL else <bytes>view.format
+        raise StateError(f"the mask buffer must be int32, not format {kind!r} of {view.itemsize} bytes")
     if view.ndim == 1:
         if row is not None and row != 0:
             raise StateError(f"row {row} of a one-dimensional mask buffer")

@@ -38,11 +38,15 @@ struct Snapshot {
     Config configs[1];  // n of them
 };
 
+// Memory that is given back all at once.  Blocks are small and go back to a stock of their thread, because a fresh page
+// costs more than a commit.
 class Arena {
   public:
     explicit Arena(std::shared_ptr<Arena> parent = nullptr) : parent_(std::move(parent)) {}
-    ~Arena() {  // release a long chain of ancestors without recursion
-        std::shared_ptr<Arena> p = std::move(parent_);
+    Arena(const Arena&) = delete;
+    ~Arena() {
+        for (Block& b : blocks_) give_back(b);
+        std::shared_ptr<Arena> p = std::move(parent_);  // release a long chain of ancestors without recursion
         while (p && p.use_count() == 1) p = std::move(p->parent_);
     }
     void* bytes(size_t n) {
@@ -53,24 +57,42 @@ class Arena {
         left_ -= n;
         return p;
     }
-    void clear() {  // for scratch arenas: keep one block
+    static void prepare() { stock(); }  // before thread-local objects with arenas, so that the stock outlives them
+    void clear() {  // for scratch arenas: keep the largest block
         if (blocks_.empty()) return;
-        if (blocks_.size() > 1) { blocks_[0] = std::move(blocks_.back()); blocks_.resize(1); first_ = size_; }
-        at_ = blocks_[0].get();
-        left_ = first_;
+        auto largest = std::max_element(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.size < b.size; });
+        std::swap(blocks_.front(), *largest);
+        for (size_t i = 1; i < blocks_.size(); ++i) give_back(blocks_[i]);
+        blocks_.resize(1);
+        at_ = blocks_[0].memory.get();
+        left_ = blocks_[0].size;
     }
 
   private:
+    static constexpr size_t kFirst = 1 << 10, kBlock = 1 << 14, kMaxStock = 256;
+    struct Block { std::unique_ptr<char[]> memory; size_t size; };
     std::shared_ptr<Arena> parent_;
-    vector<std::unique_ptr<char[]>> blocks_;
+    vector<Block> blocks_;
     char* at_ = nullptr;
-    size_t left_ = 0, size_ = 512, first_ = 0;
+    size_t left_ = 0;
+
+    static vector<Block>& stock() {
+        static thread_local vector<Block> blocks;
+        return blocks;
+    }
+    static void give_back(Block& b) {
+        if (b.size == kBlock && stock().size() < kMaxStock) stock().push_back(std::move(b));
+    }
     void grow(size_t n) {
-        size_ = std::max(std::min<size_t>(size_ * 2, 1 << 18), n);
-        blocks_.emplace_back(new char[size_]);
-        if (blocks_.size() == 1) first_ = size_;
-        at_ = blocks_.back().get();
-        left_ = size_;
+        const size_t size = n > kBlock ? n : blocks_.empty() && n <= kFirst ? kFirst : kBlock;
+        if (size == kBlock && !stock().empty()) {
+            blocks_.push_back(std::move(stock().back()));
+            stock().pop_back();
+        } else {
+            blocks_.push_back({std::unique_ptr<char[]>(new char[size]), size});
+        }
+        at_ = blocks_.back().memory.get();
+        left_ = size;
     }
 };
 

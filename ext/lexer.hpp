@@ -208,44 +208,9 @@ class Lexer {
     void expand(int32_t y) {
         LexState& s = states[y];
         if (s.expanded) return;
-        slots_.clear();
-        splitter_.clear();
-        const int32_t n = int32_t(s.hyps.size());
-        for (int32_t h = 0; h < n; ++h) {
-            const Hypothesis& hyp = s.hyps[h];
-            for (int32_t c : hyp.main) feed(c, h, false);
-            for (int32_t c : hyp.watch) feed(c, h, true);
-            int32_t t = winner(hyp);
-            if (t < 0 || !terms.inlined[t]) continue;
-            for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
-            for (int32_t c : hyp.main) feed(c, n + h, true);
-            for (int32_t c : hyp.watch) feed(c, n + h, true);
-        }
-        vector<Hypothesis> next;
         vector<Edge> out;
-        splitter_.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& hits) {
-            next.clear();
-            const uint8_t count = counts(hits);
-            for (size_t i = 0; i < hits.size();) {  // slots of one hypothesis are neighbours
-                int32_t h = slots_[hits[i]].hyp;
-                Hypothesis to{s.hyps[h < n ? h : h - n].context, {}, {}};
-                bool is_void = false;
-                for (; i < hits.size() && slots_[hits[i]].hyp == h; ++i) {
-                    int32_t c = slots_[hits[i]].target;
-                    if (!slots_[hits[i]].watch) to.main.push_back(c);
-                    else { is_void |= bool(terms.accept[c]); to.watch.push_back(c); }
-                }
-                if (is_void || to.main.empty()) continue;
-                normal(to.main);
-                normal(to.watch);
-                next.push_back(std::move(to));
-            }
-            if (next.empty()) return;
-            int32_t target = intern(next, false);
-            const Edge to{lo, hi, target, count};
-            if (!out.empty() && to.continues(out.back().hi, out.back().target, out.back().count)) out.back().hi = hi;
-            else out.push_back(to);
-        });
+        if (!terms.longest && s.hyps[0].main.size() == 1) step_one(s.hyps[0].main[0], out);
+        else step_all(s, out);
         LexState& self = states[y];
         for (const Edge& e : out) {
             self.live.add_range(e.lo, e.hi);
@@ -326,12 +291,64 @@ class Lexer {
     }
 
   private:
+    // The usual case: one component alone, whose DFA says it all.
+    void step_one(int32_t c, vector<Edge>& out) {
+        alone_.resize(terms.term.size(), -1);
+        for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
+            const int32_t to = terms.edges[e].target;
+            if (alone_[to] < 0) {
+                vector<Hypothesis> next{{-1, {to}, {}}};
+                alone_[to] = intern(next, false);
+            }
+            out.push_back({terms.edges[e].lo, terms.edges[e].hi, alone_[to], terms.edges[e].count});
+        }
+    }
+    void step_all(const LexState& s, vector<Edge>& out) {
+        slots_.clear();
+        splitter_.clear();
+        const int32_t n = int32_t(s.hyps.size());
+        for (int32_t h = 0; h < n; ++h) {
+            const Hypothesis& hyp = s.hyps[h];
+            for (int32_t c : hyp.main) feed(c, h, false);
+            for (int32_t c : hyp.watch) feed(c, h, true);
+            int32_t t = winner(hyp);
+            if (t < 0 || !terms.inlined[t]) continue;
+            for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
+            for (int32_t c : hyp.main) feed(c, n + h, true);
+            for (int32_t c : hyp.watch) feed(c, n + h, true);
+        }
+        vector<Hypothesis> next;
+        splitter_.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& hits) {
+            next.clear();
+            const uint8_t count = counts(hits);
+            for (size_t i = 0; i < hits.size();) {  // slots of one hypothesis are neighbours
+                int32_t h = slots_[hits[i]].hyp;
+                Hypothesis to{s.hyps[h < n ? h : h - n].context, {}, {}};
+                bool is_void = false;
+                for (; i < hits.size() && slots_[hits[i]].hyp == h; ++i) {
+                    int32_t c = slots_[hits[i]].target;
+                    if (!slots_[hits[i]].watch) to.main.push_back(c);
+                    else { is_void |= bool(terms.accept[c]); to.watch.push_back(c); }
+                }
+                if (is_void || to.main.empty()) continue;
+                normal(to.main);
+                normal(to.watch);
+                next.push_back(std::move(to));
+            }
+            if (next.empty()) return;
+            int32_t target = intern(next, false);
+            const Edge to{lo, hi, target, count};
+            if (!out.empty() && to.continues(out.back().hi, out.back().target, out.back().count)) out.back().hi = hi;
+            else out.push_back(to);
+        });
+    }
     struct Slot { int32_t hyp, target; bool watch; uint8_t count; };
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
     std::unordered_map<uint64_t, int32_t> roots_;
     vector<Slot> slots_;
     RangeSplitter splitter_;
     vector<int32_t> key_;
+    vector<int32_t> alone_;  // component -> the state of it alone, -1 if there is none yet
 
     static void normal(vector<int32_t>& v) {
         std::sort(v.begin(), v.end());
@@ -418,8 +435,10 @@ class Lexer {
         encode(hyps, root, key_);
         auto got = ids_.emplace(key_, int32_t(states.size()));
         if (!got.second) return got.first->second;
-        if (int64_t(states.size()) >= limit)
+        if (int64_t(states.size()) >= limit) {
+            ids_.erase(got.first);  // asked for again, it is an error again
             throw LimitExceeded("the lexer needs more than " + std::to_string(limit) + " states");
+        }
         states.emplace_back();
         LexState& s = states.back();
         s.hyps = hyps;

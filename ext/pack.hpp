@@ -140,6 +140,7 @@ inline int32_t code_points(const Vocabulary& v, int32_t token) {
 }
 
 inline void pack(const Engine& e, Arrays& out) {
+    std::shared_lock<std::shared_mutex> lock(e.mutex);  // other threads may be decoding
     auto& of = out.of;
     const Terminals& t = e.lexer.terms;
     of["head"] = {e.grammar.n_terms, e.grammar.n_symbols, e.end_term, t.longest, e.frozen, int32_t(e.vocab->size)};

@@ -22,6 +22,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 
 #include "lexer.hpp"
 
@@ -228,8 +229,10 @@ class Profiler {
     int32_t budget_ = 0;
     bool wide_ = false;  // walking for the cache: tails may begin with any byte
     int64_t work_ = 0;
+    std::unordered_set<size_t> shared_;  // hashes of the keys of shared walks
 
     static constexpr int32_t kDeltaBudget = 20000;    // trie nodes; beyond that a full walk is no dearer
+    static constexpr int64_t kSharedWork = 1000;      // what it counts to take a walk that this engine has taken before
     static constexpr size_t kMinCached = 2048;        // bytes
     static constexpr size_t kMaxDrop = 3000;          // tokens; more would make every mask dearer
     static constexpr size_t kMaxClear = 512;          // tokens cleared one by one from a group's bitmap
@@ -264,7 +267,7 @@ class Profiler {
                 auto fresh = std::make_shared<WalkResult>(walked(y));
                 wide_ = false;
                 fresh->spans = ranks_of_spans();
-                work_ -= fresh->work;  // counted below, the same with and without the cache
+                work_ -= fresh->work;  // counted below: once a key, whatever the cache held before
                 if (fresh->bytes() > kMinCached) cache_.put(wide_key, fresh);
                 wide = fresh;
             }
@@ -279,7 +282,7 @@ class Profiler {
             if (narrow->bytes() > kMinCached) cache_.put(key, narrow);
             got = narrow;
         }
-        work_ += got->work;
+        work_ += shared_.insert(VectorHash()(wide_key)).second ? got->work : kSharedWork;
         spans_ = spans_of(*got);
         return *got;
     }
@@ -309,7 +312,8 @@ class Profiler {
         collect_groups(*inside);
         WalkResult out;
         out.inside = inside;
-        std::stable_sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.term < b.term; });
+        auto by_term = [](const Piece& a, const Piece& b) { return a.term < b.term; };
+        if (!std::is_sorted(pieces_.begin(), pieces_.end(), by_term)) std::stable_sort(pieces_.begin(), pieces_.end(), by_term);
         vector<int32_t> key;
         for (size_t i = 0, end; i < pieces_.size(); i = end) {
             const int32_t term = pieces_[i].term;

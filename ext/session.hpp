@@ -96,7 +96,7 @@ class Session {
 };
 
 // The masks of many sessions, dealt out to threads one by one.
-inline void fill_masks(const vector<const Session*>& sessions, const vector<uint32_t*>& outs, int64_t n_words, int n_threads) {
+inline void fill_masks(const vector<const Session*>& sessions, const vector<uint32_t*>& outs, int64_t n_words, int64_t n_threads) {
     std::atomic<size_t> next{0};
     std::mutex lock;
     std::exception_ptr failed;
@@ -109,7 +109,10 @@ inline void fill_masks(const vector<const Session*>& sessions, const vector<uint
         }
     };
     vector<std::thread> threads;
-    for (int t = 1; t < n_threads && size_t(t) < sessions.size(); ++t) threads.emplace_back(work);
+    try {
+        for (int64_t t = 1; t < n_threads && size_t(t) < sessions.size(); ++t) threads.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads to be had: fewer do the same
+    }
     work();
     for (std::thread& t : threads) t.join();
     if (failed) std::rethrow_exception(failed);

@@ -59,11 +59,22 @@ class Trie {
     explicit Trie(const vector<Word>& words) { build(words); }
 
   private:
+    struct Range { int32_t lo, hi, depth, parent; };
+    static constexpr size_t kLarge = 1 << 13;  // words; what they take is not kept
+    struct Scratch {  // of one thread, because most tries are small and building them is mostly allocation
+        vector<std::pair<uint64_t, int32_t>> keyed;
+        vector<int32_t> head;  // one word per slot
+        vector<Range> level;   // nodes, breadth first
+        vector<uint8_t> byte;
+    };
+
     void build(const vector<Word>& words) {
+        static thread_local Scratch scratch;
+        auto& [keyed, head, level, bytes] = scratch;
         auto text = [&](int32_t i) { return words[i].text; };
         auto length = [&](int32_t i) { return int64_t(words[i].length); };
         // Sort by the first eight bytes as one big-endian integer, then by the rest, then by id.
-        vector<std::pair<uint64_t, int32_t>> keyed(words.size());
+        keyed.resize(words.size());
         for (size_t k = 0; k < words.size(); ++k) {
             uint64_t key = 0;
             int64_t n = std::min<int64_t>(8, length(int32_t(k)));
@@ -77,14 +88,19 @@ class Trie {
             if (c) return c < 0;
             return la != lb ? la < lb : words[a.second].token < words[b.second].token;
         });
+        head.clear();
+        for (auto [key, i] : keyed) {
+            const bool same = !head.empty() && length(head.back()) == length(i) &&
+                              !std::memcmp(text(head.back()), text(i), size_t(length(i)));
+            if (!same) head.push_back(i);
+        }
+        slot_indptr.reserve(head.size() + 1);
+        slot_word.reserve(head.size());
+        slot_tokens.reserve(words.size());
         const bool counts = std::any_of(words.begin(), words.end(), [](const Word& w) { return w.count > 0; });
-        vector<int32_t> head;  // one token per slot
-        for (size_t k = 0; k < keyed.size(); ++k) {
-            int32_t i = keyed[k].second;
-            bool same = !head.empty() && length(head.back()) == length(i) &&
-                        !std::memcmp(text(head.back()), text(i), size_t(length(i)));
-            if (!same) {
-                head.push_back(i);
+        if (counts) slot_counts.reserve(words.size());
+        for (auto [key, i] : keyed) {
+            if (slot_word.size() < head.size() && head[slot_word.size()] == i) {
                 slot_indptr.push_back(int32_t(slot_tokens.size()));
                 slot_word.push_back(words[i]);
             }
@@ -93,38 +109,44 @@ class Trie {
         }
         slot_indptr.push_back(int32_t(slot_tokens.size()));
 
-        struct Range { int32_t lo, hi, depth; };
-        vector<Range> level{{0, int32_t(head.size()), 0}};
-        byte.push_back(0);
-        vector<int32_t> parent{-1};
+        level.assign(1, {0, int32_t(head.size()), 0, -1});
+        bytes.assign(1, 0);
         for (size_t n = 0; n < level.size(); ++n) {  // breadth first: `level` grows while it is read
-            Range r = level[n];
-            first_child.push_back(int32_t(level.size()));
-            slot_lo.push_back(r.lo);
-            slot_hi.push_back(r.hi);
-            int32_t at = r.lo;
-            bool ends = at < r.hi && length(head[at]) == r.depth;
-            own.push_back(ends && r.depth > 0);
-            if (ends) ++at;
+            const Range r = level[n];
+            int32_t at = r.lo + (r.lo < r.hi && length(head[r.lo]) == r.depth);
             while (at < r.hi) {
                 uint8_t b = text(head[at])[r.depth];
                 int32_t stop = at + 1;
                 if (stop < r.hi && text(head[r.hi - 1])[r.depth] == b) stop = r.hi;
                 else while (stop < r.hi && text(head[stop])[r.depth] == b) ++stop;
-                level.push_back({at, stop, r.depth + 1});
-                byte.push_back(b);
-                parent.push_back(int32_t(n));
+                level.push_back({at, stop, r.depth + 1, int32_t(n)});
+                bytes.push_back(b);
                 at = stop;
             }
         }
-        first_child.push_back(int32_t(level.size()));
+        const size_t n_all = level.size();
+        byte.assign(bytes.begin(), bytes.end());
+        for (vector<int32_t>* v : {&slot_lo, &slot_hi}) v->resize(n_all);
+        own.resize(n_all);
+        first_child.assign(n_all + 1, int32_t(n_all));
+        for (size_t n = n_all; n-- > 0;) {
+            const Range& r = level[n];
+            slot_lo[n] = r.lo;
+            slot_hi[n] = r.hi;
+            own[n] = r.depth > 0 && r.lo < r.hi && length(head[r.lo]) == r.depth;
+            if (n > 0) first_child[size_t(r.parent)] = int32_t(n);
+        }
+        for (size_t n = n_all; n-- > 0;)  // a leaf's children begin where those of the next node begin
+            first_child[n] = std::min(first_child[n], first_child[n + 1]);
         below.resize(byte.size());
         height.assign(byte.size(), 0);
         for (int32_t n = int32_t(byte.size()) - 1; n > 0; --n) {
-            below[parent[n]].merge(below[n]);
-            below[parent[n]].set(byte[n]);
-            height[parent[n]] = std::max(height[parent[n]], height[n] + 1);
+            const size_t p = size_t(level[size_t(n)].parent);
+            below[p].merge(below[n]);
+            below[p].set(byte[n]);
+            height[p] = std::max(height[p], height[n] + 1);
         }
+        if (words.size() > kLarge) scratch = Scratch();
     }
 };
 

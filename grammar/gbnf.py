@@ -42,6 +42,8 @@ _MAX_DEPTH = 60
 
 def read_gbnf(text: str, root: str = "root") -> Grammar:
     """The grammar of a GBNF text, starting from the rule `root`."""
+    if not isinstance(text, str):
+        raise GrammarError(f"a GBNF grammar is a str, not {type(text).__name__}")
     reader = _Reader(text)
     rules = reader.rules()
     if root not in rules:
@@ -50,7 +52,10 @@ def read_gbnf(text: str, root: str = "root") -> Grammar:
     for name, at in reader.used.items():
         if name not in rules:
             reader.fail(f"the rule {name!r} is used but not defined", at, f"add '{name} ::= ...'")
-    return fold_rules(rules, root, origins=reader.origins)
+    try:
+        return fold_rules(rules, root, origins=reader.origins)
+    except RecursionError:  # "a++++...": one level for each of the quantifiers
+        raise GrammarError("the grammar is nested too deeply: give inner groups names of their own") from None
 
 
 class _Reader:

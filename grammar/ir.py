@@ -13,9 +13,9 @@ normalisation takes care of it.  ``policy`` is
     "cfg"      every way of cutting the bytes into terminals counts;
     "longest"  contextual longest match; at equal length the higher priority wins, then the lower term_id.
 
-A counted terminal (``units``, only under "cfg") keeps the words of its pattern that have so many units.  The pattern is
-``Cat((a, Repeat(Unit(b), 0, None), c))``, where b and c begin with different bytes.  It costs what the pattern costs, where a
-repetition up to 8,192 costs 8,192 times as much.
+A counted terminal (``units``, only under "cfg") keeps the words of its pattern that have so many units.  The pattern
+is ``Cat((a, Repeat(Unit(b), 0, None), c))``, where b and c begin with different bytes, and no word of b begins
+another.  It costs what the pattern costs, where a repetition up to 8,192 costs 8,192 times as much.
 
 ``ignore`` (only under "longest") lists terminals that may stand between, before and after any two terminals.
 """
@@ -102,11 +102,12 @@ def _check_counted(terminal: Terminal, policy: Policy) -> None:
     pattern = terminal.pattern
     if policy != "cfg":
         raise GrammarError(f"counted terminal {terminal.name!r} needs the 'cfg' policy")
-    if not (isinstance(pattern, Cat) and sum(has_units(p) for p in pattern.parts) == 1 and not has_units(pattern.parts[-1])):
-        raise GrammarError(f"counted terminal {terminal.name!r} is not of the form a (Unit b)* c")
-    (loop,) = (p for p in pattern.parts if has_units(p))
-    if not (isinstance(loop, Repeat) and (loop.min, loop.max) == (0, None) and isinstance(loop.body, Unit)) or has_units(loop.body.body):
-        raise GrammarError(f"counted terminal {terminal.name!r} is not of the form a (Unit b)* c")
+    loops = [p for p in pattern.parts if has_units(p)] if isinstance(pattern, Cat) else []
+    match loops:
+        case [Repeat(Unit(body), 0, None)] if not has_units(body) and pattern.parts[-1] is not loops[0]:  # type: ignore[union-attr]
+            pass
+        case _:
+            raise GrammarError(f"counted terminal {terminal.name!r} is not of the form a (Unit b)* c")
     if least < 0 or (most is not None and not least <= most < MAX_UNITS) or least >= MAX_UNITS:
         raise GrammarError(f"counted terminal {terminal.name!r} asks for {least} to {most} units")
 

@@ -20,8 +20,12 @@ Differences from Lark, all in the direction of one meaning instead of several:
 
 - Terminals match longest-first; priority decides between equal lengths (``docs/glossary.md``).  Lark's lexer tries
   terminals in an order, so that a higher priority or a longer pattern can win with a shorter match.
+  Within one terminal too, ``a|ab`` is the longer of both; but a terminal with a lazy quantifier (``/".*?"/``) matches
+  what Python's `re` matches (:mod:`wfsa.grammar.regex_first`).
+- A look-ahead or look-behind sees no further than the text of its own terminal; where that makes a difference there
+  is a GrammarWarning.
 - Lark's check against colliding optionals (``"a"? "a"?``) is about parse trees and is not made.
-- Only the grammar counts: no lexer callbacks, no postlex; what ``%declare`` names must be defined after all.
+- Only the grammar counts: no lexer callbacks, no postlex; what ``%declare`` names must be defined, or not used.
 - ``<|tool|>`` and ``<[12,40-42]>`` in a rule name exact tokens (the first is a special token of the vocabulary).
 - Relative imports are resolved against `base_path`, never against the running program's file.
 """
@@ -39,7 +43,7 @@ from lark.grammar import Symbol
 from lark.grammar import Terminal as LarkTerminal
 from lark.tree import Tree
 
-from wfsa.errors import GrammarError
+from wfsa.errors import GrammarError, WfsaError
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark_rules import Lowering
 from wfsa.grammar.lark_syntax import parse_statements, without_special
@@ -75,6 +79,10 @@ def read_lark(
         raise GrammarError("the grammar is nested too deeply: give inner groups names of their own") from None
     except UnicodeError as e:
         raise GrammarError(f"the grammar is not valid Unicode: {e}") from None
+    except WfsaError:
+        raise
+    except ValueError as e:  # int() of more than 4,300 digits
+        raise GrammarError(f"a number of the grammar is too long: {e}") from None
 
 
 _loader: Any = loader  # for what has no annotations there

@@ -33,10 +33,8 @@ from typing import NamedTuple
 from lark.load_grammar import _TERMINAL_NAMES
 from lark.utils import is_id_continue, is_id_start
 
-from wfsa.grammar.lark_terminals import Pattern, is_nullable, regular
+from wfsa.grammar.lark_terminals import Pattern, is_nullable, regular, width
 from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
-
-_NO_LIMIT = 1 << 32  # the width of a pattern without a longest match; every sum is clipped to it
 
 
 class Names:
@@ -69,24 +67,6 @@ def _is_identifier(text: str) -> bool:
     if text.isascii():
         return text.isidentifier()
     return bool(is_id_start(text[0]) and is_id_continue(text))
-
-
-def max_width(r: Regular) -> int:
-    """Characters (not bytes) of the longest word, at most `_NO_LIMIT`; what sre's ``getwidth()[1]`` gives Lark."""
-    match r:
-        case Literal(data):
-            return sum((b & 0xC0) != 0x80 for b in data)
-        case Cat(parts):
-            return min(sum(max_width(p) for p in parts), _NO_LIMIT)
-        case Alt(parts):
-            return max((max_width(p) for p in parts), default=0)
-        case And(parts):
-            return min(max_width(p) for p in parts)
-        case Repeat(body, _, high):
-            return _NO_LIMIT if high is None else min(max_width(body) * high, _NO_LIMIT)
-        case Minus(left, _):
-            return max_width(left)
-    return 1
 
 
 class Candidate(NamedTuple):
@@ -182,10 +162,7 @@ def _first(r: Regular) -> int:
 @lru_cache(maxsize=4096)
 def _traits(pattern: Pattern) -> tuple[int, bool]:
     """Of the pattern's language: the greatest width, and whether it tells cases apart."""
-    if pattern.is_str:
-        return len(pattern.value), not pattern.flags
-    r = regular(pattern)
-    return max_width(r), _tells_cases_apart(r)
+    return width(pattern), not pattern.flags if pattern.is_str else _tells_cases_apart(regular(pattern))
 
 
 def _variants(c: str) -> set[str]:

@@ -26,6 +26,7 @@ rule by rule, the deepest first, left to right (`Tree.iter_subtrees` on trees wi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.load_grammar import Definition
 from lark.tree import Tree
 
-from wfsa.errors import GrammarError
+from wfsa.errors import GrammarError, GrammarWarning
 from wfsa.grammar.ir import Grammar, Terminal, Tokens
 from wfsa.grammar.lark_order import Candidate, Names, in_order
 from wfsa.grammar.lark_terminals import (
@@ -47,6 +48,7 @@ from wfsa.grammar.lark_terminals import (
     regular,
     tokens_terminal,
 )
+from wfsa.grammar.regex import sees_outside
 
 MAX_INSTANCES = 10_000  # of templates
 LINEAR = 64  # repetitions up to this count use a chain, above it a counter
@@ -67,9 +69,7 @@ class Lowering:
         self.origins = origins
         self.patterns = TerminalPatterns(definitions)
         for name, d in definitions.items():
-            if d.tree is None:
-                raise declared_only("terminal" if d.is_term else "rule", name)
-            if d.is_term:
+            if d.is_term and d.tree is not None:
                 self.at(name, partial(self.patterns.of, name))
         self.names = Names(self.patterns.done)
         self.terminals: list[str | Pattern | Tokens] = []  # by provisional number: a name, or what is not named yet
@@ -118,6 +118,8 @@ class Lowering:
     def lower(self, symbol: int, name: str, env: Env) -> None:
         self.rule_name = name
         tree = self.definitions[name].tree
+        if tree is None:  # declared only
+            return
         self.rules[~symbol] = self.at(name, lambda: self.alternatives(tree, 0, env))
         self.pending.sort(key=lambda p: -p[0])  # stable: left to right in one level
         for _, pattern in self.pending:
@@ -127,7 +129,7 @@ class Lowering:
     # -- symbols -------------------------------------------------------------------------------------------------
 
     def nonterminal(self, name: str, rule: str) -> int:
-        self.nonterminals.append(name)
+        self.nonterminals.append(str(name))  # a name may be Lark's Token
         self.origin.append(f"line {self.origins[rule]}" if rule in self.origins else rule)
         self.rules.append([])
         return ~(len(self.nonterminals) - 1)
@@ -223,7 +225,7 @@ class Lowering:
         if name in env:
             return env[name]
         if isinstance(symbol, LarkTerminal):
-            if name not in self.patterns.done:
+            if name not in self.definitions:
                 raise UndefinedSymbol(f"terminal {name} is used but not defined")
             return self.terminal(name)
         got = self.rule_symbols.get(name)
@@ -356,10 +358,16 @@ class Lowering:
 
     def frozen(self, start: int) -> Grammar:
         for name in self.ignore:
-            if name not in self.patterns.done:
+            if name not in self.definitions:
                 raise UndefinedSymbol(f"terminal {name} is ignored but not defined")
+        for name in self.ignore:
+            if self.definitions[name].tree is None:
+                raise declared_only("terminal", name)
         ignored = [self.terminal(name) for name in dict.fromkeys(self.ignore)]
         used = set(self.reachable(start))
+        for name, symbol in self.rule_symbols.items():
+            if symbol in used and self.definitions[name].tree is None:
+                raise declared_only("rule", name)
         numbers = {~s: n for n, s in enumerate(sorted((s for s in used if s < 0), reverse=True))}
         terminals: list[Terminal] = []
         ids: dict[int, int] = {}
@@ -394,9 +402,18 @@ class Lowering:
         )
 
     def candidate(self, name: str) -> Candidate:
+        definition = self.definitions.get(name)
+        if definition is not None and definition.tree is None:
+            raise declared_only("terminal", name)
         pattern = self.names.patterns[name]
         language = regular(pattern)
-        definition = self.definitions.get(name)
+        if not pattern.is_str and sees_outside(pattern.value, pattern.flags):
+            warnings.warn(
+                f"terminal {name}: a look-around at its edge sees the terminal's own text only, not what stands "
+                "beside it; so the grammar may take more than Lark's lexer does",
+                GrammarWarning,
+                stacklevel=2,
+            )
         priority = definition.options if definition is not None else 0
         return Candidate(name, pattern, language, priority)
 

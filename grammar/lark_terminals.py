@@ -2,8 +2,9 @@ r"""The terminals that a Lark grammar defines, as patterns and as languages.
 
 Lark composes each terminal into one Python regular expression (`TerminalTreeToPattern` in lark/load_grammar.py), and
 so do we, because the composition is textual and its quirk is part of the language: ``/a|b/ "c"`` is the regular
-expression ``a|bc``.  Lark also sorts alternatives by width, which only matters to a leftmost-first matcher; the
-languages are equal, so we do not, and save the analysis of a regular expression per alternative.
+expression ``a|bc``.  Lark also sorts alternatives by width, which only matters to a leftmost-first matcher, hence
+only to a terminal with a lazy quantifier (:mod:`wfsa.grammar.regex_first`); elsewhere the languages are equal, so we
+do not, and save the analysis of a regular expression per alternative.
 
 Only terminals that the grammar uses become a `Regular` (`regular`, cached: keywords recur from grammar to grammar).
 """
@@ -19,13 +20,16 @@ from lark import load_grammar
 from lark.grammar import NonTerminal
 from lark.grammar import Terminal as LarkTerminal
 from lark.load_grammar import Definition
+from lark.utils import get_regexp_width
 
 from wfsa.errors import GrammarError
 from wfsa.grammar.ir import Tokens
-from wfsa.grammar.regex import parse_regex
+from wfsa.grammar.regex import first_language, parse_regex
 from wfsa.grammar.regular import Alt, And, Cat, Literal, Minus, Regular, Repeat, literal
 
 MAX_PATTERN = 1_000_000  # characters of one joined regular expression: A: B B, B: C C, ... doubles it at each step
+_NO_LIMIT = 1 << 32  # the width of a pattern without a longest match; every sum is clipped to it
+_LAZY = re.compile(r"[*+?}]\?")
 _loader: Any = load_grammar  # eval_escaping has no annotations
 
 
@@ -83,6 +87,16 @@ def range_pattern(first: str, last: str) -> Pattern:
     return Pattern(False, f"[{re.escape(low)}-{re.escape(high)}]")
 
 
+def by_width(parts: list[Pattern]) -> list[Pattern]:
+    """Alternatives in Lark's order."""
+
+    def key(p: Pattern) -> tuple[int, int, int]:
+        low, high = (len(p.value),) * 2 if p.is_str else get_regexp_width(p.regex())
+        return -high, -low, -len(p.value)
+
+    return sorted(parts, key=key)
+
+
 def joined(parts: list[Pattern], choice: bool) -> Pattern:
     """One pattern for a sequence, or for a choice, of patterns."""
     if len(parts) == 1:
@@ -130,7 +144,42 @@ def _regular(pattern: Pattern) -> Regular:
         except UnicodeEncodeError:
             raise GrammarError("it contains a surrogate, which has no UTF-8 encoding") from None
     source = re.escape(pattern.value) if pattern.is_str else pattern.value
+    if may_be_lazy(pattern):
+        return first_language(source, pattern.flags)
     return parse_regex(source, dialect="python", flags=pattern.flags)
+
+
+def may_be_lazy(pattern: Pattern) -> bool:
+    """Whether there can be a lazy quantifier in it."""
+    return not pattern.is_str and _LAZY.search(pattern.value) is not None
+
+
+def width(pattern: Pattern) -> int:
+    """Characters of the longest text, as Lark counts them: for sre a lazy quantifier is like a greedy one."""
+    if pattern.is_str:
+        return len(pattern.value)
+    if may_be_lazy(pattern):
+        high: int = get_regexp_width(pattern.regex())[1]
+        return _NO_LIMIT if high >= _NO_LIMIT - 1 else high  # sre's own limit depends on Python's version
+    return max_width(regular(pattern))
+
+
+def max_width(r: Regular) -> int:
+    """Characters (not bytes) of the longest word, at most `_NO_LIMIT`; what sre's ``getwidth()[1]`` gives Lark."""
+    match r:
+        case Literal(data):
+            return sum((b & 0xC0) != 0x80 for b in data)
+        case Cat(parts):
+            return min(sum(max_width(p) for p in parts), _NO_LIMIT)
+        case Alt(parts):
+            return max((max_width(p) for p in parts), default=0)
+        case And(parts):
+            return min(max_width(p) for p in parts)
+        case Repeat(body, _, high):
+            return _NO_LIMIT if high is None else min(max_width(body) * high, _NO_LIMIT)
+        case Minus(left, _):
+            return max_width(left)
+    return 1
 
 
 def is_nullable(r: Regular) -> bool:
@@ -160,6 +209,8 @@ class TerminalPatterns:
         self.definitions = definitions
         self.done: dict[str, Pattern] = {}
         self.open: list[str] = []
+        self.sorted: TerminalPatterns | None = None  # the same, in Lark's order; for what has a lazy quantifier
+        self.sorts = False
 
     def of(self, name: str) -> Pattern:
         got = self.done.get(name)
@@ -173,7 +224,13 @@ class TerminalPatterns:
         if name in self.open:
             raise GrammarError(f"recursion in terminal {name}: only rules may be recursive")
         self.open.append(name)
-        got = self.done[name] = self.pattern(definition.tree)
+        got = self.pattern(definition.tree)
+        if may_be_lazy(got) and not self.sorts:
+            if self.sorted is None:
+                self.sorted = TerminalPatterns(self.definitions)
+                self.sorted.sorts = True
+            got = self.sorted.of(name)
+        self.done[name] = got
         self.open.pop()
         if not got.value:
             raise GrammarError(f"terminal {name} is empty: leave the alternative empty instead")
@@ -193,7 +250,8 @@ class TerminalPatterns:
         if data == "expansion":
             return joined([self.pattern(c) for c in children], choice=False)
         if data == "expansions":
-            return joined([self.pattern(c) for c in children], choice=True)
+            parts = [self.pattern(c) for c in children]
+            return joined(by_width(parts) if self.sorts else parts, choice=True)
         if data == "expr":
             return repeated(self.pattern(children[0]), str(children[1]), [int(n) for n in children[2:]])
         if data == "maybe":

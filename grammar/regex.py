@@ -3,6 +3,7 @@ r"""Regular expressions, in two dialects, as regular-language trees.
 Problem.  A pattern comes from a grammar author (Python/Rust habits) or from a JSON Schema (ECMA-262), and what is
 wanted is its language: which texts match from end to end (`parse_regex`), or in which texts it matches somewhere
 (`search_language`).  Greed, laziness and captures do not change a language; anchors and look-arounds do.
+A lexer, which takes the first match from a longer text, does see laziness; `first_language` is for it.
 
     "python"   Python's `re` on text, with Rust's additions where they do not clash: ``\d \w \s`` are Unicode, ``.``
                is all but ``\n``, ``$`` also stands before a final ``\n``, ``[[:alpha:]]``, ``\p{..}``, ``\u{..}``
@@ -21,6 +22,7 @@ Cost: about a microsecond a character; Unicode tables are built on first use (:m
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from wfsa.grammar import unicode_sets
@@ -33,6 +35,7 @@ from wfsa.grammar.regex_assertions import (
     Seq,
     end_of_text,
     is_edge,
+    is_open_to_outside,
     look_core,
     start_of_text,
     whole_language,
@@ -54,6 +57,7 @@ _INLINE_FLAGS = {"i": IGNORE_CASE, "m": MULTILINE, "s": DOT_ALL, "x": VERBOSE, "
 _SPECIAL = frozenset("\\[(.^$*+?{|)")
 _MAX_DEPTH = 120
 _NEWLINE = Literal(b"\n")
+_ASSERTION = re.compile(r"\(\?<?[=!]|\\[bBAzZ]|[$^]")
 
 
 def parse_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -> Regular:
@@ -66,6 +70,26 @@ def parse_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -
         return node
     edges = _anchored(node)
     return edges[1] if edges else whole_language(node, pattern)
+
+
+def first_language(pattern: str, flags: str = "") -> Regular:
+    """The texts that Python's `re` takes as a first match: lazy quantifiers and the order of alternatives count."""
+    parser = _Parser(pattern, "python", flags, whole=True)
+    parser.ordered = True
+    node = parser.parse()
+    if not parser.lazy:
+        return parse_regex(pattern, flags=flags)
+    from wfsa.grammar.regex_first import first_matches  # few patterns need it
+
+    return first_matches(node)
+
+
+def sees_outside(pattern: str, flags: str = "") -> bool:
+    """Whether an assertion in the pattern asks about text before or behind what the pattern matches."""
+    if not _ASSERTION.search(pattern):
+        return False
+    node = _Parser(pattern, "python", flags, whole=True).parse()
+    return not isinstance(node, Regular) and is_open_to_outside(node, pattern)
 
 
 def search_language(pattern: str, dialect: Dialect = "ecma", flags: str = "") -> Regular:
@@ -110,6 +134,8 @@ class _Parser(Characters):
             self.at += 1
             self.at_start = at_start
             parts.append(self.sequence())
+        if self.ordered:
+            return Choice(tuple(parts))
         plain = [p for p in parts if isinstance(p, Regular)]
         if len(plain) == len(parts):
             return alt(*plain)
@@ -172,6 +198,7 @@ class _Parser(Characters):
             if self.flags & VERBOSE:
                 self.skip_blanks()
             if self.at < end and pattern[self.at] in "*+?{":
+                quantifier = self.at
                 counts = self.quantifier()
                 if counts is not None:
                     if text:
@@ -179,11 +206,13 @@ class _Parser(Characters):
                         text = []
                     if atom is None:
                         atom = self.literal([c], start)
-                    if isinstance(atom, Regular):
+                    lazy = self.ordered and pattern[self.at - 1] == "?" and self.at - 1 > quantifier
+                    self.lazy |= lazy
+                    if isinstance(atom, Regular) and not lazy:
                         items.append(repeat(atom, *counts))
                     else:
                         plain = False
-                        items.append(Loop(atom, *counts, start))
+                        items.append(Loop(atom, *counts, start, lazy))
                     continue
             if atom is None:
                 text.append(c)
@@ -244,7 +273,7 @@ class _Parser(Characters):
         self.at = i
         if i < end:
             c = pattern[i]
-            if c == "?":  # lazy: the same language
+            if c == "?":  # lazy: the same language, but see `first_language`
                 self.at = i + 1
             elif c == "+":
                 self.fail("a possessive quantifier", i, "it matches less than the plain one; write the plain one")
@@ -299,7 +328,10 @@ class _Parser(Characters):
             self.fail(f"groups nested deeper than {_MAX_DEPTH}", start)
         # A plain group may be repeated, and then only its first turn is at the start.
         self.at_start = at_start and look is not None and look[0]
+        ordered = self.ordered
+        self.ordered = ordered and look is None  # what a look-around reads is dropped
         node = self.alternation()
+        self.ordered = ordered
         self.depth -= 1
         if self.at >= self.end:
             self.fail("a group without its ')'", start, "write \\( for the character")
@@ -395,4 +427,4 @@ def _dot(ecma: bool, dot_all: int) -> Regular:
     return chars(negate_ranges(unicode_sets.ECMA_LINE_END if ecma else ((10, 10),)))
 
 
-__all__ = ["Dialect", "parse_regex", "search_language"]
+__all__ = ["Dialect", "first_language", "parse_regex", "search_language"]

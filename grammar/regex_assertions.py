@@ -96,6 +96,7 @@ class Loop:
     low: int
     high: int | None
     at: int
+    lazy: bool = False
 
 
 Node = Regular | Assertion | Seq | Choice | Loop
@@ -121,6 +122,15 @@ class _Unresolved(Exception):
 def whole_language(node: Node, pattern: str) -> Regular:
     """The texts that `node` matches from end to end."""
     return _resolve_all(node, pattern, False, False)
+
+
+def is_open_to_outside(node: Node, pattern: str) -> bool:
+    """Whether what `node` matches can depend on text beyond its ends."""
+    try:
+        _resolve_all(node, pattern, True, True)
+    except GrammarError:
+        return True
+    return False
 
 
 def look_core(node: Node, ahead: bool, at_start: bool, pattern: str) -> tuple[Regular, bool]:

@@ -28,7 +28,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 class Characters:
     """A pattern and a position in it."""
 
-    __slots__ = ("at", "at_start", "depth", "ecma", "end", "flags", "pattern", "whole")
+    __slots__ = ("at", "at_start", "depth", "ecma", "end", "flags", "lazy", "ordered", "pattern", "whole")
 
     def __init__(self, pattern: str, dialect: Dialect, flags: str, whole: bool) -> None:
         if dialect not in ("python", "ecma"):
@@ -40,6 +40,8 @@ class Characters:
         self.whole = whole  # the pattern has to match the text from end to end
         self.at_start = whole  # whether nothing can stand to the left of the sequence that is read next
         self.ecma = dialect == "ecma"
+        self.ordered = False  # keep the order of alternatives, and which quantifiers are lazy
+        self.lazy = False  # such a quantifier has been read
         self.flags = 0
         for letter in flags:
             if letter not in FLAGS:

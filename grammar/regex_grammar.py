@@ -7,6 +7,7 @@ counts in powers of two.  Ordinary patterns are one terminal, whatever their str
 
 from __future__ import annotations
 
+from wfsa.errors import GrammarError
 from wfsa.grammar.fold import fold_rules
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.regex import Dialect, parse_regex
@@ -14,5 +15,7 @@ from wfsa.grammar.regex import Dialect, parse_regex
 
 def read_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -> Grammar:
     """The grammar of the texts that `pattern` matches from end to end."""
+    if not isinstance(pattern, str):
+        raise GrammarError(f"a pattern is a str, not {type(pattern).__name__}")
     tree = parse_regex(pattern, dialect=dialect, flags=flags)
     return fold_rules({"start": tree}, "start", origins={"start": "the pattern"})

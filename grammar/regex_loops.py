@@ -19,11 +19,23 @@ Cost: states are few (a prefix of R each), but elimination can square the tree; 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeVar
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regex_assertions import Assertion, Item, Loop, expand, in_ranges, local_items, nullable, restrict
+from wfsa.grammar.regex_assertions import (
+    ANY_TEXT,
+    Assertion,
+    Item,
+    Loop,
+    expand,
+    in_ranges,
+    local_items,
+    nullable,
+    restrict,
+)
 from wfsa.grammar.regular import (
     EPSILON,
     MAX_CODE_POINT,
@@ -46,8 +58,10 @@ from wfsa.grammar.regular import (
 )
 
 MAX_STATES = 64
+MAX_TREE = 3_000
 
 Debts = frozenset[Assertion]
+P = TypeVar("P", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +118,13 @@ class _System:
             else:
                 self.read(out, place)
             todo += reversed(out)
-        return self.eliminate(start)
+        language = eliminate(self.edges, self.exits, start)
+        if language is None:
+            raise GrammarError(
+                f"the repetition at offset {self.loop.at} of the pattern {self.pattern!r} has look-aheads that do not "
+                "compile to a small enough tree; make them shorter"
+            )
+        return language
 
     def enter(self, out: dict[_Place, Regular], label: Regular, b: int, i: int, debts: Debts, moved: bool) -> None:
         """Edges labelled `label` to what stands before item `i` of branch `b`."""
@@ -112,7 +132,7 @@ class _System:
         while i < len(items):
             item = items[i]
             if isinstance(item, Assertion):
-                owed = _settle(item)
+                owed = settle(item)
                 if owed is None:
                     return
                 debts |= owed
@@ -127,10 +147,10 @@ class _System:
                 continue
             if nullable(item):
                 self.enter(out, label, b, i + 1, debts, moved)
-            self.add(out, _Place(b, i, item, debts), label)
+            _add(out, _Place(b, i, item, debts), label)
             return
         if moved:
-            self.add(out, _Place(-1, 0, EPSILON, debts), label)
+            _add(out, _Place(-1, 0, EPSILON, debts), label)
 
     def read(self, out: dict[_Place, Regular], place: _Place) -> None:
         """Edges that read one character of the piece, with debts."""
@@ -141,10 +161,10 @@ class _System:
         points = sorted(cuts)
         groups: dict[tuple[Regular, Debts], list[tuple[int, int]]] = {}
         for low, after in pairwise(points):
-            rest = _step(place.piece, low)
+            rest = step(place.piece, low)
             if rest == NOTHING:
                 continue
-            debts = _step_debts(place.debts, low)
+            debts = step_debts(place.debts, low)
             if debts is not None:
                 groups.setdefault((rest, debts), []).append((low, after - 1))
         for (rest, debts), ranges in groups.items():
@@ -153,12 +173,7 @@ class _System:
                 whole = label if debts else cat(label, rest)
                 self.enter(out, whole, place.branch, place.item + 1, debts, moved=True)
             if debts and rest != EPSILON:
-                self.add(out, _Place(place.branch, place.item, rest, debts), label)
-
-    @staticmethod
-    def add(out: dict[_Place, Regular], place: _Place, label: Regular) -> None:
-        if label != NOTHING:
-            out[place] = alt(out.get(place, NOTHING), label)
+                _add(out, _Place(place.branch, place.item, rest, debts), label)
 
     @staticmethod
     def paid(tail: Regular, debts: Debts) -> Regular:
@@ -166,53 +181,83 @@ class _System:
             tail = restrict(tail, a)
         return tail
 
-    def eliminate(self, start: _Place) -> Regular:
-        edges, exits = self.edges, self.exits
-        number = {place: n for n, place in enumerate(edges)}
-        into: dict[_Place, set[_Place]] = {place: set() for place in edges}
-        for place, out in edges.items():
-            for to in out:
-                into[to].add(place)
-        while True:
-            rest = [p for p in edges if p != start]
-            gone = min(rest, key=lambda p: (len(into[p]) * len(edges[p]), number[p]), default=start)
-            out = edges.pop(gone)
-            turn = star(out.pop(gone)) if gone in out else EPSILON
-            leave = cat(turn, exits[gone])
-            if gone == start:
-                return leave
-            for to in out:
-                into[to].discard(gone)
-            for p in sorted(into.pop(gone) - {gone}, key=number.__getitem__):
-                label = cat(edges[p].pop(gone), turn)
+
+def eliminate(edges: dict[P, dict[P, Regular]], exits: dict[P, Regular], start: P) -> Regular | None:
+    """The language of `start` in a system of equations: ``X = the sum of edges[X][Y] Y + exits[X]``.  Uses it up.
+
+    None if the tree for it would have more than `MAX_TREE` leaves.
+    """
+    number = {place: n for n, place in enumerate(edges)}
+    sizes = {(p, to): _leaves(label) for p, out in edges.items() for to, label in out.items()}
+    ends = {p: _leaves(label) for p, label in exits.items()}
+    into: dict[P, set[P]] = {place: set() for place in edges}
+    for place, out in edges.items():
+        for to in out:
+            into[to].add(place)
+    while True:
+        rest = [p for p in edges if p != start]
+        gone = min(rest, key=lambda p: (len(into[p]) * len(edges[p]), number[p]), default=start)
+        out = edges.pop(gone)
+        turn = star(out.pop(gone)) if gone in out else EPSILON
+        leave = cat(turn, exits[gone])
+        if gone == start:
+            return leave
+        for to in out:
+            into[to].discard(gone)
+        round_trip = sizes.get((gone, gone), 0)
+        for p in sorted(into.pop(gone) - {gone}, key=number.__getitem__):
+            label = cat(edges[p].pop(gone), turn)
+            size = sizes[p, gone] + round_trip
+            if exits[gone] != NOTHING:
                 exits[p] = alt(exits[p], cat(label, exits[gone]))
-                for to, after in out.items():
-                    self.add(edges[p], to, cat(label, after))
-                    into[to].add(p)
+                ends[p] += size + ends[gone]
+            for to, after in out.items():
+                _add(edges[p], to, cat(label, after))
+                into[to].add(p)
+                sizes[p, to] = sizes.get((p, to), 0) + size + sizes[gone, to]
+                if sizes[p, to] + ends[p] > MAX_TREE:
+                    return None
+
+
+def _add(out: dict[P, Regular], place: P, label: Regular) -> None:
+    if label != NOTHING:
+        out[place] = alt(out.get(place, NOTHING), label)
+
+
+def _leaves(tree: Regular) -> int:
+    match tree:
+        case Cat(parts) | Alt(parts) | And(parts):
+            return sum(map(_leaves, parts))
+        case Repeat(body, _, _):
+            return _leaves(body)
+        case Minus(left, right):
+            return _leaves(left) + _leaves(right)
+    return 1
 
 
 # ---- derivatives by code point -------------------------------------------------------------------------------------
 
 
-def _settle(a: Assertion) -> Debts | None:
+def settle(a: Assertion) -> Debts | None:
     """The debt that an assertion is; none if it holds for every text, None if for no text."""
-    holds = True if a.loose and nullable(a.core) else False if a.core == NOTHING else None
+    holds = True if (a.loose and nullable(a.core)) or a.core == ANY_TEXT else False if a.core == NOTHING else None
     if holds is None:
         return frozenset((a,))
     return frozenset() if holds != a.negative else None
 
 
-def _step_debts(debts: Debts, c: int) -> Debts | None:
+def step_debts(debts: Debts, c: int) -> Debts | None:
+    """What is owed after the code point `c`; None if that breaks a condition."""
     out: Debts = frozenset()
     for a in debts:
-        owed = _settle(replace(a, core=_step(a.core, c)))
+        owed = settle(replace(a, core=step(a.core, c)))
         if owed is None:
             return None
         out |= owed
     return out
 
 
-def _step(tree: Regular, c: int) -> Regular:
+def step(tree: Regular, c: int) -> Regular:
     """What may follow the code point `c` in the words of `tree`."""
     match tree:
         case Literal(data):
@@ -221,20 +266,20 @@ def _step(tree: Regular, c: int) -> Regular:
         case Chars(ranges):
             return EPSILON if in_ranges(c, ranges) else NOTHING
         case Alt(parts):
-            return alt(*(_step(p, c) for p in parts))
+            return alt(*(step(p, c) for p in parts))
         case And(parts):
-            taken = [_step(p, c) for p in parts]
+            taken = [step(p, c) for p in parts]
             return NOTHING if NOTHING in taken else both(*dict.fromkeys(taken))
         case Minus(left, right):
-            first = _step(left, c)
-            return NOTHING if first == NOTHING else minus(first, _step(right, c))
+            first = step(left, c)
+            return NOTHING if first == NOTHING else minus(first, step(right, c))
         case Cat(parts):
             rest = cat(*parts[1:])
-            out = cat(_step(parts[0], c), rest)
-            return alt(out, _step(rest, c)) if nullable(parts[0]) else out
+            out = cat(step(parts[0], c), rest)
+            return alt(out, step(rest, c)) if nullable(parts[0]) else out
         case Repeat(body, low, high):
             more = repeat(body, 0 if nullable(body) else max(low - 1, 0), None if high is None else high - 1)
-            return cat(_step(body, c), more)
+            return cat(step(body, c), more)
     raise AssertionError(f"not a tree of characters: {tree!r}")
 
 

@@ -10,7 +10,7 @@ All nodes are immutable and hashable, so that equal terminals share one DFA.
     Repeat(a, 2, 5)            two to five times; max None = without end
     And((a, b))                intersection
     Minus(a, b)                words of a that are not words of b
-    Unit(a)                    the words of a, each counted as one unit by a counted terminal (ir.py); a has no empty word
+    Unit(a)                    the words of a, each one unit of a counted terminal (ir.py); a has no empty word
 
 Surrogates (U+D800..U+DFFF) have no UTF-8 encoding; `Chars` drops them.
 Use the smart constructors (`cat`, `alt`, `literal`, `chars`, `repeat`, ...): they flatten and simplify.

@@ -7,6 +7,7 @@ from wfsa.constraint import Constraint
 from wfsa.errors import (
     ArtifactError,
     GrammarError,
+    GrammarWarning,
     LimitError,
     SchemaError,
     StateError,
@@ -21,6 +22,7 @@ __all__ = [
     "CompileOptions",
     "Constraint",
     "GrammarError",
+    "GrammarWarning",
     "LimitError",
     "SchemaError",
     "SchemaOptions",

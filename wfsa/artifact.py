@@ -97,6 +97,8 @@ def from_bytes(data: bytes, vocab: Vocab, where: str = "the data") -> Constraint
         core = ConstraintCore.from_arrays(vocab.core, tensors)
     except ArtifactError as e:
         raise ArtifactError(f"{where} is damaged: {e}") from None
+    if not len(names) == len(origins) == int(tensors["head"][0]) - 1:  # the last terminal is the end of the text
+        raise ArtifactError(f"{where} is damaged: it has {len(names)} names and {len(origins)} origins of terminals")
     stats = head.get("stats")
     return Constraint(
         core, vocab, names, origins, stats if isinstance(stats, dict) else {}, _report(head.get("report"), where)

@@ -46,6 +46,10 @@ class CompileOptions:
     max_seconds: float | None = None
     progress: Progress | None = None
 
+    def __post_init__(self) -> None:
+        if self.mode not in ("ahead", "lazy"):
+            raise ValueError(f"mode must be 'ahead' or 'lazy', not {self.mode!r}")
+
 
 def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = None, **keywords: Any) -> Constraint:
     """Compile a grammar for a vocabulary.  Keywords are fields of CompileOptions.
@@ -67,8 +71,11 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
             except LimitError as e:
                 where = f" at {t.origin}" if t.origin else ""
                 raise LimitError(f"terminal {t.name!r}{where}: {e}; raise CompileOptions.max_terminal_states") from None
+            except RecursionError:
+                raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
             token_ids.append([])
         clock.tick("terminals", (number + 1) / len(grammar.terminals))
+        clock.check()
     order = sorted(range(len(grammar.terminals)), key=lambda i: (grammar.terminals[i].priority, -i))
     ranks = [0] * len(order)
     for rank, i in enumerate(order):
@@ -85,6 +92,7 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
             raise GrammarError(
                 f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion"
             )
+        clock.check()
         if options.mode == "ahead":
             core.expand(clock.tick, clock.check)
     except LimitError as e:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from wfsa._ext.engine import ConstraintCore, State
@@ -47,6 +48,7 @@ class Constraint:
 
     def explain(self, state: State, token_id: int) -> str:
         """Why `token_id` is allowed or refused in `state`, in one line."""
+        token_id = index(token_id)  # TypeError when it is no integer
         if not 0 <= token_id < self.vocab.n_tokens:
             return f"token id {token_id} is out of range: the vocabulary has {self.vocab.n_tokens} tokens"
         data = self.vocab.tokens[token_id]

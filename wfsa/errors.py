@@ -15,6 +15,10 @@ class GrammarError(WfsaError):
     """A Lark, GBNF or regex text, or a grammar built by hand, that cannot be compiled."""
 
 
+class GrammarWarning(UserWarning):
+    """A grammar is taken, but not to the letter; says where and how."""
+
+
 class SchemaError(WfsaError):
     """A JSON Schema that is malformed, unsupported or satisfied by no document; ends in ``at $.path``."""
 

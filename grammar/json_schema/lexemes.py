@@ -34,8 +34,8 @@ class Lexemes:
     """The terminals' patterns under one whitespace policy."""
 
     __slots__ = (
-        "_colon", "_gap", "_keys", "_plain", "_trees", "any_key", "close_array", "close_object", "comma", "counted_string",
-        "open_array",
+        "_colon", "_gap", "_keys", "_plain", "_trees", "any_key", "close_array", "close_object", "comma",
+        "counted_string", "open_array",
         "open_object",
     )  # fmt: skip
 

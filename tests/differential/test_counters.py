@@ -18,7 +18,8 @@ SCHEMAS = [
     {"type": "string", "minLength": 3, "maxLength": 200},
     {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"},
     {"anyOf": [{"type": "string", "maxLength": 30}, {"type": "string", "pattern": "^x{0,300}$"}]},
-    {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "string", "minLength": 18, "maxLength": 29}, {"const": "xx"}]},
+    {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "string", "minLength": 18, "maxLength": 29}]},
+    {"anyOf": [{"type": "string", "minLength": 4, "maxLength": 18}, {"const": "xx"}]},
 ]
 
 

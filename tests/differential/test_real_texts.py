@@ -34,18 +34,14 @@ from wfsa.grammar.lark import read_lark
 
 pytestmark = pytest.mark.engine
 VOCABS = ("llama3", "o200k", "gemma3", "gpt2")
-LAZY_QUANTIFIER = pytest.mark.xfail(
-    strict=True, reason="a lazy quantifier in a terminal (common.ESCAPED_STRING) is read as a greedy one"
-)
 LARK_OF_LARK = ("lark/lark.lark", "llguidance/lark.lark")
 LARK = [
     *RECORDED,
-    *(name for name in SAMPLES if name.endswith(".lark") and "composition" not in name),
-    pytest.param("lark/composition_json.lark", marks=LAZY_QUANTIFIER),
+    *(name for name in SAMPLES if name.endswith(".lark") and name not in LARK_OF_LARK),
 ]
-LARK_WITH_SELF = [*LARK, *(pytest.param(name, marks=LAZY_QUANTIFIER) for name in LARK_OF_LARK)]
+LARK_WITH_SELF = [*LARK, *LARK_OF_LARK]
 # The oracle needs minutes for the long texts of these.
-LARK_CORRUPTED = [*LARK, *(pytest.param(name, marks=[LAZY_QUANTIFIER, pytest.mark.slow]) for name in LARK_OF_LARK)]
+LARK_CORRUPTED = [*LARK, *(pytest.param(name, marks=pytest.mark.slow) for name in LARK_OF_LARK)]
 GBNF = [name for name in SAMPLES if name.endswith(".gbnf")]
 HEAVY = ("gbnf/poc_python.gbnf",)  # seconds of profiles: one vocabulary, and only lazily, in the default run
 N_TEXTS = 50  # of recorded ones, in the default run

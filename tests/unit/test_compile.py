@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import wfsa
-from wfsa.grammar.ir import GrammarBuilder, Tokens
-from wfsa.grammar.regular import literal, repeat
+from wfsa.grammar.ir import Grammar, GrammarBuilder, Terminal, Tokens
+from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, alt, literal, repeat
 
 VOCAB = wfsa.Vocab([b"a", b"b", b"ab", b"</s>"], special_ids=[3], eos_ids=[3])
 
@@ -53,3 +53,37 @@ def test_expected_survives_saving(tmp_path: object) -> None:
         state = c.start()
         assert "expected nothing" not in state.explain(1)
         assert state.expected_terminals() == [0]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "units", "message"),
+    [
+        (Repeat(Unit(literal("a")), 0, None), (0, 2), "not of the form"),
+        (Cat((literal("<"), Repeat(Unit(literal("a")), 1, None), literal(">"))), (0, 2), "not of the form"),
+        (Cat((Repeat(Unit(literal("a")), 0, None), Repeat(Unit(literal("b")), 0, None))), (0, 2), "not of the form"),
+        (Cat((literal("<"), Repeat(Unit(literal("a")), 0, None), literal(">"))), (3, 2), "3 to 2 units"),
+        (Cat((Repeat(Unit(alt(literal("a"), literal("aa"))), 0, None), literal(">"))), (0, 2), "begins a unit"),
+        (Cat((literal("<"), Repeat(Unit(literal("a")), 0, None), literal("ab"))), (0, 2), "begins a unit"),
+    ],
+)
+def test_what_cannot_be_counted(pattern: Regular, units: tuple[int, int], message: str) -> None:
+    vocab = wfsa.Vocab([b"a", b"<", b">"])
+    with pytest.raises(wfsa.GrammarError, match=message):
+        wfsa.compile(Grammar((Terminal("t", pattern, units=units),), ("s",), ((0, (0,)),), 0), vocab)
+
+
+def test_only_cfg_counts() -> None:
+    pattern = Cat((literal("<"), Repeat(Unit(literal("a")), 0, None), literal(">")))
+    grammar = Grammar((Terminal("t", pattern, units=(0, 3)),), ("s",), ((0, (0,)),), 0, "longest")
+    with pytest.raises(wfsa.GrammarError, match="'cfg' policy"):
+        wfsa.compile(grammar, wfsa.Vocab([b"a", b"<", b">"]))
+
+
+def test_competing_terminals_count_the_same() -> None:
+    one = Cat((Repeat(Unit(literal("ab")), 0, None), literal("c")))
+    two = Cat((Repeat(Unit(alt(literal("a"), literal("b"))), 0, None), literal("c")))
+    grammar = Grammar(
+        (Terminal("t", one, units=(0, 3)), Terminal("u", two, units=(0, 3))), ("s",), ((0, (0,)), (0, (1,))), 0
+    )
+    with pytest.raises(wfsa.GrammarError, match="count different units"):
+        wfsa.compile(grammar, wfsa.Vocab([b"a", b"b", b"c"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from lark.lexer import BasicLexer
 
 from tests.oracles.earley import Recognizer
 from tests.oracles.longest import LongestOracle
-from wfsa.errors import GrammarError
+from wfsa.errors import GrammarError, GrammarWarning
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.lark import read_lark
 from wfsa.grammar.regular import Literal
@@ -327,7 +328,7 @@ def test_rules_against_lark(text: str) -> None:
         ('start: "a"\n%override x: "b"', "Cannot override a nonexisting rule x at line 2"),
         ('start: "a"\n%extend x: "b"', "Can't extend rule x as it wasn't defined before at line 2"),
         ("start: A\n%declare A", "terminal A is declared (%declare) but has no definition"),
-        ('start: "a"\n%declare b', "rule b is declared"),
+        ('start: "a" | b\n%declare b', "rule b is declared"),
         ('start: A\nA: B\nB: "x" A', "recursion in terminal A"),
         ('start: A\nA: b\nb: "x"', "rules are not allowed in terminals: b in A"),
         ('start: A\nA: "x" -> y', "terminal A (line 2): aliases"),
@@ -414,3 +415,64 @@ def test_nothing_of_lark_escapes() -> None:
 
 def test_deterministic() -> None:
     assert read(TIES) == read(TIES)
+
+
+# --- lazy quantifiers --------------------------------------------------------------------------------------------
+
+
+def test_lazy_quantifiers_end_where_they_do_in_lark() -> None:
+    text = '%import common (ESCAPED_STRING, C_COMMENT)\nstart: ESCAPED_STRING ESCAPED_STRING | "x"\n%ignore C_COMMENT\n'
+    assert language(read(text), r'"a""b" "a\"b""" "a"b" "a"/**/"b"/*x*/ x/*/**/ x/**/*/') == (
+        r'"a""b" "a\"b""" "a"/**/"b"/*x*/ x/*/**/'
+    )
+    assert language(read('start: T "b"?\nT: "a" /b*?/\n'), "a ab abb") == "a ab"
+
+
+def test_lazy_terminals_are_in_the_order_of_lark() -> None:
+    """Lark sorts alternatives by width; a first match depends on it."""
+    text = 'start: T "c"?\nA: "a" | "ab"\nT: A /c*?/\n'
+    assert language(read(text), "a ab abc ac") == "a ab abc ac"
+    text = 'start: T "c"?\nT: ("a" | "ab" | /x/) /c??/ ("b" | "bb")\n'
+    terminals = loader.load_grammar(text, "<string>", [], False)[0].compile(["start"], set())[0]
+    t = next(t for t in terminals if t.name == "T")
+    ours = LongestOracle(read(text))
+    number = names(ours.grammar).index("T")
+    for word in ("ab", "abb", "abbb", "acb", "abcbb", "xbb", "xcb"):
+        found = re.match(t.pattern.to_regexp(), word)
+        ends = [n for n in range(len(word) + 1) if ours._matches(number, tuple(word[:n].encode()))]
+        assert found is not None and ends[-1] == found.end(), word
+
+
+def test_lazy_terminals_that_are_refused_are_named() -> None:
+    with pytest.raises(GrammarError, match=r"terminal LONG \(line 2\): it mixes lazy quantifiers .* write a loop"):
+        read("start: LONG\nLONG: /.*?[ab].{9}c/\n")
+    with pytest.raises(GrammarError, match=r"terminal T \(line 2\): it matches no text"):
+        read("start: T\nT: /a.*?(?=b)/\n")
+
+
+def test_python_strings_from_the_library() -> None:
+    text = "%import python (STRING, LONG_STRING)\nstart: STRING | LONG_STRING\n"
+    words = [r"'a'", '"a"b"', r"r'\''", "'''a'b'''", r'"a\"', 'f"x"', "'"]
+    assert language(read(text), " ".join(words)).split() == [words[i] for i in (0, 2, 3, 5)]
+
+
+def test_declared_terminals_may_stay_unused() -> None:
+    assert language(read('start: "a"\nunused: _NEWLINE\n%declare _NEWLINE rule\n'), "a ab") == "a"
+    for text in ("start: _NL\n%declare _NL\n", 'start: "a"\n%ignore _NL\n%declare _NL\n', "start: r\n%declare r\n"):
+        with pytest.raises(GrammarError, match=r"(_NL|rule r) is declared \(%declare\) but has no definition"):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sees"),
+    [
+        (r"/a(?!b)/", True), (r"/a\b/", True), (r"/(?<!x)a/", True), (r'/"(?!"")[^"]*"/', True), (r"/^a/", True),
+        (r"/ab(?<!c)/", False), (r'/"[^"]*(?<!a)"/', False), (r"/a(?!b)[abc]/", False),
+    ],
+)  # fmt: skip
+def test_a_look_around_that_sees_outside_its_terminal_is_a_warning(pattern: str, sees: bool) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read(f"start: T\nT: {pattern}")
+    assert [w.category for w in caught] == [GrammarWarning] * sees
+    assert all("terminal T" in str(w.message) for w in caught)

@@ -1,0 +1,176 @@
+"""Damaged artifacts: an ArtifactError, or a constraint on which random walks do not crash.
+
+Damage to bytes is caught by the checksum; so the same is done to the tables with the checksum made right again, which
+is what a hostile file would do.  Such a file may describe other masks.  It must not read or write out of bounds, and
+must not hang.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+import wfsa
+from tests.fuzz.limits import alarm, byte_vocab, examples
+from wfsa import artifact
+
+pytestmark = pytest.mark.engine
+N_BATCHES = 4
+SCHEMA = {"properties": {"a": {"type": "string", "maxLength": 3}, "b": {"items": {"$ref": "#"}}}, "type": "object"}
+LARK = r"""
+start: (NAME "=" sum ";")*
+sum: atom | sum "+" atom
+atom: NAME | "1".."9" | "(" sum ")" | <|x|>
+NAME: /[a-z]+/
+%ignore /[ \n]+/
+"""
+
+
+@pytest.fixture(scope="module")
+def vocab() -> wfsa.Vocab:
+    return byte_vocab()
+
+
+@pytest.fixture(scope="module")
+def files(vocab: wfsa.Vocab) -> list[bytes]:
+    """Small artifacts of both policies, complete and still growing."""
+    ambiguous = 'root ::= root root | "a" | "ab" | "" | "(" root ")"'
+    out = []
+    for mode in ("ahead", "lazy"):
+        made = [
+            wfsa.compile_json_schema(SCHEMA, vocab, mode=mode),
+            wfsa.compile_lark(LARK, vocab, mode=mode),
+            wfsa.compile_gbnf(ambiguous, vocab, mode=mode),
+            wfsa.compile_regex("(a|ab)*[0-9]{2,4}", vocab, mode=mode),
+        ]
+        for constraint in made:
+            use(constraint, random.Random(0), n_walks=2)  # lazy ones have something to save now
+            out.append(artifact.to_bytes(constraint))
+    return out
+
+
+def use(constraint: wfsa.Constraint, choose: random.Random, n_walks: int = 1) -> None:
+    """Every call, on random walks.  The tables may be nonsense: results are not looked at."""
+    n = constraint.vocab.n_tokens
+    for _ in range(n_walks):
+        state = constraint.start()
+        for _ in range(8):
+            try:
+                allowed = state.get_mask().ids()
+                assert not len(allowed) or 0 <= allowed[-1] < n
+                state.is_accepting(), state.next_bytes(), state.forced(8), state.expected_terminals()
+                state.validate([choose.randrange(n) for _ in range(3)])
+                state.explain(choose.randrange(n))
+                if state.is_finished():
+                    state.rollback(1)
+                    continue
+                fork = state.fork()
+                fork.commit(choose.randrange(n))
+                fork.commit_bytes(choose.choice([b"a", b'{"', b"(1", b" "]))
+                if len(allowed):
+                    state.commit(int(allowed[choose.randrange(len(allowed))]))
+            except wfsa.WfsaError:
+                return
+
+
+def load_and_use(data: bytes, vocab: wfsa.Vocab, choose: random.Random) -> bool:
+    """True if it loaded."""
+    with alarm():
+        try:
+            constraint = artifact.from_bytes(data, vocab)
+        except wfsa.ArtifactError as e:
+            assert "\n" not in str(e)
+            return False
+        use(constraint, choose)
+        return True
+
+
+@pytest.mark.parametrize("batch", range(N_BATCHES))
+def test_damaged_bytes(batch: int, files: list[bytes], vocab: wfsa.Vocab) -> None:
+    for number in range(batch, examples(3000), N_BATCHES):
+        choose = random.Random(f"bytes {number}")
+        data = bytearray(choose.choice(files))
+        for _ in range(choose.choice([1, 1, 2, 5])):
+            at, n = choose.randrange(len(data) + 1), choose.choice([1, 1, 2, 8, 100])
+            if choose.random() < 0.3:
+                at = choose.randrange(min(len(data) + 1, 600))  # the header
+            what = choose.randrange(6)
+            if what == 0:
+                data[at : at + 1] = bytes([choose.randrange(256)])
+            elif what == 1:
+                del data[at : at + n]
+            elif what == 2:
+                del data[at:]
+            elif what == 3:
+                data[at:at] = choose.randbytes(n)
+            elif what == 4:
+                other = choose.choice(files)
+                data[at : at + n] = other[at : at + n]
+            else:
+                data[at:at] = data[at : at + n]
+        assert not load_and_use(bytes(data), vocab, choose) or bytes(data) in files, f"{number}: damaged, but loaded"
+
+
+def rewritten(data: bytes, choose: random.Random, other: bytes) -> bytes:
+    """The artifact with one to three changes to its tables or its head, and the checksum that belongs to them."""
+    length = int.from_bytes(data[:8], "little")
+    head = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["wfsa"])
+    tensors = {name: array.astype(np.int64) for name, array in load_tensors(data).items()}
+    others = load_tensors(other)
+    filled = [name for name in sorted(tensors) if tensors[name].size]
+    for _ in range(choose.choice([1, 1, 1, 2, 3])):
+        name = choose.choice(filled)
+        array = tensors[name]
+        if not array.size:
+            continue
+        at, what = choose.randrange(array.size), choose.randrange(10)
+        near = [0, 1, -1, int(array[at]) + 1, int(array[at]) - 1, int(array.max()) + 1, 2**31 - 1, -(2**31), 255, 256]
+        if what < 4:
+            array[at] = choose.choice(near)
+        elif what == 4:
+            array[at] = array[choose.randrange(array.size)]
+        elif what == 5:
+            tensors[name] = np.delete(array, at)
+        elif what == 6:
+            tensors[name] = np.insert(array, at, choose.choice(near))
+        elif what == 7:
+            end = min(array.size, at + choose.randint(2, 6))
+            array[at:end] = array[at:end][::-1]
+        elif what == 8:
+            tensors[name] = others.get(name, array).astype(np.int64)
+        else:
+            key = choose.choice(sorted(head))
+            head[key] = choose.choice([None, 0, [], {}, "x", [["a"]], ["a"], head[choose.choice(sorted(head))]])
+    out = {name: array.astype(np.int32) for name, array in tensors.items()}
+    head["checksum"] = artifact._checksum({k: v for k, v in head.items() if k != "checksum"}, out)
+    return save_tensors(out, {"wfsa": json.dumps(head, sort_keys=True, ensure_ascii=False)})
+
+
+@pytest.mark.parametrize("batch", range(N_BATCHES))
+def test_rewritten_tables(batch: int, files: list[bytes], vocab: wfsa.Vocab) -> None:
+    loaded = 0
+    for number in range(batch, examples(4000), N_BATCHES):
+        choose = random.Random(f"tables {number}")
+        try:
+            loaded += load_and_use(rewritten(choose.choice(files), choose, choose.choice(files)), vocab, choose)
+        except Exception as e:
+            raise AssertionError(f"rewritten artifact {number}") from e
+    assert loaded, "every file was refused: nothing but the checks was tested"
+
+
+def test_deep_header(files: list[bytes], vocab: wfsa.Vocab) -> None:
+    """Nesting that JSON's reader takes and its writer does not."""
+    length = int.from_bytes(files[0][:8], "little")
+    header: dict[str, Any] = json.loads(files[0][8 : 8 + length])
+    rest = files[0][8 + length :]
+    for depth in (100, *range(300, 1010), 2000, 100_000):
+        deep = f'"deep": {"[" * depth}{"]" * depth}, "report": '
+        text = header["__metadata__"]["wfsa"].replace('"report": ', deep, 1)
+        blob = json.dumps({**header, "__metadata__": {"wfsa": text}}).encode()
+        assert not load_and_use(len(blob).to_bytes(8, "little") + blob + rest, vocab, random.Random(0))
