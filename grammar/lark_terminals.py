@@ -159,6 +159,7 @@ def width(pattern: Pattern) -> int:
     if pattern.is_str:
         return len(pattern.value)
     if may_be_lazy(pattern):
+        regular(pattern)  # words what is wrong with it better than `re`
         high: int = get_regexp_width(pattern.regex())[1]
         return _NO_LIMIT if high >= _NO_LIMIT - 1 else high  # sre's own limit depends on Python's version
     return max_width(regular(pattern))
