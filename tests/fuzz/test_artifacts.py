@@ -60,9 +60,9 @@ def use(constraint: wfsa.Constraint, choose: random.Random, n_walks: int = 1) ->
     n = constraint.vocab.n_tokens
     for _ in range(n_walks):
         try:
-        state = constraint.start()
-    except wfsa.ArtifactError:  # tables that call themselves complete and are not, with a checksum to match
-        return
+            state = constraint.start()
+        except wfsa.ArtifactError:  # tables that call themselves complete and are not, with a checksum to match
+            return
         for _ in range(8):
             try:
                 allowed = state.get_mask().ids()
