@@ -15,7 +15,7 @@
 
 #include "gss.hpp"
 #include "mask_cache.hpp"
-#include "parser_dwa.hpp"
+#include "joint_tails.hpp"
 
 namespace wfsa {
 
@@ -51,7 +51,10 @@ class Engine {
     LrTables lr;
     Lexer lexer;
     Profiler profiler;
-    ParserDwa dwa;
+    std::deque<Universe> universes;
+    Interner weights;                                         // sets of slots of a universe
+    ParserDwa dwa;                                            // "cfg"
+    JointTails joint;                                         // "longest"
     int32_t end_term = -1;
     vector<vector<int32_t>> token_ids;                        // terminal -> exact token ids (empty: byte terminal)
     std::unordered_map<int32_t, vector<int32_t>> token_terms; // token id -> terminals
@@ -62,8 +65,11 @@ class Engine {
     mutable std::shared_mutex mutex;
 
     explicit Engine(std::shared_ptr<Vocabulary> v)
-        : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->profiles, vocab->n_words()), dwa(lr, lexer) {
-        dwa.context_of = [this](const int32_t* states, int32_t n) { return context_of(states, n); };
+        : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->profiles, vocab->n_words()),
+          dwa(lr, lexer, universes, weights), joint(lr, lexer, universes, weights) {
+        weights({});
+        dwa.context_of = [this](int32_t state) { return context_of(&state, 1); };
+        joint.context_of = [this](const int32_t* states, int32_t n) { return context_of(states, n); };
     }
     Engine(const Engine&) = delete;
 
@@ -72,7 +78,8 @@ class Engine {
         lr = Lr0Builder(grammar, max_states).build();
         index_tokens();
         follow_bytes();
-        if (!longest()) {
+        if (longest()) follow_terminals();
+        else {
             vector<int32_t> contexts(lr.n_states());
             for (int32_t s = 0; s < lr.n_states(); ++s) contexts[s] = context_of(&s, 1);
             state_context = std::move(contexts);
@@ -103,7 +110,7 @@ class Engine {
         const Node** slot = static_cast<const Node**>(arena.bytes(sizeof(Node*)));
         *slot = bottom;
         int32_t zero = 0;
-        s.out.push_back({slot, slot, 1, 1, root_of(&zero, 1, 0, s)});
+        s.out.push_back({slot, 1, root_of(&zero, 1, 0, s)});
         return snapshot(nullptr, s.out, arena);
     }
 
@@ -159,6 +166,7 @@ class Engine {
             }
         s.arena.clear();
         s.deep = false;
+        s.path.clear();
         const uint32_t* first = base_bitmap(at->configs[0], s);
         if (first) std::memcpy(mask, first, size_t(n_own) * 4);
         else std::memset(mask, 0, size_t(n_own) * 4);
@@ -249,11 +257,12 @@ class Engine {
                 vocab->universes.emplace(key, united);
             }
         }
-        const int32_t u = int32_t(dwa.universes.size());
-        dwa.universes.push_back({term, united});
+        const int32_t u = int32_t(universes.size());
+        universes.push_back({term, united});
         for (size_t k = 0; k < which.size(); ++k) {
             profiler.finishes[which[k]].universe = u;
             profiler.finishes[which[k]].slots = united->slots[k];
+            profiler.finishes[which[k]].index(united->all.slot_word.size(), lexer.terms.counted[term]);
         }
     }
     void shared_universes() {
@@ -274,14 +283,67 @@ class Engine {
         return op(true);
     }
 
+    // --- ahead of time, under "longest" ----------------------------------------------------------------------
+
+    // The configuration after terminal t, not lexed yet; no tops: c does not take it.
+    Config shifted(const Config& c, int32_t t, Arena& arena) { return shift(c, t, arena, scratch()); }
+    int32_t context(const Config& c) {
+        vector<int32_t> states;
+        for (int32_t k = 0; k < c.n_tops; ++k) states.push_back(c.tops[k]->state);
+        return context_of(states.data(), c.n_tops);
+    }
+    // Let c's stacks be read for universes.
+    void read_tails(const std::set<int32_t>& universes, const Config& c) {
+        Scratch& s = scratch();
+        s.grow = true;
+        s.arena.clear();
+        s.fronts.begin(c);
+        for (int32_t u : universes) read_jointly(u, s, [](int32_t) {});
+    }
+    void fill_bulk() {
+        std::set<std::pair<int32_t, int32_t>> large;  // (universe, weight)
+        for (const JointTails::Transition& t : joint.transitions())
+            if (weights[t.weight].size() >= kBulk) large.insert({joint.states[int32_t(t.key >> 32)][0], t.weight});
+        for (size_t f = 0; f < profiler.finishes.size(); ++f)
+            for (auto at = large.lower_bound({profiler.finishes[f].universe, -1}); at != large.end() && at->first == profiler.finishes[f].universe; ++at)
+                bulk(int32_t(f), at->second, true);
+    }
+    // The topmost states of all stacks, as sets of nodes: for each set its states, and which set lies below each.
+    template <class T> static void shape(const Config& c, int32_t depth, vector<T>& out) {
+        vector<vector<const Node*>> level{{c.tops, c.tops + c.n_tops}}, next;
+        for (; depth && !level.empty(); --depth) {
+            next.clear();
+            for (vector<const Node*>& set : level) {
+                std::sort(set.begin(), set.end(), [](const Node* a, const Node* b) { return a->state < b->state; });
+                for (size_t k = 0; k < set.size();) {
+                    const int32_t q = set[k]->state;
+                    vector<const Node*> below;
+                    for (; k < set.size() && set[k]->state == q; ++k) below.insert(below.end(), set[k]->below, set[k]->below + set[k]->n_below);
+                    std::sort(below.begin(), below.end());
+                    below.erase(std::unique(below.begin(), below.end()), below.end());
+                    const auto known = std::find(next.begin(), next.end(), below);
+                    out.push_back(q);
+                    out.push_back(T(known - next.begin()));
+                    if (known == next.end()) next.push_back(std::move(below));
+                }
+                out.push_back(-1);
+            }
+            level.swap(next);
+        }
+    }
+
   private:
-    static constexpr int32_t kKeyDepth = 4;  // stack states in the key of a finished mask
+    static constexpr int32_t kKeyDepth = 4;   // stack states in the key of a finished mask
+    static constexpr size_t kKeyNodes = 48;   // ... "longest": of all stacks, at most
+    static constexpr int32_t kManyBelow = 32; // "longest": stacks branch so much that shifting is dear
+    static constexpr size_t kBulk = 256;      // "longest": sets of tails of this size have a bitmap of tokens
     static int64_t next_uid() {
         static std::atomic<int64_t> n{0};
         return n++;
     }
     const int64_t uid_ = next_uid();
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> context_by_states_;  // "longest": tops -> context
+    std::unordered_map<uint64_t, vector<uint32_t>> bulk_;  // (finish, weight) -> tokens
 
     struct Out {  // where allowed tokens go; those in `killed` (if any) do not
         uint32_t* mask;
@@ -292,12 +354,83 @@ class Engine {
             mask[w] |= killed ? bit & ~killed[w] : bit;
         }
     };
+    // "longest": the stacks behind cuts, while one mask is made.  Equal ones are one, so that a tail like "*****" is
+    // soon among stacks that are known.
+    class Fronts {
+      public:
+        void begin(const Config& c) {
+            if (++epoch_ == 0) { slots_.assign(slots_.size(), Slot{}); epoch_ = 1; }
+            fronts_.clear();
+            keys_.clear();
+            n_used_ = 0;
+            fronts_.push_back({c, -1, 0, 0, 0});
+        }
+        const Config& config(int32_t front) const { return fronts_[size_t(front)].config; }
+        int32_t& tops(int32_t front) { return fronts_[size_t(front)].tops; }  // number of its set of tops, -1: unknown
+        void set(int32_t front, const Config& c) { fronts_[size_t(front)].config = c; }
+        // The stacks after a terminal, -1 to be filled in.
+        int32_t& after(int32_t front, int32_t term) {
+            const uint64_t key = uint64_t(uint32_t(front)) << 32 | uint32_t(term);
+            if (n_used_ * 2 >= slots_.size()) {
+                vector<Slot> old(slots_.size() * 2);
+                old.swap(slots_);
+                for (const Slot& x : old) if (x.epoch == epoch_) at(x.key) = x;
+            }
+            Slot& slot = at(key);
+            if (slot.epoch != epoch_) { slot = {key, epoch_, -1}; ++n_used_; }
+            return slot.front;
+        }
+        // The front with these tops.
+        int32_t find(const Closure& closure, const vector<int32_t>& order, bool& fresh) {
+            const size_t from = keys_.size();
+            uint64_t hash = order.size();
+            for (int32_t i : order) {
+                keys_.push_back(uint64_t(closure[i].state));
+                const size_t n = keys_.size();
+                for (const Node* b : closure[i].below) keys_.push_back(reinterpret_cast<uintptr_t>(b));
+                std::sort(keys_.begin() + int64_t(n), keys_.end());
+            }
+            for (size_t k = from; k < keys_.size(); ++k) hash = (hash ^ keys_[k]) * 0xff51afd7ed558ccdull, hash ^= hash >> 29;
+            const size_t size = keys_.size() - from;
+            for (size_t f = 1; f < fronts_.size(); ++f)
+                if (fronts_[f].hash == hash && fronts_[f].size == size && std::equal(keys_.begin() + int64_t(from), keys_.end(), keys_.begin() + int64_t(fronts_[f].from))) {
+                    keys_.resize(from);
+                    return int32_t(f);
+                }
+            fresh = true;
+            fronts_.push_back({{}, -1, from, size, hash});
+            return int32_t(fronts_.size()) - 1;
+        }
+
+      private:
+        struct Front {
+            Config config;
+            int32_t tops;
+            size_t from, size;  // of its key in keys_
+            uint64_t hash;
+        };
+        struct Slot { uint64_t key = 0; uint32_t epoch = 0; int32_t front = -1; };
+        vector<Front> fronts_;
+        vector<uint64_t> keys_;
+        vector<Slot> slots_ = vector<Slot>(256);
+        uint32_t epoch_ = 0;
+        size_t n_used_ = 0;
+
+        Slot& at(uint64_t key) {
+            for (size_t k = key * 0x9E3779B97F4A7C15ull >> 40;; ++k) {
+                Slot& x = slots_[k & (slots_.size() - 1)];
+                if (x.epoch != epoch_ || x.key == key) return x;
+            }
+        }
+    };
     struct Scratch {
         Closure closure;
         vector<Config> in, out;
-        vector<int32_t> terms, states;
+        vector<int32_t> terms, states, order;
         vector<const Node*> nodes;
         vector<uint32_t> taken, kept, bitmap;
+        Fronts fronts;
+        vector<int32_t> path;
         std::set<std::pair<int32_t, const Node*>> visited;
         Arena arena;
         MaskCache masks;
@@ -359,6 +492,27 @@ class Engine {
         return y;
     }
 
+    // For every byte terminal which others can follow it, ignored ones aside.
+    void follow_terminals() {
+        const int32_t nt = grammar.n_terms, n = grammar.n_symbols;
+        vector<std::set<int32_t>> first(n), after(n);
+        for (int32_t t = 0; t < nt; ++t) if (lexer.terms.start[t] >= 0) first[t].insert(t);
+        bool changed = true;
+        auto merge = [&](std::set<int32_t>& to, const std::set<int32_t>& from) {
+            const size_t before = to.size();
+            to.insert(from.begin(), from.end());
+            changed |= to.size() != before;
+        };
+        while (changed) {
+            changed = false;
+            for (const Rule& r : grammar.rules) {
+                merge(first[nt + r.lhs], first[r.a]);
+                if (r.b >= 0) merge(after[r.a], first[r.b]);
+                merge(after[r.b >= 0 ? r.b : r.a], after[nt + r.lhs]);
+            }
+        }
+        for (int32_t t = 0; t < nt; ++t) joint.follow.emplace_back(after[t].begin(), after[t].end());
+    }
     void follow_bytes() {
         const int32_t nt = grammar.n_terms, n = grammar.n_symbols;
         vector<ByteBits> first(n), after(n);
@@ -439,7 +593,7 @@ class Engine {
     static Config single(const Node* node, int32_t lex, Arena& arena) {
         const Node** slot = static_cast<const Node**>(arena.bytes(sizeof(Node*)));
         *slot = node;
-        return {slot, slot, 1, 1, lex};
+        return {slot, 1, lex};
     }
 
     // Shift complete terminals; the fresh configurations are appended.  next: the byte that follows, -1 if unknown.
@@ -456,7 +610,7 @@ class Engine {
                     int32_t q = lr.go(top->state, a.term);
                     if (q >= 0) { s.closure.add(q, top); any = true; }
                 }
-            if (any) fresh(cs, 0, arena, s);
+            if (any) fresh(cs, arena, s);
             return;
         }
         for (size_t i = 0; i < n; ++i)
@@ -472,14 +626,23 @@ class Engine {
                     cs.push_back(again);
                     continue;
                 }
-                s.closure.begin();
-                bool any = false;
-                for (int32_t m = 0; m < cs[i].n_tops; ++m) {
-                    int32_t q = lr.go(cs[i].tops[m]->state, a.term);
-                    if (q >= 0) { s.closure.add(q, cs[i].tops[m]); any = true; }
-                }
-                if (any) fresh(cs, watch, arena, s);
+                shift_fresh(cs, cs[i], a.term, watch, arena, s);
             }
+    }
+    // Shift t on one configuration, and append the configuration(s) that start there.
+    void shift_fresh(vector<Config>& cs, const Config& c, int32_t t, int32_t watch, Arena& arena, Scratch& s) {
+        if (longest()) {
+            Config to = shift(c, t, arena, s);
+            if (!to.n_tops) return;
+            to.lex = root_of_tops(to, watch, s);
+            cs.push_back(to);
+            return;
+        }
+        const int32_t q = lr.go(c.tops[0]->state, t);
+        if (q < 0) return;
+        s.closure.begin();
+        s.closure.add(q, c.tops[0]);
+        fresh(cs, arena, s);
     }
 
     int32_t root_of_tops(const Config& c, int32_t watch, Scratch& s) {
@@ -488,37 +651,38 @@ class Engine {
         return root_of(s.states.data(), c.n_tops, watch, s);
     }
 
-    // The closure's shift edges are in; reduce, and append the configuration(s) that start there.
-    void fresh(vector<Config>& cs, int32_t watch, Arena& arena, Scratch& s) {
-        Closure& closure = s.closure;
-        const Node** raw = nullptr;
-        const int32_t n_raw = closure.n();
-        if (longest()) {
-            raw = static_cast<const Node**>(arena.bytes(sizeof(Node*) * size_t(n_raw)));
-            for (int32_t i = 0; i < n_raw; ++i)
-                raw[i] = Closure::make(arena, closure[i].state, closure[i].below.data(), closure[i].below.size());
+    // "cfg": the closure's shift edges are in; reduce, and append the configurations that start there.
+    void fresh(vector<Config>& cs, Arena& arena, Scratch& s) {
+        s.closure.reduce(lr);
+        for (int32_t i = 0; i < s.closure.n(); ++i) {
+            int32_t q = s.closure[i].state;
+            if (lr.n_shifts[q]) cs.push_back(single(make_top(i, arena, s), root_of(&q, 1, 0, s), arena));
         }
-        closure.reduce(lr);
-        if (!longest()) {
-            for (int32_t i = 0; i < closure.n(); ++i) {
-                int32_t q = closure[i].state;
-                if (!lr.n_shifts[q]) continue;
-                const Node* node = Closure::make(arena, q, closure[i].below.data(), closure[i].below.size());
-                cs.push_back(single(node, root_of(&q, 1, 0, s), arena));
-            }
-            return;
+    }
+    // "longest": shift t on all tops that take it, and reduce.  The tops are in s.closure at s.order.
+    void close(const Config& c, int32_t t, Scratch& s) {
+        s.closure.begin();
+        for (int32_t k = 0; k < c.n_tops; ++k) {
+            int32_t q = lr.go(c.tops[k]->state, t);
+            if (q >= 0) s.closure.add(q, c.tops[k]);
         }
-        s.states.clear();
-        for (int32_t i = 0; i < closure.n(); ++i) if (lr.n_shifts[closure[i].state]) s.states.push_back(i);
-        if (s.states.empty()) return;
-        const int32_t n = int32_t(s.states.size());
-        const Node** tops = static_cast<const Node**>(arena.bytes(sizeof(Node*) * size_t(n)));
-        for (int32_t k = 0; k < n; ++k) {
-            const Closure::Top& t = closure[s.states[k]];
-            tops[k] = Closure::make(arena, t.state, t.below.data(), t.below.size());
-            s.states[k] = t.state;
-        }
-        cs.push_back({tops, raw, n, n_raw, root_of(s.states.data(), n, watch, s)});
+        s.closure.reduce(lr);
+        s.order.clear();
+        for (int32_t i = 0; i < s.closure.n(); ++i) if (lr.n_shifts[s.closure[i].state]) s.order.push_back(i);
+        std::sort(s.order.begin(), s.order.end(), [&](int32_t a, int32_t b) { return s.closure[a].state < s.closure[b].state; });
+    }
+    Config closed(Arena& arena, Scratch& s) {
+        const Node** tops = static_cast<const Node**>(arena.bytes(sizeof(Node*) * s.order.size()));
+        for (size_t k = 0; k < s.order.size(); ++k) tops[k] = make_top(s.order[k], arena, s);
+        return {tops, int32_t(s.order.size()), -1};
+    }
+    Config shift(const Config& c, int32_t t, Arena& arena, Scratch& s) {
+        close(c, t, s);
+        return closed(arena, s);
+    }
+    static const Node* make_top(int32_t i, Arena& arena, Scratch& s) {
+        const Closure::Top& t = s.closure[i];
+        return Closure::make(arena, t.state, t.below.data(), t.below.size());
     }
 
     // After the last byte of a commit: a configuration whose terminal cannot go on has given its fresh ones.
@@ -537,15 +701,8 @@ class Engine {
         for (int32_t i = 0; i < from->n; ++i) {
             const Config& c = from->configs[i];
             if (!lex(c.lex, s).boundary) continue;
-            s.closure.begin();
-            bool any = false;
-            for (int32_t k = 0; k < c.n_tops; ++k) {
-                int32_t q = lr.go(c.tops[k]->state, t);
-                if (q < 0) continue;
-                if (t == end_term) ended = true;
-                else { s.closure.add(q, c.tops[k]); any = true; }
-            }
-            if (any) fresh(s.out, 0, arena, s);
+            for (int32_t k = 0; k < c.n_tops && t == end_term; ++k) ended |= lr.go(c.tops[k]->state, t) >= 0;
+            if (t != end_term) shift_fresh(s.out, c, t, 0, arena, s);
         }
         return ended;
     }
@@ -564,28 +721,45 @@ class Engine {
     // --- masks -----------------------------------------------------------------------------------------------
 
     // What decides the mask unless the parser DWA reads further down.  False: too many configurations to tell apart.
-    bool cache_key(const Snapshot* at, Scratch& s) const {
+    bool cache_key(const Snapshot* at, Scratch& s) {
         if (at->n > 4) return false;
         vector<int64_t>& key = s.masks.key;
         key.assign(1, uid_);
         for (int32_t i = 0; i < at->n; ++i) {
             const Config& c = at->configs[i];
-            if (c.n_raw > 1 || c.n_tops > 8) return false;
             key.push_back(c.lex);
             key.push_back(is_free(c) ? -1 : c.count);
-            const Node* node = c.raw[0];
-            for (int32_t k = 0; k < kKeyDepth; ++k) {
-                key.push_back(node->state);
-                if (node->n_below != 1) break;
-                node = node->below[0];
+            if (longest()) {
+                if (!put_stacks(c, key, s)) return false;
+            } else {
+                const Node* node = c.tops[0];
+                for (int32_t k = 0; k < kKeyDepth; ++k) {
+                    key.push_back(node->state);
+                    if (node->n_below != 1) break;
+                    node = node->below[0];
+                }
             }
-            key.push_back(-2);
-            for (int32_t k = 0; k < c.n_tops; ++k) key.push_back(c.tops[k]->state);
             key.push_back(-1);
         }
         return true;
     }
 
+    // All stacks, node by node from the tops down, each new one when it is met first; false: too many nodes.
+    static bool put_stacks(const Config& c, vector<int64_t>& key, Scratch& s) {
+        vector<const Node*>& nodes = s.nodes;
+        nodes.assign(c.tops, c.tops + c.n_tops);
+        for (size_t i = 0; i < nodes.size(); ++i) {
+            if (nodes.size() > kKeyNodes) return false;
+            const Node* node = nodes[i];
+            key.push_back(int64_t(node->n_below) << 32 | node->state);
+            for (int32_t b = 0; b < node->n_below; ++b) {
+                const size_t at = size_t(std::find(nodes.begin(), nodes.end(), node->below[b]) - nodes.begin());
+                if (at == nodes.size()) nodes.push_back(node->below[b]);
+                key.push_back(int64_t(at));
+            }
+        }
+        return true;
+    }
     // Does the count matter to no token?
     bool is_free(const Config& c) const {
         const LexState& y = lexer.states[c.lex];
@@ -617,6 +791,7 @@ class Engine {
             if (!s.grow) throw Miss{4};
             profiler.profile(c.lex);
         }
+        if (longest()) s.fronts.begin(c);
         add_whole(c, y.profile, {mask, nullptr}, copied, s);
         if (!y.boundary) return;
         for (int32_t k = 0; k < c.n_tops; ++k)
@@ -677,11 +852,18 @@ class Engine {
     // Hand out the tokens that leave a tail which the stack takes.
     void give(const Finish& f, size_t slot, int32_t count, Out out) {
         const Trie& tails = f.tails->trie;
+        const bool counted = lexer.terms.counted[f.term];
         for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k)
-            if (lexer.terms.takes(f.term, count + (tails.slot_counts.empty() ? 0 : tails.slot_counts[k]))) out.set(tails.slot_tokens[k]);
+            if (!counted || lexer.terms.takes(f.term, count + (tails.slot_counts.empty() ? 0 : tails.slot_counts[k]))) out.set(tails.slot_tokens[k]);
     }
 
-    // Walk the parser DWA down the stack; then hand out the tokens of the tails it took.
+    void give_tail(const Finish& f, int32_t u, int32_t count, Out out) {  // by its slot in the universe
+        const int32_t x = f.given[size_t(u)];
+        if (x >= 0) out.set(x);
+        else if (x < Finish::kNone) give(f, size_t(Finish::kNone - 1 - x), count, out);
+    }
+
+    // Find the tails that the stack takes, and hand out their tokens.
     void add_finish(const Config& c, int32_t number, Out out, Scratch& s) {
         const Finish& f = profiler.finishes[number];
         bool taken = lexer.terms.ignore[f.term];
@@ -692,52 +874,104 @@ class Engine {
             if (!s.grow) throw Miss{5};
             unite_tails(f.term, {number});
         }
-        s.taken.assign((dwa.universes[f.universe].tails().slot_word.size() + 31) / 32, 0);
-        int32_t d = dwa.find_start(f.universe);
-        if (d < 0) {
-            if (!s.grow) throw Miss{6};
-            d = dwa.start(f.universe);
+        int32_t d = -1;
+        if (!longest()) {
+            if ((d = dwa.find_start(f.universe)) < 0 && !s.grow) throw Miss{6};
+            if (d < 0) d = dwa.start(f.universe);
         }
+        s.taken.assign((universes[f.universe].tails().slot_word.size() + 31) / 32, 0);
+        auto take = [&](int32_t weight) {
+            const vector<int32_t>& tails = weights[weight];
+            if (longest() && tails.size() >= kBulk) return add_bitmap(bulk(number, weight, s.grow), out);
+            for (int32_t u : tails) {
+                uint32_t& word = s.taken[size_t(u) >> 5];
+                if (word >> (u & 31) & 1) continue;
+                word |= 1u << (u & 31);
+                give_tail(f, u, c.count, out);
+            }
+        };
+        if (longest()) return read_jointly(f.universe, s, take);
         s.visited.clear();
-        if (!longest()) descend(d, c.tops[0], s);
-        else if (c.n_raw != 1 || !descend_single(d, c.raw[0], s)) return finish_by_parsing(c, f, out, s);
-        for (size_t i = 0; i < f.slots->size(); ++i) {
-            int32_t u = (*f.slots)[i];
-            if (!(s.taken[size_t(u) >> 5] >> (u & 31) & 1)) continue;
-            give(f, i, c.count, out);
-        }
+        descend(d, c.tops[0], s, take);
     }
-    int32_t read(int32_t d, int32_t state, Scratch& s) {
+    // The tokens of a finish with many tails, under "longest".
+    const vector<uint32_t>& bulk(int32_t number, int32_t weight, bool grow) {
+        const uint64_t key = uint64_t(uint32_t(number)) << 32 | uint32_t(weight);
+        auto got = bulk_.find(key);
+        if (got != bulk_.end()) return got->second;
+        if (!grow) throw Miss{9};
+        vector<uint32_t> bits(size_t(vocab->n_words()), 0u);
+        const Finish& f = profiler.finishes[number];
+        for (int32_t u : weights[weight]) give_tail(f, u, 0, {bits.data(), nullptr});
+        return bulk_.emplace(key, std::move(bits)).first->second;
+    }
+    template <class F> int32_t read(int32_t d, int32_t state, Scratch& s, const F& take) {
         const ParserDwa::Transition* got = dwa.find(d, state);
         ParserDwa::Transition t;
         if (got) t = *got;
         else if (!s.grow) throw Miss{7};
         else t = dwa.step(d, state);
-        for (int32_t u : dwa.weights[t.weight]) s.taken[size_t(u) >> 5] |= 1u << (u & 31);
+        take(t.weight);
         return t.next;
     }
-    void descend(int32_t d, const Node* node, Scratch& s) {
+    template <class F> void descend(int32_t d, const Node* node, Scratch& s, const F& take) {
         for (int32_t depth = 1;; ++depth) {
-            d = read(d, node->state, s);
+            d = read(d, node->state, s, take);
             if (d < 0 || node->n_below == 0) return;
             s.deep |= depth >= kKeyDepth || node->n_below > 1;
             if (node->n_below > 1) break;
             node = node->below[0];
         }
         for (int32_t b = 0; b < node->n_below; ++b)
-            if (s.visited.insert({d, node->below[b]}).second) descend(d, node->below[b], s);
+            if (s.visited.insert({d, node->below[b]}).second) descend(d, node->below[b], s, take);
     }
-    // False: several stacks lex together, or a chain of reductions goes deep; parse the tails instead.
-    bool descend_single(int32_t d, const Node* node, Scratch& s) {
-        for (int depth = 0; depth < 32; ++depth) {
-            d = read(d, node->state, s);
-            if (d < 0) return true;
-            s.deep |= depth + 1 >= kKeyDepth;
-            if (node->n_below > 1) return false;
-            if (node->n_below == 0) { read(d, ParserDwa::kBottom, s); return true; }
-            node = node->below[0];
+    // "longest": the tails after the universe's terminal.  Where stacks branch much the tops before it may do.
+    template <class F> void read_jointly(int32_t universe, Scratch& s, const F& take) {
+        const int32_t term = universes[universe].term;
+        const Config c = s.fronts.config(0);
+        int32_t n_below = 0;
+        for (int32_t k = 0; k < c.n_tops; ++k) n_below += c.tops[k]->n_below;
+        const bool before = lexer.terms.ignore[term] || n_below > kManyBelow;
+        int32_t d = joint.find_start(universe, before);
+        if (d < 0) {
+            if (!s.grow) throw Miss{7};
+            d = joint.start(universe, before);
         }
-        return false;
+        read_front(d, before ? 0 : shift_front(0, term, s), s, take);
+    }
+    template <class F> void read_front(int32_t d, int32_t front, Scratch& s, const F& take) {
+        if (!s.fronts.config(front).n_tops) return;
+        int32_t& tops = s.fronts.tops(front);
+        if (tops < 0) {
+            const Config c = s.fronts.config(front);
+            s.terms.clear();
+            for (int32_t k = 0; k < c.n_tops; ++k) s.terms.push_back(c.tops[k]->state);
+            if ((tops = joint.tops.find(s.terms)) < 0) {
+                if (!s.grow) throw Miss{8};
+                tops = joint.tops(s.terms);
+            }
+        }
+        const JointTails::Transition* known = joint.find(d, tops);
+        if (!known && !s.grow) throw Miss{10};
+        const JointTails::Transition t = known ? *known : joint.step(d, tops);
+        take(t.weight);
+        const size_t base = s.path.size();
+        for (int32_t k = t.cut_lo; k < t.cut_hi; ++k) {
+            const JointTails::Cut cut = joint.cuts[size_t(k)];
+            const int32_t to = shift_front(cut.from < 0 ? front : s.path[base + size_t(cut.from)], cut.term, s);
+            s.path.push_back(to);
+            if (cut.next >= 0) read_front(cut.next, to, s, take);
+        }
+        s.path.resize(base);
+    }
+    int32_t shift_front(int32_t from, int32_t term, Scratch& s) {
+        int32_t& to = s.fronts.after(from, term);
+        if (to >= 0) return to;
+        close(s.fronts.config(from), term, s);
+        bool fresh = false;
+        to = s.fronts.find(s.closure, s.order, fresh);
+        if (fresh) s.fronts.set(to, closed(s.arena, s));
+        return to;
     }
 
     // The slow twin of the parser DWA: parse every tail on the real stack.
@@ -749,15 +983,8 @@ class Engine {
             parse_tails({again}, f, c.count, 0, out, s);
             return;
         }
-        s.closure.begin();
-        bool any = false;
-        for (int32_t k = 0; k < c.n_tops; ++k) {
-            int32_t q = lr.go(c.tops[k]->state, f.term);
-            if (q >= 0) { s.closure.add(q, c.tops[k]); any = true; }
-        }
-        if (!any) return;
         vector<Config> cs;
-        fresh(cs, 0, s.arena, s);
+        shift_fresh(cs, c, f.term, 0, s.arena, s);
         parse_tails(cs, f, c.count, 0, out, s);
     }
     void parse_tails(const vector<Config>& cs, const Finish& f, int32_t count, int32_t node, Out out, Scratch& s) {

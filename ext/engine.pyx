@@ -125,6 +125,10 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         size_t n_states()
         size_t n_transitions()
 
+    cdef cppclass JointTails:
+        size_t n_states()
+        size_t n_transitions()
+
     cdef cppclass Profiler:
         size_t n_profiles()
 
@@ -137,6 +141,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         Lexer lexer
         LrTables lr
         ParserDwa dwa
+        JointTails joint
         Profiler profiler
         int32_t end_term
         vector[vector[int32_t]] token_ids
@@ -383,7 +388,8 @@ cdef class ConstraintCore:
         return {
             "lr_states": e.lr.n_states(), "contexts": e.lexer.n_contexts(), "lexer_roots": e.lexer.n_roots(),
             "lexer_states": e.lexer.n_states(), "profiles": e.profiler.n_profiles(),
-            "dwa_states": e.dwa.n_states(), "dwa_transitions": e.dwa.n_transitions(),
+            "dwa_states": e.dwa.n_states() + e.joint.n_states(),
+            "dwa_transitions": e.dwa.n_transitions() + e.joint.n_transitions(),
         }
 
     @property

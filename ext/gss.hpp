@@ -26,9 +26,8 @@ struct Node {
 };
 
 struct Config {
-    const Node* const* tops;
-    const Node* const* raw;  // "longest": the shift results before any reduction
-    int32_t n_tops, n_raw, lex;
+    const Node* const* tops;  // by ascending state
+    int32_t n_tops, lex;
     int32_t count = 0;  // units read in counted terminals (lexer.hpp)
 };
 

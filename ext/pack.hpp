@@ -313,9 +313,9 @@ inline void pack(const Engine& e, Arrays& out) {
 
     tries.clear();
     of["universe_term"];
-    for (const auto& u : e.dwa.universes) { of["universe_term"].push_back(u.term); tries.push_back(&u.tails()); }
+    for (const auto& u : e.universes) { of["universe_term"].push_back(u.term); tries.push_back(&u.tails()); }
     put_words("universe_word", tries);
-    out.put_rows("dwa_weight", [&](size_t i) -> const vector<int32_t>& { return e.dwa.weights[int32_t(i)]; }, size_t(e.dwa.weights.size()));
+    out.put_rows("dwa_weight", [&](size_t i) -> const vector<int32_t>& { return e.weights[int32_t(i)]; }, size_t(e.weights.size()));
     vector<vector<int32_t>> places;
     of["dwa_universe"];
     of["dwa_start"];
@@ -333,6 +333,22 @@ inline void pack(const Engine& e, Arrays& out) {
         of["dwa_weight_of"].push_back(x.weight);
         of["dwa_next"].push_back(x.next);
     }
+    out.put_rows("joint_state", [&](size_t i) -> const vector<int32_t>& { return e.joint.states[int32_t(i)]; }, size_t(e.joint.states.size()));
+    out.put_rows("joint_tops", [&](size_t i) -> const vector<int32_t>& { return e.joint.tops[int32_t(i)]; }, size_t(e.joint.tops.size()));
+    out.put_rows("term_follow", [&](size_t i) -> const vector<int32_t>& { return e.joint.follow[i]; }, e.joint.follow.size());
+    vector<vector<int32_t>> cuts;
+    for (const char* name : {"joint_from", "joint_read", "joint_weight_of"}) of[name];
+    for (const JointTails::Transition& x : e.joint.transitions()) {
+        of["joint_from"].push_back(int32_t(x.key >> 32));
+        of["joint_read"].push_back(int32_t(x.key));
+        of["joint_weight_of"].push_back(x.weight);
+        cuts.emplace_back();
+        for (int32_t k = x.cut_lo; k < x.cut_hi; ++k) {
+            const JointTails::Cut& c = e.joint.cuts[size_t(k)];
+            cuts.back().insert(cuts.back().end(), {c.term, c.from, c.next});
+        }
+    }
+    out.put_rows("joint_cuts", [&](size_t i) -> const vector<int32_t>& { return cuts[i]; }, cuts.size());
 }
 
 // Fill a fresh engine; throws Damaged at the first thing that does not fit.
@@ -548,7 +564,7 @@ inline void unpack(const Arrays& in, Engine& e) {
         for (int32_t k = lo; k < hi; p += lengths[k++]) ws.push_back({p, lengths[k], 0});
         s->all = Trie(ws);
         Unpacker::check(int32_t(s->all.slot_word.size()) == hi - lo, "a universe repeats a tail");
-        e.dwa.universes.push_back({universe_term[i], s});
+        e.universes.push_back({universe_term[i], s});
         shared.push_back(std::move(s));
     });
     const int64_t n_universes = int64_t(shared.size());
@@ -559,12 +575,13 @@ inline void unpack(const Arrays& in, Engine& e) {
     const auto slots = u.rows("finish_slots", 0, big);
     Unpacker::check(slots.size() == n_finishes, "finish_slots has the wrong length");
     for (size_t f = 0; f < n_finishes; ++f) {
-        Finish out{finish_term[f], tails[finish_tails[f]], finish_universe[f], nullptr};
+        Finish out{finish_term[f], tails[finish_tails[f]], finish_universe[f], nullptr, {}};
         if (out.universe >= 0) {
             const Trie& all = shared[size_t(out.universe)]->all;
             Unpacker::check(slots[f].size() == out.tails->trie.slot_word.size(), "a finish has the wrong number of tails");
             for (int32_t s : slots[f]) Unpacker::check(size_t(s) < all.slot_word.size(), "a tail is out of range");
             out.slots = std::make_shared<vector<int32_t>>(slots[f]);
+            out.index(all.slot_word.size(), t.counted[out.term]);
         }
         e.profiler.finishes.push_back(std::move(out));
     }
@@ -602,40 +619,70 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
 
     // The parser DWA.
-    for (const auto& w : u.rows("dwa_weight", 0, big)) e.dwa.weights(w);
-    const int32_t n_weights = e.dwa.weights.size();
+    for (const auto& w : u.rows("dwa_weight", 0, big)) e.weights(w);
+    const int32_t n_weights = e.weights.size();
+    auto check_weight = [&](int32_t universe, int32_t weight) {
+        for (int32_t s : e.weights[weight])
+            Unpacker::check(size_t(s) < shared[size_t(universe)]->all.slot_word.size(), "a weight is out of range");
+    };
     const vector<int32_t>& dwa_universe = u.values("dwa_universe", 0, n_universes);
     const int64_t n_dwa = int64_t(dwa_universe.size());
     const vector<int32_t>& dwa_start = u.values("dwa_start", 0, 2, size_t(n_dwa));
-    const auto places = u.rows("dwa_places", -1, big);
+    const auto places = u.rows("dwa_places", 0, big);
     Unpacker::check(int64_t(places.size()) == n_dwa, "dwa_places has the wrong length");
     for (int64_t d = 0; d < n_dwa; ++d) {
         const Trie& all = shared[size_t(dwa_universe[d])]->all;
         const vector<int32_t>& p = places[d];
-        for (size_t i = 0; i < p.size();) {
-            Unpacker::check(p.size() - i >= 5 && p[i] >= 0 && p[i] < all.n_nodes() && p[i + 1] >= 0 && p[i + 1] < n_watches && p[i + 2] < n_terms &&
-                            p[i + 3] >= 0 && p[i + 4] >= 0, "a place is out of range");
-            int32_t n_words = p[i + 3], n_pending = p[i + 4];
-            for (i += 5; n_words; --n_words) {
-                Unpacker::check(i < p.size() && p[i] > 0 && size_t(p[i]) < p.size() - i, "a place is cut short");
-                for (int32_t k = p[i++]; k; --k, ++i) Unpacker::check(p[i] >= 0 && p[i] < n_lr, "a place has an unknown state");
-            }
-            Unpacker::check(size_t(n_pending) <= (p.size() - i) / 2, "a place is cut short");
-            for (; n_pending; --n_pending, i += 2)
-                Unpacker::check(p[i] >= n_terms && p[i] < n_symbols && p[i + 1] >= 1 && p[i + 1] <= 2, "a place has an unknown reduction");
-        }
+        Unpacker::check(p.size() % 3 == 0, "a place is cut short");
+        for (size_t i = 0; i < p.size(); i += 3)
+            Unpacker::check(p[i] < all.n_nodes() && p[i + 1] >= n_terms && p[i + 1] < n_symbols && p[i + 2] >= 1 && p[i + 2] <= 2,
+                            "a place is out of range");
         e.dwa.restore_state(dwa_universe[d], dwa_start[d], p);
     }
     const vector<int32_t>& from = u.values("dwa_from", 0, n_dwa);
     const size_t n_tr = from.size();
-    const vector<int32_t>&read = u.values("dwa_read", ParserDwa::kBottom, n_lr, n_tr), &weight = u.values("dwa_weight_of", 0, n_weights, n_tr),
+    const vector<int32_t>&read = u.values("dwa_read", 0, n_lr, n_tr), &weight = u.values("dwa_weight_of", 0, n_weights, n_tr),
                           &next = u.values("dwa_next", -1, n_dwa, n_tr);
     for (size_t i = 0; i < n_tr; ++i) {
-        const vector<int32_t>& w = e.dwa.weights[weight[i]];
-        for (int32_t s : w)
-            Unpacker::check(size_t(s) < shared[size_t(dwa_universe[from[i]])]->all.slot_word.size(), "a weight is out of range");
+        check_weight(dwa_universe[from[i]], weight[i]);
         Unpacker::check(next[i] < 0 || dwa_universe[next[i]] == dwa_universe[from[i]], "a transition changes its universe");
         e.dwa.restore_transition(from[i], read[i], {weight[i], next[i]});
+    }
+
+    // Joint tails.
+    const auto joint_states = u.rows("joint_state", 0, big), joint_tops = u.rows("joint_tops", 0, n_lr);
+    for (const vector<int32_t>& d : joint_states) {
+        Unpacker::check(d.size() % 2 == 1 && d[0] < n_universes, "a state of joint tails is cut short");
+        for (size_t i = 1; i < d.size(); i += 2)
+            Unpacker::check(d[i] < shared[size_t(d[0])]->all.n_nodes() && d[i + 1] < n_watches, "a state of joint tails is out of range");
+        e.joint.state(d);
+    }
+    for (const vector<int32_t>& x : joint_tops) {
+        Unpacker::check(!x.empty(), "a set of tops is empty");
+        e.joint.tops(x);
+    }
+    e.joint.follow = u.rows("term_follow", 0, n_terms);
+    Unpacker::check(e.joint.follow.size() == (t.longest ? size_t(n_terms) : 0), "term_follow has the wrong length");
+    const int32_t n_joint = int32_t(joint_states.size());
+    const vector<int32_t>& joint_from = u.values("joint_from", 0, n_joint);
+    const vector<int32_t>&joint_read = u.values("joint_read", 0, int64_t(joint_tops.size()), joint_from.size()),
+                          &joint_weight = u.values("joint_weight_of", 0, n_weights, joint_from.size());
+    const auto cuts = u.rows("joint_cuts", -1, big);
+    Unpacker::check(cuts.size() == joint_from.size(), "joint_cuts has the wrong length");
+    for (size_t i = 0; i < joint_from.size(); ++i) {
+        const vector<int32_t>& c = cuts[i];
+        const int32_t universe = joint_states[joint_from[i]][0];
+        check_weight(universe, joint_weight[i]);
+        Unpacker::check(c.size() % 3 == 0, "a cut is cut short");
+        vector<JointTails::Cut> out;
+        for (size_t k = 0; k < c.size(); k += 3) {
+            Unpacker::check(c[k] >= 0 && c[k] < n_terms && c[k + 1] < int32_t(k / 3) && c[k + 2] < n_joint, "a cut is out of range");
+            Unpacker::check(c[k + 1] < 0 || c[3 * size_t(c[k + 1]) + 2] < 0, "a cut goes on from unknown stacks");
+            Unpacker::check(c[k + 2] < 0 || (joint_states[c[k + 2]][0] == universe && joint_states[c[k + 2]].size() > 1), "a cut changes its universe");
+            out.push_back({c[k], c[k + 1], c[k + 2]});
+        }
+        Unpacker::check(!e.joint.find(joint_from[i], joint_read[i]), "a transition is repeated");
+        e.joint.add(joint_from[i], joint_read[i], joint_weight[i], out);
     }
     e.frozen = frozen;
 }

@@ -1,4 +1,4 @@
-// The parser DWA: reads a stack from the top down and says which tails of a finish it takes, without parsing.
+// The parser DWA ("cfg"): reads a stack from the top down and says which tails of a finish it takes, without parsing.
 //
 // A tail is what a token still spells after the terminal that it completed.  Whether a stack takes it depends on the
 // states near its top only.  The machine is deterministic, reads one LR state at a time and carries weights:
@@ -7,21 +7,16 @@
 //
 // Stack effects.  Shifting a terminal and applying every reduction is, in the polycyclic monoid over LR states, a sum
 // of "pop this word, push that one".  The effects of the terminals of a tail are concatenated symbolically: a pop
-// meets an earlier push and cancels, or goes below what has been read and stays open.  So a machine state is a set of
-// open places:
+// meets an earlier push and cancels, or goes below what has been read and stays open.  Every top lexes for itself and
+// every reduction can be followed for itself, so a machine state is a set of open places:
 //
-//   Place   tail node   how much of the tail has been consumed by complete terminals
-//           words       stacks built so far on top of the part not read yet (bottom first)
-//           pending     reductions that wait for states below: nonterminal N, and how many states further its base lies
-//           term        a terminal to shift once nothing is pending, or -1
-//           watch       longer candidates that may not match (lexer.hpp)
-//
-// Under "cfg" every top lexes for itself, so a place is one pending reduction.  Under "longest" all tops of one
-// stack lex together, so a place waits until its reductions are resolved.
+//   node            how much of the tail has been consumed by complete terminals
+//   symbol, depth   a reduction to this nonterminal; its base lies so many states further down
 //
 // States are interned, so the machine is as large as what can be distinguished.  It reads a state or two a reduction;
-// a chain of reductions without end (right recursion through several nonterminals) makes it cyclic.  The composition follows the construction of GLRMask's parser DWA and of the
-// stack-effect view of LR parsing in the design; the symbolic places and their interning are this project's.
+// a chain of reductions without end (right recursion through several nonterminals) makes it cyclic.  The composition
+// follows the construction of GLRMask's parser DWA and of the stack-effect view of LR parsing in the design; the
+// symbolic places and their interning are this project's.  Under "longest" stacks do not lex for themselves: joint_tails.hpp.
 #pragma once
 #include <functional>
 #include <map>
@@ -39,12 +34,19 @@ struct SharedTails {
     vector<std::shared_ptr<const vector<int32_t>>> slots;
 };
 
+// The tails that are asked about together.  Ahead of time there is one universe a terminal, with the tails of all its
+// finishes; on demand each finish brings its own.
+struct Universe {
+    int32_t term;
+    std::shared_ptr<const SharedTails> shared;
+    const Trie& tails() const { return shared->all; }  // its slots are the weights' elements
+};
+
 class ParserDwa {
     typedef vector<int32_t> Stack;
     struct Place {
-        int32_t node, watch, term;
-        vector<Stack> words;
-        vector<std::pair<int32_t, int32_t>> pending;
+        int32_t node, symbol, depth;
+        bool operator<(const Place& o) const { return std::tie(node, symbol, depth) < std::tie(o.node, o.symbol, o.depth); }
     };
 
   public:
@@ -52,24 +54,12 @@ class ParserDwa {
         int32_t weight;  // tails decided here: number in `weights`
         int32_t next;    // machine state that reads the next stack state, or -1
     };
-    static constexpr int32_t kBottom = -1;  // read below the last state of a stack
+    Interner& weights;
 
-    // The tails that are asked about together.  Ahead of time there is one universe a terminal, with the tails of all
-    // its finishes; on demand each finish brings its own.
-    struct Universe {
-        int32_t term;
-        std::shared_ptr<const SharedTails> shared;
-        const Trie& tails() const { return shared->all; }  // its slots are the weights' elements
-    };
-    std::deque<Universe> universes;
-
-    Interner weights;
-
-    ParserDwa(const LrTables& lr, Lexer& lexer) : lr_(lr), lexer_(lexer) {
-        weights({});
-    }
-    // Contexts of sets of LR states, as the engine numbers them.
-    std::function<int32_t(const int32_t*, int32_t)> context_of;
+    ParserDwa(const LrTables& lr, Lexer& lexer, const std::deque<Universe>& universes, Interner& weights_)
+        : weights(weights_), lr_(lr), lexer_(lexer), universes_(universes) {}
+    // The context of an LR state, as the engine numbers them.
+    std::function<int32_t(int32_t)> context_of;
 
     int32_t start(int32_t universe) {
         if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);
@@ -86,154 +76,44 @@ class ParserDwa {
     }
     Transition step(int32_t d, int32_t c) {
         if (const Transition* got = find(d, c)) return *got;
-        universe_ = &universes[states_[d].universe];
+        universe_ = &universes_[states_[d].universe];
         open_.clear();
         slots_.clear();
         seen_.clear();
-        if (states_[d].start) {
-            Place p{0, 0, universe_->term, {}, {}};
-            if (lexer_.terms.longest) close({c}, p);
-            else p.words.push_back({c});
-            settle(std::move(p));
-        } else {
-            const vector<Place> places = decode(states_[d].places);
-            for (const Place& from : places) {
-                Place p{from.node, from.watch, from.term, {}, {}};
-                for (Stack w : from.words) {
-                    if (c != kBottom) w.insert(w.begin(), c);
-                    p.words.push_back(std::move(w));
-                }
-                for (auto [n, k] : from.pending) {
-                    if (c == kBottom) continue;
-                    if (k > 1) { p.pending.push_back({n, k - 1}); continue; }
-                    int32_t g = lr_.go(c, n);
-                    if (g >= 0) close({c, g}, p);
-                }
-                settle(std::move(p));
-            }
+        if (states_[d].start) shift({c}, universe_->term, 0);
+        const vector<int32_t> places = states_[d].places;
+        for (size_t i = 0; i < places.size(); i += 3) {
+            const Place p{places[i], places[i + 1], places[i + 2]};
+            if (p.depth > 1) { open_.insert({p.node, p.symbol, p.depth - 1}); continue; }
+            const int32_t g = lr_.go(c, p.symbol);
+            if (g >= 0) close({c, g}, p.node);
         }
         std::sort(slots_.begin(), slots_.end());
         slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
         Transition out{weights(slots_), -1};
         if (!open_.empty()) {
-            vector<int32_t> places{states_[d].universe};
-            for (const vector<int32_t>& p : open_) places.insert(places.end(), p.begin(), p.end());
-            auto got = ids_.emplace(places, int32_t(states_.size()));
-            if (got.second) states_.push_back({states_[d].universe, false, {places.begin() + 1, places.end()}});
+            vector<int32_t> code{states_[d].universe};
+            for (const Place& p : open_) code.insert(code.end(), {p.node, p.symbol, p.depth});
+            auto got = ids_.emplace(code, int32_t(states_.size()));
+            if (got.second) states_.push_back({states_[d].universe, false, {code.begin() + 1, code.end()}});
             out.next = got.first->second;
         }
         transitions_.emplace(key(d, c), out);
         return out;
     }
-    // "longest", ahead of time: every context that can follow a shift result, whatever lies below.
-    //
-    // What the reductions add depends on the pending ones and on what is read, not on the tops found so far; so it is
-    // computed once per (pending, last state read), as the least fixed point of
-    //     added(P, last) = { tops(c) + a : c can lie under last, a in added(P after c, c) }
-    // with contexts as interned terminal sets.  below(s) lists the states that can lie under s.
-    class ContextFlow {
-      public:
-        ContextFlow(ParserDwa& dwa, const vector<vector<int32_t>>& below, std::function<int32_t(int32_t, int32_t)> unite)
-            : dwa_(dwa), below_(below), unite_(std::move(unite)) {}
-
-        std::set<int32_t> after(int32_t raw) {
-            Place first{0, 0, -1, {}, {}};
-            dwa_.close({raw}, first);
-            const int32_t here = context(first);
-            if (first.pending.empty()) return {here};
-            const int32_t n = node(first, raw);
-            solve();
-            std::set<int32_t> out;
-            for (int32_t a : nodes_[n].added) out.insert(join(here, a));
-            return out;
-        }
-
-      private:
-        struct Flow { int32_t context, parent; };
-        struct FlowNode {
-            Place pending;
-            int32_t last;
-            std::set<int32_t> added;  // contexts; -1: nothing
-            vector<Flow> parents;
-        };
-        ParserDwa& dwa_;
-        const vector<vector<int32_t>>& below_;
-        std::function<int32_t(int32_t, int32_t)> unite_;
-        std::deque<FlowNode> nodes_;
-        std::map<std::pair<vector<int32_t>, int32_t>, int32_t> ids_;
-        std::map<std::pair<int32_t, int32_t>, int32_t> joined_;
-        vector<int32_t> fresh_;
-        vector<std::pair<int32_t, int32_t>> news_;  // (node, context added)
-
-        int32_t join(int32_t a, int32_t b) {
-            if (a < 0 || b < 0 || a == b) return std::max(a, b);
-            auto got = joined_.emplace(std::make_pair(std::min(a, b), std::max(a, b)), -1);
-            if (got.second) got.first->second = unite_(a, b);
-            return got.first->second;
-        }
-        int32_t context(const Place& p) {
-            vector<int32_t> tops;
-            for (const Stack& w : p.words) tops.push_back(w.back());
-            return tops.empty() ? -1 : dwa_.context_of(tops.data(), int32_t(tops.size()));
-        }
-        int32_t node(const Place& p, int32_t last) {
-            Place bare{0, 0, -1, {}, p.pending};
-            std::sort(bare.pending.begin(), bare.pending.end());
-            auto got = ids_.emplace(std::make_pair(encode(bare), last), int32_t(nodes_.size()));
-            if (got.second) {
-                fresh_.push_back(int32_t(nodes_.size()));
-                nodes_.push_back({std::move(bare), last, {}, {}});
-            }
-            return got.first->second;
-        }
-        void add(int32_t n, int32_t context) {
-            if (nodes_[n].added.insert(context).second) news_.push_back({n, context});
-        }
-        void solve() {
-            while (!fresh_.empty()) {
-                const int32_t n = fresh_.back();
-                fresh_.pop_back();
-                const Place from = nodes_[n].pending;
-                const int32_t last = nodes_[n].last;
-                if (last == 0) add(n, -1);
-                for (int32_t c : below_[last]) {
-                    if (!dwa_.fits(from, c)) continue;
-                    Place p{0, 0, -1, {}, {}};
-                    for (auto [x, k] : from.pending) {
-                        if (k > 1) p.pending.push_back({x, k - 1});
-                        else dwa_.close({c, dwa_.lr_.go(c, x)}, p);
-                    }
-                    const int32_t here = context(p);
-                    if (p.pending.empty()) { add(n, here); continue; }
-                    const int32_t to = node(p, c);
-                    nodes_[to].parents.push_back({here, n});
-                    const std::set<int32_t> known = nodes_[to].added;
-                    for (int32_t a : known) add(n, join(here, a));
-                }
-            }
-            while (!news_.empty()) {
-                auto [n, context] = news_.back();
-                news_.pop_back();
-                for (size_t i = 0; i < nodes_[n].parents.size(); ++i) {
-                    const Flow f = nodes_[n].parents[i];
-                    add(f.parent, join(f.context, context));
-                }
-            }
-        }
-    };
 
     // Can c lie where machine state d reads next?  In an LR(0) stack every base has a goto for what is reduced to it.
     bool possible(int32_t d, int32_t c) const {
-        if (states_[d].start) return true;
-        for (const Place& p : decode(states_[d].places)) if (!fits(p, c)) return false;
+        const vector<int32_t>& p = states_[d].places;
+        for (size_t i = 0; i < p.size(); i += 3) if (p[i + 2] == 1 && lr_.go(c, p[i + 1]) < 0) return false;
         return true;
     }
-    int64_t work() const { return work_; }  // steps taken so far, a measure of time that does not vary
     size_t n_states() const { return states_.size(); }
     size_t n_transitions() const { return transitions_.size(); }
     const std::unordered_map<uint64_t, Transition>& transitions() const { return transitions_; }
-    const vector<int32_t>& starts() const { return starts_; }
     int32_t universe_of(int32_t d) const { return states_[d].universe; }
+    bool is_start(int32_t d) const { return states_[d].start; }
+    const vector<int32_t>& places(int32_t d) const { return states_[d].places; }
 
     void restore_state(int32_t universe, bool is_start, vector<int32_t> places) {
         int32_t d = int32_t(states_.size());
@@ -248,18 +128,16 @@ class ParserDwa {
         states_.push_back({universe, is_start, std::move(places)});
     }
     void restore_transition(int32_t d, int32_t c, Transition t) { transitions_.emplace(key(d, c), t); }
-    bool is_start(int32_t d) const { return states_[d].start; }
-    const vector<int32_t>& places(int32_t d) const { return states_[d].places; }
 
   private:
     struct State {
         int32_t universe;
         bool start;
-        vector<int32_t> places;
+        vector<int32_t> places;  // node, symbol, depth of each
     };
     const LrTables& lr_;
     Lexer& lexer_;
-    int64_t work_ = 0;
+    const std::deque<Universe>& universes_;
     std::deque<State> states_;
     vector<int32_t> starts_;
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
@@ -267,74 +145,40 @@ class ParserDwa {
 
     // While one step is computed:
     const Universe* universe_ = nullptr;
-    std::set<vector<int32_t>> open_, seen_;  // encoded places: left open; already lexed
+    std::set<Place> open_;
+    std::set<std::pair<int32_t, Stack>> seen_;  // stacks closed at a tail node
     vector<int32_t> slots_;
 
     static uint64_t key(int32_t d, int32_t c) { return uint64_t(uint32_t(d)) << 32 | uint32_t(c); }
 
-    bool fits(const Place& p, int32_t c) const {
-        for (auto [n, k] : p.pending) if (k == 1 && lr_.go(c, n) < 0) return false;
-        return true;
-    }
-
-    // Apply all reductions to a stack: what can shift joins p.words, what needs more states joins p.pending.
-    void close(Stack w, Place& p) {
-        work_ += int64_t(w.size());
+    // Apply all reductions to a stack, lex from what can shift, leave open what needs more states.
+    void close(const Stack& w, int32_t node) {
+        if (!seen_.insert({node, w}).second) return;
         const int32_t top = w.back();
-        if (lr_.n_shifts[top] && std::find(p.words.begin(), p.words.end(), w) == p.words.end()) p.words.push_back(w);
+        if (lr_.n_shifts[top]) {
+            const int32_t y = lexer_.root(context_of(top), 0);
+            lex(w, y, node, 0);
+        }
         for (int32_t d = lr_.done_indptr[top]; d < lr_.done_indptr[top + 1]; ++d) {
             const int32_t n = lr_.done[d], left = int32_t(w.size()) - 2;
-            if (left <= 0) {
-                std::pair<int32_t, int32_t> need{n, 1 - left};
-                if (std::find(p.pending.begin(), p.pending.end(), need) == p.pending.end()) p.pending.push_back(need);
-                continue;
-            }
-            int32_t g = lr_.go(w[left - 1], n);
+            if (left <= 0) { open_.insert({node, n, 1 - left}); continue; }
+            const int32_t g = lr_.go(w[left - 1], n);
             if (g < 0) continue;
             Stack to(w.begin(), w.begin() + left);
             to.push_back(g);
-            close(std::move(to), p);
+            close(to, node);
         }
     }
-
-    void settle(Place p) {
-        if (p.words.empty() && p.pending.empty()) return;
-        if (!lexer_.terms.longest && p.term < 0) {
-            // Every top for itself; every pending reduction for itself.
-            for (auto& need : p.pending) leave_open({p.node, p.watch, -1, {}, {need}});
-            for (Stack& w : p.words) lex({p.node, p.watch, -1, {std::move(w)}, {}});
-            return;
-        }
-        if (!p.pending.empty()) { leave_open(std::move(p)); return; }
-        if (p.term >= 0) shift(p, p.term, p.node, 0);
-        else lex(p);
+    void shift(Stack w, int32_t t, int32_t node) {
+        const int32_t q = lr_.go(w.back(), t);
+        if (q < 0) return;
+        w.push_back(q);
+        close(w, node);
     }
-
-    // Shift t on every top that takes it, and go on at tail node `node`.
-    void shift(const Place& from, int32_t t, int32_t node, int32_t watch) {
-        Place p{node, watch, -1, {}, {}};
-        if (lexer_.terms.ignore[t]) p.words = from.words;
-        else for (const Stack& w : from.words) {
-            int32_t q = lr_.go(w.back(), t);
-            if (q < 0) continue;
-            Stack to = w;
-            to.push_back(q);
-            close(std::move(to), p);
-        }
-        settle(std::move(p));
-    }
-
-    void lex(const Place& p) {
-        if (!seen_.insert(encode(p)).second) return;
-        vector<int32_t> tops;
-        for (const Stack& w : p.words) tops.push_back(w.back());
-        lex_tail(p, lexer_.root(context_of(tops.data(), int32_t(tops.size())), p.watch), p.node, 0);
-    }
-    void lex_tail(const Place& p, int32_t y, int32_t node, int32_t count) {
+    void lex(const Stack& w, int32_t y, int32_t node, int32_t count) {
         const Trie& tails = universe_->tails();
         lexer_.expand(y);
         for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
-            ++work_;
             const Edge* e = lexer_.states[y].edge(tails.byte[c]);
             if (!e) continue;
             const int32_t to = e->target, after = lexer_.count_after(lexer_.states[to], count, *e);
@@ -346,43 +190,9 @@ class ParserDwa {
                 for (int32_t s = tails.slot_lo[c] + tails.own[c]; s < tails.slot_hi[c]; ++s) slots_.push_back(s);
                 continue;
             }
-            for (size_t k = 0; k < lexer_.states[to].accepts.size(); ++k) {
-                Accept a = lexer_.states[to].accepts[k];
-                if (lexer_.terms.takes(a.term, after)) shift(p, a.term, c, a.watch);
-            }
-            lex_tail(p, to, c, after);
+            for (const Accept& a : lexer_.states[to].accepts) if (lexer_.terms.takes(a.term, after)) shift(w, a.term, c);
+            lex(w, to, c, after);
         }
-    }
-
-    void leave_open(Place p) { open_.insert(encode(p)); }
-
-    static vector<int32_t> encode(const Place& p) {
-        vector<Stack> words = p.words;
-        auto pending = p.pending;
-        std::sort(words.begin(), words.end());
-        std::sort(pending.begin(), pending.end());
-        vector<int32_t> out{p.node, p.watch, p.term, int32_t(words.size()), int32_t(pending.size())};
-        for (const Stack& w : words) {
-            out.push_back(int32_t(w.size()));
-            out.insert(out.end(), w.begin(), w.end());
-        }
-        for (auto [n, k] : pending) { out.push_back(n); out.push_back(k); }
-        return out;
-    }
-    static vector<Place> decode(const vector<int32_t>& v) {
-        vector<Place> out;
-        for (size_t i = 0; i < v.size();) {
-            Place p{v[i], v[i + 1], v[i + 2], {}, {}};
-            int32_t n_words = v[i + 3], n_pending = v[i + 4];
-            i += 5;
-            for (; n_words; --n_words) {
-                p.words.emplace_back(v.begin() + i + 1, v.begin() + i + 1 + v[i]);
-                i += 1 + size_t(v[i]);
-            }
-            for (; n_pending; --n_pending, i += 2) p.pending.push_back({v[i], v[i + 1]});
-            out.push_back(std::move(p));
-        }
-        return out;
     }
 };
 

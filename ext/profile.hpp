@@ -51,7 +51,6 @@ struct Inside {
 
 // What the tokens still spell after a terminal has ended.
 struct Tails {
-    int32_t local_term;         // numbered in the order of the cache's key
     Trie trie;                  // slot_tokens: the tokens that leave this tail
     int64_t uid;                // distinct for every Tails of a process
     vector<uint8_t> text;       // when it comes from a file and not from the vocabulary
@@ -62,6 +61,7 @@ struct Tails {
 struct WalkResult {
     std::shared_ptr<const Inside> inside;
     vector<std::shared_ptr<const Tails>> tails;
+    vector<int32_t> tail_terms;     // of each, numbered in the order of the cache's key
     vector<vector<int32_t>> spans;  // of the groups: ranks of their bounds among those of the key
     int64_t work = 0;               // trie nodes walked
     size_t bytes() const {
@@ -103,6 +103,16 @@ struct Finish {
     std::shared_ptr<const Tails> tails;
     int32_t universe = -1;                                // of the parser DWA, and for every tail its slot there
     std::shared_ptr<const vector<int32_t>> slots;
+    static constexpr int32_t kNone = -1;
+    vector<int32_t> given;  // by slot of the universe: the only token that leaves this tail, or kNone, or below it the tail
+    void index(size_t n, bool counted) {
+        given.assign(n, kNone);
+        const Trie& trie = tails->trie;
+        for (size_t i = 0; i < slots->size(); ++i) {
+            const int32_t k = trie.slot_indptr[i];
+            given[size_t((*slots)[i])] = !counted && trie.slot_indptr[i + 1] == k + 1 ? trie.slot_tokens[k] : kNone - 1 - int32_t(i);
+        }
+    }
 };
 
 struct Profile {
@@ -131,6 +141,8 @@ class Profiler {
         if (lexer_.states[y].profile >= 0) return lexer_.states[y].profile;
         lexer_.expand(y);
         const vector<int32_t> large = signature(y);
+        // Under "longest" there is a root for every context, none of them in another grammar; they share what is below a byte.
+        const bool apart = lexer_.terms.longest && lexer_.states[y].root;
         Profile p;
         WalkResult found;
         int32_t z;
@@ -138,26 +150,28 @@ class Profiler {
             p.base = profile(lexer_.unwatched(y));
             p.killed = killed(lexer_.states[y].hyps[0].watch);
             found.inside = std::make_shared<Inside>();
-        } else if ((z = base_state(y, large)) >= 0 && delta(y, z)) {
+        } else if (!apart && (z = base_state(y, large)) >= 0 && delta(y, z)) {
             p.base = profile(z);
             p.drop = drop_;
             terms_.clear();
             found = collect();
         } else {
-            if (large.empty() || !walk_key(y)) {
+            if (apart || large.empty() || !walk_key(y)) {
                 terms_.clear();
                 spans_.clear();
                 found = walked(y);
             } else {
                 found = shared_walk(y);
             }
-            if (found.bytes() > 4096) examples_[large].push_back(y);
+            if (!apart && found.bytes() > 4096) examples_[large].push_back(y);
         }
         const vector<int32_t> terms = terms_;
         p.inside = found.inside;
-        for (const auto& t : found.tails) {
-            p.finishes.push_back(int32_t(finishes.size()));
-            finishes.push_back({terms[t->local_term], t, -1, nullptr});
+        for (size_t i = 0; i < found.tails.size(); ++i) {
+            const int32_t term = terms[found.tail_terms[i]];
+            auto got = finish_ids_.emplace(std::make_pair(term, found.tails[i].get()), int32_t(finishes.size()));
+            if (got.second) finishes.push_back({term, found.tails[i], -1, nullptr, {}});
+            p.finishes.push_back(got.first->second);
         }
         if (!p.inside->groups.empty()) p.spans = spans_;
         find_free(p);
@@ -197,12 +211,21 @@ class Profiler {
     vector<int32_t> bounds_;  // of the counted terminals of the key, ascending
     struct Counted { int32_t local_span, count, token; };
     vector<Counted> counted_;
-    vector<std::pair<int32_t, Word>> tails_;
+    // Tails of one terminal: those behind a cut at a node (by what can come first), those below a node that has been
+    // read, or those of one slot.  Most profiles have the same pieces as others, and thus the same tails.
+    enum PieceKind : int32_t { kCut, kBelow, kSlot };
+    struct Piece { int32_t term, kind, at, watch, depth, count; };
+    vector<Piece> pieces_;
+    vector<Word> words_;
+    std::unordered_map<vector<int32_t>, std::shared_ptr<const Tails>, VectorHash> tails_by_pieces_;
+    std::map<std::pair<int32_t, const Tails*>, int32_t> finish_ids_;  // (terminal, tails) -> number
+    struct Segment { vector<int32_t> tokens; vector<Piece> pieces; };
+    std::unordered_map<uint64_t, Segment> segments_;  // (first node, lexer state) -> what a walk finds below
 
     struct Open { int32_t term, watch, depth, count; };  // a cut both states made on the current path; depth of the tail
     std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
     std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> killed_;
-    std::unordered_map<int32_t, vector<ByteBits>> first_bytes_, wide_first_bytes_;
+    std::unordered_map<uint64_t, ByteBits> first_bytes_[2];  // (terminal, watch set), by `wide_`
     int32_t budget_ = 0;
     bool wide_ = false;  // walking for the cache: tails may begin with any byte
     int64_t work_ = 0;
@@ -217,13 +240,14 @@ class Profiler {
     void begin() {
         tokens_.clear();
         drop_.clear();
-        tails_.clear();
+        pieces_.clear();
         counted_.clear();
     }
     WalkResult walked(int32_t y) {
         begin();
         const int64_t before = work_;
-        walk(0, y, 0, 0);
+        if (lexer_.terms.longest && !wide_) walk_segments(y);
+        else walk(0, y, 0, 0);
         WalkResult out = collect();
         out.work = work_ - before;
         return out;
@@ -249,7 +273,12 @@ class Profiler {
             }
             auto narrow = std::make_shared<WalkResult>(*wide);
             narrow->tails.clear();
-            for (const auto& tails : wide->tails) narrow_tails(*tails, t.follow[terms_[tails->local_term]], narrow->tails);
+            narrow->tail_terms.clear();
+            for (size_t i = 0; i < wide->tails.size(); ++i)
+                if (auto tails = narrow_tails(*wide->tails[i], t.follow[terms_[wide->tail_terms[i]]])) {
+                    narrow->tails.push_back(tails);
+                    narrow->tail_terms.push_back(wide->tail_terms[i]);
+                }
             if (narrow->bytes() > kMinCached) cache_.put(key, narrow);
             got = narrow;
         }
@@ -257,7 +286,7 @@ class Profiler {
         spans_ = spans_of(*got);
         return *got;
     }
-    void narrow_tails(const Tails& from, const ByteBits& follow, vector<std::shared_ptr<const Tails>>& out) {
+    std::shared_ptr<const Tails> narrow_tails(const Tails& from, const ByteBits& follow) {
         const Trie& trie = from.trie;
         vector<Word> words;
         for (size_t s = 0; s < trie.slot_word.size(); ++s) {
@@ -269,7 +298,7 @@ class Profiler {
                 words.push_back(w);
             }
         }
-        if (!words.empty()) out.push_back(std::make_shared<Tails>(Tails{from.local_term, Trie(words), cache_.next_uid(), {}}));
+        return words.empty() ? nullptr : std::make_shared<Tails>(Tails{Trie(words), cache_.next_uid(), {}});
     }
 
     WalkResult collect() {
@@ -283,15 +312,23 @@ class Profiler {
         collect_groups(*inside);
         WalkResult out;
         out.inside = inside;
-        auto by_term = [](const auto& a, const auto& b) { return a.first < b.first; };
-        if (!std::is_sorted(tails_.begin(), tails_.end(), by_term)) std::stable_sort(tails_.begin(), tails_.end(), by_term);
-        vector<Word> words;
-        for (size_t i = 0; i < tails_.size();) {
-            words.clear();
-            const int32_t term = tails_[i].first;
-            for (; i < tails_.size() && tails_[i].first == term; ++i) words.push_back(tails_[i].second);
-            const int32_t number = local(terms_, term);
-            out.tails.push_back(std::make_shared<Tails>(Tails{number, Trie(words), cache_.next_uid(), {}}));
+        auto by_term = [](const Piece& a, const Piece& b) { return a.term < b.term; };
+        if (!std::is_sorted(pieces_.begin(), pieces_.end(), by_term)) std::stable_sort(pieces_.begin(), pieces_.end(), by_term);
+        vector<int32_t> key;
+        for (size_t i = 0, end; i < pieces_.size(); i = end) {
+            const int32_t term = pieces_[i].term;
+            key = {term, wide_};
+            for (end = i; end < pieces_.size() && pieces_[end].term == term; ++end)
+                for (int32_t x : {pieces_[end].kind, pieces_[end].at, pieces_[end].watch, pieces_[end].depth, pieces_[end].count}) key.push_back(x);
+            auto got = tails_by_pieces_.emplace(key, nullptr);
+            if (got.second) {
+                words_.clear();
+                for (size_t k = i; k < end; ++k) spell(pieces_[k]);
+                if (!words_.empty()) got.first->second = std::make_shared<Tails>(Tails{Trie(words_), cache_.next_uid(), {}});
+            }
+            if (!got.first->second) continue;
+            out.tails.push_back(got.first->second);
+            out.tail_terms.push_back(local(terms_, term));
         }
         return out;
     }
@@ -531,21 +568,39 @@ class Profiler {
 
     void walk(int32_t node, int32_t y, int32_t depth, int32_t count) {
         lexer_.expand(y);
-        children(node, lexer_.states[y], [&](int32_t c, const Edge& e) {
-            ++work_;
-            LexState& t = lexer_.states[e.target];
-            const int32_t after = lexer_.count_after(t, count, e);
-            if (trie_.own[c]) inside(trie_.slot_lo[c], t, after);
-            if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
-            lexer_.expand(e.target);
-            if (lexer_.decided(e.target, trie_.below[c]) && !(wide_ && !t.accepts.empty())) {
-                const bool counts = t.span >= 0 && trie_.below[c].intersects(t.units);
-                for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s)
-                    inside(s, t, after + (counts ? trie_.slot_word[s].length - depth - 1 : 0));
+        children(node, lexer_.states[y], [&](int32_t c, const Edge& e) { enter(c, e, depth, count); });
+    }
+    void enter(int32_t c, const Edge& e, int32_t depth, int32_t count) {
+        ++work_;
+        LexState& t = lexer_.states[e.target];
+        const int32_t after = lexer_.count_after(t, count, e);
+        if (trie_.own[c]) inside(trie_.slot_lo[c], t, after);
+        if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
+        lexer_.expand(e.target);
+        if (lexer_.decided(e.target, trie_.below[c]) && !(wide_ && cuts_wide(t, trie_.below[c]))) {
+            const bool counts = t.span >= 0 && trie_.below[c].intersects(t.units);
+            for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s)
+                inside(s, t, after + (counts ? trie_.slot_word[s].length - depth - 1 : 0));
+            return;
+        }
+        for (const Accept& a : t.accepts) add_cut(a, c, depth + 1, after);
+        walk(c, e.target, depth + 1, after);
+    }
+    // "longest" (nothing is counted): what is below a first byte depends on the state behind it, which many roots have.
+    void walk_segments(int32_t y) {
+        lexer_.expand(y);
+        children(0, lexer_.states[y], [&](int32_t c, const Edge& e) {
+            auto got = segments_.emplace(uint64_t(uint32_t(c)) << 32 | uint32_t(e.target), Segment{});
+            Segment& below = got.first->second;
+            const size_t n = tokens_.size(), m = pieces_.size();
+            if (got.second) {
+                enter(c, e, 0, 0);
+                below.tokens.assign(tokens_.begin() + int64_t(n), tokens_.end());
+                below.pieces.assign(pieces_.begin() + int64_t(m), pieces_.end());
                 return;
             }
-            if (!t.accepts.empty()) cuts(c, e.target, depth + 1, after);
-            walk(c, e.target, depth + 1, after);
+            tokens_.insert(tokens_.end(), below.tokens.begin(), below.tokens.end());
+            pieces_.insert(pieces_.end(), below.pieces.begin(), below.pieces.end());
         });
     }
     // The tokens of a slot end in state t.
@@ -556,41 +611,52 @@ class Profiler {
             counted_.push_back({span, count, trie_.slot_tokens[k]});
     }
 
-    // Terminals end at `node`, in state y: every token below with an admissible rest is a tail.
-    void cuts(int32_t node, int32_t y, int32_t depth, int32_t count) {
-        const vector<ByteBits>& first = first_bytes(y);
-        const vector<Accept>& accepts = lexer_.states[y].accepts;
-        for (size_t k = 0; k < accepts.size(); ++k)
-            for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c)
-                if (first[k].has(trie_.byte[c])) tail(c, accepts[k].term, accepts[k].watch, depth, count);
+    void add_piece(int32_t term, PieceKind kind, int32_t at, int32_t watch, int32_t depth, int32_t count) {
+        pieces_.push_back({term, kind, at, watch, depth, lexer_.terms.counted[term] ? count : 0});
     }
-    // For every accept of y: the bytes that a tail can begin with, by what can follow and by what is watched.
-    const vector<ByteBits>& first_bytes(int32_t y) {
-        vector<ByteBits>& out = (wide_ ? wide_first_bytes_ : first_bytes_)[y];
-        if (out.empty())
-            for (const Accept& a : lexer_.states[y].accepts) out.push_back(lexer_.first_bytes(a, wide_));
-        return out;
+    void add_cut(const Accept& a, int32_t node, int32_t depth, int32_t count) {
+        const ByteBits& first = first_bytes(a);
+        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c)
+            if (first.has(trie_.byte[c])) return add_piece(a.term, kCut, node, a.watch, depth, count);
     }
-    void tail(int32_t node, int32_t term, int32_t watch, int32_t depth, int32_t count) {
+    // The bytes that a tail can begin with, by what can follow and by what is watched.
+    const ByteBits& first_bytes(const Accept& a) {
+        auto got = first_bytes_[wide_].emplace(uint64_t(uint32_t(a.term)) << 32 | uint32_t(a.watch), ByteBits{});
+        if (got.second) got.first->second = lexer_.first_bytes(a, wide_);
+        return got.first->second;
+    }
+    bool cuts_wide(const LexState& y, const ByteBits& below) {
+        for (const Accept& a : y.accepts) if (first_bytes(a).intersects(below)) return true;
+        return false;
+    }
+    // The tails of a piece, into words_.
+    void spell(const Piece& p) {
+        if (p.kind == kSlot) return spell_slot(p.at, p.depth, p.count);
+        if (p.kind == kBelow) return spell_below(p.at, p.watch, p.depth, p.count);
+        const ByteBits& first = first_bytes({p.term, p.watch});
+        for (int32_t c = trie_.first_child[p.at]; c < trie_.first_child[p.at + 1]; ++c)
+            if (first.has(trie_.byte[c])) spell_child(c, p.watch, p.depth, p.count);
+    }
+    void spell_child(int32_t node, int32_t watch, int32_t depth, int32_t count) {
         if (watch) {
             bool is_void = false;
             watch = lexer_.step_watch(watch, trie_.byte[node], is_void);
             if (is_void) return;
         }
-        tails_from(node, term, watch, depth, count);
+        spell_below(node, watch, depth, count);
     }
-    void tails_from(int32_t node, int32_t term, int32_t watch, int32_t depth, int32_t count) {  // node's byte has been read
+    void spell_below(int32_t node, int32_t watch, int32_t depth, int32_t count) {  // node's byte has been read
         if (!watch) {
-            for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) add_tail(s, term, depth, count);
+            for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) spell_slot(s, depth, count);
             return;
         }
-        if (trie_.own[node]) add_tail(trie_.slot_lo[node], term, depth, count);
-        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) tail(c, term, watch, depth, count);
+        if (trie_.own[node]) spell_slot(trie_.slot_lo[node], depth, count);
+        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) spell_child(c, watch, depth, count);
     }
-    void add_tail(int32_t slot, int32_t term, int32_t depth, int32_t count) {
+    void spell_slot(int32_t slot, int32_t depth, int32_t count) {
         const Word& w = trie_.slot_word[slot];
         for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k)
-            tails_.push_back({term, {w.text + depth, w.length - depth, trie_.slot_tokens[k], lexer_.terms.counted[term] ? count : 0}});
+            words_.push_back({w.text + depth, w.length - depth, trie_.slot_tokens[k], count});
     }
 
     // Lockstep walk of y against z.  Tokens that may fare differently go to drop_, with y's own outcome beside.  False
@@ -648,7 +714,7 @@ class Profiler {
         if (trie_.own[c] && (y2 < 0 || z2 < 0)) {  // otherwise the token stays inside, either way
             drop_tokens(trie_.slot_lo[c]);
             if (y2 >= 0) inside(trie_.slot_lo[c], in_y, now);
-            for (const Open& o : after) add_tail(trie_.slot_lo[c], o.term, o.depth, o.count);
+            for (const Open& o : after) add_piece(o.term, kSlot, trie_.slot_lo[c], 0, o.depth, o.count);
         }
         if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
         if (y2 >= 0 && z2 >= 0 && lexer_.alike(y2, z2, trie_.height[c])) return;
@@ -659,11 +725,11 @@ class Profiler {
     void everything(int32_t node, int32_t y, int32_t depth, int32_t count, const vector<Open>& open) {
         budget_ -= trie_.slot_hi[node] - trie_.slot_lo[node];
         for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) drop_tokens(s);
-        for (const Open& o : open) tails_from(node, o.term, o.watch, o.depth, o.count);
+        for (const Open& o : open) add_piece(o.term, kBelow, node, o.watch, o.depth, o.count);
         if (y < 0) return;
         if (trie_.own[node]) inside(trie_.slot_lo[node], lexer_.states[y], count);
         lexer_.expand(y);
-        cuts(node, y, depth, count);
+        for (const Accept& a : lexer_.states[y].accepts) add_cut(a, node, depth, count);
         walk(node, y, depth, count);
     }
     void drop_tokens(int32_t slot) {

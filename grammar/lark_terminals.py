@@ -91,7 +91,7 @@ def by_width(parts: list[Pattern]) -> list[Pattern]:
     """Alternatives in Lark's order."""
 
     def key(p: Pattern) -> tuple[int, int, int]:
-        low, high = (len(p.value),) * 2 if p.is_str else get_regexp_width(p.regex())
+        low, high = (len(p.value),) * 2 if p.is_str else _widths(p)
         return -high, -low, -len(p.value)
 
     return sorted(parts, key=key)
@@ -154,12 +154,22 @@ def may_be_lazy(pattern: Pattern) -> bool:
     return not pattern.is_str and _LAZY.search(pattern.value) is not None
 
 
+def _widths(pattern: Pattern) -> tuple[int, int]:
+    """Characters of the shortest and the longest text, as sre counts them."""
+    try:
+        low, high = get_regexp_width(pattern.regex())
+    except Exception as err:  # of `re`, of `regex`, or Lark's own, as the pattern is broken or too new for sre
+        regular(pattern)  # says better what is wrong
+        raise GrammarError(f"a pattern that Python's re cannot read: {err}") from None
+    return low, high
+
+
 def width(pattern: Pattern) -> int:
     """Characters of the longest text, as Lark counts them: for sre a lazy quantifier is like a greedy one."""
     if pattern.is_str:
         return len(pattern.value)
     if may_be_lazy(pattern):
-        high: int = get_regexp_width(pattern.regex())[1]
+        high: int = _widths(pattern)[1]
         return _NO_LIMIT if high >= _NO_LIMIT - 1 else high  # sre's own limit depends on Python's version
     return max_width(regular(pattern))
 

@@ -27,7 +27,7 @@ from wfsa.grammar.json_schema import ReportEntry
 from wfsa.vocab import Vocab
 
 FORMAT: Final = "wfsa-constraint"
-VERSION: Final = 1
+VERSION: Final = 2
 _TYPES: Final = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 
 
