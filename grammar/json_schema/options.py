@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from wfsa.errors import SchemaError
 
 Whitespace = Literal["flexible", "compact", "python"]
+PropertyOrder = Literal["declared", "any"]
 UniqueItems = Literal["exact", "unchecked"]
 
 
@@ -17,14 +18,21 @@ class SchemaOptions:
 
     whitespace: "flexible" is any JSON whitespace before every lexeme, none at the end of the document;
     "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``.
+    property_order: "declared" takes the declared names in the order of the schema, each at most once, and other names
+    anywhere after those; "any" takes every order, at a cost that doubles with each declared name of an object (a
+    LimitError beyond about twelve).
     unique_items: "exact" enforces ``uniqueItems`` where the items can have few values, and refuses the schema
     elsewhere; "unchecked" ignores it, so that invalid documents can be written (the report lists it).
     """
 
     whitespace: Whitespace = "flexible"
+    property_order: PropertyOrder = "declared"
     unique_items: UniqueItems = "exact"
 
     def __post_init__(self) -> None:
+        if self.property_order not in get_args(PropertyOrder):
+            known = ", ".join(get_args(PropertyOrder))
+            raise SchemaError(f"unknown property order {self.property_order!r}, known are {known}; at $")
         if self.unique_items not in get_args(UniqueItems):
             known = ", ".join(get_args(UniqueItems))
             raise SchemaError(f"unknown choice {self.unique_items!r} for unique_items, known are {known}; at $")
