@@ -9,6 +9,7 @@ from wfsa.errors import SchemaError
 
 Whitespace = Literal["flexible", "compact", "python"]
 UniqueItems = Literal["exact", "unchecked"]
+Formats = Literal["assert", "annotate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +20,16 @@ class SchemaOptions:
     "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``.
     unique_items: "exact" enforces ``uniqueItems`` where the items can have few values, and refuses the schema
     elsewhere; "unchecked" ignores it, so that invalid documents can be written (the report lists it).
+    formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it
+    by default (the report lists it).
     """
 
     whitespace: Whitespace = "flexible"
     unique_items: UniqueItems = "exact"
+    formats: Formats = "assert"
 
     def __post_init__(self) -> None:
-        if self.unique_items not in get_args(UniqueItems):
-            known = ", ".join(get_args(UniqueItems))
-            raise SchemaError(f"unknown choice {self.unique_items!r} for unique_items, known are {known}; at $")
-        if self.whitespace not in get_args(Whitespace):
-            known = ", ".join(get_args(Whitespace))
-            raise SchemaError(f"unknown whitespace policy {self.whitespace!r}, known are {known}; at $")
+        for name, choices in (("unique_items", UniqueItems), ("whitespace", Whitespace), ("formats", Formats)):
+            value, known = getattr(self, name), get_args(choices)
+            if value not in known:
+                raise SchemaError(f"unknown choice {value!r} for {name}, known are {', '.join(known)}; at $")
