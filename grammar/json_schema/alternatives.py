@@ -26,7 +26,7 @@ from typing import Any, Literal
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.json_schema.document import Document, segment
 from wfsa.grammar.json_schema.finite import is_whole, json_key
-from wfsa.grammar.json_schema.formats import format_language
+from wfsa.grammar.json_schema.formats import format_language, wide_language
 from wfsa.grammar.json_schema.keywords import Found, read_keywords, shown
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
@@ -379,8 +379,8 @@ class Alternatives:
                 return (
                     all(contains_text(pattern_language(p), value) for p in shape.patterns)
                     and not any(contains_text(pattern_language(p), value) for p in shape.not_patterns)
-                    and all(contains_text(tree, value) for tree in map(format_language, shape.formats) if tree)
-                    and not any(contains_text(tree, value) for tree in map(format_language, shape.not_formats) if tree)
+                    and all(contains_text(format_language(f), value) for f in shape.formats)
+                    and not any(contains_text(wide_language(f), value) for f in shape.not_formats)
                 )
             except UnicodeEncodeError:
                 return False

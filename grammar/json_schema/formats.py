@@ -1,6 +1,12 @@
-r"""The formats whose language is regular and beyond dispute, as languages of texts.
+r"""The formats, as languages of texts.
 
-A format that is not here is an annotation, as the specification has it by default; the report says so.
+    date, time, date-time, duration, uuid      here
+    ipv4, ipv6, hostname, email, idn-...       :mod:`.format_hosts`
+    uri, iri, ...-reference, uri-template,
+    ...json-pointer, regex                     :mod:`.format_texts`
+
+A name means the same in every draft, also in those that do not have it yet; only ``hostname`` is wider up to draft 6.
+A format that is not here is an annotation, as the specification has it; the report says so.
 
     date        RFC 3339 full-date of a day that exists: 29 February in leap years only
     time        RFC 3339 full-time, with its offset; "T" and "Z" in either case
@@ -10,14 +16,30 @@ A format that is not here is an annotation, as the specification has it by defau
     ipv6        RFC 4291 section 2.2, with an embedded ipv4 at the end, without a zone
     duration    RFC 3339 appendix A: ``P1Y2M3DT4H5M6S``, ``P2W``; a unit may be left out at the ends only
 
-Narrowed: a leap second is the last of a UTC day.  It is read as ``23:59:60`` with an offset of zero; the same instant
+Some are sublanguages (`NARROWED`), where the exact language is not regular or its automaton is too large: a text that
+does not have the format is never taken, some that have it are not.  Under ``not`` the roles change, so each of these
+has a second language that holds all of its texts; a text between the two is refused on both sides.
+Here it is the leap second, the last of a UTC day.  It is read as ``23:59:60`` with an offset of zero; the same instant
 written in another zone is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
+from wfsa.grammar.json_schema import format_texts
+from wfsa.grammar.json_schema.format_hosts import (
+    IPV4,
+    IPV6,
+    email,
+    hostname,
+    hostname_1123,
+    idn_email,
+    idn_hostname,
+)
 from wfsa.grammar.regex import parse_regex
-from wfsa.grammar.regular import Literal, Regular, alt, cat, repeat
+from wfsa.grammar.regular import Regular
 
 # Patterns in the Python dialect, end to end; [0-9] and not \d, which is Unicode there.
 _YEAR = "[0-9]{4}"
@@ -35,9 +57,7 @@ _TIME = (
     f"(?:{_HOUR}:{_SIXTY}:{_SIXTY}{_PARTS}(?:[zZ]|[+-]{_HOUR}:{_SIXTY})"
     f"|23:59:60{_PARTS}(?:[zZ]|[+-]00:00))"
 )
-_BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
-_GROUP = "[0-9a-fA-F]{1,4}"
+_WIDE_TIME = f"{_HOUR}:{_SIXTY}:(?:{_SIXTY}|60){_PARTS}(?:[zZ]|[+-]{_HOUR}:{_SIXTY})"
 _HEX = "[0-9a-fA-F]"
 _UUID = f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
 _DURATION = (
@@ -47,43 +67,64 @@ _DURATION = (
 ).replace("@", "(?:[0-9]+S|[0-9]+M(?:[0-9]+S)?|[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?)")
 
 
-def _ipv6() -> Regular:
-    group = parse_regex(_GROUP)
-    colon, gap, ipv4 = Literal(b":"), Literal(b"::"), parse_regex(_IPV4)
-
-    def groups(low: int, high: int) -> Regular:
-        """`low` to `high` groups with colons between them."""
-        some = cat(group, repeat(cat(colon, group), max(low - 1, 0), high - 1))
-        return some if low else alt(Literal(b""), some)
-
-    def ending(high: int) -> Regular:
-        """Up to `high` groups, of which the last two may be an IPv4 address."""
-        if high < 2:
-            return groups(0, high) if high else Literal(b"")
-        return alt(groups(0, high), cat(repeat(cat(group, colon), 0, high - 2), ipv4))
-
-    whole = [groups(8, 8), cat(repeat(cat(group, colon), 6, 6), ipv4)]
-    # "::" stands for one group of zeros or more, so up to seven are written around it.
-    return alt(*whole, *(cat(groups(n, n) if n else Literal(b""), gap, ending(7 - n)) for n in range(8)))
-
-
-_SOURCES = {
+# Every format, as a pattern or as a function that makes the language.
+_SOURCES: dict[str, str | Callable[[], Regular]] = {
     "date": _DATE,
     "time": _TIME,
     "date-time": f"{_DATE}[tT]{_TIME}",
-    "uuid": _UUID,
-    "ipv4": _IPV4,
     "duration": _DURATION,
+    "uuid": _UUID,
+    "ipv4": IPV4,
+    "ipv6": IPV6,
+    "hostname": hostname,
+    "email": email,
+    "idn-hostname": idn_hostname,
+    "idn-email": idn_email,
+    "uri": format_texts.URI,
+    "uri-reference": format_texts.URI_REFERENCE,
+    "iri": format_texts.IRI,
+    "iri-reference": format_texts.IRI_REFERENCE,
+    "uri-template": format_texts.URI_TEMPLATE,
+    "json-pointer": format_texts.JSON_POINTER,
+    "relative-json-pointer": format_texts.RELATIVE_JSON_POINTER,
+    "regex": format_texts.REGEX,
 }
-NAMES = frozenset((*_SOURCES, "ipv6"))
-_made: dict[str, Regular] = {}
+NAMES = frozenset(_SOURCES)
+OLD_HOSTNAME = "hostname (RFC 1123)"
+_SOURCES[OLD_HOSTNAME] = hostname_1123
+
+# Those of which some valid texts are refused: a language that holds them all, for what must not have the format.
+_ANY = "(?s:.)*"
+_WIDE = {
+    "time": _WIDE_TIME,
+    "date-time": f"{_DATE}[tT]{_WIDE_TIME}",
+    "hostname": r"[A-Za-z0-9.\-]+",
+    OLD_HOSTNAME: r"[A-Za-z0-9.\-]+",
+    "email": f"{_ANY}@{_ANY}",
+    "idn-hostname": r"[A-Za-z0-9.\-\x80-\U0010ffff]+",
+    "idn-email": f"{_ANY}@{_ANY}",
+    "uri-template": format_texts.WIDE_URI_TEMPLATE,
+    "relative-json-pointer": format_texts.WIDE_RELATIVE_JSON_POINTER,
+    "regex": _ANY,
+}
+NARROWED = frozenset(_WIDE)
 
 
-def format_language(name: str) -> Regular | None:
-    """The texts of a format, or None if it is only an annotation here."""
-    got = _made.get(name)
-    if got is None and name in NAMES:
-        got = _made[name] = _ipv6() if name == "ipv6" else parse_regex(_SOURCES[name])
-    return got
+def format_name(name: str, draft: int) -> str | None:
+    """What `name` is under in a draft; None if it is only an annotation.  Only the hostname has changed its meaning."""
+    if name == "hostname" and draft <= 6:
+        return OLD_HOSTNAME
+    return name if name in NAMES else None
 
 
+@cache
+def format_language(name: str) -> Regular:
+    """Texts that have the format: all of them, or for the names in `NARROWED` some."""
+    source = _SOURCES[name]
+    return parse_regex(source) if isinstance(source, str) else source()
+
+
+@cache
+def wide_language(name: str) -> Regular:
+    """No less than the texts that have the format: what is outside does not have it."""
+    return parse_regex(_WIDE[name]) if name in _WIDE else format_language(name)

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from wfsa.errors import GrammarError, LimitError, SchemaError
 from wfsa.grammar.json_schema.document import Document, segment
 from wfsa.grammar.json_schema.finite import is_json, json_key
-from wfsa.grammar.json_schema.formats import format_language
+from wfsa.grammar.json_schema.formats import format_name
 from wfsa.grammar.json_schema.intervals import MAX_DIGITS, exact, n_digits
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
@@ -253,9 +253,9 @@ def _pattern(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> 
 def _format(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
         fail(shape, "format", f"format must be a string, not {shown(value)}")
-    language = format_language(value)
-    if language is not None:
-        shape.formats = (*shape.formats, value)
+    name = format_name(value, found.document.draft)
+    if name is not None and found.document.options.formats == "assert":
+        shape.formats = (*shape.formats, name)
 
 
 # ---- arrays ------------------------------------------------------------------------------------------------------

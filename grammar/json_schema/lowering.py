@@ -437,7 +437,7 @@ class _Lowering:
         )  # fmt: skip
 
     def _key_classes(self, shape: Shape, names: tuple[str, ...]) -> Iterator[tuple[Regular, Handle, list[int]]]:
-        """A partition of all other keys: the texts, what their values have to satisfy, the `existentials` they are in."""
+        """A partition of all other keys: the texts, what their values have to satisfy, their `existentials`."""
         read = self.read
         classes = [keys for keys, _ in (*shape.universals, *shape.existentials)]
         patterns = dict.fromkeys(p for k in classes for p in (*sorted(k.patterns), *([k.pattern] if k.pattern else [])))

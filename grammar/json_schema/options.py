@@ -1,4 +1,4 @@
-"""What a caller can choose about the JSON text: a choice narrows spellings, never values."""
+"""What a caller can choose about the JSON text, and about the two keywords that may not be enforced."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from wfsa.errors import SchemaError
 Whitespace = Literal["flexible", "compact", "python"]
 PropertyOrder = Literal["declared", "any"]
 UniqueItems = Literal["exact", "unchecked"]
+Formats = Literal["assert", "annotate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +24,20 @@ class SchemaOptions:
     LimitError beyond about twelve).
     unique_items: "exact" enforces ``uniqueItems`` where the items can have few values, and refuses the schema
     elsewhere; "unchecked" ignores it, so that invalid documents can be written (the report lists it).
+    formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it
+    by default (the report lists it).
     """
 
     whitespace: Whitespace = "flexible"
     property_order: PropertyOrder = "declared"
     unique_items: UniqueItems = "exact"
+    formats: Formats = "assert"
 
     def __post_init__(self) -> None:
-        if self.property_order not in get_args(PropertyOrder):
-            known = ", ".join(get_args(PropertyOrder))
-            raise SchemaError(f"unknown property order {self.property_order!r}, known are {known}; at $")
-        if self.unique_items not in get_args(UniqueItems):
-            known = ", ".join(get_args(UniqueItems))
-            raise SchemaError(f"unknown choice {self.unique_items!r} for unique_items, known are {known}; at $")
-        if self.whitespace not in get_args(Whitespace):
-            known = ", ".join(get_args(Whitespace))
-            raise SchemaError(f"unknown whitespace policy {self.whitespace!r}, known are {known}; at $")
+        choices = {
+            "whitespace": Whitespace, "property_order": PropertyOrder, "unique_items": UniqueItems, "formats": Formats,
+        }  # fmt: skip
+        for name, choice in choices.items():
+            value, known = getattr(self, name), get_args(choice)
+            if value not in known:
+                raise SchemaError(f"unknown choice {value!r} for {name}, known are {', '.join(known)}; at $")

@@ -210,8 +210,8 @@ class Productions:
         """An object that counts its members, notes which conditions (bits) they have met, or has them in any order.
 
         A member is (key, its choices, is it required), a choice (value, bits that it sets).  `wanted` are the bits that
-        have to be set in the end.  States are (members so far, bits, declared members that are done), a nonterminal each;
-        in the declared order, "done" is how many of them have been passed.
+        have to be set in the end.  States are (members so far, bits, declared members that are done), a nonterminal
+        each; in the declared order, "done" is how many of them have been passed.
         Raises LimitError when there are too many.
         """
         key = ("state", members, extras, low, high, wanted, any_order)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
 
-from wfsa.grammar.json_schema.formats import format_language
+from wfsa.grammar.json_schema.formats import format_language, wide_language
 from wfsa.grammar.regex import search_language
 from wfsa.grammar.regex_assertions import lengths
 from wfsa.grammar.regular import (
@@ -139,7 +139,7 @@ def text_language(
     not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
 ) -> Regular | None:  # fmt: skip
     """The texts within these conditions; None if they are seen to be none."""
-    asked = [*map(pattern_language, patterns), *(tree for f in formats if (tree := format_language(f)) is not None)]
+    asked = [*map(pattern_language, patterns), *map(format_language, formats)]
     if high is not None and low > high:
         return None
     if low or high is not None or not asked:
@@ -153,8 +153,7 @@ def text_language(
         if need_low or need_high is not None or not asked:
             asked.append(repeat(ANY_CHAR, need_low, need_high))
     tree = both(*asked)
-    taken = [*map(pattern_language, not_patterns)]
-    taken += [language for f in not_formats if (language := format_language(f)) is not None]
+    taken = [*map(pattern_language, not_patterns), *map(wide_language, not_formats)]
     for text in excluded:
         try:
             taken.append(Literal(text.encode()))

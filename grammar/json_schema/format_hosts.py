@@ -1,0 +1,140 @@
+r"""Formats of names of machines and mailboxes: ipv4, ipv6, hostname, email and their international forms.
+
+Problem.  Their syntax is simple, their lengths are not: a label has at most 63 octets and a name at most 253, and the
+exact automaton has the product, 30,000 states.  An international label is measured in Punycode, which no automaton of
+a useful size can do.  So these languages are sublanguages, a few hundred states each, that hold what documents use:
+
+    hostname       RFC 1123.  Length is counted in blocks of 32, each label starts one: 8 blocks, of which a label of
+                   32 to 63 octets takes two.  From draft 7 on a label ``xn--..`` has to be right Punycode: no label
+                   has "--" in its third and fourth place
+    email          RFC 5321 Mailbox, path of 254 octets; 6 blocks for the domain.  Address literals: IPv4 and IPv6
+    idn-hostname   RFC 5890: up to 4 labels, ASCII or U-labels of up to 12 characters (`_MOST` says why) out of
+                   Latin, Greek, Cyrillic, Han, kana, Hangul, Devanagari, Tamil, Thai; or right to left in Hebrew or
+                   Arabic.  Characters with a contextual rule (RFC 5892, appendix A) stand only where it allows them;
+                   no combining marks that could be composed, so all is in NFC.  Bidi (RFC 5893): a name with a label
+                   from right to left has only letters from left to right beside it
+    idn-email      RFC 6531: 64 octets of UTF-8 before "@", counted as 64 ASCII characters, 21 of the first plane, or
+                   16; 3 labels as in idn-hostname behind it
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from wfsa.grammar.regex import parse_regex
+from wfsa.grammar.regular import ANY_CHAR, Literal, Regular, alt, both, cat, repeat
+
+_BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+IPV4 = rf"(?:{_BYTE}(?:\.{_BYTE}){{3}})"
+
+
+def _ipv6() -> str:
+    group = "[0-9a-fA-F]{1,4}"
+
+    def ending(most: int) -> str:
+        """Up to `most` groups, of which the last two may be an IPv4 address."""
+        if most < 2:
+            return f"(?:{group}){{0,{most}}}"
+        return f"(?:(?:{group}(?::{group}){{0,{most - 1}}})?|(?:{group}:){{0,{most - 2}}}{IPV4})"
+
+    # "::" stands for one group of zeros or more, so up to seven are written around it.
+    around = [f"(?:{group}(?::{group}){{{n - 1}}})?::{ending(7 - n)}" for n in range(1, 8)]
+    return f"(?:(?:{group}:){{6}}(?:{group}:{group}|{IPV4})|::{ending(7)}|{'|'.join(around)})"
+
+
+IPV6 = _ipv6()
+
+# ---- names in ASCII ------------------------------------------------------------------------------------------------
+
+_ANY_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+# The same without "--" in the third and fourth place, with at most n characters.
+_LABEL = "A(?:A|H(?:A(?:H{0,%d}A)?|-A(?:H{0,%d}A)?))?".replace("A", "[A-Za-z0-9]").replace("H", "[A-Za-z0-9-]")
+
+
+def _label(most: int) -> str:
+    return _LABEL % (most - 4, most - 5)
+
+
+def _in_blocks(label: str, n_blocks: int, rest: int) -> Regular:
+    """Labels with dots between them: up to `n_blocks` blocks of 32 and a last one of `rest` characters."""
+    blocks = rf"(?:[^.]{{32}}|[^.]{{0,31}}\.){{0,{n_blocks}}}[^.]{{1,{rest}}}"
+    return both(parse_regex(rf"{label}(?:\.{label})*"), parse_regex(blocks))
+
+
+def hostname() -> Regular:
+    return _in_blocks(_label(63), 7, 29)
+
+
+def hostname_1123() -> Regular:
+    """As drafts 4 and 6 have it: ``xn--`` is nothing special."""
+    return _in_blocks(_ANY_LABEL, 7, 29)
+
+
+_ADDRESS = rf"\[(?:{IPV4}|[Ii][Pp][Vv]6:{IPV6})\]"
+
+
+def _local(more: str) -> Regular:
+    """The part before the "@"."""
+    atom = rf"[A-Za-z0-9!#$%&'*+\-/=?^_`{{|}}~{more}]+"
+    return parse_regex(rf'{atom}(?:\.{atom})*|"(?:[ !#-\[\]-~{more}]|\\[ -~])*"')
+
+
+def email() -> Regular:
+    domain = alt(_in_blocks(_label(63), 5, 29), parse_regex(_ADDRESS))
+    return cat(both(_local(""), repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
+
+
+def idn_email() -> Regular:
+    sizes = alt(parse_regex("[ -~]{1,64}"), parse_regex("[ -\uffff]{1,21}"), parse_regex("[ -\U0010ffff]{1,16}"))
+    domain = alt(_international("[.]", 3), parse_regex(_ADDRESS))
+    return cat(both(_local("\x80-\U0010ffff"), sizes), Literal(b"@"), domain)
+
+
+# ---- international names -------------------------------------------------------------------------------------------
+
+# A label of 12 characters below U+D7A4 has at most 58 octets of Punycode: no delta is above 12 * 0xD7A4, and no
+# twelve such deltas cost more, whatever the bias makes of each.
+_MOST = 12
+_DUAL = "\u0628\u062a-\u062e\u0633-\u063a\u0641-\u0647\u064a\u067e\u0686\u06a9\u06af\u06cc"  # joining type D
+_JOINED = f"[{_DUAL}]\u200c[{_DUAL}\u0627\u062f-\u0632\u0648]"
+_HAN_AND_KANA = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5"
+
+
+def idn_hostname() -> Regular:
+    return _international("[.\u3002\uff0e\uff61]", 4)
+
+
+def _valid(first: int, last: int) -> str:
+    """The letters that IDNA 2008 admits in a range, for a class: case folding and NFKC leave them as they are."""
+    out = ""
+    for c in map(chr, range(first, last + 1)):
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", c).casefold())
+        if unicodedata.category(c) in ("Ll", "Lo", "Lm") and (folded == c or c in "\xdf\u03c2"):
+            out += c
+    return out
+
+
+def _international(dot: str, n_labels: int) -> Regular:
+    def label(first: str, unit: str) -> Regular:
+        """A unit is a letter or a digit with the characters that depend on it."""
+        return both(parse_regex(f"(?:{first})(?:-?(?:{unit}))*"), repeat(ANY_CHAR, 1, _MOST))
+
+    greek = _valid(0x3AC, 0x3CE)
+    letters = _valid(0xDF, 0x17F) + greek + _valid(0x430, 0x45F) + _HAN_AND_KANA + "\u30fc-\u30fe\uac00-\ud7a3"
+    unit = (
+        f"[a-z0-9{letters}]|l\xb7l|\u0375[{greek}]|\u30fb[{_HAN_AND_KANA}]"
+        "|[\u0e01-\u0e30\u0e32\u0e40-\u0e46\u0e50-\u0e59][\u0e31\u0e34-\u0e39]?[\u0e47-\u0e4d]?"
+        "|[\u0904-\u0939\u0966-\u096f](?:[\u093e-\u094c]?[\u0900-\u0903]?|\u094d[\u200c\u200d]?)"
+        f"|[{_valid(0xB85, 0xBB9)}][\u0bbe-\u0bc2\u0bc6-\u0bc8\u0bca-\u0bcd]?"
+    )
+    left = alt(parse_regex(_label(62)), label(unit, unit))
+    rtl = f"[\u05d0-\u05ea][\u05f3\u05f4]?|[{_valid(0x620, 0x64A)}{_valid(0x671, 0x6D3)}]|{_JOINED}"
+    right = alt(label(rtl, f"{rtl}|[0-9\u06f0-\u06f9]"), label(rtl, f"{rtl}|[\u0660-\u0669]"))
+    split = parse_regex(dot)
+    return alt(
+        cat(left, repeat(cat(split, left), 0, n_labels - 1)),
+        cat(
+            parse_regex(f"(?:www{dot})?"), right, repeat(cat(split, right), 0, n_labels - 2),
+            parse_regex(f"(?:{dot}[a-z]{{1,18}})?"),
+        ),
+    )  # fmt: skip

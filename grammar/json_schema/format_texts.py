@@ -1,0 +1,92 @@
+r"""Formats of references and notations: URIs and IRIs, URI templates, JSON pointers, regular expressions.
+
+    uri, uri-reference           RFC 3986, all of it
+    iri, iri-reference           RFC 3987, all of its grammar; the advice on characters from right to left is not in it
+    uri-template                 RFC 6570 without the operators it reserves for later ("=", ",", "!", "@", "|")
+    json-pointer                 RFC 6901
+    relative-json-pointer        draft 00, without the later index manipulation ("0+1")
+    regex                        ECMA-262 with the flag u, which is no regular language.  A sublanguage: groups nest
+                                 three deep, look-arounds hold no groups; no back-references and no names; ranges in
+                                 classes are of ASCII letters or digits, or begin at NUL or space; ``{n,m}`` with n
+                                 below 100, and m below 1,000 with more digits, or n up to m in one digit, or n with
+                                 fewer tens than m
+"""
+
+from __future__ import annotations
+
+from wfsa.grammar.json_schema.format_hosts import IPV6
+
+_UCS = "\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U000e1000-\U000efffd" + "".join(
+    f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(1, 14)
+)
+_PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
+_PERCENT = "%[0-9A-Fa-f]{2}"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+\-.]*"
+
+
+def reference(more: str, private: str) -> tuple[str, str]:
+    """What has a scheme, and what has none; `more` characters everywhere, `private` ones in a query."""
+    plain = rf"A-Za-z0-9\-._~!$&'()*+,;={more}"
+
+    def some(extra: str) -> str:
+        return f"(?:[{plain}{extra}]|{_PERCENT})"
+
+    char = some(":@")
+    rest = rf"(?:/{char}*)*"
+    literal = rf"\[(?:{IPV6}|[Vv][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+)\]"
+    authority = rf"//(?:{some(':')}*@)?(?:{literal}|{some('')}*)(?::[0-9]*)?{rest}"
+    tail = rf"(?:\?{some(f':@/?{private}')}*)?(?:\#{some(':@/?')}*)?"
+    rooted = f"{authority}|/(?:{char}+{rest})?"
+    return (
+        f"{_SCHEME}:(?:{rooted}|{char}+{rest}|){tail}",
+        f"(?:{rooted}|{some('@')}+{rest}|){tail}",
+    )
+
+
+URI, _RELATIVE = reference("", "")
+URI_REFERENCE = f"{URI}|{_RELATIVE}"
+IRI, _RELATIVE = reference(_UCS, _PRIVATE)
+IRI_REFERENCE = f"{IRI}|{_RELATIVE}"
+
+
+def template(operators: str) -> str:
+    """RFC 6570 with these operators; the apostrophe is a literal by its erratum 6937."""
+    char = f"(?:[A-Za-z0-9_]|{_PERCENT})"
+    variable = rf"{char}(?:\.?{char})*(?::[1-9][0-9]{{0,3}}|\*)?"
+    literal = rf"[!#$&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~{_UCS}{_PRIVATE}]|{_PERCENT}"
+    return rf"(?:{literal}|\{{[{operators}]?{variable}(?:,{variable})*\}})*"
+
+
+URI_TEMPLATE = template("+#./;?&")
+WIDE_URI_TEMPLATE = template("+#./;?&=,!@|")
+
+JSON_POINTER = r"(?:/(?:[^~/]|~[01])*)*"
+_UP = "(?:0|[1-9][0-9]*)"
+RELATIVE_JSON_POINTER = rf"{_UP}(?:\#|{JSON_POINTER})"
+WIDE_RELATIVE_JSON_POINTER = rf"{_UP}(?:[+\-][1-9][0-9]*)?(?:\#|{JSON_POINTER})"
+
+
+def _regex() -> str:
+    digits = "|".join(f"{n},[{n}-9]" for n in range(10))
+    tens = "|".join(f"{n}[0-9],[{n + 1}-9][0-9]" for n in range(1, 9))
+    count = f"0|[1-9][0-9]{{0,2}}|(?:0|[1-9][0-9]?),|{digits}|[0-9],[1-9][0-9]{{1,2}}|{tens}|[1-9][0-9],[1-9][0-9]{{2}}"
+    times = rf"(?:(?:[*+?]|\{{(?:{count})\}})\??)?"
+    category = "C[cfo]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?"
+    hexadecimal = "[0-9a-fA-F]"
+    escape = (
+        rf"\\(?:[dDwWsSfnrtv^$\\.*+?()\[\]{{}}|/]|c[A-Za-z]|x{hexadecimal}{{2}}|u{hexadecimal}{{4}}"
+        rf"|[pP]\{{(?:{category})\}})"
+    )
+    letters = [(f"{c}-[{chr(ord(c) + 1)}-{last}]") for first, last in ("az", "AZ", "09")
+               for c in map(chr, range(ord(first), ord(last)))]  # fmt: skip
+    spans = [*letters, " -~", rf"\\x00-\\x{hexadecimal}{{2}}", rf"\\u0000-\\u{hexadecimal}{{4}}"]
+    item = rf"[^\]\\\-]|{escape}|\\[b\-]|{'|'.join(spans)}"
+    atom = rf"[^\^$\\.*+?()\[\]{{}}|]|\.|{escape}|\[\^?-?(?:{item})*-?\]"
+    flat = rf"(?:(?:{atom}){times}|[\^$]|\\[bB]|\|)*"
+    pattern = flat
+    for _ in range(3):
+        pattern = rf"(?:(?:{atom}|\((?:\?:)?{pattern}\)){times}|[\^$]|\\[bB]|\||\(\?<?[=!]{flat}\))*"
+    return pattern
+
+
+REGEX = _regex()
