@@ -98,7 +98,7 @@ class _Lowering:
     __slots__ = ("_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
 
     def __init__(self, schema: Any, options: SchemaOptions, tracks: bool = False) -> None:
-        self.document = Document(schema, draft_of(schema), options, tracks)
+        self.document = Document(schema, draft_of(schema, options.draft), options, tracks)
         self.read = Alternatives(self.document)
         self.lexemes = lexemes(options.whitespace)
         self.out = Productions(self.lexemes)
@@ -525,7 +525,7 @@ class _Lowering:
                     if not read.admits(item_of(shape, index), value):
                         continue
                     met = sum((index >= c.start and read.admits(c.handle, value)) << k for k, c in enumerate(counted))
-                    yield met, ({"const": value}, path), number
+                    yield met, ({"enum": [value]}, path), number
                 return
             relevant = [k for k, c in enumerate(counted) if index >= c.start]
             for bits in range(1 << len(relevant)):

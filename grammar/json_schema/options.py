@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from wfsa.errors import SchemaError
 
@@ -26,14 +26,20 @@ class SchemaOptions:
     elsewhere; "unchecked" ignores it, so that invalid documents can be written (the report lists it).
     formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it
     by default (the report lists it).
+    draft: 4, 6, 7, 2019 or 2020, for schemas without ``$schema``.
+    registry: documents that references may lead to, by address: a mapping, or a ``referencing.Registry``.
     """
 
     whitespace: Whitespace = "flexible"
     property_order: PropertyOrder = "declared"
     unique_items: UniqueItems = "exact"
     formats: Formats = "assert"
+    registry: Any = None
+    draft: int = 2020
 
     def __post_init__(self) -> None:
+        if self.draft not in (3, 4, 6, 7, 2019, 2020):
+            raise SchemaError(f"unknown draft {self.draft!r}, known are 4, 6, 7, 2019 and 2020; at $")
         choices = {
             "whitespace": Whitespace, "property_order": PropertyOrder, "unique_items": UniqueItems, "formats": Formats,
         }  # fmt: skip
