@@ -99,7 +99,7 @@ class SchemaReport:
 
 def _narrowing(keyword: str, value: Any, schema: dict[str, Any]) -> str:
     """Which admitted documents `keyword` makes the grammar refuse."""
-    if keyword == "format" and value in NARROWED:
+    if keyword == "format" and (value in NARROWED or "maxLength" in schema):
         return f"{_CANONICAL}; of {value} a sublanguage (wfsa.grammar.json_schema.formats)"
     if keyword in ("pattern", "format"):
         return _CANONICAL
