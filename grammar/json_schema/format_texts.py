@@ -94,7 +94,8 @@ def _regex() -> str:
         rf"|[pP]\{{(?:{category})\}})"
     )
     digits_to = [f"{n}-[{n + 1}-9]" for n in range(9)]
-    spans = [*digits_to, "a-[b-z]", "A-[B-Z]", " -~", rf"\\x00-\\x{hexadecimal}{{2}}", rf"\\u0000-\\u{hexadecimal}{{4}}"]
+    spans = [*digits_to, "a-[b-z]", "A-[B-Z]", " -~"]
+    spans += [rf"\\x00-\\x{hexadecimal}{{2}}", rf"\\u0000-\\u{hexadecimal}{{4}}"]
     item = rf"[^\]\\\-]|{escape}|\\[b\-]|{'|'.join(spans)}"
     atom = rf"[^\^$\\.*+?()\[\]{{}}|]|\.|{escape}|\[\^?-?(?:{item})*-?\]"
     flat = rf"(?:(?:{atom}){times}|[\^$]|\\[bB]|\|)*"
