@@ -23,6 +23,7 @@ from lark.load_grammar import Definition
 from lark.utils import get_regexp_width
 
 from wfsa.errors import GrammarError
+from wfsa.grammar import regex_first  # noqa: F401  # loaded here, so that the first grammar does not wait for it
 from wfsa.grammar.ir import Tokens
 from wfsa.grammar.regex import first_language, parse_regex
 from wfsa.grammar.regular import Alt, And, Cat, Literal, Minus, Regular, Repeat, literal

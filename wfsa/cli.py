@@ -277,6 +277,8 @@ def _inspect(arguments: argparse.Namespace, console: Console) -> int:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("artifact", f"{arguments.artifact} ({os.path.getsize(arguments.artifact) / 1024:,.1f} KB)")
     table.add_row("vocabulary", repr(vocab))
+    depth = constraint.stack_depth()
+    table.add_row("stack depth read", "no bound" if depth is None else str(depth))
     _add_rows(table, constraint.stats, "")
     _print(table)
     report = constraint.report

@@ -46,6 +46,40 @@ class Constraint:
         """The report as JSON-like data, for the artifact; None if the front end made none."""
         return None if self.report is None else [list(entry) for entry in self.report]
 
+    def stack_depth(self) -> int | None:
+        """How many parser states, from the top of the stack, decide a mask; None if no number is enough.
+
+        Counts what has been compiled so far: the longest way through the parser DWA.  None too under "longest", where
+        whole stacks are moved.
+        """
+        tables = self._core.to_arrays()
+        if tables["head"][3]:
+            return None
+        after: dict[int, set[int]] = {}
+        for source, target in zip(tables["dwa_from"].tolist(), tables["dwa_next"].tolist(), strict=True):
+            after.setdefault(source, set()).add(target)
+        depth: dict[int, int] = {-1: 0}  # of finished states; -1 is the end of the reading
+        path: list[tuple[int, list[int]]] = []
+        on_path: set[int] = set()
+        for start in after:
+            if start not in depth:
+                path.append((start, list(after[start])))
+                on_path.add(start)
+            while path:
+                state, left = path[-1]
+                if left:
+                    to = left.pop()
+                    if to in on_path:
+                        return None
+                    if to not in depth:
+                        path.append((to, list(after.get(to, ()))))
+                        on_path.add(to)
+                    continue
+                depth[state] = 1 + max((depth[to] for to in after.get(state, ())), default=0)
+                on_path.discard(state)
+                path.pop()
+        return max(depth.values())
+
     def explain(self, state: State, token_id: int) -> str:
         """Why `token_id` is allowed or refused in `state`, in one line."""
         token_id = index(token_id)  # TypeError when it is no integer

@@ -50,7 +50,7 @@ from wfsa.grammar.json_schema.shape import (
 )
 from wfsa.grammar.json_schema.spelling import contains_text, pattern_language
 
-MAX_ALTERNATIVES = 4096
+MAX_ALTERNATIVES = 8192
 MAX_COMPOUNDS = 20000
 MAX_SUBSETS = 6  # branches of an anyOf whose subsets are told apart for unevaluated...
 DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
@@ -105,17 +105,19 @@ class Alternatives:
         return out
 
     def _referred(self, ref: str, path: str) -> list[Shape]:
-        target, target_path = self._target(ref, path)
+        return self._alternatives_of(*self._target(ref, path))
+
+    def _alternatives_of(self, target: Any, path: str) -> list[Shape]:
         if not isinstance(target, (dict, bool)):
-            raise SchemaError(f"the reference {ref!r} leads to something that is no schema at {path}")
-        return self.alternatives(target, target_path)
+            raise SchemaError(f"a reference leads to something that is no schema at {path}")
+        return self.alternatives(target, path)
 
     def _applied(self, out: list[Shape], found: Found, schema: dict[str, Any], path: str) -> list[Shape]:
         """What the applicators of one schema object leave of `out`."""
         parts = found.parts
         assert parts is not None
         if "$dynamicRef" in parts:
-            out = self._meet(out, self._referred(self.document.dynamic(parts["$dynamicRef"], path), path), path)
+            out = self._meet(out, self._alternatives_of(*self.document.dynamic(parts["$dynamicRef"], path)), path)
         for i, branch in enumerate(parts.get("allOf", ())):
             out = self._meet(out, self._branch(branch, f"{path}.allOf[{i}]"), path)
         if "anyOf" in parts:

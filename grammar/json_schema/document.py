@@ -5,12 +5,14 @@ into a document without inner resources, so that is the fast path: one dictionar
 the first.  Inner resources (a subschema with its own ``$id``) become known when the lowering meets them, and the whole
 document is scanned for identifiers only if a reference is neither ``#`` nor a pointer.
 
-Nothing is ever fetched.  A reference that leaves the document is a SchemaError.
+Nothing is ever fetched.  A reference that leaves the document is looked up in the caller's registry, then among JSON
+Schema's own metaschemas; if it is in neither it is a SchemaError.
 """
 
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin
 
@@ -26,14 +28,14 @@ def segment(name: str) -> str:
     return "." + name if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
 
 
-def draft_of(schema: Any) -> int:
-    """The draft that ``$schema`` names: 3, 4, 6, 7, 2019 or 2020 (which is also the default)."""
+def draft_of(schema: Any, default: int = 2020) -> int:
+    """The draft that ``$schema`` names: 3, 4, 6, 7, 2019 or 2020."""
     uri = schema.get("$schema") if isinstance(schema, dict) else None
     if isinstance(uri, str):
         for mark, draft in (("draft-04", 4), ("draft-07", 7), ("draft-06", 6), ("2019-09", 2019), ("draft-03", 3)):
             if mark in uri:
                 return draft
-    return 2020
+    return 2020 if isinstance(uri, str) and "2020-12" in uri else default
 
 
 class Document:
@@ -54,7 +56,7 @@ class Document:
         self._base = base.partition("#")[0] if isinstance(base, str) else ""
         self._resources: dict[str, tuple[Any, str]] | None = None  # URI -> (schema, path)
         self._anchors: dict[tuple[str, str], tuple[Any, str]] = {}  # (URI, name) -> (schema, path)
-        self._dynamic: dict[str, list[tuple[str, str]]] = {}  # name -> (URI, path) of its $dynamicAnchors
+        self._dynamic: dict[str, list[tuple[str, Any, str]]] = {}  # name -> (URI, schema, path) of its dynamic anchors
 
     def enter(self, schema: Any, path: str, uri: str) -> None:
         """Note an inner resource: a subschema with an identifier of its own."""
@@ -81,16 +83,26 @@ class Document:
             return got
         return self._find(ref, path, *self._resource(path))
 
-    def dynamic(self, ref: str, path: str) -> str:
-        """The reference that a ``$dynamicRef`` or ``$recursiveRef`` stands for.
+    def dynamic(self, ref: str, path: str) -> tuple[Any, str]:
+        """What a ``$dynamicRef`` or ``$recursiveRef`` refers to.
 
-        Raises SchemaError where that depends on how the schema was entered.
+        It is a plain reference unless it leads to a dynamic anchor; then it is the outermost anchor of that name on the
+        way here.  That is the document's own, if it has one, and clear if there is only one.
+        Raises SchemaError where it depends on the way.
         """
         self._scan()
+        target, target_path = self.resolve(ref, path)
         name = ref.partition("#")[2]
-        if len(self._dynamic.get(name, ())) > 1 or (ref == "#" and len(self._resources or ()) > 1):
+        word, mark = ("$dynamicAnchor", name) if name else ("$recursiveAnchor", True)
+        if not isinstance(target, dict) or target.get(word) != mark:
+            return target, target_path
+        anchors = self._dynamic.get(name, [])
+        for base, schema, anchor_path in anchors:
+            if base == self._base:
+                return schema, anchor_path
+        if len(anchors) > 1:
             raise SchemaError(f"where {ref!r} leads depends on the way to it; use $ref at {path}")
-        return ref
+        return target, target_path
 
     def _find(self, ref: str, path: str, root: Any, root_path: str, base: str) -> tuple[Any, str]:
         uri, _, fragment = ref.partition("#")
@@ -100,10 +112,10 @@ class Document:
             if uri != base:
                 self._scan()
                 assert self._resources is not None
-                if uri not in self._resources:
+                if uri not in self._resources and not self._enter_outside(uri):
                     raise SchemaError(
                         f"the reference {ref!r} leaves the document, and nothing is fetched; put what it refers to "
-                        f"under $defs at {path}"
+                        f"under $defs, or into SchemaOptions.registry at {path}"
                     )
                 root, root_path = self._resources[uri]
                 base = uri
@@ -135,9 +147,30 @@ class Document:
         if self._resources is not None:
             return
         self._resources = {self._base: (self.root, "$")}
+        self._scan_from(self.root, "$", self._base)
+
+    def _enter_outside(self, uri: str) -> bool:
+        """Take a document out of the caller's registry, or a metaschema of JSON Schema; False if it is in neither."""
+        contents = contents_of(self.options.registry, uri)
+        if contents is None:
+            contents = contents_of(_specifications(), uri)
+        if contents is None:
+            return False
+        if isinstance(contents, dict) and "$schema" in contents and draft_of(contents) != self.draft:
+            raise SchemaError(f"the document {uri} is of another draft than the schema that refers to it; at $")
+        assert self._resources is not None
+        # Its places are named by its address.
+        self._resources[uri] = contents, uri
+        self._inner[uri] = contents, uri
+        if isinstance(contents, dict):
+            self._scan_from(contents, uri, uri)
+        return True
+
+    def _scan_from(self, root: Any, root_path: str, root_base: str) -> None:
+        assert self._resources is not None
         old = self.draft <= 7
         seen: set[int] = set()
-        todo: list[tuple[Any, str, str]] = [(self.root, "$", self._base)]
+        todo: list[tuple[Any, str, str]] = [(root, root_path, root_base)]
         while todo:
             node, path, base = todo.pop()
             if id(node) in seen:
@@ -150,7 +183,7 @@ class Document:
             if isinstance(name, str) and not (old and "$ref" in node):
                 if name.startswith("#"):
                     self._anchors.setdefault((base, name[1:]), (node, path))
-                elif path != "$":
+                elif path != root_path:
                     base = urljoin(base, name).partition("#")[0]
                     self._resources.setdefault(base, (node, path))
                     self._inner[path] = node, base
@@ -158,9 +191,33 @@ class Document:
                 if isinstance(node.get(word), str):
                     self._anchors.setdefault((base, node[word]), (node, path))
                     if word == "$dynamicAnchor":
-                        self._dynamic.setdefault(node[word], []).append((base, path))
+                        self._dynamic.setdefault(node[word], []).append((base, node, path))
+            if node.get("$recursiveAnchor") is True:
+                self._dynamic.setdefault("", []).append((base, node, path))
             todo += [
                 (v, path + segment(k), base)
                 for k, v in node.items()
                 if isinstance(v, (dict, list)) and k not in _DATA
             ]
+
+
+def contents_of(registry: Any, uri: str) -> Any:
+    """The schema under an address in a mapping or a ``referencing.Registry``; None if there is none."""
+    if registry is None:
+        return None
+    for name in (uri, uri + "#"):
+        try:
+            return registry.contents(name) if hasattr(registry, "contents") else registry[name]
+        except LookupError:
+            continue
+    return None
+
+
+@lru_cache(maxsize=1)
+def _specifications() -> Any:
+    """The metaschemas, where the package that has them is installed."""
+    try:
+        from jsonschema_specifications import REGISTRY
+    except ImportError:
+        return None
+    return REGISTRY

@@ -98,7 +98,7 @@ class _Lowering:
     __slots__ = ("_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
 
     def __init__(self, schema: Any, options: SchemaOptions, tracks: bool = False) -> None:
-        self.document = Document(schema, draft_of(schema), options, tracks)
+        self.document = Document(schema, draft_of(schema, options.draft), options, tracks)
         self.read = Alternatives(self.document)
         self.lexemes = lexemes(options.whitespace)
         self.out = Productions(self.lexemes)
@@ -329,7 +329,9 @@ class _Lowering:
 
     def _members(self, shape: Shape) -> int | None:
         """Make the rules of a shape's objects."""
-        if shape.universals or shape.existentials or shape.min_properties or shape.max_properties is not None:
+        any_order = self.document.options.property_order == "any" and len(shape.properties) + len(shape.required) > 1
+        counts = shape.min_properties or shape.max_properties is not None
+        if shape.universals or shape.existentials or counts or any_order:
             return self._members_with_state(shape)
         out, path, properties = self.out, shape.path, shape.properties
         required = shape.required
@@ -429,7 +431,8 @@ class _Lowering:
         forward = shape.object_symbol
         self._forward = True  # no state may be an end
         return out.object_with_state(
-            tuple(members), tuple(extras), low, high, (1 << len(wanted)) - 1, path,
+            tuple(members), tuple(extras), low, high, (1 << len(wanted)) - 1,
+            self.document.options.property_order == "any", path,
             forward if forward is not None and forward < 0 else None,
         )  # fmt: skip
 
@@ -527,7 +530,7 @@ class _Lowering:
                     there = [(k, c.handle) for k, c in enumerate(counted) if index >= c.start]
                     met, may = (sum(read.admits(h, value, wide) << k for k, h in there) for wide in (False, True))
                     if met == may:
-                        yield met, ({"const": value}, path), number
+                        yield met, ({"enum": [value]}, path), number
                 return
             relevant = [k for k, c in enumerate(counted) if index >= c.start]
             for bits in range(1 << len(relevant)):

@@ -1,13 +1,14 @@
-"""What a caller can choose about the JSON text: a choice narrows spellings, never values."""
+"""What a caller can choose about the JSON text, and about the two keywords that may not be enforced."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from wfsa.errors import SchemaError
 
 Whitespace = Literal["flexible", "compact", "python"]
+PropertyOrder = Literal["declared", "any"]
 UniqueItems = Literal["exact", "unchecked"]
 Formats = Literal["assert", "annotate"]
 
@@ -18,18 +19,31 @@ class SchemaOptions:
 
     whitespace: "flexible" is any JSON whitespace before every lexeme, none at the end of the document;
     "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``.
+    property_order: "declared" takes the declared names in the order of the schema, each at most once, and other names
+    anywhere after those; "any" takes every order, at a cost that doubles with each declared name of an object (a
+    LimitError beyond about twelve).
     unique_items: "exact" enforces ``uniqueItems`` where the items can have few values, and refuses the schema
     elsewhere; "unchecked" ignores it, so that invalid documents can be written (the report lists it).
     formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it
     by default (the report lists it).
+    draft: 4, 6, 7, 2019 or 2020, for schemas without ``$schema``.
+    registry: documents that references may lead to, by address: a mapping, or a ``referencing.Registry``.
     """
 
     whitespace: Whitespace = "flexible"
+    property_order: PropertyOrder = "declared"
     unique_items: UniqueItems = "exact"
     formats: Formats = "assert"
+    registry: Any = None
+    draft: int = 2020
 
     def __post_init__(self) -> None:
-        for name, choices in (("unique_items", UniqueItems), ("whitespace", Whitespace), ("formats", Formats)):
-            value, known = getattr(self, name), get_args(choices)
+        if self.draft not in (3, 4, 6, 7, 2019, 2020):
+            raise SchemaError(f"unknown draft {self.draft!r}, known are 4, 6, 7, 2019 and 2020; at $")
+        choices = {
+            "whitespace": Whitespace, "property_order": PropertyOrder, "unique_items": UniqueItems, "formats": Formats,
+        }  # fmt: skip
+        for name, choice in choices.items():
+            value, known = getattr(self, name), get_args(choice)
             if value not in known:
                 raise SchemaError(f"unknown choice {value!r} for {name}, known are {', '.join(known)}; at $")

@@ -38,7 +38,7 @@ MAX_STATES = 5000  # of one object or array that counts
 Member = tuple[int, int, bool]  # key, value, is it required
 Choice = tuple[int, int]  # value, bits
 Options = tuple[int, tuple[Choice, ...], bool]  # key, choices, is it required
-State = tuple[int, int]  # members so far, bits
+State = tuple[int, int, int]  # members so far, bits, done
 
 
 class Productions:
@@ -205,90 +205,74 @@ class Productions:
 
     def object_with_state(
         self, members: tuple[Options, ...], extras: tuple[tuple[int, tuple[Choice, ...]], ...], low: int,
-        high: int | None, wanted: int, origin: str, lhs: int | None = None,
+        high: int | None, wanted: int, any_order: bool, origin: str, lhs: int | None = None,
     ) -> int:  # fmt: skip
-        """An object that counts its members and notes which conditions (bits) they have met.
+        """An object that counts its members, notes which conditions (bits) they have met, or has them in any order.
 
         A member is (key, its choices, is it required), a choice (value, bits that it sets).  `wanted` are the bits that
-        have to be set in the end.  States are (members so far, bits), one chain of nonterminals for each.
+        have to be set in the end.  States are (members so far, bits, declared members that are done), a nonterminal
+        each; in the declared order, "done" is how many of them have been passed.
         Raises LimitError when there are too many.
         """
-        key = ("state", members, extras, low, high, wanted)
+        key = ("state", members, extras, low, high, wanted, any_order)
         if lhs is None:
             got = self._made.get(key)
             if got is not None:
                 return got
             lhs = self.nonterminal("object", origin)
         self._made.setdefault(key, lhs)
-        brace, comma, rules = self.open_object, self.comma, self.rules
         cap = low if high is None else high
+        needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
+        states: dict[State, int] = {}
+        begin: State = 0, 0, -1  # nothing written
+        todo: list[State] = [begin]
 
-        def after(state: State, bits: int) -> State | None:
-            count = state[0] + 1
-            if count > cap:
-                if high is not None:
-                    return None
-                count = cap
-            return count, state[1] | bits
+        def target(to: State) -> int:
+            if to not in states:
+                if len(states) >= MAX_STATES:
+                    raise LimitError(f"an object needs more than {MAX_STATES} states at {origin}")
+                states[to] = self.nonterminal("members", origin)
+                todo.append(to)
+            return states[to]
 
-        begin: State = 0, 0
-        current: dict[State, int] = {}
-        untouched = True  # may nothing have been written so far
-        made = 0
+        def write(state: State, k: int, choices: tuple[Choice, ...], done: int) -> None:
+            """Rules for one more member."""
+            for v, bits in choices:
+                count = state[0] + 1
+                if count > cap:
+                    if high is not None:
+                        return
+                    count = cap
+                p = target((count, state[1] | bits, done))
+                rhs = (self.open_object, k, v) if state is begin else (states[state], self.comma, k, v)
+                self.rules.append((~p, rhs))
 
-        def target(states: dict[State, int], state: State) -> int:
-            nonlocal made
-            got = states.get(state)
-            if got is None:
-                made += 1
-                if made > MAX_STATES:
-                    raise LimitError(f"an object needs more than {MAX_STATES} states for its counts at {origin}")
-                got = states[state] = self.nonterminal("members", origin)
-            return got
-
-        for k, choices, required in members:
-            new: dict[State, int] = {}
-            for state, p in current.items():
-                if not required:
-                    rules.append((~target(new, state), (p,)))
-                for v, bits in choices:
-                    to = after(state, bits)
-                    if to is not None:
-                        rules.append((~target(new, to), (p, comma, k, v)))
-            if untouched:
-                for v, bits in choices:
-                    to = after(begin, bits)
-                    if to is not None:
-                        rules.append((~target(new, to), (brace, k, v)))
-                untouched = not required
-            current = new
-        ends: dict[State, int] = {}
-        todo: list[State] = []
-
-        def end(state: State) -> int:
-            if state not in ends:
-                todo.append(state)
-            return target(ends, state)
-
-        for state, p in current.items():
-            rules.append((~end(state), (p,)))
-        if untouched:
-            for k, choices in extras:
-                for v, bits in choices:
-                    to = after(begin, bits)
-                    if to is not None:
-                        rules.append((~end(to), (brace, k, v)))
         for state in todo:  # grows while it is walked
+            done = max(state[2], 0)
+            if any_order:
+                for i, (k, choices, _) in enumerate(members):
+                    if not done >> i & 1:
+                        write(state, k, choices, done | 1 << i)
+            else:
+                for i in range(done, len(members)):
+                    k, choices, required = members[i]
+                    write(state, k, choices, i + 1)
+                    if required:
+                        break
+                    if state is not begin:  # pass over it
+                        self.rules.append((~target((state[0], state[1], i + 1)), (states[state],)))
+                        break
             for k, choices in extras:
-                for v, bits in choices:
-                    to = after(state, bits)
-                    if to is not None:
-                        rules.append((~end(to), (ends[state], comma, k, v)))
-        for (count, bits), p in ends.items():
-            if count >= low and bits & wanted == wanted:
-                rules.append((~lhs, (p, self.close_object)))
-        if untouched and low == 0 and not wanted:
-            rules.append((~lhs, (brace, self.close_object)))
+                write(state, k, choices, done)
+        for state in todo:
+            count, bits, done = state
+            if any_order:
+                complete = max(done, 0) & needed == needed
+            else:
+                complete = done == len(members) or (state is begin and not needed)
+            if count >= low and bits & wanted == wanted and complete:
+                rhs = (self.open_object,) if state is begin else (states[state],)
+                self.rules.append((~lhs, (*rhs, self.close_object)))
         return lhs
 
     # ---- arrays --------------------------------------------------------------------------------------------------

@@ -335,7 +335,7 @@ def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:
                 Shape(path, mask=ARRAY, min_items=len(v) + 1),
                 *([Shape(path, mask=ARRAY, max_items=len(v) - 1)] if v else []),
                 *(
-                    Shape(path, mask=ARRAY, prefix=(*(ANYTHING,) * i, ({"not": {"const": x}}, path)), min_items=i + 1)
+                    Shape(path, mask=ARRAY, prefix=(*(ANYTHING,) * i, ({"not": {"enum": [x]}}, path)), min_items=i + 1)
                     for i, x in enumerate(v)
                 ),
             ]
@@ -346,7 +346,7 @@ def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:
                 Shape(path, mask=OBJECT, existentials=((others, ANYTHING),), min_properties=1),
                 *(Shape(path, mask=OBJECT, properties={name: (False, path)}) for name in v),
                 *(
-                    Shape(path, mask=OBJECT, properties={name: ({"not": {"const": x}}, path)}, required=(name,))
+                    Shape(path, mask=OBJECT, properties={name: ({"not": {"enum": [x]}}, path)}, required=(name,))
                     for name, x in v.items()
                 ),
             ]

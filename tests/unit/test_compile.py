@@ -87,3 +87,16 @@ def test_competing_terminals_count_the_same() -> None:
     )
     with pytest.raises(wfsa.GrammarError, match="count different units"):
         wfsa.compile(grammar, wfsa.Vocab([b"a", b"b", b"c"]))
+
+
+@pytest.mark.parametrize(
+    ("grammar", "depth"),
+    [('root ::= "a" root | "b"', 0), ('root ::= "[" root? "]"', 3)],
+)
+def test_stack_depth(grammar: str, depth: int | None) -> None:
+    vocab = wfsa.Vocab([b"a", b"b", b"[", b"]", b"]]", b"</s>"], special_ids=[5], eos_ids=[5])
+    assert wfsa.compile_gbnf(grammar, vocab).stack_depth() == depth
+
+
+def test_stack_depth_has_no_bound_under_longest() -> None:
+    assert wfsa.compile_lark('start: "a"+', VOCAB).stack_depth() is None

@@ -108,7 +108,7 @@ def test_fingerprint_tells_vocabularies_apart() -> None:
 def test_a_large_vocabulary_is_quick() -> None:
     tokens = [b"%x" % i for i in range(262_145)]
     best = min(_seconds(tokens) for _ in range(3))
-    assert best < 1.0  # some 50 ms; the bound only catches a loop gone quadratic
+    assert best < 10  # some 50 ms, seconds under sanitizers; the bound only catches a loop gone quadratic
 
 
 def _seconds(tokens: list[bytes]) -> float:
