@@ -247,7 +247,7 @@ class Alternatives:
             kept = [s for s in left if not any(s is t for t in touched)]
             values = None
             if shape.values is not None:
-                values = [v for v in shape.values if self.accepts(v, shape)]
+                values = [v for v in shape.values if self.accepts(v, shape, wide=True)]
             for union in complement(shape, values, self.negate):
                 touched = self._meet(touched, union, path)
                 touched = [s for s in touched if not self._is_empty(s, 0)]
@@ -292,7 +292,7 @@ class Alternatives:
     def _might_accept(self, value: Any, shape: Shape, depth: int) -> bool:
         if isinstance(value, (list, dict)) and not depth:
             return True
-        return self.accepts(value, shape)
+        return self.accepts(value, shape, wide=True)
 
     def _nothing(self, handle: Handle, depth: int) -> bool:
         if isinstance(handle, tuple) and isinstance(handle[0], bool):
@@ -368,7 +368,10 @@ class Alternatives:
 
     # ---- values ------------------------------------------------------------------------------------------------------
 
-    def accepts(self, value: Any, shape: Shape) -> bool:
+    # Some formats are known from two sides only (:mod:`.formats`): what has them, and, `wide`, what may have them.
+    # Who negates the answer asks for the other one.
+
+    def accepts(self, value: Any, shape: Shape, wide: bool = False) -> bool:
         """Whether a value satisfies the conditions of a shape, `values` aside."""
         mask = shape.mask
         if isinstance(value, str):
@@ -378,11 +381,12 @@ class Alternatives:
             if not mask & STRING or n < shape.min_length or (shape.max_length is not None and n > shape.max_length):
                 return False
             try:
+                inner, outer = (wide_language, format_language) if wide else (format_language, wide_language)
                 return (
                     all(contains_text(pattern_language(p), value) for p in shape.patterns)
                     and not any(contains_text(pattern_language(p), value) for p in shape.not_patterns)
-                    and all(contains_text(format_language(f), value) for f in shape.formats)
-                    and not any(contains_text(wide_language(f), value) for f in shape.not_formats)
+                    and all(contains_text(inner(f), value) for f in shape.formats)
+                    and not any(contains_text(outer(f), value) for f in shape.not_formats)
                 )
             except UnicodeEncodeError:
                 return False
@@ -413,23 +417,25 @@ class Alternatives:
                 if (len({json_key(v) for v in value}) < len(value)) != shape.repeated:
                     return False
             for c in shape.contains:
-                n = sum(self.admits(c.handle, v) for v in value[c.start :])
-                if n < c.low or (c.high is not None and n > c.high):
+                if sum(self.admits(c.handle, v, wide) for v in value[c.start :]) < c.low:
                     return False
-            return all(self.admits(item_of(shape, i), v) for i, v in enumerate(value))
+                if c.high is not None and sum(self.admits(c.handle, v, not wide) for v in value[c.start :]) > c.high:
+                    return False
+            return all(self.admits(item_of(shape, i), v, wide) for i, v in enumerate(value))
         if not mask & OBJECT or any(name not in value for name in shape.required) or len(value) < shape.min_properties:
             return False
         if shape.max_properties is not None and len(value) > shape.max_properties:
             return False
         for keys, handle in shape.existentials:
-            if not any(self.in_class(name, keys) and self.admits(handle, v) for name, v in value.items()):
+            if not any(self.in_class(name, keys, wide) and self.admits(handle, v, wide) for name, v in value.items()):
                 return False
         for keys, handle in shape.universals:
-            if not all(self.admits(handle, v) for name, v in value.items() if self.in_class(name, keys)):
+            members = [v for name, v in value.items() if self.in_class(name, keys, not wide)]
+            if not all(self.admits(handle, v, wide) for v in members):
                 return False
-        return all(self.admits(property_of(shape, name), v) for name, v in value.items())
+        return all(self.admits(property_of(shape, name), v, wide) for name, v in value.items())
 
-    def in_class(self, name: str, keys: KeyClass) -> bool:
+    def in_class(self, name: str, keys: KeyClass, wide: bool = False) -> bool:
         """Whether a property's name is in a class."""
         if name in keys.names:
             return False
@@ -440,15 +446,15 @@ class Alternatives:
                 return False
         except UnicodeEncodeError:  # a lone surrogate, which no document spells
             return False
-        return keys.key is None or self.admits(keys.key, name)
+        return keys.key is None or self.admits(keys.key, name, wide)
 
-    def admits(self, handle: Handle, value: Any) -> bool:
+    def admits(self, handle: Handle, value: Any, wide: bool = False) -> bool:
         for shape in self.of_handle(handle):
             if shape.free:
                 return True
             if shape.values is not None and json_key(value) not in map(json_key, shape.values):
                 continue
-            if self.accepts(value, shape):
+            if self.accepts(value, shape, wide):
                 return True
         return False
 

@@ -58,8 +58,9 @@ def _label(most: int) -> str:
 
 def _in_blocks(label: str, n_blocks: int, rest: int) -> Regular:
     """Labels with dots between them: up to `n_blocks` blocks of 32 and a last one of `rest` characters."""
-    blocks = rf"(?:[^.]{{32}}|[^.]{{0,31}}\.){{0,{n_blocks}}}[^.]{{1,{rest}}}"
-    return both(parse_regex(rf"{label}(?:\.{label})*"), parse_regex(blocks))
+    block = r"(?:[^.]{32}|[^.]{0,31}\.)"
+    sizes = rf"{block}{{0,{n_blocks}}}[^.]{{1,{rest}}}|{block}{{0,{n_blocks - 1}}}[^.]{{1,32}}"
+    return both(parse_regex(rf"{label}(?:\.{label})*"), parse_regex(sizes))
 
 
 def hostname() -> Regular:

@@ -404,7 +404,7 @@ class _Lowering:
         for name in names:
             handle = property_of(shape, name)
             for keys, also in shape.universals:
-                if read.in_class(name, keys):
+                if read.in_class(name, keys, wide=True):
                     handle = read.conjoin(handle, also)
             got = choices(handle, [i for i, (keys, _) in enumerate(wanted) if read.in_class(name, keys)])
             key = out.key(name, path) if got else None
@@ -437,13 +437,16 @@ class _Lowering:
         )  # fmt: skip
 
     def _key_classes(self, shape: Shape, names: tuple[str, ...]) -> Iterator[tuple[Regular, Handle, list[int]]]:
-        """A partition of all other keys: the texts, what their values have to satisfy, their `existentials`."""
+        """A partition of all other keys: the texts, what their values have to satisfy, the `existentials` they are in.
+
+        A key that may or may not have a format is in no part.
+        """
         read = self.read
         classes = [keys for keys, _ in (*shape.universals, *shape.existentials)]
         patterns = dict.fromkeys(p for k in classes for p in (*sorted(k.patterns), *([k.pattern] if k.pattern else [])))
         schemas = {id(k.key): k.key for k in classes if k.key is not None}
-        atoms: list[tuple[Any, Regular]] = [(p, pattern_language(p)) for p in patterns]
-        atoms += [(i, self._texts(handle)) for i, handle in schemas.items()]
+        atoms: list[tuple[Any, Regular, Regular]] = [(p, pattern_language(p), pattern_language(p)) for p in patterns]
+        atoms += [(i, self._texts(handle), self._texts(handle, wide=True)) for i, handle in schemas.items()]
         if len(atoms) > MAX_CLASSES:
             raise LimitError(f"more than {MAX_CLASSES} patterns of property names in one object at {shape.path}")
         taken = []
@@ -453,7 +456,7 @@ class _Lowering:
             except UnicodeEncodeError:
                 pass  # no document spells it
         for bits in range(1 << len(atoms)):
-            chosen = {mark for k, (mark, _) in enumerate(atoms) if bits >> k & 1}
+            chosen = {mark for k, (mark, *_) in enumerate(atoms) if bits >> k & 1}
 
             def holds(keys: KeyClass, chosen: set[Any] = chosen) -> bool:
                 return (
@@ -468,26 +471,26 @@ class _Lowering:
                     handle = read.conjoin(handle, also)
             if isinstance(handle, tuple) and handle[0] is False:
                 continue
-            inside = [tree for k, (_, tree) in enumerate(atoms) if bits >> k & 1]
-            outside = [tree for k, (_, tree) in enumerate(atoms) if not bits >> k & 1]
+            inside = [tree for k, (_, tree, _) in enumerate(atoms) if bits >> k & 1]
+            outside = [tree for k, (*_, tree) in enumerate(atoms) if not bits >> k & 1]
             tree = both(*inside) if inside else ANY_TEXT
             if outside or taken:
                 tree = minus(tree, alt(*outside, *taken))
             yield tree, handle, [i for i, (keys, _) in enumerate(shape.existentials) if holds(keys)]
 
-    def _texts(self, handle: Handle) -> Regular:
-        """The texts that a schema admits."""
+    def _texts(self, handle: Handle, wide: bool = False) -> Regular:
+        """The texts that a schema admits, or may admit."""
         trees: list[Regular] = []
         for shape in self.read.of_handle(handle):
             if not shape.mask & STRING:
                 continue
             if shape.values is not None:
-                found = [v for v in shape.values if isinstance(v, str) and self.read.accepts(v, shape)]
+                found = [v for v in shape.values if isinstance(v, str) and self.read.accepts(v, shape, wide)]
                 trees += [Literal(v.encode("utf-8", "replace")) for v in found]
                 continue
             tree = text_language(
                 shape.min_length, shape.max_length, shape.patterns, shape.formats, shape.not_patterns,
-                shape.not_formats, tuple(v for v in shape.excluded if isinstance(v, str)),
+                shape.not_formats, tuple(v for v in shape.excluded if isinstance(v, str)), wide,
             )  # fmt: skip
             if tree is not None:
                 trees.append(tree)
@@ -524,8 +527,10 @@ class _Lowering:
                 for number, value in enumerate(values):
                     if not read.admits(item_of(shape, index), value):
                         continue
-                    met = sum((index >= c.start and read.admits(c.handle, value)) << k for k, c in enumerate(counted))
-                    yield met, ({"enum": [value]}, path), number
+                    there = [(k, c.handle) for k, c in enumerate(counted) if index >= c.start]
+                    met, may = (sum(read.admits(h, value, wide) << k for k, h in there) for wide in (False, True))
+                    if met == may:
+                        yield met, ({"enum": [value]}, path), number
                 return
             relevant = [k for k, c in enumerate(counted) if index >= c.start]
             for bits in range(1 << len(relevant)):

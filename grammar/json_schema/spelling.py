@@ -137,10 +137,14 @@ def pattern_language(pattern: str) -> Regular:
 def text_language(
     low: int, high: int | None, patterns: tuple[str, ...] = (), formats: tuple[str, ...] = (),
     not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
+    wide: bool = False,
 ) -> Regular | None:  # fmt: skip
-    """The texts within these conditions; None if they are seen to be none."""
+    """The texts within these conditions, or if `wide` no fewer; None if they are seen to be none."""
     asked = [*map(pattern_language, patterns)]
-    asked += [format_language(f) if high is None else bounded_language(f, high) for f in formats]
+    if wide:
+        asked += map(wide_language, formats)
+    else:
+        asked += [format_language(f) if high is None else bounded_language(f, high) for f in formats]
     if high is not None and low > high:
         return None
     if low or high is not None or not asked:
@@ -154,7 +158,7 @@ def text_language(
         if need_low or need_high is not None or not asked:
             asked.append(repeat(ANY_CHAR, need_low, need_high))
     tree = both(*asked)
-    taken = [*map(pattern_language, not_patterns), *map(wide_language, not_formats)]
+    taken = [*map(pattern_language, not_patterns), *map(format_language if wide else wide_language, not_formats)]
     for text in excluded:
         try:
             taken.append(Literal(text.encode()))

@@ -263,6 +263,43 @@ FORMATS = {
         ["P1Y", "P1Y2M3DT4H5M6S", "P2W", "PT36H", "P1DT12H"],
         ["P", "PT", "P1W1D", "P1Y2D", "PT1H2S", "P0.5D", "1Y"],
     ),
+    "hostname": (
+        ["localhost", "1host", "a--b.com", "x" * 63 + ".com", "x" * 63, ".".join(["x" * 63] * 3 + ["x" * 61])],
+        ["", ".", "a.", "a..b", "-a", "a-", "a_b", "x" * 64, "xn--X", "ab--c", ".".join(["x" * 63] * 3 + ["x" * 62])],
+    ),
+    "email": (
+        ["a.b+c@d.e", '"a b\\""@c.d', "a@[127.0.0.1]", "a@[IPv6:::1]", "x" * 64 + "@a.b"],
+        ["a", "@b.c", "a@", ".a@b", "a..b@c", "a b@c", "a@b=c", "a@[1.2.3.300]", "x" * 65 + "@a.b", "é@a.b"],
+    ),
+    "idn-hostname": (
+        ["실례.테스트", "www.пример.рф", "straße.de",
+         "例え。jp", "l·l", "α͵β", "א׳ב.com", "・ァ", "a.co.uk",
+         "क्‍ष", "بي‌بي"],
+        ["", ".", "a·l", "α͵S", "A׳ב", "def・abc", "‍ष", "aא", "0a.א",
+         "̀a", "-ü", "ü-", "ü" * 60, "ب٠۰", "Ü", "xn--X", "é"],
+    ),
+    "idn-email": (
+        ["실례@실례.테스트", '"é"@a.b', "a@é.fr"],
+        ["2962", "é", "é@", "user＠example.com", "é" * 33 + "@a.b"],
+    ),
+    "uri": (
+        ["http://foo.bar/?baz=qux#quux", "urn:a:b", "http://u:p@[::1]:8/", "http://[v1.a]/", "a:", "x:%2f"],
+        ["", "/a", "//a", "a", "1a:b", "http://a b", "x:%2", "http://[::1", "http://a:b", "x:é", "x:[", "x:#a#b"],
+    ),
+    "uri-reference": (["", "//", "a/b:c", "?q", "#f", "./a:b", "x:y"], ["1:b", "\\\\a", "/[", "#\\", "/é"]),
+    "iri": (["http://é/ß?#é", "a:"], ["é", "/a", "http:// ", "x:", "é:a"]),
+    "iri-reference": (["", "é", "/é", "#é", "a:b"], ["\\", "#\\", "é:b", "/"]),
+    "uri-template": (
+        ["", "a{b}", "{+a,b:12}", "{?a*,b.c:1000}", "{%41}", "a'é%41"],
+        ["{", "}", "{}", "{a,}", "{a..b}", "{a:0}", "{a:10000}", "{a=b}", " ", "%", "{,a}"],
+    ),
+    "json-pointer": (["", "/", "/a~0b/~1", "//", "/é\n"], ["a", "#", "/~", "/~2"]),
+    "relative-json-pointer": (["0", "12#", "1/a", "0//"], ["", "01", "0##", "-1", "/a", "1#/a", "0/~"]),
+    "regex": (
+        ["", "^a+(b|c)*?$", "[a-z0-9_-]{2,30}", "(?=.*\\d)x", "[]", "[^]", "\\p{Lu}\\u0041\\cA", "(?<a>b)c",
+         "((a)b){3}"],
+        ["(", ")", "[", "a**", "{", "\\a", "a{2,1}", "[z-a]", "(?i)a", "(?P<a>b)", "(?#a)", "(?<a>b)(?<a>c)", "(?=a)*"],
+    ),
 }
 
 
@@ -278,9 +315,62 @@ def test_formats(name: str) -> None:
 
 
 def test_other_formats_are_annotations() -> None:
-    schema = {"type": "string", "format": "colour"}
-    assert b'"not a uri"' in documents(schema)
-    assert [e.status for e in read_json_schema(schema).report if e.keyword == "format"] == ["annotation"]
+    for schema, options in (({"format": "color"}, {}), ({"format": "uri"}, {"formats": "annotate"})):
+        assert b'"not a uri"' in documents(schema, **options)
+        report = read_json_schema(schema, SchemaOptions(**options)).report  # type: ignore[arg-type]
+        assert [e.status for e in report if e.keyword == "format"] == ["annotation"]
+
+
+def test_the_opposite_of_a_narrowed_format() -> None:
+    for name, valid, invalid in (
+        ("hostname", "xn--9n2bp8q", "a b"), ("uri-template", "{=a}", "{"), ("time", "22:59:60-01:00", "24:00:00Z"),
+        ("idn-hostname", "\u00fc" * 13, "a b"), ("relative-json-pointer", "0+1", "+1"), ("idn-email", "a@e\u0301", "a"),
+    ):  # fmt: skip
+        docs, opposite = documents({"format": name}), documents({"not": {"format": name}})
+        assert text(valid) not in docs and text(valid) not in opposite and text(invalid) in opposite, name
+        either = documents({"enum": [valid, invalid], "not": {"format": name}})
+        assert text(valid) not in either and text(invalid) in either
+        both = documents({"format": name, "not": {"enum": [invalid], "format": name}})
+        assert text(valid) not in both
+        keys = documents({"propertyNames": {"format": name}})
+        assert text({valid: 1}) not in keys and text({invalid: 1}) not in keys
+        keys = documents({"propertyNames": {"not": {"format": name}}})
+        assert text({valid: 1}) not in keys and text({invalid: 1}) in keys
+        array = {"items": {"enum": [valid, 7]}, "uniqueItems": True, "minItems": 1}
+        most = documents({**array, "contains": {"format": name}, "minContains": 0, "maxContains": 1})
+        assert text([valid, 7]) not in most and text([valid]) not in most
+
+
+def test_the_hostname_of_old_drafts() -> None:
+    draft_6 = {"$schema": "http://json-schema.org/draft-06/schema#", "format": "hostname"}
+    assert b'"ab--cd.xn--4gbwdl"' in documents(draft_6) and b'"a_b"' not in documents(draft_6)
+    assert b'"ab--cd"' not in documents({"format": "hostname"})
+
+
+def test_a_format_with_a_length() -> None:
+    for name, good in (("uri", "https://a.b/c%20d?e"), ("iri-reference", "/\u00e9"), ("email", "a@b.c")):
+        for most in (64, 255, 2048):
+            docs = documents({"type": "string", "format": name, "maxLength": most})
+            assert text(good) in docs and b'"a b"' not in docs
+            assert text(good + "x" * (most - len(good) + 1)) not in docs
+    docs = documents({"type": "string", "format": "uri", "maxLength": 255})
+    assert text("http://a/" + "x" * 140) in docs and text("http://a/" + "%20" * 83) not in docs
+
+
+def test_the_formats_of_the_suite(shared_data: Path) -> None:
+    folder = shared_data / "json-schema-test-suite"
+    if not folder.is_dir():
+        pytest.skip(f"REAL DATA MISSING: {folder} is not there")
+    for path in sorted(folder.glob("draft*.jsonl.gz")):
+        n = right = 0
+        with gzip.open(path, "rt") as lines:
+            for row in filter(lambda row: row["file"].startswith("optional/format/"), map(json.loads, lines)):
+                docs = documents(row["schema"])
+                for test in row["tests"]:
+                    accepted = text(test["data"]) in docs
+                    assert test["valid"] or not accepted, (row["id"], test["data"])
+                    n, right = n + 1, right + (accepted == test["valid"])
+        assert right >= 0.95 * n, path.name
 
 
 # ---- the grammar's shape -------------------------------------------------------------------------------------------
