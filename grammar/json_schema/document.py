@@ -9,8 +9,8 @@ Nothing is ever fetched.  A reference that leaves the document is looked up in t
 Schema's own metaschemas; if it is in neither it is a SchemaError.
 
 Dynamic scope.  ``$dynamicRef`` and ``$recursiveRef`` lead to the outermost resource on the way here that has the
-anchor, so a schema means different things on different ways.  All else here is keyed by the identity of a schema's dict;
-so a resource that is entered under a new scope is copied, and each copy has one meaning.  A scope is only the anchors
+anchor, so a schema means different things on different ways.  All else here is keyed by the identity of a dict; so
+a resource that is entered under a new scope is copied, and each copy has one meaning.  A scope is only the anchors
 that it decides, so there are few, and only documents with dynamic anchors have any.
 """
 
