@@ -8,13 +8,14 @@ a useful size can do.  So these languages are sublanguages, a few hundred states
                    32 to 63 octets takes two.  From draft 7 on a label ``xn--..`` has to be right Punycode: no label
                    has "--" in its third and fourth place
     email          RFC 5321 Mailbox, path of 254 octets; 6 blocks for the domain.  Address literals: IPv4 and IPv6
-    idn-hostname   RFC 5890: up to 4 labels, ASCII or U-labels of up to 12 characters (`_MOST` says why) out of
-                   Latin, Greek, Cyrillic, Han, kana, Hangul, Devanagari, Tamil, Thai; or right to left in Hebrew or
-                   Arabic.  Characters with a contextual rule (RFC 5892, appendix A) stand only where it allows them;
-                   no combining marks that could be composed, so all is in NFC.  Bidi (RFC 5893): a name with a label
-                   from right to left has only letters from left to right beside it
+    idn-hostname   RFC 5890: up to 3 labels, ASCII or U-labels of up to 12 characters (`_MOST` says why) out of
+                   Latin, Greek, Cyrillic, Han, kana, Hangul, Devanagari, Thai; or up to 2 from right to left, Hebrew
+                   or Arabic; "www" may stand before and two short ASCII labels behind them.
+                   Characters with a contextual rule (RFC 5892, appendix A) stand only where it allows them; there are
+                   no combining marks that could be composed, so all is in NFC; bidi (RFC 5893): beside labels from
+                   right to left stand only letters
     idn-email      RFC 6531: 64 octets of UTF-8 before "@", counted as 64 ASCII characters, 21 of the first plane, or
-                   16; 3 labels as in idn-hostname behind it
+                   16; behind it a name as in idn-hostname, 2 labels at most
 """
 
 from __future__ import annotations
@@ -86,14 +87,14 @@ def email() -> Regular:
 
 def idn_email() -> Regular:
     sizes = alt(parse_regex("[ -~]{1,64}"), parse_regex("[ -\uffff]{1,21}"), parse_regex("[ -\U0010ffff]{1,16}"))
-    domain = alt(_international("[.]", 3), parse_regex(_ADDRESS))
+    domain = alt(_international("[.]", 2), parse_regex(_ADDRESS))
     return cat(both(_local("\x80-\U0010ffff"), sizes), Literal(b"@"), domain)
 
 
 # ---- international names -------------------------------------------------------------------------------------------
 
-# A label of 12 characters below U+D7A4 has at most 58 octets of Punycode: no delta is above 12 * 0xD7A4, and no
-# twelve such deltas cost more, whatever the bias makes of each.
+# A label of 12 characters up to U+D7A3 has at most 55 octets of Punycode: no delta is above 12 * 0xD7A4, and no
+# twelve such deltas cost more (the maximum over all runs of the bias), so "xn--" included it is below 63.
 _MOST = 12
 _DUAL = "\u0628\u062a-\u062e\u0633-\u063a\u0641-\u0647\u064a\u067e\u0686\u06a9\u06af\u06cc"  # joining type D
 _JOINED = f"[{_DUAL}]\u200c[{_DUAL}\u0627\u062f-\u0632\u0648]"
@@ -101,7 +102,7 @@ _HAN_AND_KANA = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5"
 
 
 def idn_hostname() -> Regular:
-    return _international("[.\u3002\uff0e\uff61]", 4)
+    return _international("[.\u3002\uff0e\uff61]", 3)
 
 
 def _valid(first: int, last: int) -> str:
@@ -125,16 +126,10 @@ def _international(dot: str, n_labels: int) -> Regular:
         f"[a-z0-9{letters}]|l\xb7l|\u0375[{greek}]|\u30fb[{_HAN_AND_KANA}]"
         "|[\u0e01-\u0e30\u0e32\u0e40-\u0e46\u0e50-\u0e59][\u0e31\u0e34-\u0e39]?[\u0e47-\u0e4d]?"
         "|[\u0904-\u0939\u0966-\u096f](?:[\u093e-\u094c]?[\u0900-\u0903]?|\u094d[\u200c\u200d]?)"
-        f"|[{_valid(0xB85, 0xBB9)}][\u0bbe-\u0bc2\u0bc6-\u0bc8\u0bca-\u0bcd]?"
     )
-    left = alt(parse_regex(_label(62)), label(unit, unit))
+    left = alt(parse_regex(_label(63)), label(unit, unit))
     rtl = f"[\u05d0-\u05ea][\u05f3\u05f4]?|[{_valid(0x620, 0x64A)}{_valid(0x671, 0x6D3)}]|{_JOINED}"
-    right = alt(label(rtl, f"{rtl}|[0-9\u06f0-\u06f9]"), label(rtl, f"{rtl}|[\u0660-\u0669]"))
+    right = label(rtl, f"{rtl}|[0-9\u06f0-\u06f9]")
     split = parse_regex(dot)
-    return alt(
-        cat(left, repeat(cat(split, left), 0, n_labels - 1)),
-        cat(
-            parse_regex(f"(?:www{dot})?"), right, repeat(cat(split, right), 0, n_labels - 2),
-            parse_regex(f"(?:{dot}[a-z]{{1,18}})?"),
-        ),
-    )  # fmt: skip
+    names = alt(cat(left, repeat(cat(split, left), 0, n_labels - 1)), cat(right, repeat(cat(split, right), 0, 1)))
+    return cat(parse_regex(f"(?:www{dot})?"), names, parse_regex(f"(?:{dot}[a-z]{{1,18}}){{0,2}}"))

@@ -6,10 +6,10 @@ r"""Formats of references and notations: URIs and IRIs, URI templates, JSON poin
     json-pointer                 RFC 6901
     relative-json-pointer        draft 00, without the later index manipulation ("0+1")
     regex                        ECMA-262 with the flag u, which is no regular language.  A sublanguage: groups nest
-                                 three deep, look-arounds hold no groups; no back-references and no names; ranges in
-                                 classes are of ASCII letters or digits, or begin at NUL or space; ``{n,m}`` with n
-                                 below 100, and m below 1,000 with more digits, or n up to m in one digit, or n with
-                                 fewer tens than m
+                                 two deep, look-arounds hold no groups; no back-references, and one name, of a group
+                                 that comes first; ranges in classes are of digits, or begin at "a", "A", space or
+                                 NUL; in ``{n,m}`` both have one digit, or m has more (three at most), or both have
+                                 two and not the same first one
 """
 
 from __future__ import annotations
@@ -42,6 +42,22 @@ def reference(more: str, private: str) -> tuple[str, str]:
         f"(?:{rooted}|{some('@')}+{rest}|){tail}",
     )
 
+
+def short_reference(name: str, most: int) -> str:
+    """References of at most `most` characters, which is above `SHORT`.
+
+    The exact language would count in each of its 200 states.  Here a scheme and a host get a fixed share, and the rest
+    is counted in runs of 15 characters or fewer with an escape behind them.
+    """
+    more = _UCS if name.startswith("iri") else ""
+    char = rf"[A-Za-z0-9\-._~!$&'()*+,;=:@?{more}"
+    host = r"[A-Za-z][A-Za-z0-9+\-.]{0,11}://[A-Za-z0-9.\-]{1,52}(?::[0-9]{1,5})?"
+    runs = rf"(?:{char}/]{{15}}|{char}/]{{0,14}}{_PERCENT}){{0,{(most - SHORT) // 17}}}{char}/]{{0,14}}"
+    path = rf"/(?:{char}]{runs})?"
+    return rf"{host}(?:{path})?" if name in ("uri", "iri") else rf"(?:{host})?{path}"
+
+
+SHORT = 12 + 3 + 52 + 6 + 2 + 14
 
 URI, _RELATIVE = reference("", "")
 URI_REFERENCE = f"{URI}|{_RELATIVE}"
@@ -77,16 +93,17 @@ def _regex() -> str:
         rf"\\(?:[dDwWsSfnrtv^$\\.*+?()\[\]{{}}|/]|c[A-Za-z]|x{hexadecimal}{{2}}|u{hexadecimal}{{4}}"
         rf"|[pP]\{{(?:{category})\}})"
     )
-    letters = [(f"{c}-[{chr(ord(c) + 1)}-{last}]") for first, last in ("az", "AZ", "09")
-               for c in map(chr, range(ord(first), ord(last)))]  # fmt: skip
-    spans = [*letters, " -~", rf"\\x00-\\x{hexadecimal}{{2}}", rf"\\u0000-\\u{hexadecimal}{{4}}"]
+    digits_to = [f"{n}-[{n + 1}-9]" for n in range(9)]
+    spans = [*digits_to, "a-[b-z]", "A-[B-Z]", " -~"]
+    spans += [rf"\\x00-\\x{hexadecimal}{{2}}", rf"\\u0000-\\u{hexadecimal}{{4}}"]
     item = rf"[^\]\\\-]|{escape}|\\[b\-]|{'|'.join(spans)}"
     atom = rf"[^\^$\\.*+?()\[\]{{}}|]|\.|{escape}|\[\^?-?(?:{item})*-?\]"
     flat = rf"(?:(?:{atom}){times}|[\^$]|\\[bB]|\|)*"
     pattern = flat
-    for _ in range(3):
+    for _ in range(2):
         pattern = rf"(?:(?:{atom}|\((?:\?:)?{pattern}\)){times}|[\^$]|\\[bB]|\||\(\?<?[=!]{flat}\))*"
-    return pattern
+    name = "[A-Za-z_$][A-Za-z0-9_$]*"
+    return rf"\^?(?:\(\?<{name}>{flat}\){times})?{pattern}"
 
 
 REGEX = _regex()

@@ -5,8 +5,9 @@ Compiling does not pay for the report: a `SchemaReport` keeps the schema and wal
     enforced     exactly the values that the keyword admits
     narrowed     no value that it forbids; some spellings of admitted values, or orders, are refused
     annotation   not an assertion here (titles, unknown words, formats that are not checked)
+    widened      the caller asked that it be ignored (``SchemaOptions.unique_items``)
 
-Nothing is ever widened.
+Nothing else is ever widened.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from wfsa.grammar.json_schema.formats import NAMES, NARROWED
 from wfsa.grammar.json_schema.keywords import READERS
 from wfsa.grammar.json_schema.options import SchemaOptions
 
-Status = Literal["enforced", "narrowed", "annotation"]
+Status = Literal["enforced", "narrowed", "annotation", "widened"]
 
 
 class ReportEntry(NamedTuple):
@@ -33,9 +34,15 @@ class ReportEntry(NamedTuple):
 
 _CANONICAL = "strings only as json.dumps(ensure_ascii=False) spells them"
 _NO_EXPONENT = "no exponents (0.001, not 1e-3), no -0"
-_ONE_SCHEMA = ("additionalProperties", "items", "additionalItems")
-_SCHEMA_MAPS = ("properties", "$defs", "definitions")
-_SCHEMA_LISTS = ("anyOf", "prefixItems", "items")
+_ONE_SCHEMA = (
+    "additionalProperties", "items", "additionalItems", "not", "if", "then", "else", "contains", "propertyNames",
+    "unevaluatedProperties", "unevaluatedItems",
+)  # fmt: skip
+_SCHEMA_MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
+_SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+_BESIDE = {  # keywords that another one reads
+    "then": "if", "else": "if", "minContains": "contains", "maxContains": "contains", "$recursiveAnchor": "",
+}  # fmt: skip
 _WHITESPACE = {
     "flexible": "any whitespace before every lexeme, none behind the document",
     "compact": "no whitespace",
@@ -84,6 +91,10 @@ class SchemaReport:
                 yield ReportEntry(pointer, keyword, "annotation", note)
             elif keyword == "additionalItems" and isinstance(schema.get("items"), list):
                 yield ReportEntry(pointer, keyword, "enforced")
+            elif keyword == "uniqueItems" and value is True and self.options.unique_items == "unchecked":
+                yield ReportEntry(pointer, keyword, "widened", "arrays with equal items are admitted")
+            elif keyword in _BESIDE and _BESIDE[keyword] in schema and _BESIDE[keyword] in readers:
+                yield ReportEntry(pointer, keyword, "enforced")
             elif keyword not in readers:
                 yield ReportEntry(pointer, keyword, "annotation")
             else:
@@ -99,10 +110,12 @@ class SchemaReport:
 
 def _narrowing(keyword: str, value: Any, schema: dict[str, Any]) -> str:
     """Which admitted documents `keyword` makes the grammar refuse."""
-    if keyword == "format" and value in NARROWED:
+    if keyword == "format" and (value in NARROWED or "maxLength" in schema):
         return f"{_CANONICAL}; of {value} a sublanguage (wfsa.grammar.json_schema.formats)"
-    if keyword in ("pattern", "format"):
+    if keyword in ("pattern", "format", "patternProperties", "propertyNames"):
         return _CANONICAL
+    if keyword == "multipleOf":
+        return _NO_EXPONENT
     if keyword in ("enum", "const"):
         return "only the usual spelling of each value; objects in the order of their names here"
     if keyword == "type" and "integer" in (value if isinstance(value, list) else [value]):

@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
 
-from wfsa.grammar.json_schema.formats import format_language, wide_language
+from wfsa.grammar.json_schema.formats import bounded_language, format_language, wide_language
 from wfsa.grammar.regex import search_language
 from wfsa.grammar.regex_assertions import lengths
 from wfsa.grammar.regular import (
@@ -139,7 +139,8 @@ def text_language(
     not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
 ) -> Regular | None:  # fmt: skip
     """The texts within these conditions; None if they are seen to be none."""
-    asked = [*map(pattern_language, patterns), *map(format_language, formats)]
+    asked = [*map(pattern_language, patterns)]
+    asked += [format_language(f) if high is None else bounded_language(f, high) for f in formats]
     if high is not None and low > high:
         return None
     if low or high is not None or not asked:

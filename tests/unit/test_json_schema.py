@@ -278,7 +278,7 @@ def test_formats(name: str) -> None:
 
 
 def test_other_formats_are_annotations() -> None:
-    schema = {"type": "string", "format": "uri"}
+    schema = {"type": "string", "format": "colour"}
     assert b'"not a uri"' in documents(schema)
     assert [e.status for e in read_json_schema(schema).report if e.keyword == "format"] == ["annotation"]
 
@@ -312,6 +312,64 @@ def test_equal_schemas_are_one_nonterminal() -> None:
     once = read_json_schema({"properties": {"a": part}}).grammar
     twice = read_json_schema({"properties": {"a": part, "b": json.loads(json.dumps(part))}}).grammar
     assert len(twice.nonterminals) == len(once.nonterminals) + 1
+
+
+# Schema, valid instances, invalid ones; members in the declared order.
+ALGEBRA: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
+    ({"allOf": [{"type": "integer"}, {"minimum": 2}]}, [2], [1, "a"]),
+    ({"oneOf": [{"type": "integer"}, {"minimum": 2}]}, [1, 2.5, "a"], [3, 1.5]),
+    ({"not": {"type": ["string", "null"]}}, [1, [], {}], ["a", None]),
+    ({"not": {"const": "a"}, "type": "string"}, ["b", ""], ["a"]),
+    ({"if": {"type": "integer"}, "then": {"minimum": 0}, "else": {"type": "string"}}, [0, "a"], [-1, None]),
+    ({"multipleOf": 0.25}, [0.5, 1, "a"], [0.3]),
+    ({"not": {"multipleOf": 3}, "type": "integer"}, [1, 2, 4], [0, 3, -3]),
+    ({"contains": {"type": "null"}, "maxContains": 1, "type": "array"}, [[None], [1, None]], [[], [None, None]]),
+    ({"uniqueItems": True, "items": {"enum": [1, 2]}}, [[], [1, 2], [2, 1]], [[1, 1], [3]]),
+    (
+        {"patternProperties": {"^a": {"type": "null"}}, "additionalProperties": False},
+        [{"ab": None}],
+        [{"ab": 1}, {"b": 1}],
+    ),
+    ({"propertyNames": {"maxLength": 2}}, [{"ab": 1}], [{"abc": 1}]),
+    (
+        {"minProperties": 1, "maxProperties": 2, "type": "object"},
+        [{"a": 1}, {"a": 1, "b": 2}],
+        [{}, {"a": 1, "b": 2, "c": 3}],
+    ),
+    ({"dependentRequired": {"a": ["b"]}}, [{"b": 1}, {"a": 1, "b": 1}], [{"a": 1}]),
+    ({"dependentSchemas": {"a": {"maxProperties": 1}}}, [{"a": 1}, {"b": 1, "c": 1}], [{"a": 1, "b": 1}]),
+    (
+        {"anyOf": [{"properties": {"a": {}}, "required": ["a"]}, {}], "unevaluatedProperties": False},
+        [{}, {"a": 1}],
+        [{"b": 1}],
+    ),
+    ({"prefixItems": [{"type": "null"}], "unevaluatedItems": False}, [[], [None]], [[None, 1]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "valid", "invalid"), ALGEBRA)
+def test_algebra(schema: dict[str, Any], valid: list[Any], invalid: list[Any]) -> None:
+    docs = documents(schema)
+    assert all(text(v) in docs for v in valid)
+    assert not any(text(v) in docs for v in invalid)
+
+
+def test_any_order() -> None:
+    schema = {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["b"], "additionalProperties": False}
+    docs = documents(schema, property_order="any")
+    assert b'{"c": 1, "b": 1, "a": 1}' in docs and b'{"b": 1}' in docs
+    assert b'{"c": 1, "a": 1}' not in docs and b'{"b": 1, "b": 1}' not in docs
+    with pytest.raises(LimitError, match="states"):
+        documents({"properties": {f"p{i}": {} for i in range(40)}}, property_order="any")
+
+
+def test_registry() -> None:
+    schema = {"properties": {"a": {"$ref": "http://example.org/x.json#/$defs/y"}}}
+    registry = {"http://example.org/x.json": {"$defs": {"y": {"$ref": "#/$defs/z"}, "z": {"type": "null"}}}}
+    docs = documents(schema, registry=registry)
+    assert b'{"a": null}' in docs and b'{"a": 1}' not in docs
+    with pytest.raises(SchemaError, match="nothing is fetched"):
+        documents(schema)
 
 
 def test_large_counts_stay_small() -> None:
@@ -559,7 +617,8 @@ def test_corpus(shared_data: Path) -> None:
         try:
             grammar = read_json_schema(row["schema"]).grammar
         except WfsaError as err:
-            assert re.search("cannot be enforced yet|back-reference", str(err)), (row["id"], err)
+            known = "uniqueItems cannot be enforced|back-reference|leaves the document|no document satisfies"
+            assert isinstance(err, LimitError) or re.search(known, str(err)), (row["id"], err)
             continue
         taken += 1
         docs = Documents(grammar)
@@ -573,5 +632,5 @@ def test_corpus(shared_data: Path) -> None:
                 assert validator.is_valid(test["data"]), (row["id"], data)
             valid += test["valid"]
             refused += test["valid"] and not accepted
-    assert taken >= 430
-    assert refused <= 0.015 * valid, "more than the few documents whose properties come in another order"
+    assert taken >= 585
+    assert refused <= 0.04 * valid, "more than the documents whose properties come in another order"
