@@ -7,20 +7,28 @@ document is scanned for identifiers only if a reference is neither ``#`` nor a p
 
 Nothing is ever fetched.  A reference that leaves the document is looked up in the caller's registry, then among JSON
 Schema's own metaschemas; if it is in neither it is a SchemaError.
+
+Dynamic scope.  ``$dynamicRef`` and ``$recursiveRef`` lead to the outermost resource on the way here that has the
+anchor, so a schema means different things on different ways.  All else here is keyed by the identity of a dict; so
+a resource that is entered under a new scope is copied, and each copy has one meaning.  A scope is only the anchors
+that it decides, so there are few, and only documents with dynamic anchors have any.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin
 
-from wfsa.errors import SchemaError
+from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.places import subschemas
 
-# What stands under these is data, not schemas.
-_DATA = frozenset(("enum", "const", "default", "example", "examples"))
+MAX_COPIES = 500  # resources, each under one dynamic scope
+
+Scope = dict[str, str]  # name of a dynamic anchor -> base URI of the outermost resource that has it
 
 
 def segment(name: str) -> str:
@@ -40,8 +48,8 @@ def draft_of(schema: Any, default: int = 2020) -> int:
 
 class Document:
     __slots__ = (
-        "_anchors", "_base", "_dynamic", "_inner", "_known", "_resources", "draft", "id_word", "options", "root",
-        "tracks",
+        "_anchors", "_base", "_copies", "_dynamic", "_inner", "_known", "_resources", "_scopes", "draft", "id_word",
+        "options", "root", "tracks",
     )  # fmt: skip
 
     def __init__(self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False) -> None:
@@ -56,11 +64,16 @@ class Document:
         self._base = base.partition("#")[0] if isinstance(base, str) else ""
         self._resources: dict[str, tuple[Any, str]] | None = None  # URI -> (schema, path)
         self._anchors: dict[tuple[str, str], tuple[Any, str]] = {}  # (URI, name) -> (schema, path)
-        self._dynamic: dict[str, list[tuple[str, Any, str]]] = {}  # name -> (URI, schema, path) of its dynamic anchors
+        # URI -> name -> (schema, path) of its dynamic anchors; the name of a $recursiveAnchor is "".
+        self._dynamic: dict[str, dict[str, tuple[Any, str]]] = {}
+        self._scopes: dict[str, Scope] = {}  # path of a copied resource -> its scope
+        # (path of the original, scope) -> (id of a node there -> its copy, path of the copy)
+        self._copies: dict[tuple[str, frozenset[tuple[str, str]]], tuple[dict[int, Any], str]] = {}
 
     def enter(self, schema: Any, path: str, uri: str) -> None:
         """Note an inner resource: a subschema with an identifier of its own."""
-        if path != "$" and not uri.startswith("#"):
+        ignored = uri.startswith("#") or (self.draft <= 7 and "$ref" in schema)
+        if path != "$" and path not in self._inner and not ignored:
             self._inner[path] = schema, urljoin(self._resource(path)[2], uri).partition("#")[0]
 
     def _resource(self, path: str) -> tuple[Any, str, str]:
@@ -76,33 +89,61 @@ class Document:
 
     def resolve(self, ref: str, path: str) -> tuple[Any, str]:
         """(schema, path) of what `ref`, which stands at `path`, refers to."""
-        if not self._inner:
-            got = self._known.get(ref)
-            if got is None:
-                got = self._known[ref] = self._find(ref, path, self.root, "$", self._base)
-            return got
-        return self._find(ref, path, *self._resource(path))
+        if self._inner:
+            self._scan()
+            got = self._find(ref, path, *self._resource(path))
+        elif ref in self._known:
+            return self._known[ref]
+        else:
+            got = self._find(ref, path, self.root, "$", self._base)
+            if not self._inner:
+                self._known[ref] = got
+        return self._in_scope(*got, path) if self._dynamic else got
 
     def dynamic(self, ref: str, path: str) -> tuple[Any, str]:
         """What a ``$dynamicRef`` or ``$recursiveRef`` refers to.
 
         It is a plain reference unless it leads to a dynamic anchor; then it is the outermost anchor of that name on the
-        way here.  That is the document's own, if it has one, and clear if there is only one.
-        Raises SchemaError where it depends on the way.
+        way here.
         """
         self._scan()
-        target, target_path = self.resolve(ref, path)
+        target, target_path = self._find(ref, path, *self._resource(path))
         name = ref.partition("#")[2]
-        word, mark = ("$dynamicAnchor", name) if name else ("$recursiveAnchor", True)
-        if not isinstance(target, dict) or target.get(word) != mark:
+        word, mark = ("$recursiveAnchor", True) if self.draft == 2019 else ("$dynamicAnchor", name)
+        if isinstance(target, dict) and target.get(word) == mark:
+            outermost = self._scope(self._resource(path)[1]).get(name)
+            if outermost is not None:
+                target, target_path = self._dynamic[outermost][name]
+        return self._in_scope(target, target_path, path) if self._dynamic else (target, target_path)
+
+    def _scope(self, resource_path: str) -> Scope:
+        """The dynamic scope within a resource: that of its copy, or of the resources around it."""
+        got = self._scopes.get(resource_path)
+        if got is not None:
+            return got
+        around = {} if resource_path == "$" else self._scope(self._resource(resource_path[:-1])[1])
+        return {**self._decided(self._resource(resource_path)[2]), **around}
+
+    def _decided(self, base: str) -> Scope:
+        return dict.fromkeys(self._dynamic.get(base, ()), base)
+
+    def _in_scope(self, target: Any, target_path: str, path: str) -> tuple[Any, str]:
+        """A target in the copy of its resource that has the scope in which the place `path` enters it."""
+        root, root_path, base = self._resource(target_path)
+        scope = {**self._decided(base), **self._scope(self._resource(path)[1])}
+        if not isinstance(target, dict) or scope == self._scope(root_path):
             return target, target_path
-        anchors = self._dynamic.get(name, [])
-        for base, schema, anchor_path in anchors:
-            if base == self._base:
-                return schema, anchor_path
-        if len(anchors) > 1:
-            raise SchemaError(f"where {ref!r} leads depends on the way to it; use $ref at {path}")
-        return target, target_path
+        key = root_path, frozenset(scope.items())
+        if key not in self._copies:
+            if len(self._copies) >= MAX_COPIES:
+                raise LimitError(f"more than {MAX_COPIES} dynamic scopes; use $ref in place of $dynamicRef at {path}")
+            nodes: dict[int, Any] = {}
+            copied_path = f"{root_path}({len(self._copies) + 1})"
+            self._inner[copied_path] = copy.deepcopy(root, nodes), base
+            self._scopes[copied_path] = scope
+            self._copies[key] = nodes, copied_path
+        nodes, copied_path = self._copies[key]
+        return nodes[id(target)], copied_path + target_path[len(root_path) :]
 
     def _find(self, ref: str, path: str, root: Any, root_path: str, base: str) -> tuple[Any, str]:
         uri, _, fragment = ref.partition("#")
@@ -118,7 +159,7 @@ class Document:
                         f"under $defs, or into SchemaOptions.registry at {path}"
                     )
                 root, root_path = self._resources[uri]
-                base = uri
+                base = self._inner[root_path][1] if root_path in self._inner else self._base
         if not fragment:
             return root, root_path
         if fragment[0] != "/":
@@ -159,26 +200,27 @@ class Document:
         if isinstance(contents, dict) and "$schema" in contents and draft_of(contents) != self.draft:
             raise SchemaError(f"the document {uri} is of another draft than the schema that refers to it; at $")
         assert self._resources is not None
-        # Its places are named by its address.
+        # Its places are named by its address, and its references start from what it calls itself.
+        name = contents.get(self.id_word) if isinstance(contents, dict) else None
+        base = urljoin(uri, name).partition("#")[0] if isinstance(name, str) else uri
         self._resources[uri] = contents, uri
-        self._inner[uri] = contents, uri
-        if isinstance(contents, dict):
-            self._scan_from(contents, uri, uri)
+        self._resources.setdefault(base, (contents, uri))
+        self._inner[uri] = contents, base
+        self._scan_from(contents, uri, base)
+        self._scopes[uri] = self._decided(base)
         return True
 
     def _scan_from(self, root: Any, root_path: str, root_base: str) -> None:
+        """Note all identifiers and anchors below `root`."""
         assert self._resources is not None
         old = self.draft <= 7
         seen: set[int] = set()
         todo: list[tuple[Any, str, str]] = [(root, root_path, root_base)]
         while todo:
             node, path, base = todo.pop()
-            if id(node) in seen:
+            if not isinstance(node, dict) or id(node) in seen:
                 continue
             seen.add(id(node))
-            if isinstance(node, list):
-                todo += [(v, f"{path}[{i}]", base) for i, v in enumerate(node) if isinstance(v, (dict, list))]
-                continue
             name = node.get(self.id_word)
             if isinstance(name, str) and not (old and "$ref" in node):
                 if name.startswith("#"):
@@ -190,15 +232,13 @@ class Document:
             for word in ("$anchor", "$dynamicAnchor") if not old else ():
                 if isinstance(node.get(word), str):
                     self._anchors.setdefault((base, node[word]), (node, path))
-                    if word == "$dynamicAnchor":
-                        self._dynamic.setdefault(node[word], []).append((base, node, path))
-            if node.get("$recursiveAnchor") is True:
-                self._dynamic.setdefault("", []).append((base, node, path))
-            todo += [
-                (v, path + segment(k), base)
-                for k, v in node.items()
-                if isinstance(v, (dict, list)) and k not in _DATA
-            ]
+                    if word == "$dynamicAnchor" and self.draft > 2019:
+                        self._dynamic.setdefault(base, {}).setdefault(node[word], (node, path))
+            if self.draft == 2019 and node.get("$recursiveAnchor") is True and self._resource(path)[1] == path:
+                self._dynamic.setdefault(base, {}).setdefault("", (node, path))
+            for steps, child in subschemas(node):
+                below = "".join(segment(s) if isinstance(s, str) else f"[{s}]" for s in steps)
+                todo.append((child, path + below, base))
 
 
 def contents_of(registry: Any, uri: str) -> Any:

@@ -1,0 +1,37 @@
+"""Where in a schema object its subschemas stand.
+
+Only there an identifier is an identifier, and a keyword a keyword: under ``enum``, ``default`` or an unknown word
+everything is data, whatever it looks like.  The table is the same for all drafts; a keyword that a draft does not have
+yet is read as a place for schemas all the same, since a reference may lead there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+ONE = frozenset((
+    "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not",
+    "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
+))  # fmt: skip
+LISTS = frozenset(("allOf", "anyOf", "items", "oneOf", "prefixItems"))
+MAPS = frozenset((
+    "$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties",
+))  # fmt: skip
+
+Step = str | int
+
+
+def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]:
+    """Every subschema, with the steps that lead to it: ``("properties", "a")``, ``("anyOf", 0)``, ``("not",)``."""
+    for keyword, value in schema.items():
+        if isinstance(value, dict) and keyword in MAPS:
+            for name, child in value.items():
+                if isinstance(child, (dict, bool)) and isinstance(name, str):
+                    yield (keyword, name), child
+        elif isinstance(value, list) and keyword in LISTS:
+            for i, child in enumerate(value):
+                if isinstance(child, (dict, bool)):
+                    yield (keyword, i), child
+        elif isinstance(value, (dict, bool)) and keyword in ONE:
+            yield (keyword,), value
