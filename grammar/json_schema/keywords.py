@@ -1,10 +1,9 @@
 """Reading one schema object, keyword by keyword, into a `Shape`.
 
-Input: the dict, its path.  Output: the shape, and the ``$ref`` and ``anyOf`` found beside it: they need other schemas,
-so the lowering follows them.
+Input: the dict, its path.  Output: the shape, and the ``$ref`` and the applicators (``anyOf``, ``not``, ...) found beside
+it: they need other schemas, so :mod:`.alternatives` follows them.
 Each keyword has one small reader ``(found, shape, value, schema)`` in a table per draft; what is in no table is an
-annotation and is skipped.  A keyword that asserts something and cannot be lowered yet is in `LATER`: it is refused,
-unless its value is vacuous (``uniqueItems: false``) or ``type`` excludes the type that it speaks about.
+annotation and is skipped.
 
 Nothing is checked twice, and nothing is built for a keyword at its default.  Children are stored as handles, unread.
 """
