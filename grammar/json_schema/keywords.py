@@ -1,7 +1,7 @@
 """Reading one schema object, keyword by keyword, into a `Shape`.
 
-Input: the dict, its path.  Output: the shape, and the ``$ref`` and the applicators (``anyOf``, ``not``, ...) found beside
-it: they need other schemas, so :mod:`.alternatives` follows them.
+Input: the dict, its path.  Output: the shape, and the ``$ref`` and the applicators (``anyOf``, ``not``, ...) found
+beside it: they need other schemas, so :mod:`.alternatives` follows them.
 Each keyword has one small reader ``(found, shape, value, schema)`` in a table per draft; what is in no table is an
 annotation and is skipped.
 
