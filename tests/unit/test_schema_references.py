@@ -115,12 +115,12 @@ def test_metaschemas_are_known() -> None:
 
 def test_a_referencing_registry_is_never_asked_to_fetch() -> None:
     referencing = pytest.importorskip("referencing")
-    import referencing.jsonschema
+    jsonschema = pytest.importorskip("referencing.jsonschema")
 
     def fetch(uri: str) -> Any:
         raise AssertionError(f"{uri} was fetched")
 
-    resource = referencing.jsonschema.DRAFT202012.create_resource({"type": "null"})
+    resource = jsonschema.DRAFT202012.create_resource({"type": "null"})
     registry = referencing.Registry(retrieve=fetch).with_resource("http://x/a", resource)
     assert b"null" in documents({"$ref": "http://x/a"}, registry=registry)
     with pytest.raises(SchemaError, match="nothing is fetched"):
@@ -131,6 +131,18 @@ def test_what_a_registry_holds_is_checked() -> None:
     for value in (3, [], "{}", None):
         with pytest.raises(SchemaError):
             read_json_schema({"$ref": "http://x/a"}, SchemaOptions(registry={"http://x/a": value}))
-    other = {"$schema": "http://json-schema.org/draft-04/schema#"}
-    with pytest.raises(SchemaError, match="another draft"):
-        read_json_schema({"$ref": "http://x/a"}, SchemaOptions(registry={"http://x/a": other}))
+
+
+def test_each_document_has_its_draft() -> None:
+    # Draft 4 knows no const and reads exclusiveMinimum as a mark; what stands beside $ref is ignored up to draft 7.
+    old = {
+        "$schema": "http://json-schema.org/draft-04/schema#", "id": "http://x/old", "const": 5, "minimum": 1,
+        "exclusiveMinimum": True,
+    }  # fmt: skip
+    seven = {
+        "$schema": "http://json-schema.org/draft-07/schema#", "minimum": 9, "$ref": "#/definitions/a",
+        "definitions": {"a": {"maximum": 7}},
+    }  # fmt: skip
+    schema = {"allOf": [{"$ref": "http://x/old"}, {"$ref": "http://x/seven", "minimum": 3}], "type": "integer"}
+    docs = documents(schema, registry={"http://x/old": old, "http://x/seven": seven})
+    assert [n for n in range(10) if str(n).encode() in docs] == [3, 4, 5, 6, 7]

@@ -1,4 +1,4 @@
-"""The report, held against the grammar: what it calls enforced takes every spelling, what it calls narrowed does not."""
+"""The report, held against the grammar: what is called enforced takes every spelling, what is narrowed does not."""
 
 from __future__ import annotations
 
