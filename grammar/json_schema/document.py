@@ -46,33 +46,45 @@ def draft_of(schema: Any, default: int = 2020) -> int:
     return 2020 if isinstance(uri, str) and "2020-12" in uri else default
 
 
+def id_word(draft: int) -> str:
+    return "id" if draft <= 4 else "$id"
+
+
 class Document:
     __slots__ = (
-        "_anchors", "_base", "_copies", "_dynamic", "_inner", "_known", "_resources", "_scopes", "draft", "id_word",
+        "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "draft",
         "options", "root", "tracks",
     )  # fmt: skip
 
     def __init__(self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False) -> None:
         self.root = root
-        self.draft = draft
+        self.draft = draft  # of the root; see `draft_at`
         self.options = options
         self.tracks = tracks  # do shapes note what was evaluated
-        self.id_word = "id" if draft <= 4 else "$id"
         self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
-        base = root.get(self.id_word) if isinstance(root, dict) else None
+        base = root.get(id_word(draft)) if isinstance(root, dict) else None
         self._base = base.partition("#")[0] if isinstance(base, str) else ""
         self._resources: dict[str, tuple[Any, str]] | None = None  # URI -> (schema, path)
         self._anchors: dict[tuple[str, str], tuple[Any, str]] = {}  # (URI, name) -> (schema, path)
         # URI -> name -> (schema, path) of its dynamic anchors; the name of a $recursiveAnchor is "".
         self._dynamic: dict[str, dict[str, tuple[Any, str]]] = {}
+        self._drafts: dict[str, int] = {}  # path of a document out of the registry -> its draft
         self._scopes: dict[str, Scope] = {}  # path of a copied resource -> its scope
         # (path of the original, scope) -> (id of a node there -> its copy, path of the copy)
         self._copies: dict[tuple[str, frozenset[tuple[str, str]]], tuple[dict[int, Any], str]] = {}
 
+    def draft_at(self, path: str) -> int:
+        """The draft of the document that the place `path` belongs to."""
+        if not self._drafts:
+            return self.draft
+        inner = max((p for p in self._drafts if path.startswith(p) and path[len(p):len(p) + 1] in ("", ".", "[")),
+                    key=len, default="")  # fmt: skip
+        return self._drafts.get(inner, self.draft)
+
     def enter(self, schema: Any, path: str, uri: str) -> None:
         """Note an inner resource: a subschema with an identifier of its own."""
-        ignored = uri.startswith("#") or (self.draft <= 7 and "$ref" in schema)
+        ignored = uri.startswith("#") or (self.draft_at(path) <= 7 and "$ref" in schema)
         if path != "$" and path not in self._inner and not ignored:
             self._inner[path] = schema, urljoin(self._resource(path)[2], uri).partition("#")[0]
 
@@ -109,7 +121,7 @@ class Document:
         self._scan()
         target, target_path = self._find(ref, path, *self._resource(path))
         name = ref.partition("#")[2]
-        word, mark = ("$recursiveAnchor", True) if self.draft == 2019 else ("$dynamicAnchor", name)
+        word, mark = ("$recursiveAnchor", True) if self.draft_at(path) == 2019 else ("$dynamicAnchor", name)
         if isinstance(target, dict) and target.get(word) == mark:
             outermost = self._scope(self._resource(path)[1]).get(name)
             if outermost is not None:
@@ -141,6 +153,8 @@ class Document:
             copied_path = f"{root_path}({len(self._copies) + 1})"
             self._inner[copied_path] = copy.deepcopy(root, nodes), base
             self._scopes[copied_path] = scope
+            if self._drafts:
+                self._drafts[copied_path] = self.draft_at(root_path)
             self._copies[key] = nodes, copied_path
         nodes, copied_path = self._copies[key]
         return nodes[id(target)], copied_path + target_path[len(root_path) :]
@@ -179,8 +193,9 @@ class Document:
                 at_path += f"[{int(name)}]"
             else:
                 raise SchemaError(f"the reference {ref!r} leads nowhere: there is no {name!r} at {path}")
-            if isinstance(at, dict) and isinstance(at.get(self.id_word), str):
-                self.enter(at, at_path, at[self.id_word])
+            word = id_word(self.draft_at(at_path))
+            if isinstance(at, dict) and isinstance(at.get(word), str):
+                self.enter(at, at_path, at[word])
         return at, at_path
 
     def _scan(self) -> None:
@@ -197,11 +212,12 @@ class Document:
             contents = contents_of(_specifications(), uri)
         if contents is None:
             return False
-        if isinstance(contents, dict) and "$schema" in contents and draft_of(contents) != self.draft:
-            raise SchemaError(f"the document {uri} is of another draft than the schema that refers to it; at $")
         assert self._resources is not None
+        draft = draft_of(contents, self.draft)
+        if draft != self.draft:
+            self._drafts[uri] = draft
         # Its places are named by its address, and its references start from what it calls itself.
-        name = contents.get(self.id_word) if isinstance(contents, dict) else None
+        name = contents.get(id_word(draft)) if isinstance(contents, dict) else None
         base = urljoin(uri, name).partition("#")[0] if isinstance(name, str) else uri
         self._resources[uri] = contents, uri
         self._resources.setdefault(base, (contents, uri))
@@ -213,7 +229,8 @@ class Document:
     def _scan_from(self, root: Any, root_path: str, root_base: str) -> None:
         """Note all identifiers and anchors below `root`."""
         assert self._resources is not None
-        old = self.draft <= 7
+        draft = self.draft_at(root_path)
+        old, word_of_id = draft <= 7, id_word(draft)
         seen: set[int] = set()
         todo: list[tuple[Any, str, str]] = [(root, root_path, root_base)]
         while todo:
@@ -221,7 +238,7 @@ class Document:
             if not isinstance(node, dict) or id(node) in seen:
                 continue
             seen.add(id(node))
-            name = node.get(self.id_word)
+            name = node.get(word_of_id)
             if isinstance(name, str) and not (old and "$ref" in node):
                 if name.startswith("#"):
                     self._anchors.setdefault((base, name[1:]), (node, path))
@@ -232,9 +249,9 @@ class Document:
             for word in ("$anchor", "$dynamicAnchor") if not old else ():
                 if isinstance(node.get(word), str):
                     self._anchors.setdefault((base, node[word]), (node, path))
-                    if word == "$dynamicAnchor" and self.draft > 2019:
+                    if word == "$dynamicAnchor" and draft > 2019:
                         self._dynamic.setdefault(base, {}).setdefault(node[word], (node, path))
-            if self.draft == 2019 and node.get("$recursiveAnchor") is True and self._resource(path)[1] == path:
+            if draft == 2019 and node.get("$recursiveAnchor") is True and self._resource(path)[1] == path:
                 self._dynamic.setdefault(base, {}).setdefault("", (node, path))
             for steps, child in subschemas(node):
                 below = "".join(segment(s) if isinstance(s, str) else f"[{s}]" for s in steps)

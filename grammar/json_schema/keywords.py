@@ -49,10 +49,11 @@ Keyword = Callable[["Found", Shape, Any, dict[str, Any]], None]
 class Found:
     """What one schema object holds besides its shape."""
 
-    __slots__ = ("document", "parts", "ref")
+    __slots__ = ("document", "draft", "parts", "ref")
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, draft: int) -> None:
         self.document = document
+        self.draft = draft
         self.ref: str | None = None
         self.parts: dict[str, Any] | None = None  # applicators in place, by keyword
 
@@ -187,7 +188,7 @@ def _dynamic_ref(found: Found, shape: Shape, value: Any, schema: dict[str, Any])
 
 
 def _identifier(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    if isinstance(value, str) and not (found.document.draft <= 7 and "$ref" in schema):
+    if isinstance(value, str) and not (found.draft <= 7 and "$ref" in schema):
         found.document.enter(schema, shape.path, value)
 
 
@@ -205,23 +206,23 @@ def _lower_high(shape: Shape, bound: Decimal, is_open: bool) -> None:
 
 
 def _minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    is_open = found.document.draft <= 4 and schema.get("exclusiveMinimum") is True
+    is_open = found.draft <= 4 and schema.get("exclusiveMinimum") is True
     _raise_low(shape, _number(shape, "minimum", value), is_open)
 
 
 def _maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    is_open = found.document.draft <= 4 and schema.get("exclusiveMaximum") is True
+    is_open = found.draft <= 4 and schema.get("exclusiveMaximum") is True
     _lower_high(shape, _number(shape, "maximum", value), is_open)
 
 
 def _exclusive_minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    if isinstance(value, bool) and found.document.draft <= 4:
+    if isinstance(value, bool) and found.draft <= 4:
         return  # read with `minimum`
     _raise_low(shape, _number(shape, "exclusiveMinimum", value), True)
 
 
 def _exclusive_maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    if isinstance(value, bool) and found.document.draft <= 4:
+    if isinstance(value, bool) and found.draft <= 4:
         return
     _lower_high(shape, _number(shape, "exclusiveMaximum", value), True)
 
@@ -252,7 +253,7 @@ def _pattern(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> 
 def _format(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
         fail(shape, "format", f"format must be a string, not {shown(value)}")
-    name = format_name(value, found.document.draft)
+    name = format_name(value, found.draft)
     if name is not None and found.document.options.formats == "assert":
         shape.formats = (*shape.formats, name)
 
@@ -298,14 +299,14 @@ def _max_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -
 def _contains(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     handle = _handle(shape, "contains", value, shape.path + ".contains")
     low, high = 1, None
-    if found.document.draft >= 2019:
+    if found.draft >= 2019:
         if "minContains" in schema:
             low = _count(shape, "minContains", schema["minContains"])
         if "maxContains" in schema:
             high = _count(shape, "maxContains", schema["maxContains"])
     if low or high is not None:
         shape.contains = (Contains(handle, low, high),)
-    shape.seen = shape.seen._replace(contained=(handle,)) if found.document.draft >= 2020 else shape.seen
+    shape.seen = shape.seen._replace(contained=(handle,)) if found.draft >= 2020 else shape.seen
 
 
 def _unique_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
@@ -441,9 +442,10 @@ READERS: dict[int, dict[str, Keyword]] = {
 
 def read_keywords(schema: dict[str, Any], path: str, document: Document) -> tuple[Shape, Found]:
     """The shape of one schema object, and what else it refers to."""
-    readers = READERS[document.draft]
-    shape, found = Shape(path), Found(document)
-    if "$ref" in schema and document.draft <= 7:  # everything beside it is ignored in these drafts
+    draft = document.draft_at(path)
+    readers = READERS[draft]
+    shape, found = Shape(path), Found(document, draft)
+    if "$ref" in schema and draft <= 7:  # everything beside it is ignored in these drafts
         _ref(found, shape, schema["$ref"], schema)
         return shape, found
     for keyword, value in schema.items():
@@ -460,7 +462,7 @@ def read_keywords(schema: dict[str, Any], path: str, document: Document) -> tupl
     plain = shape.__dict__
     shape.free = len(plain) - ("seen" in plain) == 1  # only the path
     if document.tracks:
-        _note_seen(shape, schema, document.draft)
+        _note_seen(shape, schema, draft)
     return shape, found
 
 

@@ -329,7 +329,11 @@ class _Lowering:
 
     def _members(self, shape: Shape) -> int | None:
         """Make the rules of a shape's objects."""
-        any_order = self.document.options.property_order == "any" and len(shape.properties) + len(shape.required) > 1
+        any_order = False
+        if self.document.options.property_order == "any":
+            # One name has an order, too, where others may come before it.
+            named, rest = len({*shape.properties, *shape.required}), shape.additional
+            any_order = named > (1 if isinstance(rest, tuple) and rest[0] is False else 0)
         counts = shape.min_properties or shape.max_properties is not None
         if shape.universals or shape.existentials or counts or any_order:
             return self._members_with_state(shape)

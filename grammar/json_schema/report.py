@@ -1,13 +1,15 @@
 """What of a schema is enforced: one entry per keyword of the document, made on demand.
 
 Compiling does not pay for the report: a `SchemaReport` keeps the schema and walks it when somebody asks.
+It walks what is applied and what stands under ``$defs``; documents out of a registry are enforced and not listed.
 
     enforced     exactly the values that the keyword admits
     narrowed     no value that it forbids; some spellings of admitted values, or orders, are refused
     annotation   not an assertion here (titles, unknown words, formats that are not checked)
     widened      the caller asked that it be ignored (``SchemaOptions.unique_items``)
 
-Nothing else is ever widened.
+Nothing else is ever widened.  What is called enforced takes every spelling; what is called narrowed may, at one place
+or another, since a keyword is judged without those in other objects.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from wfsa.grammar.json_schema.formats import NAMES, NARROWED
+from wfsa.grammar.json_schema.formats import NARROWED, format_name
 from wfsa.grammar.json_schema.keywords import READERS
 from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.places import subschemas
 
 Status = Literal["enforced", "narrowed", "annotation", "widened"]
 
@@ -33,16 +36,13 @@ class ReportEntry(NamedTuple):
 
 
 _CANONICAL = "strings only as json.dumps(ensure_ascii=False) spells them"
+_COUNT_OR_CLASS = ("minProperties", "maxProperties", "dependentSchemas", "unevaluatedProperties")
 _NO_EXPONENT = "no exponents (0.001, not 1e-3), no -0"
-_ONE_SCHEMA = (
-    "additionalProperties", "items", "additionalItems", "not", "if", "then", "else", "contains", "propertyNames",
-    "unevaluatedProperties", "unevaluatedItems",
-)  # fmt: skip
-_SCHEMA_MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
-_SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
-_BESIDE = {  # keywords that another one reads
-    "then": "if", "else": "if", "minContains": "contains", "maxContains": "contains", "$recursiveAnchor": "",
-}  # fmt: skip
+_LOCATIONS = frozenset((
+    "$id", "id", "$defs", "definitions", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor",
+))  # fmt: skip
+# Keywords that another one reads, and the first draft that has both.
+_BESIDE = {"then": ("if", 7), "else": ("if", 7), "minContains": ("contains", 2019), "maxContains": ("contains", 2019)}
 _WHITESPACE = {
     "flexible": "any whitespace before every lexeme, none behind the document",
     "compact": "no whitespace",
@@ -73,42 +73,53 @@ class SchemaReport:
             if not isinstance(schema, dict):
                 continue
             out += self._of(pointer, schema)
-            todo += reversed(list(_children(pointer, schema)))
+            todo += reversed(list(self._children(pointer, schema)))
         return tuple(out)
 
     @property
     def narrowed(self) -> tuple[ReportEntry, ...]:
         return tuple(e for e in self.entries if e.status == "narrowed")
 
+    def reads(self, keyword: str, schema: dict[str, Any]) -> bool:
+        """Whether a keyword of `schema` says anything in this draft."""
+        if "$ref" in schema and self.draft <= 7:
+            return keyword == "$ref"
+        if keyword in _BESIDE:
+            other, since = _BESIDE[keyword]
+            return other in schema and self.draft >= since
+        if keyword == "additionalItems":
+            return isinstance(schema.get("items"), list)
+        if keyword == "if":
+            return self.draft >= 7 and ("then" in schema or "else" in schema)
+        return keyword in READERS[self.draft]
+
     def _of(self, pointer: str, schema: dict[str, Any]) -> Iterator[ReportEntry]:
-        readers = READERS[self.draft]
-        alone = "$ref" in schema and self.draft <= 7
         for keyword, value in schema.items():
-            if keyword in ("$id", "id", "$defs", "definitions", "$schema", "$anchor"):
+            if keyword in _LOCATIONS:
                 continue
-            if alone and keyword != "$ref":
-                note = f"draft {self.draft} ignores what stands beside $ref"
-                yield ReportEntry(pointer, keyword, "annotation", note)
-            elif keyword == "additionalItems" and isinstance(schema.get("items"), list):
-                yield ReportEntry(pointer, keyword, "enforced")
-            elif keyword == "uniqueItems" and value is True and self.options.unique_items == "unchecked":
-                yield ReportEntry(pointer, keyword, "widened", "arrays with equal items are admitted")
-            elif keyword in _BESIDE and _BESIDE[keyword] in schema and _BESIDE[keyword] in readers:
-                yield ReportEntry(pointer, keyword, "enforced")
-            elif keyword not in readers:
-                yield ReportEntry(pointer, keyword, "annotation")
-            else:
-                note = _narrowing(keyword, value, schema)
-                asked = self.options.formats == "assert"
-                if keyword == "format" and not (asked and isinstance(value, str) and value in NAMES):
-                    yield ReportEntry(pointer, keyword, "annotation", f"the format {value!r} is not checked")
-                elif note:
-                    yield ReportEntry(pointer, keyword, "narrowed", note)
-                else:
-                    yield ReportEntry(pointer, keyword, "enforced")
+            status, note = self._judged(keyword, value, schema)
+            yield ReportEntry(pointer, keyword, status, note)
+
+    def _judged(self, keyword: str, value: Any, schema: dict[str, Any]) -> tuple[Status, str]:
+        if not self.reads(keyword, schema):
+            beside = "$ref" in schema and self.draft <= 7
+            return "annotation", f"draft {self.draft} ignores what stands beside $ref" if beside else ""
+        if keyword == "uniqueItems" and value is True and self.options.unique_items == "unchecked":
+            return "widened", "arrays with equal items are admitted"
+        if keyword == "format" and not (self.options.formats == "assert" and format_name(value, self.draft)):
+            return "annotation", f"the format {value!r} is not checked"
+        note = _narrowing(keyword, value, schema, self.options)
+        return ("narrowed" if note else "enforced"), note
+
+    def _children(self, pointer: str, schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        """The subschemas that are applied or may be referred to, with their pointers."""
+        for steps, child in subschemas(schema):
+            if steps[0] in _LOCATIONS or self.reads(str(steps[0]), schema):
+                words = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+                yield "/".join((pointer, *words)), child
 
 
-def _narrowing(keyword: str, value: Any, schema: dict[str, Any]) -> str:
+def _narrowing(keyword: str, value: Any, schema: dict[str, Any], options: SchemaOptions) -> str:
     """Which admitted documents `keyword` makes the grammar refuse."""
     if keyword == "format" and (value in NARROWED or "maxLength" in schema):
         return f"{_CANONICAL}; of {value} a sublanguage (wfsa.grammar.json_schema.formats)"
@@ -122,19 +133,11 @@ def _narrowing(keyword: str, value: Any, schema: dict[str, Any]) -> str:
         return "integers without fraction and exponent (1, not 1.0)"
     if keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
         return "" if isinstance(value, bool) else _NO_EXPONENT
-    if keyword == "properties" and isinstance(value, dict) and value:
-        return "names in the order of the schema, canonically spelled, undeclared ones last"
+    if keyword in ("properties", "required", "dependentRequired", "dependencies") and value:
+        if keyword == "required" and isinstance(schema.get("properties"), dict) and {*value} <= {*schema["properties"]}:
+            return ""
+        order = "in the order of the schema, all others last, " if options.property_order == "declared" else ""
+        return f"names {order}canonically spelled"
+    if keyword in _COUNT_OR_CLASS and value is not True:
+        return "names canonically spelled"
     return ""
-
-
-def _children(pointer: str, schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The subschemas, with their pointers."""
-    for keyword, value in schema.items():
-        if keyword in _SCHEMA_MAPS and isinstance(value, dict):
-            for name, child in value.items():
-                yield f"{pointer}/{keyword}/{name.replace('~', '~0').replace('/', '~1')}", child
-        elif keyword in _SCHEMA_LISTS and isinstance(value, list):
-            for i, child in enumerate(value):
-                yield f"{pointer}/{keyword}/{i}", child
-        elif keyword in _ONE_SCHEMA:
-            yield f"{pointer}/{keyword}", value

@@ -6,6 +6,7 @@ Python types are turned into a schema by pydantic, if it is installed; wfsa does
 from __future__ import annotations
 
 import json
+import types
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -16,7 +17,8 @@ def schema_of(source: Any) -> Any:
     """The schema (dict or bool) that `source` stands for."""
     if isinstance(source, (str, bytes, bytearray)):
         return _parse(source)
-    if isinstance(source, type) or hasattr(source, "json_schema") or hasattr(source, "__origin__"):
+    kinds = (type, types.UnionType)
+    if isinstance(source, kinds) or hasattr(source, "json_schema") or hasattr(source, "__origin__"):
         return _through_pydantic(source)
     raise SchemaError(f"a schema must be an object, a boolean or JSON text, not {type(source).__name__}; at $")
 
