@@ -2,7 +2,15 @@
 
 from wfsa._ext.engine import State, TokenMask, fill_bitmasks
 from wfsa.artifact import load
-from wfsa.compile import CompileOptions, compile, compile_gbnf, compile_json_schema, compile_lark, compile_regex
+from wfsa.compile import (
+    CompileOptions,
+    compile,
+    compile_gbnf,
+    compile_json_schema,
+    compile_lark,
+    compile_regex,
+    compile_tools,
+)
 from wfsa.constraint import Constraint
 from wfsa.errors import (
     ArtifactError,
@@ -37,6 +45,7 @@ __all__ = [
     "compile_json_schema",
     "compile_lark",
     "compile_regex",
+    "compile_tools",
     "fill_bitmasks",
     "load",
 ]

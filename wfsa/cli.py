@@ -1,4 +1,4 @@
-"""The ``wfsa`` command: compile, check, inspect, mask, demo.
+"""The ``wfsa`` command: compile, check, inspect, mask, report, demo.
 
 **Exit codes.** 0: done (``check``: the text is accepted). 1: ``check`` refused the text, or the demo's document is
 not valid. 2: an error, told in one line on standard error.
@@ -18,13 +18,16 @@ import json
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO, get_args
 
 import numpy as np
 
-from wfsa.errors import ArtifactError, GrammarError, WfsaError
+from wfsa.errors import ArtifactError, GrammarError, SchemaError, WfsaError
+from wfsa.grammar.json_schema import SchemaOptions, read_json_schema, read_tools
+from wfsa.grammar.json_schema.report import Status
 from wfsa.vocab import Vocab
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ examples:
   wfsa check person.wfsa '{"name": "Ada"}'
   wfsa mask person.wfsa '{"name": '
   wfsa inspect person.wfsa
+  wfsa report person.json
   wfsa demo
 """,
     "compile": """\
@@ -68,6 +72,17 @@ examples:
   wfsa mask person.wfsa '{"age": '
   wfsa mask person.wfsa '' --limit 10
   wfsa mask person.wfsa '{' --ids
+""",
+    "report": """\
+examples:
+  wfsa report person.json
+  wfsa report person.json --status narrowed
+  wfsa report tools.json --tools --set property_order=any
+  wfsa report old.json --set draft=4 --set formats=annotate
+
+enforced: exactly what the keyword admits.  narrowed: some spellings or orders of it are refused.
+annotation: asserts nothing here.  widened: ignored, because an option says so.
+A schema that cannot be enforced is an error.
 """,
     "demo": """\
 examples:
@@ -139,6 +154,16 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--ids", action="store_true", help="print the ids only, one a line")
     vocab_options(sub, required=False)
 
+    sub = command("report", "show what of a JSON Schema is enforced, keyword by keyword")
+    sub.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
+    sub.add_argument("--tools", action="store_true", help="SCHEMA is a list of tools or a response_format")
+    sub.add_argument(
+        "--status", choices=get_args(Status), action="append", help="only these entries (default: all)"
+    )
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="OPTION=VALUE", help="a field of wfsa.SchemaOptions"
+    )
+
     sub = command("demo", "let a small language model write a document under a JSON Schema")
     sub.add_argument("--schema", type=Path, metavar="FILE", help="a JSON Schema (default: an order of an online shop)")
     sub.add_argument("--prompt", help="what the model is asked to write")
@@ -157,10 +182,9 @@ def _read(path: Path | None) -> bytes:
     return sys.stdin.buffer.read() if path is None or str(path) == "-" else path.read_bytes()
 
 
-def _options(settings: Sequence[str]) -> dict[str, Any]:
-    import wfsa
-
-    known = {field.name for field in dataclasses.fields(wfsa.CompileOptions)} - {"progress"}
+def _options(settings: Sequence[str], options: type, without: str) -> dict[str, Any]:
+    """The fields of a dataclass that ``--set`` gives; `without` is no text."""
+    known = {field.name for field in dataclasses.fields(options)} - {without}
     chosen: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -200,7 +224,7 @@ def _compile(arguments: argparse.Namespace, console: Console) -> int:
         "gbnf": wfsa.compile_gbnf,
         "regex": wfsa.compile_regex,
     }
-    options = _options(arguments.set)
+    options = _options(arguments.set, wfsa.CompileOptions, "progress")
     vocab = Vocab.from_file(arguments.vocab, eos_ids=arguments.eos, size=arguments.logits)
     with CompileBar(console) as bar:
         constraint = compilers[kind](text, vocab, progress=bar, **options)
@@ -335,6 +359,34 @@ def _mask(arguments: argparse.Namespace, _: Console) -> int:
     return 0
 
 
+def _report(arguments: argparse.Namespace, _: Console) -> int:
+    from rich.table import Table
+    from rich.text import Text
+
+    options = SchemaOptions(**_options(arguments.set, SchemaOptions, "registry"))
+    text = _read(arguments.source)
+    if arguments.tools:
+        try:
+            tools = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise SchemaError(f"{arguments.source}: the tools are not JSON: {error}; at $") from None
+        entries = read_tools(tools, options).report.entries
+    else:
+        entries = read_json_schema(text, options).report.entries
+    table = Table(box=None, pad_edge=False)
+    for title in ("place", "keyword", "status", "what is refused, or why"):
+        table.add_column(title, overflow="fold")
+    for entry in entries:
+        if arguments.status is None or entry.status in arguments.status:
+            place = entry.pointer or ("(root)" if entry.keyword else "(every document)")
+            # As text, since a name may hold what rich takes for markup.
+            table.add_row(*map(Text, (place, entry.keyword, entry.status, entry.note)))
+    _print(table)
+    counts = Counter(entry.status for entry in entries)
+    print(", ".join(f"{counts[status]} {status}" for status in get_args(Status) if counts[status]))
+    return 0
+
+
 def _demo(arguments: argparse.Namespace, _: Console) -> int:
     from rich.console import Console
 
@@ -345,7 +397,9 @@ def _demo(arguments: argparse.Namespace, _: Console) -> int:
     return run(DemoOptions(**given), Console(highlight=False))
 
 
-_COMMANDS: Final = {"compile": _compile, "check": _check, "inspect": _inspect, "mask": _mask, "demo": _demo}
+_COMMANDS: Final = {
+    "compile": _compile, "check": _check, "inspect": _inspect, "mask": _mask, "report": _report, "demo": _demo,
+}  # fmt: skip
 
 
 def _one_line(message: object) -> str:

@@ -21,7 +21,7 @@ from wfsa.constraint import Constraint
 from wfsa.errors import GrammarError, LimitError, SchemaError
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
+from wfsa.grammar.json_schema import LoweredSchema, LoweredTools, SchemaOptions, read_json_schema, read_tools
 from wfsa.grammar.lark import read_lark
 from wfsa.grammar.regex_grammar import read_regex
 from wfsa.vocab import Vocab
@@ -182,7 +182,22 @@ def compile_json_schema(
     ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
     Raises SchemaError, LimitError, VocabError.
     """
-    lowered = read_json_schema(schema, schema_options or SchemaOptions())
+    return _compile_lowered(read_json_schema(schema, schema_options or SchemaOptions()), vocab, keywords)
+
+
+def compile_tools(
+    tools: Any, vocab: Vocab, *, schema_options: SchemaOptions | None = None, **keywords: Any
+) -> Constraint:
+    """Compile a list of tools to one call, ``{"name": <tool>, "arguments": {...}}``.
+
+    The tools are an OpenAI, MCP or Anthropic list, or pydantic models; a ``response_format`` is taken, too, and then
+    the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
+    Raises SchemaError, LimitError, VocabError.
+    """
+    return _compile_lowered(read_tools(tools, schema_options or SchemaOptions()), vocab, keywords)
+
+
+def _compile_lowered(lowered: LoweredSchema | LoweredTools, vocab: Vocab, keywords: dict[str, Any]) -> Constraint:
     try:
         constraint = compile(lowered.grammar, vocab, **keywords)
     except GrammarError as e:

@@ -67,7 +67,7 @@ def refused(result: tuple[int, str, str], message: str) -> None:
     assert message in err
 
 
-@pytest.mark.parametrize("command", ["", "compile", "check", "inspect", "mask", "demo"])
+@pytest.mark.parametrize("command", ["", "compile", "check", "inspect", "mask", "report", "demo"])
 def test_help_has_examples(run: Run, command: str) -> None:
     code, out, err = run(*command.split(), "--help")
     assert (code, err) == (0, "") and "example" in out and f"wfsa {command}".strip() in out
@@ -157,6 +157,37 @@ def test_mask(artifact: Path, run: Run) -> None:
 def test_inspect(artifact: Path, run: Run) -> None:
     code, out, err = run("inspect", artifact)
     assert (code, err) == (0, "") and "261 tokens" in out and "KB" in out
+
+
+def test_report(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "person.json"
+    path.write_text(json.dumps({**SCHEMA, "title": "[bold]"}))
+    code, out, err = run("report", path)
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert ["(root)", "title", "annotation"] in rows and ["(root)", "required", "enforced"] in rows
+    assert ["/properties/name", "maxLength", "enforced"] in rows
+    assert ["/properties/age", "minimum", "narrowed", "no", "exponents"] in [row[:5] for row in rows]
+    assert out.splitlines()[-1] == "5 enforced, 6 narrowed, 1 annotation"
+    code, out, _ = run("report", path, "--status", "annotation", "--set", "property_order=any")
+    assert code == 0 and "title" in out and "maxLength" not in out
+    (tmp_path / "odd.json").write_text('{"properties": {"[/red]": {"uniqueItems": true}}}')
+    refused(run("report", tmp_path / "odd.json"), "uniqueItems cannot be enforced")
+    code, out, _ = run("report", tmp_path / "odd.json", "--set", "unique_items=unchecked")
+    assert code == 0 and "/properties/[~1red]" in out and "widened" in out
+
+
+def test_report_of_tools(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps([{"name": "f", "inputSchema": SCHEMA}]))
+    code, out, _ = run("report", path, "--tools")
+    assert code == 0 and "/0/inputSchema/properties/age" in out
+    refused(run("report", path), "at $")
+    path.write_text("[")
+    refused(run("report", path, "--tools"), "not JSON")
+    refused(run("report", path, "--set", "registry=1"), "--set registry=1")
+    refused(run("report", path, "--set", "whitespace=loose"), "unknown choice")
+    refused(run("report", tmp_path / "none.json"), "none.json")
 
 
 @needs_engine

@@ -1,0 +1,192 @@
+"""Tool lists: one call ``{"name": <tool>, "arguments": {...}}`` as a schema.
+
+Taken as they come from an API or a server, alone or under the key that holds them there:
+
+    [{"type": "function", "function": {"name": N, "parameters": S}}]      OpenAI, chat completions
+    [{"type": "function", "name": N, "parameters": S}]                    OpenAI, responses
+    [{"name": N, "inputSchema": S}], {"tools": [...]}                     MCP
+    [{"name": N, "input_schema": S}]                                      Anthropic
+    [Model]                                                               pydantic models, dataclasses, TypedDicts
+
+    {"type": "json_schema", "json_schema": {"schema": S}}                 a ``response_format``: the document itself
+    {"type": "json_schema", "schema": S}                                  the same in responses
+    {"type": "json_object"}                                               any object
+
+S is whatever a schema can be elsewhere.  No S at all means a tool without arguments.  Each S is a document of its own,
+with its own ``$schema``, ``$defs`` and references; it is named by its place in the list, so that an error ends in
+``at $[2].function.parameters.properties.city``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wfsa.errors import SchemaError
+from wfsa.grammar.ir import Grammar
+from wfsa.grammar.json_schema.document import contents_of, draft_of
+from wfsa.grammar.json_schema.keywords import shown
+from wfsa.grammar.json_schema.lowering import read_json_schema
+from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport
+from wfsa.grammar.json_schema.sources import schema_of
+
+_SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
+_DRAFT_NAMES = {
+    3: "http://json-schema.org/draft-03/schema#", 4: "http://json-schema.org/draft-04/schema#",
+    6: "http://json-schema.org/draft-06/schema#", 7: "http://json-schema.org/draft-07/schema#",
+    2019: "https://json-schema.org/draft/2019-09/schema", 2020: "https://json-schema.org/draft/2020-12/schema",
+}  # fmt: skip
+_NO_ARGUMENTS = {"type": "object", "additionalProperties": False}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsReport:
+    """The reports of all tools; pointers start from the list of tools."""
+
+    parts: tuple[tuple[str, SchemaReport], ...]
+    options: SchemaOptions
+
+    def __iter__(self) -> Iterator[ReportEntry]:
+        return iter(self.entries)
+
+    @property
+    def entries(self) -> tuple[ReportEntry, ...]:
+        out = dict.fromkeys(SchemaReport(True, self.options, 2020).entries)
+        if self.options.property_order == "declared":
+            out[ReportEntry("", "", "narrowed", "a call has its name before its arguments")] = None
+        for prefix, report in self.parts:
+            for entry in report:  # what holds for every document is said once
+                out[entry._replace(pointer=prefix + entry.pointer) if entry.keyword else entry] = None
+        return tuple(out)
+
+    @property
+    def narrowed(self) -> tuple[ReportEntry, ...]:
+        return tuple(e for e in self.entries if e.status == "narrowed")
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredTools:
+    grammar: Grammar
+    report: SchemaReport | ToolsReport
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    name: str
+    schema: Any
+    path: str
+    pointer: str
+
+
+class _Registry:
+    """The tools' schemas, then the caller's registry."""
+
+    def __init__(self, own: dict[str, Any], outer: Any) -> None:
+        self._own = own
+        self._outer = outer
+
+    def __getitem__(self, uri: str) -> Any:
+        found = self._own[uri] if uri in self._own else contents_of(self._outer, uri)
+        if found is None:
+            raise KeyError(uri)
+        return found
+
+
+def read_tools(tools: Any, options: SchemaOptions | None = None) -> LoweredTools:
+    """Lower a list of tools to a grammar of one call, or a ``response_format`` to one of its documents.
+
+    Raises SchemaError (no tool list, two tools of one name, what a schema can be wrong in) or LimitError.
+    """
+    options = options or SchemaOptions()
+    if isinstance(tools, dict) and "tools" not in tools:
+        lowered = read_json_schema(_response_schema(tools), options)
+        return LoweredTools(lowered.grammar, lowered.report)
+    prefix, listed = ("", tools) if not isinstance(tools, dict) else ("tools", tools["tools"])
+    found = list(_tools(listed, "$" + (f".{prefix}" if prefix else ""), f"/{prefix}" if prefix else ""))
+    own: dict[str, Any] = {}
+    calls = []
+    for tool in found:
+        own[tool.path] = tool.schema
+        if isinstance(tool.schema, dict) and "$schema" not in tool.schema:
+            own[tool.path] = {"$schema": _DRAFT_NAMES[options.draft], **tool.schema}
+    inner = replace(options, registry=_Registry(own, options.registry))
+    for tool in found:
+        arguments = {"type": "object", "$ref": tool.path}
+        # A tool that no call fits would fall out of the union without a word.
+        read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner)
+        calls.append({
+            "type": "object",
+            "properties": {"name": {"const": tool.name}, "arguments": arguments},
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        })  # fmt: skip
+    lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner)
+    given = [t for t in found if t.schema is not _NO_ARGUMENTS]
+    parts = ((t.pointer, SchemaReport(t.schema, options, draft_of(t.schema, options.draft))) for t in given)
+    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options))
+
+
+def _response_schema(response_format: dict[str, Any]) -> Any:
+    kind = response_format.get("type")
+    if kind == "json_object":
+        return {"type": "object"}
+    if kind != "json_schema":
+        raise SchemaError(
+            f"neither a list of tools nor a response_format with a schema: type is {shown(kind)}, known are "
+            "json_schema and json_object; at $"
+        )
+    holder = response_format.get("json_schema", response_format)
+    if not isinstance(holder, dict) or "schema" not in holder:
+        raise SchemaError("the response_format has no schema; at $")
+    return holder["schema"]
+
+
+def _tools(listed: Any, path: str, pointer: str) -> Iterator[_Tool]:
+    if not isinstance(listed, (list, tuple)) or not listed:
+        raise SchemaError(f"tools must be a list of tools that is not empty, not {shown(listed)}; at {path}")
+    names: dict[str, str] = {}
+    for i, item in enumerate(listed):
+        tool = _tool(item, f"{path}[{i}]", f"{pointer}/{i}")
+        if tool.name in names:
+            where = f"{names[tool.name]} and {path}[{i}]"
+            raise SchemaError(f"two tools have the name {shown(tool.name)}: {where}; rename one at {path}[{i}]")
+        names[tool.name] = f"{path}[{i}]"
+        yield tool
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written in UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _tool(item: Any, path: str, pointer: str) -> _Tool:
+    if not isinstance(item, dict):
+        if not isinstance(item, type):
+            raise SchemaError(f"a tool must be an object or a Python type, not {shown(item)}; at {path}")
+        return _Tool(item.__name__, schema_of(item), path, pointer)
+    kind = item.get("type", "function")
+    if kind != "function":
+        raise SchemaError(f"a tool of type {shown(kind)} has no schema of its arguments; leave it out at {path}")
+    if "function" in item:
+        item, path, pointer = item["function"], path + ".function", pointer + "/function"
+        if not isinstance(item, dict):
+            raise SchemaError(f"function must be an object, not {shown(item)}; at {path}")
+    name = item.get("name")
+    if not isinstance(name, str) or not _is_text(name):
+        raise SchemaError(f"a tool needs a name, and {shown(name)} is none; at {path}")
+    for key in _SCHEMA_KEYS:
+        if item.get(key) is not None:
+            schema = item[key]
+            if not isinstance(schema, (dict, bool)):
+                try:
+                    schema = schema_of(schema)
+                except SchemaError as error:
+                    raise SchemaError(f"{str(error).removesuffix(' at $')} at {path}.{key}") from None
+            return _Tool(name, schema, f"{path}.{key}", f"{pointer}/{key}")
+    return _Tool(name, _NO_ARGUMENTS, path, pointer)
