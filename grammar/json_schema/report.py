@@ -42,7 +42,7 @@ _LOCATIONS = frozenset((
     "$id", "id", "$defs", "definitions", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor",
 ))  # fmt: skip
 # Keywords that another one reads, and the first draft that has both.
-_BESIDE = {"then": ("if", 7), "else": ("if", 7), "minContains": ("contains", 2019), "maxContains": ("contains", 2019)}
+BESIDE = {"then": ("if", 7), "else": ("if", 7), "minContains": ("contains", 2019), "maxContains": ("contains", 2019)}
 _WHITESPACE = {
     "flexible": "any whitespace before every lexeme, none behind the document",
     "compact": "no whitespace",
@@ -84,8 +84,8 @@ class SchemaReport:
         """Whether a keyword of `schema` says anything in this draft."""
         if "$ref" in schema and self.draft <= 7:
             return keyword == "$ref"
-        if keyword in _BESIDE:
-            other, since = _BESIDE[keyword]
+        if keyword in BESIDE:
+            other, since = BESIDE[keyword]
             return other in schema and self.draft >= since
         if keyword == "additionalItems":
             return isinstance(schema.get("items"), list)

@@ -81,6 +81,18 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
 
 
+def test_tables_are_up_to_date() -> None:
+    """``python -m benches.schema_support`` writes them anew."""
+    from benches.schema_support import PAGE, SAMPLES, written
+    from wfsa.grammar.json_schema.keywords import READERS
+    from wfsa.grammar.json_schema.report import BESIDE
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert written(text) == text
+    known = {keyword for readers in READERS.values() for keyword in readers} | set(BESIDE) | {"additionalItems"}
+    assert known - {"$id", "id"} == set(SAMPLES), "a keyword without a row"
+
+
 def test_blocks_are_found() -> None:
     text = f"a\n```python\nx = 1\n```\n\n{NO_RUN}\n\n```python\ny = 2\n```\n```text\nz\n```\n```python\nw = 3\n```\n"
     assert [(b.line, b.code, b.runs) for b in python_blocks(text)] == [

@@ -1,0 +1,184 @@
+"""Writes the tables of schema-support.md: ``python -m benches.schema_support``.  A test holds the page to them.
+
+What stands in a row is asked of the code: the drafts of the tables of keywords, the rest of the report of a sample
+schema, which has to compile.  The scores are those of tests/differential/json_schema_scores.json.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from wfsa.errors import SchemaError
+from wfsa.grammar.json_schema import SchemaOptions, alternatives, lowering, read_json_schema
+from wfsa.grammar.json_schema.formats import NAMES, NARROWED
+from wfsa.grammar.json_schema.keywords import READERS
+from wfsa.grammar.json_schema.report import BESIDE
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "schema-support.md"
+SCORES = ROOT / "tests" / "differential" / "json_schema_scores.json"
+DRAFTS = (4, 6, 7, 2019, 2020)
+
+# One schema for each keyword; where its meaning depends on the value, several.
+SAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
+    "type": ({"type": "string"}, {"type": "integer"}),
+    "enum": ({"enum": [1, "a"]},),
+    "const": ({"const": 1},),
+    "$ref": ({"$ref": "#/$defs/a", "$defs": {"a": {}}},),
+    "$dynamicRef": ({"$dynamicRef": "#/$defs/a", "$defs": {"a": {}}},),
+    "$recursiveRef": ({"properties": {"a": {"$recursiveRef": "#"}}},),
+    "allOf": ({"allOf": [{}]},),
+    "anyOf": ({"anyOf": [{}]},),
+    "oneOf": ({"oneOf": [{"type": "null"}, {"type": "string"}]},),
+    "not": ({"not": {"type": "null"}},),
+    "if": ({"if": {"type": "null"}, "then": {}},),
+    "then": ({"if": {"type": "null"}, "then": {}},),
+    "else": ({"if": {"type": "null"}, "else": {}},),
+    "minimum": ({"minimum": 1},),
+    "maximum": ({"maximum": 1},),
+    "exclusiveMinimum": ({"exclusiveMinimum": 1}, {"minimum": 1, "exclusiveMinimum": True}),
+    "exclusiveMaximum": ({"exclusiveMaximum": 1}, {"maximum": 1, "exclusiveMaximum": True}),
+    "multipleOf": ({"multipleOf": 2},),
+    "minLength": ({"minLength": 1},),
+    "maxLength": ({"maxLength": 1},),
+    "pattern": ({"pattern": "a"},),
+    "format": ({"format": "date"},),
+    "items": ({"items": {"type": "null"}},),
+    "prefixItems": ({"prefixItems": [{}]},),
+    "additionalItems": ({"items": [{}], "additionalItems": False},),
+    "minItems": ({"minItems": 1},),
+    "maxItems": ({"maxItems": 1},),
+    "uniqueItems": ({"uniqueItems": True, "items": {"type": "boolean"}}, {"uniqueItems": True}),
+    "contains": ({"contains": {"type": "null"}},),
+    "minContains": ({"contains": {"type": "null"}, "minContains": 2},),
+    "maxContains": ({"contains": {"type": "null"}, "maxContains": 2},),
+    "unevaluatedItems": ({"unevaluatedItems": False},),
+    "properties": ({"properties": {"a": {}, "b": {}}},),
+    "additionalProperties": ({"additionalProperties": {"type": "null"}},),
+    "required": ({"properties": {"a": {}}, "required": ["a"]}, {"required": ["a"]}),
+    "patternProperties": ({"patternProperties": {"a": {"type": "null"}}},),
+    "propertyNames": ({"propertyNames": {"maxLength": 1}},),
+    "minProperties": ({"minProperties": 1},),
+    "maxProperties": ({"maxProperties": 1},),
+    "dependencies": ({"dependencies": {"a": ["b"]}},),
+    "dependentRequired": ({"dependentRequired": {"a": ["b"]}},),
+    "dependentSchemas": ({"dependentSchemas": {"a": {"minProperties": 2}}},),
+    "unevaluatedProperties": ({"unevaluatedProperties": False},),
+}
+WHEN = {
+    ("type", 1): "integer",
+    ("additionalItems", 0): "beside a list under items",
+    ("required", 1): "names that are not under properties",
+    ("uniqueItems", 1): "items of many values", ("uniqueItems", 0): "items of few values",
+}  # fmt: skip
+OPTIONS = {"property_order": "any", "unique_items": "unchecked", "formats": "annotate"}
+
+
+def drafts_of(keyword: str) -> list[int]:
+    """The drafts in which a keyword is read."""
+    if keyword in BESIDE:
+        other, since = BESIDE[keyword]
+        return [d for d in DRAFTS if d >= since and other in READERS[d]]
+    if keyword == "additionalItems":
+        return [d for d in DRAFTS if "items" in READERS[d]]
+    return [d for d in DRAFTS if keyword in READERS[d]]
+
+
+def verdict(keyword: str, schema: dict[str, Any], draft: int, **options: Any) -> tuple[str, str]:
+    """(status, note) of a keyword of a sample."""
+    try:
+        report = read_json_schema(schema, SchemaOptions(draft=draft, **options)).report
+    except SchemaError as error:
+        return "refused", str(error).partition(";")[0].partition(" at $")[0]
+    return next((e.status, e.note) for e in report if e.keyword == keyword)
+
+
+def drafts_text(drafts: list[int]) -> str:
+    if drafts == list(DRAFTS):
+        return "all"
+    if drafts == [d for d in DRAFTS if d >= drafts[0]]:
+        return f"from {drafts[0]}"
+    return ", ".join(map(str, drafts))
+
+
+def keyword_table() -> str:
+    rows = ["| keyword | drafts | default | what is refused | by option |", "| --- | --- | --- | --- | --- |"]
+    for keyword, samples in SAMPLES.items():
+        for i, schema in enumerate(samples):
+            drafts = drafts_of(keyword)
+            shown = f"`{keyword}`"
+            if keyword.startswith("exclusive"):
+                drafts = [d for d in drafts if (d <= 4) == (i == 1)]
+                shown += ", true or false" * i
+            elif (keyword, i) in WHEN:
+                shown += f", {WHEN[keyword, i]}"
+            found = [verdict(keyword, schema, d) for d in drafts]
+            assert len(set(found)) == 1, (keyword, found)
+            status, note = found[-1]
+            others = []
+            for option, value in OPTIONS.items():
+                other, other_note = verdict(keyword, schema, drafts[-1], **{option: value})
+                if (other, other_note) != (status, note):
+                    what = other if other != status else f"{other}: {other_note}"
+                    others.append(f"`{option}=\"{value}\"`: {what}")
+            status = "exact" if status == "enforced" else status
+            rows.append(f"| {shown} | {drafts_text(drafts)} | {status} | {note} | {'; '.join(others)} |")
+    return "\n".join(rows)
+
+
+def format_table() -> str:
+    rows = ["| format | texts that are taken |", "| --- | --- |"]
+    for name in sorted(NAMES):
+        rows.append(f"| `{name}` | {'some: a sublanguage' if name in NARROWED else 'all'} |")
+    return "\n".join(rows)
+
+
+def score_table() -> str:
+    rows = [
+        "| draft | group | tests | right | as given | schema refused | valid refused | invalid accepted |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for draft, groups in json.loads(SCORES.read_text()).items():
+        for group, n in groups.items():
+            parts = [
+                f"{n['right']} ({100 * n['right'] / n['tests']:.1f} %)", n["right as given"], n["schema refused"],
+                n["valid refused"], n["invalid accepted"],
+            ]  # fmt: skip
+            rows.append(f"| {draft.removeprefix('draft')} | {group} | {n['tests']} | {' | '.join(map(str, parts))} |")
+    return "\n".join(rows)
+
+
+def limit_table() -> str:
+    rows = ["| what | at most |", "| --- | --- |"]
+    for what, limit in (
+        ("combinations of alternatives side by side", alternatives.MAX_ALTERNATIVES),
+        ("combinations of schemas", alternatives.MAX_COMPOUNDS),
+        ("branches of an `anyOf` beside `unevaluated...`", alternatives.MAX_SUBSETS),
+        ("patterns and schemas of property names in one object", lowering.MAX_CLASSES),
+        ("kinds of items that `contains` counts, conditions on some property", lowering.MAX_WANTED),
+        ("values of items under `uniqueItems`", lowering.MAX_DISTINCT),
+        ("levels of a path", lowering.MAX_NESTING),
+    ):
+        rows.append(f"| {what} | {limit:,} |")
+    return "\n".join(rows)
+
+
+TABLES = {"keywords": keyword_table, "formats": format_table, "scores": score_table, "limits": limit_table}
+
+
+def written(text: str) -> str:
+    """The page with its tables written anew."""
+    for name, table in TABLES.items():
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+        assert len(pattern.findall(text)) == 1, f"{PAGE.name} has no place for the table {name!r}"
+        before, after = pattern.split(text)
+        text = f"{before}{begin}{table()}\n{end}{after}"
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
