@@ -19,8 +19,6 @@
 
 namespace wfsa {
 
-struct Miss { int where = 0; };
-
 // What the vocabulary contributes; shared by all constraints over it.
 struct Vocabulary {
     vector<uint8_t> blob;
@@ -59,6 +57,7 @@ class Engine {
     vector<vector<int32_t>> token_ids;                        // terminal -> exact token ids (empty: byte terminal)
     std::unordered_map<int32_t, vector<int32_t>> token_terms; // token id -> terminals
     vector<int32_t> state_context;                            // "cfg": LR state -> context
+    vector<int32_t> set_context;                              // ... of those with a set of members, -1: not known yet
     vector<int32_t> ignored;
     bool frozen = false;
     bool use_parsing = false;  // tests: decide tails by parsing them, the slow twin of the parser DWA
@@ -83,6 +82,7 @@ class Engine {
             vector<int32_t> contexts(lr.n_states());
             for (int32_t s = 0; s < lr.n_states(); ++s) contexts[s] = context_of(&s, 1);
             state_context = std::move(contexts);
+            attach_unordered(grammar, lr);
         }
     }
     bool longest() const { return lexer.terms.longest; }
@@ -92,12 +92,23 @@ class Engine {
     }
 
     int32_t context_of(const int32_t* states, int32_t n) {
-        if (!longest() && !state_context.empty()) return state_context[states[0]];
+        if (!longest() && !state_context.empty() && known_context(states[0]) >= 0) return known_context(states[0]);
         vector<int32_t> terms;
         terms_of(states, n, terms);
         const int32_t context = lexer.contexts(terms);
         if (longest()) context_by_states_.emplace(vector<int32_t>(states, states + n), context);
+        else if (states[0] >= lr.unordered.first) {
+            const size_t k = size_t(states[0] - lr.unordered.first);
+            if (set_context.size() <= k) set_context.resize(k + 1, -1);
+            set_context[k] = context;
+        }
         return context;
+    }
+    // "cfg": the context of an LR state; -1 if it was not asked for before.
+    int32_t known_context(int32_t state) const {
+        if (state < lr.unordered.first) return state_context[state];
+        const size_t k = size_t(state - lr.unordered.first);
+        return k < set_context.size() ? set_context[k] : -1;
     }
 
     // --- operations; `grow` says whether tables may be extended ---------------------------------------------
@@ -280,8 +291,19 @@ class Engine {
         } catch (const Miss&) {
         }
         std::unique_lock<std::shared_mutex> lock(mutex);
+        const Growth growth(*this);
         return op(true);
     }
+    // While one lives, sets of members may be added.  Under the exclusive lock, or before there are other threads.
+    class Growth {
+      public:
+        explicit Growth(Engine& e) : growing_(e.lr.unordered.growing) { growing_ = true; }
+        ~Growth() { growing_ = false; }
+        Growth(const Growth&) = delete;
+
+      private:
+        bool& growing_;
+    };
 
     // --- ahead of time, under "longest" ----------------------------------------------------------------------
 
@@ -455,23 +477,26 @@ class Engine {
     }
     vector<int32_t> shifted_tokens(int32_t state) const {
         vector<int32_t> out;
+        if (state >= lr.unordered.first) return out;
         for (int32_t k = lr.goto_indptr[state]; k < lr.goto_indptr[state] + lr.n_shifts[state]; ++k)
             if (lexer.terms.start[lr.goto_symbol[k]] < 0) out.push_back(lr.goto_symbol[k]);
         return out;
     }
     void terms_of(const int32_t* states, int32_t n, vector<int32_t>& out) const {
         out = ignored;
-        for (int32_t i = 0; i < n; ++i) {
-            const int32_t* at = lr.goto_symbol.data() + lr.goto_indptr[states[i]];
-            out.insert(out.end(), at, at + lr.n_shifts[states[i]]);
-        }
+        for (int32_t i = 0; i < n; ++i) lr.shifted(states[i], out);
         std::sort(out.begin(), out.end());
         out.erase(std::unique(out.begin(), out.end()), out.end());
     }
     int32_t root_of(const int32_t* states, int32_t n, int32_t watch, Scratch& s) {
         int32_t context;
-        if (!longest()) context = state_context[states[0]];
-        else {
+        if (!longest()) {
+            context = known_context(states[0]);
+            if (context < 0) {
+                if (!s.grow) throw Miss{2};
+                context = context_of(states, 1);
+            }
+        } else {
             s.terms.assign(states, states + n);
             auto known = context_by_states_.find(s.terms);
             context = known == context_by_states_.end() ? -1 : known->second;
@@ -656,7 +681,7 @@ class Engine {
         s.closure.reduce(lr);
         for (int32_t i = 0; i < s.closure.n(); ++i) {
             int32_t q = s.closure[i].state;
-            if (lr.n_shifts[q]) cs.push_back(single(make_top(i, arena, s), root_of(&q, 1, 0, s), arena));
+            if (lr.shifts(q)) cs.push_back(single(make_top(i, arena, s), root_of(&q, 1, 0, s), arena));
         }
     }
     // "longest": shift t on all tops that take it, and reduce.  The tops are in s.closure at s.order.
@@ -668,7 +693,7 @@ class Engine {
         }
         s.closure.reduce(lr);
         s.order.clear();
-        for (int32_t i = 0; i < s.closure.n(); ++i) if (lr.n_shifts[s.closure[i].state]) s.order.push_back(i);
+        for (int32_t i = 0; i < s.closure.n(); ++i) if (lr.shifts(s.closure[i].state)) s.order.push_back(i);
         std::sort(s.order.begin(), s.order.end(), [&](int32_t a, int32_t b) { return s.closure[a].state < s.closure[b].state; });
     }
     Config closed(Arena& arena, Scratch& s) {

@@ -103,9 +103,16 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         vector[int32_t] origin
         cbool nullable_start
 
+    cdef struct UnorderedRule:
+        int32_t body, rest
+        vector[int32_t] members
+        vector[uint8_t] required
+        int32_t least, most
+
     cdef cppclass Normaliser:
         Normaliser(int32_t, int32_t)
         void rule(int32_t, const int32_t*, size_t) except +wfsa_translate
+        void unordered(UnorderedRule) except +wfsa_translate
         NormalGrammar run(int32_t, const vector[uint8_t]&, const vector[uint8_t]&) except +wfsa_translate
 
     cdef cppclass Terminals:
@@ -460,12 +467,12 @@ cdef _as_array(const vector[int32_t]& v):
 
 
 def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignore, rules, int32_t n_nonterms,
-               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states, list units):
+               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states, list units, unordered):
     """Normalise, build the LR tables, and return a ConstraintCore with empty caches.
 
     automata: Automaton or None (token-level) per terminal; token_ids: list of id lists per terminal; ranks: preference
     at equal length per terminal; rules: (nonterminal number, right-hand side symbols as in grammar.ir).
-    units: (least, most or None) per counted terminal, else None.
+    units: (least, most or None) per counted terminal, else None.  unordered: grammar.ir.Unordered lists.
     Returns None when the start symbol derives nothing.
     """
     cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
@@ -477,6 +484,7 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
     cdef vector[int64_t] no_names
     cdef int32_t n_terms = len(automata), s, lhs, t
     cdef Automaton a
+    cdef UnorderedRule listed
     cdef set ignored = set(ignore)
     out.vocab = vocab
     out.ptr = make_shared[Engine](vocab.ptr)
@@ -515,6 +523,11 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
             for s in rhs:
                 word.push_back(s if s >= 0 else n_terms + 1 + ~s)
             norm.rule(lhs, word.data(), word.size())
+        for u in unordered:
+            listed.body, listed.rest, listed.members = u.body, u.rest, u.members
+            listed.required = u.required
+            listed.least, listed.most = u.least, 0x7FFFFFFF if u.most is None else u.most
+            norm.unordered(listed)
         word.clear()
         word.push_back(n_terms + 1 + start)
         word.push_back(n_terms)

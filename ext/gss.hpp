@@ -124,9 +124,9 @@ class Closure {
         for (size_t k = 0; k < work_.size(); ++k) {
             auto [i, left] = work_[k];
             int32_t s = tops_[i].state;
-            for (int32_t d = lr.done_indptr[s]; d < lr.done_indptr[s + 1]; ++d)
+            for (const int32_t *d = lr.done_begin(s), *end = lr.done_end(s); d != end; ++d)
                 for (int32_t b = 0; b < left->n_below; ++b) {
-                    int32_t g = lr.go(left->below[b]->state, lr.done[d]);
+                    int32_t g = lr.go(left->below[b]->state, *d);
                     if (g >= 0) add(g, left->below[b]);
                 }
         }
