@@ -107,6 +107,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         int32_t body, rest
         vector[int32_t] members
         vector[uint8_t] required
+        vector[vector[int32_t]] groups
         int32_t least, most
 
     cdef cppclass Normaliser:
@@ -526,6 +527,7 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
         for u in unordered:
             listed.body, listed.rest, listed.members = u.body, u.rest, u.members
             listed.required = u.required
+            listed.groups = u.groups
             listed.least, listed.most = u.least, 0x7FFFFFFF if u.most is None else u.most
             norm.unordered(listed)
         word.clear()

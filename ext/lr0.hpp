@@ -197,19 +197,23 @@ inline void attach_unordered(const NormalGrammar& g, LrTables& lr) {
     };
     for (const UnorderedRule& u : g.unordered) {
         UnorderedList list;
-        list.n_members = int32_t(u.members.size());
+        list.n_members = list.n_bits = int32_t(u.members.size());
         list.least = u.least;
         list.most = u.most;
-        list.required.assign(list.n_words(), 0);
         rules(u.rest, [&](const Rule& r) { (r.b < 0 ? list.close : list.separator) = r.a; });
         rules(u.body, [&](const Rule& r) { out.list_of[size_t(r.a)] = int32_t(out.lists.size()); });
-        for (size_t k = 0; k < u.members.size(); ++k) {
-            if (u.required[k]) list.required[k >> 6] |= 1ull << (k & 63);
-            if (u.members[k] >= 0) out.member_of[size_t(u.members[k])] = int32_t(k);
+        for (size_t k = 0; k < u.members.size(); ++k) if (u.members[k] >= 0) out.member_of[size_t(u.members[k])] = int32_t(k);
+        for (const auto& group : u.groups)
+            for (int32_t m : group) if (m >= 0 && out.member_of[size_t(m)] < 0) out.member_of[size_t(m)] = list.n_bits++;
+        list.required.assign(list.n_words(), 0);
+        for (size_t k = 0; k < u.members.size(); ++k) if (u.required[k]) list.required[k >> 6] |= 1ull << (k & 63);
+        for (const auto& group : u.groups) {
+            list.groups.emplace_back(list.n_words(), 0);
+            for (int32_t m : group) if (m >= 0) list.groups.back()[size_t(out.member_of[size_t(m)]) >> 6] |= 1ull << (out.member_of[size_t(m)] & 63);
         }
         rules(u.body, [&](const Rule& r) {
             const int32_t k = out.member_of[size_t(r.a)];
-            list.others |= k < 0;
+            list.others |= k < 0 || k >= list.n_members;
             rules(r.a, [&](const Rule& pair) { list.keys.push_back({pair.a, k}); });
         });
         std::sort(list.keys.begin(), list.keys.end());

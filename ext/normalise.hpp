@@ -33,6 +33,7 @@ struct UnorderedRule {
     int32_t body, rest;
     vector<int32_t> members;   // each at most once; -1: derives nothing
     vector<uint8_t> required;  // by member
+    vector<vector<int32_t>> groups;  // members and others, of each group at least one; without `most`
     int32_t least, most;       // how many members and others together
 };
 
@@ -59,6 +60,11 @@ class Normaliser {
     NormalGrammar run(int32_t start, const vector<uint8_t>& dead_terms, const vector<uint8_t>& nullable_terms) {
         dead_ = dead_terms;
         split_nullable_terms(nullable_terms);
+        for (const UnorderedRule& u : unordered_)
+            for (const auto& group : u.groups) {
+                needed_groups_.push_back({u.body, fresh(u.body)});
+                for (int32_t m : group) by_lhs_.back().push_back({n_terms_ + m});
+            }
         NormalGrammar out;
         out.n_terms = n_terms_;
         if (!trim(start)) return out;
@@ -75,6 +81,7 @@ class Normaliser {
     vector<int32_t> origin_;
     vector<uint8_t> dead_;
     vector<UnorderedRule> unordered_;
+    vector<std::pair<int32_t, int32_t>> needed_groups_;  // body, a nonterminal that derives what a group does
     vector<Rule> flat_;  // after binarise; a < 0 and b < 0: ε
 
     int32_t fresh(int32_t like) {
@@ -112,6 +119,7 @@ class Normaliser {
         vector<vector<int32_t>> needs(n);  // an unordered list has a word only if all its required members have one
         for (const UnorderedRule& u : unordered_)
             for (size_t k = 0; k < u.members.size(); ++k) if (u.required[k]) needs[u.body].push_back(u.members[k]);
+        for (auto [body, group] : needed_groups_) needs[body].push_back(group);
         for (int32_t a = 0; a < n; ++a) {
             missing[a].assign(by_lhs_[a].size(), 0);
             for (size_t r = 0; r < by_lhs_[a].size(); ++r) {
@@ -282,6 +290,7 @@ class Normaliser {
             u.rest = symbol(u.rest);
             if (u.body < 0) continue;
             for (int32_t& m : u.members) m = symbol(m);
+            for (auto& group : u.groups) for (int32_t& m : group) m = symbol(m);
             out.unordered.push_back(std::move(u));
         }
         out.start = productive[start] ? n_terms_ : -1;

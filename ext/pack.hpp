@@ -183,7 +183,7 @@ inline void pack(const Engine& e, Arrays& out) {
     of["list_numbers"];
     vector<vector<int32_t>> keys;
     for (const UnorderedList& l : unordered.lists) {
-        for (int32_t x : {l.separator, l.close, l.after_member, l.after_separator, l.n_members, l.least, l.most, int32_t(l.others)})
+        for (int32_t x : {l.separator, l.close, l.after_member, l.after_separator, l.n_members, l.least, l.most, int32_t(l.others), l.n_bits})
             of["list_numbers"].push_back(x);
         keys.emplace_back();
         for (auto [terminal, member] : l.keys) { keys.back().push_back(terminal); keys.back().push_back(member); }
@@ -192,7 +192,11 @@ inline void pack(const Engine& e, Arrays& out) {
     vector<vector<int32_t>> required;
     for (const UnorderedList& l : unordered.lists) {
         required.emplace_back();
-        for (uint64_t w : l.required) { required.back().push_back(int32_t(w)); required.back().push_back(int32_t(w >> 32)); }
+        auto put = [&](const vector<uint64_t>& words) {
+            for (uint64_t w : words) { required.back().push_back(int32_t(w)); required.back().push_back(int32_t(w >> 32)); }
+        };
+        put(l.required);
+        for (const auto& group : l.groups) put(group);
     }
     out.put_rows("list_required", [&](size_t i) -> const vector<int32_t>& { return required[i]; }, required.size());
     out.put_rows("list_sets", [&](size_t i) -> const vector<int32_t>& { return unordered.sets[int32_t(i)]; }, size_t(unordered.sets.size()));
@@ -377,27 +381,31 @@ inline int32_t restore_unordered(const Unpacker& u, int32_t n_lr, int32_t n_term
     const vector<int32_t>& numbers = u.values("list_numbers", 0, big);
     const auto keys = u.rows("list_keys", -1, big), required = u.rows("list_required", -big, big), sets = u.rows("list_sets", -big, big);
     const int64_t n_lists = int64_t(keys.size());
-    Unpacker::check(numbers.size() == 8 * keys.size() && required.size() == keys.size(), "the arrays of unordered lists have different lengths");
+    Unpacker::check(numbers.size() == 9 * keys.size() && required.size() == keys.size(), "the arrays of unordered lists have different lengths");
     out.list_of = u.values("list_of", -1, n_lists, n_lists ? size_t(n_symbols) : 0);
     out.member_of = u.values("member_of", -1, big, out.list_of.size());
     for (size_t i = 0; i < keys.size(); ++i) {
-        const int32_t* x = numbers.data() + 8 * i;
+        const int32_t* x = numbers.data() + 9 * i;
         UnorderedList l;
-        Unpacker::check(x[0] < n_terms && x[1] < n_terms && x[2] < n_lr && x[3] < n_lr && x[7] < 2, "an unordered list is out of range");
+        Unpacker::check(x[0] < n_terms && x[1] < n_terms && x[2] < n_lr && x[3] < n_lr && x[7] < 2 && x[4] <= x[8], "an unordered list is out of range");
         l.separator = x[0], l.close = x[1], l.after_member = x[2], l.after_separator = x[3];
-        l.n_members = x[4], l.least = x[5], l.most = x[6], l.others = x[7];
-        Unpacker::check(required[i].size() == 2 * l.n_words() && keys[i].size() % 2 == 0, "an unordered list has the wrong size");
-        for (size_t w = 0; w < required[i].size(); w += 2)
-            l.required.push_back(uint64_t(uint32_t(required[i][w])) | uint64_t(uint32_t(required[i][w + 1])) << 32);
+        l.n_members = x[4], l.least = x[5], l.most = x[6], l.others = x[7], l.n_bits = x[8];
+        const size_t n = 2 * l.n_words();
+        Unpacker::check((n ? required[i].size() >= n && required[i].size() % n == 0 : required[i].empty()) && keys[i].size() % 2 == 0,
+                        "an unordered list has the wrong size");
+        for (size_t w = 0; w < required[i].size(); w += 2) {
+            if (w && w % n == 0) l.groups.emplace_back();
+            (w < n ? l.required : l.groups.back()).push_back(uint64_t(uint32_t(required[i][w])) | uint64_t(uint32_t(required[i][w + 1])) << 32);
+        }
         for (size_t k = 0; k < keys[i].size(); k += 2) {
-            Unpacker::check(keys[i][k] < n_terms && keys[i][k + 1] < l.n_members, "a key of an unordered list is out of range");
+            Unpacker::check(keys[i][k] < n_terms && keys[i][k + 1] < l.n_bits, "a key of an unordered list is out of range");
             l.keys.push_back({keys[i][k], keys[i][k + 1]});
         }
         Unpacker::check(std::is_sorted(l.keys.begin(), l.keys.end()), "the keys of an unordered list are not sorted");
         out.lists.push_back(std::move(l));
     }
     for (size_t s = 0; s < out.list_of.size(); ++s)
-        Unpacker::check(out.list_of[s] < 0 || out.member_of[s] < out.lists[size_t(out.list_of[s])].n_members, "a member is out of range");
+        Unpacker::check(out.list_of[s] < 0 || out.member_of[s] < out.lists[size_t(out.list_of[s])].n_bits, "a member is out of range");
     for (const auto& set : sets) {
         Unpacker::check(!set.empty() && set[0] >= 0 && set[0] < n_lists && set.size() == 2 + 2 * out.lists[size_t(set[0])].n_words() && set[1] >= 0,
                         "a set of members does not fit its list");

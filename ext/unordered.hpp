@@ -30,11 +30,17 @@ struct UnorderedList {
     int32_t separator = -1, close = -1;                  // terminals
     int32_t after_member = -1, after_separator = -1;     // LR states without a set
     int32_t n_members = 0, least = 0, most = kNoMost;    // least, most: of members and others together
+    int32_t n_bits = 0;                                  // members, then the others that groups name
     bool others = false;                                 // members of no name of their own, in any number
     vector<uint64_t> required;                           // by member
+    vector<vector<uint64_t>> groups;                     // of each of these something has to be there; only without `most`
     vector<std::pair<int32_t, int32_t>> keys;            // terminal that begins a member -> member (-1: others), ascending
 
-    size_t n_words() const { return (size_t(n_members) + 63) / 64; }
+    size_t n_words() const { return (size_t(n_bits) + 63) / 64; }
+    uint64_t once(size_t w) const {  // which bits of a word are members
+        const int64_t n = int64_t(n_members) - 64 * int64_t(w);
+        return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ull << n) - 1;
+    }
     int32_t member_of(int32_t terminal) const {
         auto got = std::lower_bound(keys.begin(), keys.end(), std::make_pair(terminal, INT32_MIN));
         return got == keys.end() || got->first != terminal ? -1 : got->second;
@@ -87,19 +93,24 @@ class UnorderedStates {
         written = set[1];
         missing = 0;
         for (size_t w = 0; w < list.n_words(); ++w) {
-            written += __builtin_popcountll(word(set, w));
+            written += __builtin_popcountll(word(set, w) & list.once(w));
             missing += __builtin_popcountll(list.required[w] & ~word(set, w));
+        }
+        for (const vector<uint64_t>& group : list.groups) {  // nothing of a group that is missing has been written
+            uint64_t met = 0;
+            for (size_t w = 0; w < group.size(); ++w) met |= group[w] & word(set, w);
+            missing += !met;
         }
     }
     bool takes(const UnorderedList& list, const vector<int32_t>& set, int32_t k) const {
         int64_t written, missing;
         count(list, set, written, missing);
         bool required = false;
-        if (k >= 0) {
+        if (k >= 0 && k < list.n_members) {
             if (word(set, size_t(k) >> 6) >> (k & 63) & 1) return false;
             required = list.required[size_t(k) >> 6] >> (k & 63) & 1;
         }
-        return written + 1 + missing - required <= list.most;
+        return list.most == UnorderedList::kNoMost || written + 1 + missing - required <= list.most;
     }
     bool goes_on(const UnorderedList& list, const vector<int32_t>& set) const {
         int64_t written, missing;
@@ -116,7 +127,7 @@ class UnorderedStates {
         if (!takes(list, set, k)) return -1;
         vector<int32_t> to = set;
         if (k >= 0) to[2 + size_t(k) / 32] = int32_t(uint32_t(to[2 + size_t(k) / 32]) | 1u << (k & 31));
-        else to[1] = std::min(to[1] + 1, list.most == UnorderedList::kNoMost ? list.least : list.most);
+        if (k < 0 || k >= list.n_members) to[1] = std::min(to[1] + 1, list.most == UnorderedList::kNoMost ? list.least : list.most);
         int32_t id = sets.find(to);
         if (id < 0) {
             if (!growing) throw Miss{11};

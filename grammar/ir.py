@@ -22,8 +22,8 @@ An unordered list (`Unordered`, only under "cfg") restricts rules that are there
     body -> m rest    for every member and every other m        rest -> separator body | close
 
 Each m is a nonterminal with one rule ``key value`` that occurs nowhere else.  The list derives what these rules derive
-with every member at most once, all required ones there, and `least` to `most` members and others in all.  Spelled out
-that takes a nonterminal for every set of members.
+with every member at most once, all required ones there, of every group (members and others) at least one, and `least`
+to `most` members and others in all (not both groups and `most`).  Spelled out that takes a nonterminal for every set of members.
 
 ``ignore`` (only under "longest") lists terminals that may stand between, before and after any two terminals.
 """
@@ -69,6 +69,7 @@ class Unordered:
     required: tuple[bool, ...]  # by member
     least: int = 0
     most: int | None = None
+    groups: tuple[tuple[int, ...], ...] = ()  # nonterminal numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +149,13 @@ def _check_unordered(grammar: Grammar) -> None:
         name = grammar.nonterminals[u.body]
         others = 0
         keys: set[int] = set()
+        pairs: set[int] = set()
         for rhs in rules[u.body]:
             pair = rules[~rhs[0]] if len(rhs) == 2 and rhs[0] < 0 and rhs[1] == ~u.rest else []
             if len(pair) != 1 or len(pair[0]) != 2 or pair[0][0] < 0 or pair[0][0] in keys or uses[~rhs[0]] != 1:
                 raise GrammarError(f"unordered list {name!r} has a rule that is not 'member rest'")
             keys.add(pair[0][0])
+            pairs.add(~rhs[0])
             others += ~rhs[0] not in u.members
         match sorted(rules[u.rest], key=len):
             case [(close,), (separator, body)] if body == ~u.body and min(close, separator) >= 0:
@@ -162,6 +165,8 @@ def _check_unordered(grammar: Grammar) -> None:
         n, needed = len(u.members), sum(u.required)
         if len(set(u.members)) != n or len(u.required) != n or len(rules[u.body]) != n + others:
             raise GrammarError(f"unordered list {name!r} names members that it does not have")
+        if u.groups and (u.most is not None or any(not g or not pairs.issuperset(g) for g in u.groups)):
+            raise GrammarError(f"unordered list {name!r} has a group that is empty or bounded")
         if u.most is not None and u.most < max(needed + (n > needed or others > 0), u.least, 1):
             raise GrammarError(f"unordered list {name!r} has members that never fit")
         if not others and u.least > n:

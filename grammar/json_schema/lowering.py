@@ -23,7 +23,7 @@ Rejected: a work list alone (parents before children: no merging by content, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
@@ -430,9 +430,27 @@ class _Lowering:
             return None
         if high is not None and not extras and high >= len(members):
             high = None
-        if low <= sum(is_required for _, _, is_required in members):
+        needed = sum(is_required for _, _, is_required in members)
+        if (high is not None and high < needed) or (not extras and low > len(members)):
+            few = f"only {len(members)} names" if high is None or high >= needed else f"at most {high} properties"
+            self.read.why = f"an object needs {max(low, needed)} properties and can have {few}", path
+            return None
+        if low <= needed:
             low = 0
         forward = shape.object_symbol
+        # A set of members says which conditions are met if the name alone decides, and no bound is in the way.
+        decided = all(len(got) == 1 for _, got, _ in members) and all(len(got) == 1 for _, got in extras)
+        if self.document.options.property_order == "any" and (not wanted or (decided and high is None)):
+            bits = [got[0][1] for _, got, *_ in (*members, *extras)]
+            groups = tuple(tuple(k for k, b in enumerate(bits) if b >> i & 1) for i in range(len(wanted)))
+            if not all(groups):
+                self.read.why = "no property can satisfy one of the conditions", path
+                return None
+            return out.unordered_object(
+                tuple((key, got[0][0], is_required) for key, got, is_required in members),
+                tuple((key, got[0][0]) for key, got in extras), low, high, groups, path,
+                forward if forward is not None and forward < 0 else None,
+            )  # fmt: skip
         self._forward = True  # no state may be an end
         return out.object_with_state(
             tuple(members), tuple(extras), low, high, (1 << len(wanted)) - 1,
@@ -639,8 +657,11 @@ class _Lowering:
         uses: list[list[int]] = [[] for _ in self.out.names]
         good = [False] * len(self.out.names)
         todo: list[int] = []
+        required = {  # a list has documents only if each of its required members has
+            u.body: [~m for m, needed in zip(u.members, u.required, strict=True) if needed] for u in self.out.unordered
+        }
         for i, (lhs, rhs) in enumerate(rules):
-            for symbol in rhs:
+            for symbol in (*rhs, *required.get(lhs, ())) if required else rhs:
                 if symbol < 0:
                     waiting[i] += 1
                     uses[~symbol].append(i)
@@ -658,9 +679,32 @@ class _Lowering:
             if not self.read.why[0]:
                 self.read.why = "it recurs without end", self.out.origins[~start]
             return None
-        if not all(good):
-            self.out.rules = [r for i, r in enumerate(rules) if not waiting[i]]
-        return start
+        if all(good):
+            return start
+        self.out.rules = [r for i, r in enumerate(rules) if not waiting[i]]
+        return start if self._trim_lists(good) else self._trim(start)
+
+    def _trim_lists(self, good: list[bool]) -> bool:
+        """Drop the members that derive nothing from the unordered lists.  False: a list has too few left, and no rule."""
+        out = self.out
+        kept, empty = [], set()
+        for u in out.unordered:
+            if not good[u.body]:
+                continue
+            pairs = [(m, needed) for m, needed in zip(u.members, u.required, strict=True) if good[m]]
+            if len(pairs) < u.least and sum(lhs == u.body for lhs, _ in out.rules) == len(pairs):
+                empty.add(u.body)
+                continue
+            groups = tuple(tuple(m for m in group if good[m]) for group in u.groups)
+            if not all(groups):
+                empty.add(u.body)
+                continue
+            members, required = tuple(m for m, _ in pairs), tuple(needed for _, needed in pairs)
+            kept.append(replace(u, members=members, required=required, groups=groups))
+        out.unordered = kept
+        if empty:
+            out.rules = [r for r in out.rules if r[0] not in empty]
+        return not empty
 
 
 UNKNOWN = object()

@@ -20,8 +20,8 @@ class SchemaOptions:
     whitespace: "flexible" is any JSON whitespace before every lexeme, none at the end of the document;
     "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``.
     property_order: "declared" takes the declared names in the order of the schema, each at most once, and other names
-    anywhere after those; "any" takes every order, at a cost that doubles with each declared name of an object (a
-    LimitError beyond about twelve).
+    anywhere after those; "any" takes every order.  The tables for the sets of names that documents have had by then are
+    made while decoding, so that the first masks with a new set take longer.
     unique_items: "exact" enforces ``uniqueItems`` where the items can have few values, and refuses the schema
     elsewhere; "unchecked" ignores it, so that invalid documents can be written (the report lists it).
     formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from wfsa.errors import LimitError
-from wfsa.grammar.ir import Grammar, Terminal
+from wfsa.grammar.ir import Grammar, Terminal, Unordered
 from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.lexemes import Lexemes
 from wfsa.grammar.regular import Alt, Literal, Regular
@@ -46,7 +46,7 @@ class Productions:
 
     __slots__ = (
         "_made", "close_array", "close_object", "comma", "keys", "lexemes", "names", "open_array", "open_object",
-        "origins", "rules", "terminals",
+        "origins", "rules", "terminals", "unordered",
     )  # fmt: skip
 
     def __init__(self, lexemes: Lexemes) -> None:
@@ -55,6 +55,7 @@ class Productions:
         self.names: list[str] = []
         self.origins: list[str] = []
         self.rules: list[tuple[int, tuple[int, ...]]] = []
+        self.unordered: list[Unordered] = []
         self.keys: dict[str, int | None] = {}
         self._made: dict[Any, int] = {}
         self.open_object = self.terminal("{", lexemes.open_object, "")
@@ -76,8 +77,9 @@ class Productions:
 
     def build(self, start: int) -> Grammar:
         return Grammar(
-            tuple(self.terminals), tuple(self.names), tuple(self.rules), ~start, "cfg", (), tuple(self.origins)
-        )
+            tuple(self.terminals), tuple(self.names), tuple(self.rules), ~start, "cfg", (), tuple(self.origins),
+            tuple(self.unordered),
+        )  # fmt: skip
 
     # ---- keys and scalars ----------------------------------------------------------------------------------------
 
@@ -201,6 +203,45 @@ class Productions:
             rules.append((~lhs, (-at, self.close_object)))
         if optional:
             rules.append((~lhs, (brace, self.close_object)))
+        return lhs
+
+    def unordered_object(
+        self, members: tuple[Member, ...], extras: tuple[tuple[int, int], ...], low: int, high: int | None,
+        groups: tuple[tuple[int, ...], ...], origin: str, lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        """An object of `low` to `high` members in any order, each at most once, and `extras` (key, value).
+
+        Of each group (numbers into members and extras; only without `high`) there has to be at least one.
+        The bounds can be met: all required members fit, and there are as many as `low`.
+        """
+        key = ("any order", members, extras, low, high, groups)
+        if lhs is None:
+            got = self._made.get(key)
+            if got is not None:
+                return got
+            lhs = self.nonterminal("object", origin)
+        self._made.setdefault(key, lhs)
+        needed = sum(required for _, _, required in members)
+        if high == needed:
+            members, extras = tuple(m for m in members if m[2]), ()
+        if not needed and not low and not groups:
+            self.rules.append((~lhs, (self.open_object, self.close_object)))
+        if not members and not extras:
+            return lhs
+        body, rest = self.nonterminal("members", origin), self.nonterminal("members", origin)
+        pairs = []
+        for k, v, *_ in (*members, *extras):
+            pair = self.nonterminal("member", origin)
+            self.rules += [(~pair, (k, v)), (~body, (pair, rest))]
+            pairs.append(~pair)
+        self.rules += [
+            (~rest, (self.close_object,)),
+            (~rest, (self.comma, body)),
+            (~lhs, (self.open_object, body)),
+        ]
+        required = tuple(required for _, _, required in members)
+        named = tuple(tuple(pairs[k] for k in group) for group in groups)
+        self.unordered.append(Unordered(~body, ~rest, tuple(pairs[: len(members)]), required, low, high, named))
         return lhs
 
     def object_with_state(

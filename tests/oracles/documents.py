@@ -57,13 +57,14 @@ class Documents:
     """Decides which documents a grammar derives.  The grammar has no rule with an empty right-hand side."""
 
     def __init__(self, grammar: Grammar) -> None:
+        grammar = spelled_out(grammar)
         self._rules: list[list[tuple[int, ...]]] = [[] for _ in grammar.nonterminals]
         for lhs, rhs in grammar.rules:
             assert rhs, "a rule with an empty right-hand side"
             self._rules[lhs].append(rhs)
         self._start = grammar.start
         self._terminals: list[_Node] = []
-        for t in spelled_out(grammar).terminals:
+        for t in grammar.terminals:
             assert not isinstance(t.pattern, Tokens)
             self._terminals.append(_node(t.pattern))
 

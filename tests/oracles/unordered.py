@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from wfsa.grammar.ir import Grammar, Unordered
 
-State = tuple[frozenset[int], int]  # members written, how many others
+State = tuple[frozenset[int], int]  # members written and others of groups, how many others
 
 
 def spelled_out(grammar: Grammar) -> Grammar:
@@ -25,6 +25,7 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
     (separator,) = [rhs[0] for rhs in ends if len(rhs) == 2]
     required = {m for m, needed in zip(listed.members, listed.required, strict=True) if needed}
     cap = listed.least if listed.most is None else listed.most
+    grouped = {m for group in listed.groups for m in group}
     bodies: dict[State, int] = {(frozenset(), 0): listed.body}
     todo = list(bodies)
 
@@ -37,15 +38,18 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
     for state in todo:  # grows while it is walked
         written, others = state
         for m in symbols:
-            if m in written:
-                continue
-            to = (written | {m}, others) if m in listed.members else (written, min(others + 1, cap))
-            n = len(written) + others + 1
+            if m in listed.members:
+                if m in written:
+                    continue
+                to = written | {m}, others
+            else:
+                to = written | ({m} & grouped), min(others + 1, cap)
+            n = len(written & set(listed.members)) + others + 1
             if listed.most is not None and n + len(required - to[0]) > listed.most:
                 continue
             rest = fresh("rest")
             rules.append((bodies[state], (~m, ~rest)))
-            if required <= to[0] and n >= listed.least:
+            if required <= to[0] and n >= listed.least and all(to[0] & set(group) for group in listed.groups):
                 rules.append((rest, (close,)))
             if to not in bodies:
                 bodies[to] = fresh("body")

@@ -245,9 +245,12 @@ def _with_lists(
         close = terminal(draw(punctuation))
         separator = terminal(draw(punctuation.filter(lambda x: x != found[close].pattern)))
         rules += [(begin, (~body,)), (rest, (close,)), (rest, (separator, ~body))]
-        if not any(required) and not least:
+        groups: list[tuple[int, ...]] = []
+        if most is None:
+            groups = draw(st.lists(st.lists(st.sampled_from(pairs), min_size=1, unique=True).map(tuple), max_size=2))
+        if not any(required) and not least and not groups:
             rules.append((begin, (close,)))
-        lists.append(Unordered(body, rest, tuple(members), required, least, most))
+        lists.append(Unordered(body, rest, tuple(members), required, least, most, tuple(groups)))
     rules.append((0, (~first,)))
     return Grammar(tuple(found), tuple(names), tuple(rules), 0, "cfg", unordered=tuple(lists))
 
