@@ -13,7 +13,7 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "gss.hpp"
+#include "distinct.hpp"
 #include "mask_cache.hpp"
 #include "joint_tails.hpp"
 
@@ -31,6 +31,19 @@ struct Vocabulary {
     std::mutex universes_mutex;
     std::map<vector<int64_t>, std::shared_ptr<const SharedTails>> universes;  // by the tails it unites
 
+    // Tokens with a quote, without one, with an opening bracket.
+    enum With { kQuote, kNoQuote, kBracket };
+    const vector<int32_t>& with(With what) {
+        std::call_once(with_once_, [&] {
+            for (int32_t t = 0; t < int32_t(n_tokens()); ++t) {
+                if (special[size_t(t)]) continue;
+                const uint8_t *p = blob.data() + offsets[size_t(t)], *end = blob.data() + offsets[size_t(t) + 1];
+                with_[std::find(p, end, '"') != end ? kQuote : kNoQuote].push_back(t);
+                if (std::find(p, end, '[') != end) with_[kBracket].push_back(t);
+            }
+        });
+        return with_[what];
+    }
     int64_t n_tokens() const { return int64_t(offsets.size()) - 1; }
     int64_t n_words() const { return (size + 31) / 32; }
     void build() {
@@ -40,6 +53,10 @@ struct Vocabulary {
                 words.push_back({blob.data() + offsets[i], int32_t(offsets[i + 1] - offsets[i]), int32_t(i)});
         trie = Trie(words);
     }
+
+  private:
+    std::once_flag with_once_;
+    vector<int32_t> with_[3];
 };
 
 class Engine {
@@ -59,6 +76,7 @@ class Engine {
     vector<int32_t> state_context;                            // "cfg": LR state -> context
     vector<int32_t> set_context;                              // ... of those with a set of members, -1: not known yet
     vector<int32_t> ignored;
+    vector<uint8_t> distinct;  // by symbol: reductions that void a stack if the item that ends repeats (distinct.hpp); or empty
     bool frozen = false;
     bool use_parsing = false;  // tests: decide tails by parsing them, the slow twin of the parser DWA
     mutable std::shared_mutex mutex;
@@ -75,6 +93,7 @@ class Engine {
     // After grammar and terminals are set: LR tables, contexts, follow sets.
     void build(int64_t max_states) {
         lr = Lr0Builder(grammar, max_states).build();
+        distinct = grammar.distinct;
         index_tokens();
         follow_bytes();
         if (longest()) follow_terminals();
@@ -126,31 +145,45 @@ class Engine {
     }
 
     // The snapshot after these bytes, or nullptr.
-    const Snapshot* commit_bytes(const Snapshot* from, const uint8_t* p, size_t n, Arena& arena, bool grow) {
+    // `scan` and `text`, if items must differ: the scanner after the text so far, and that text; both move along.
+    const Snapshot* commit_bytes(const Snapshot* from, const uint8_t* p, size_t n, Arena& arena, bool grow, JsonScan* scan = nullptr,
+                                 std::string* text = nullptr) {
         if (n == 0) return from;
         Scratch& s = scratch();
         s.grow = grow;
+        s.scan = nullptr;
         s.in.assign(from->configs, from->configs + from->n);
         for (size_t i = 0; i < n; ++i) {
             step(s.in, p[i], s.out, arena, s);
             if (s.out.empty()) return nullptr;
+            if (scan) {
+                text->push_back(char(p[i]));
+                scan->push(*text, arena);
+                s.scan = scan;
+                s.text = text;
+                s.repeats = -1;
+            }
             cut(s.out, i + 1 < n ? p[i + 1] : -1, arena, s);
+            s.scan = nullptr;
             if (i + 1 == n) drop_spent(s.out, s);
+            if (s.out.empty()) return nullptr;
             s.in.swap(s.out);
         }
         return snapshot(from, s.in, arena);
     }
 
-    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, bool grow) {
+    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, bool grow, JsonScan* scan = nullptr,
+                                 std::string* text = nullptr) {
         if (from->finished || token < 0 || token >= vocab->n_tokens()) return nullptr;
         const Snapshot* by_text = nullptr;
         const int64_t lo = vocab->offsets[token], hi = vocab->offsets[token + 1];
         if (!vocab->special[token] && hi > lo)
-            by_text = commit_bytes(from, vocab->blob.data() + lo, size_t(hi - lo), arena, grow);
+            by_text = commit_bytes(from, vocab->blob.data() + lo, size_t(hi - lo), arena, grow, scan, text);
         auto terms = token_terms.find(token);
         if (terms == token_terms.end()) return by_text;
         Scratch& s = scratch();
         s.grow = grow;
+        s.scan = nullptr;
         s.out.clear();
         if (by_text) s.out.assign(by_text->configs, by_text->configs + by_text->n);
         bool ended = false;
@@ -458,6 +491,9 @@ class Engine {
         MaskCache masks;
         bool grow = false;
         bool deep = false;  // the mask depends on more than the topmost states
+        const JsonScan* scan = nullptr;  // during a cut, if items must differ
+        const std::string* text = nullptr;
+        int repeats = -1;
     };
     static Scratch& scratch() {
         Arena::prepare();
@@ -678,7 +714,12 @@ class Engine {
 
     // "cfg": the closure's shift edges are in; reduce, and append the configurations that start there.
     void fresh(vector<Config>& cs, Arena& arena, Scratch& s) {
-        s.closure.reduce(lr);
+        if (!s.scan) s.closure.reduce(lr);
+        else s.closure.reduce(lr, [&](int32_t n) {
+            if (!distinct[size_t(n)]) return false;
+            if (s.repeats < 0) s.repeats = s.scan->repeats(*s.text);
+            return s.repeats > 0;
+        });
         for (int32_t i = 0; i < s.closure.n(); ++i) {
             int32_t q = s.closure[i].state;
             if (lr.shifts(q)) cs.push_back(single(make_top(i, arena, s), root_of(&q, 1, 0, s), arena));

@@ -114,6 +114,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         Normaliser(int32_t, int32_t)
         void rule(int32_t, const int32_t*, size_t) except +wfsa_translate
         void unordered(UnorderedRule) except +wfsa_translate
+        void distinct(int32_t) except +wfsa_translate
         NormalGrammar run(int32_t, const vector[uint8_t]&, const vector[uint8_t]&) except +wfsa_translate
 
     cdef cppclass Terminals:
@@ -468,12 +469,13 @@ cdef _as_array(const vector[int32_t]& v):
 
 
 def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignore, rules, int32_t n_nonterms,
-               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states, list units, unordered):
+               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states, list units, unordered, distinct):
     """Normalise, build the LR tables, and return a ConstraintCore with empty caches.
 
     automata: Automaton or None (token-level) per terminal; token_ids: list of id lists per terminal; ranks: preference
     at equal length per terminal; rules: (nonterminal number, right-hand side symbols as in grammar.ir).
     units: (least, most or None) per counted terminal, else None.  unordered: grammar.ir.Unordered lists.
+    distinct: nonterminal numbers, as in grammar.ir.
     Returns None when the start symbol derives nothing.
     """
     cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
@@ -530,6 +532,8 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
             listed.groups = u.groups
             listed.least, listed.most = u.least, 0x7FFFFFFF if u.most is None else u.most
             norm.unordered(listed)
+        for lhs in distinct:
+            norm.distinct(lhs)
         word.clear()
         word.push_back(n_terms + 1 + start)
         word.push_back(n_terms)

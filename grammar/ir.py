@@ -25,6 +25,9 @@ Each m is a nonterminal with one rule ``key value`` that occurs nowhere else.  T
 with every member at most once, all required ones there, of every group (members and others) at least one, and `least`
 to `most` members and others in all (not both groups and `most`).  Spelled out that takes a nonterminal for every set of members.
 
+A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  Its derivations whose
+last item equals, as a JSON value, an earlier item of that array do not count.
+
 ``ignore`` (only under "longest") lists terminals that may stand between, before and after any two terminals.
 """
 
@@ -82,6 +85,7 @@ class Grammar:
     ignore: tuple[int, ...] = ()
     origins: tuple[str, ...] = ()  # per nonterminal, for messages; may be empty
     unordered: tuple[Unordered, ...] = ()
+    distinct: tuple[int, ...] = ()  # nonterminal numbers
 
     def check_invariants(self) -> None:
         """Raise GrammarError unless every symbol is defined and every number in range."""
@@ -107,6 +111,8 @@ class Grammar:
         for terminal in self.terminals:
             if terminal.units is not None:
                 _check_counted(terminal, self.policy)
+        if self.distinct and self.policy != "cfg":
+            raise GrammarError("a distinct nonterminal needs the 'cfg' policy")
         if self.unordered:
             _check_unordered(self)
         for t in self.ignore:

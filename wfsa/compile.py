@@ -85,7 +85,7 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
         core = build_core(
             vocab.core, automata, token_ids, ranks, grammar.ignore, grammar.rules, len(grammar.nonterminals),
             grammar.start, grammar.policy == "longest", options.max_lr_states, options.max_lexer_states,
-            [t.units for t in grammar.terminals], grammar.unordered,
+            [t.units for t in grammar.terminals], grammar.unordered, grammar.distinct,
         )  # fmt: skip
         if core is None:
             name = grammar.nonterminals[grammar.start]

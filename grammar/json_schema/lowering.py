@@ -527,11 +527,11 @@ class _Lowering:
         low, high = shape.min_items, shape.max_items
         cap = high if high is not None else max(low, len(shape.prefix), *(c.start for c in counted), 1)
         values = self._few_values(shape) if shape.unique or shape.repeated else None
-        if values is None and (shape.unique or shape.repeated):
-            what = "uniqueItems" if shape.unique else "the complement of uniqueItems"
+        distinct = shape.unique and values is None  # compared as they are written
+        if values is None and shape.repeated:
             raise SchemaError(
-                f"{what} cannot be enforced over more than {MAX_DISTINCT} different items; give the items an enum, or "
-                f"take SchemaOptions(unique_items='unchecked') at {path}"
+                f"the complement of uniqueItems cannot be enforced over more than {MAX_DISTINCT} different items; give "
+                f"the items an enum, or take SchemaOptions(unique_items='unchecked') at {path}"
             )
 
         def counts_after(counts: tuple[int, ...], met: int) -> tuple[int, ...] | None:
@@ -599,11 +599,17 @@ class _Lowering:
         forward = shape.array_symbol
         self._forward = True
         return self.out.array_with_state(
-            (0, (0,) * len(counted), 0), choices, is_end, path, forward if forward is not None and forward < 0 else None
-        )
+            (0, (0,) * len(counted), 0), choices, is_end, path,
+            forward if forward is not None and forward < 0 else None, distinct,
+        )  # fmt: skip
 
     def _few_values(self, shape: Shape) -> list[Any] | None:
         """All values that an item of an array can have, if they are few."""
+        values = self._values(shape)
+        return values if values is not None and len(values) <= MAX_DISTINCT else None
+
+    def _values(self, shape: Shape) -> list[Any] | None:
+        """All values that an item of an array can have, if they are listed."""
         found: dict[Any, Any] = {}
         n = len(shape.prefix) + (shape.max_items is None or shape.max_items > len(shape.prefix))
         for i in range(n):
@@ -615,13 +621,13 @@ class _Lowering:
                 else:
                     some = [v for v in s.values if self.read.accepts(v, s)]
                 found.update((json_key(v), v) for v in some)
-        return list(found.values()) if len(found) <= MAX_DISTINCT else None
+        return list(found.values())
 
     def _items(self, shape: Shape) -> int | None:
         """Make the rules of a shape's arrays."""
         most = shape.max_items
-        repeats = (shape.unique and (most is None or most > 1)) or shape.repeated
-        if shape.contains or repeats:
+        unique = shape.unique and (most is None or most > 1)
+        if shape.contains or shape.repeated or (unique and self._few_values(shape) is not None):
             return self._items_with_state(shape)
         low, high = shape.min_items, shape.max_items
         prefix: list[int] = []
@@ -641,11 +647,15 @@ class _Lowering:
         if high is not None and low > high:
             self.read.why = f"an array needs {low} items and can have {high}", shape.path
             return None
+        values = self._values(shape) if unique else None
+        if values is not None and len(values) < low:
+            self.read.why = f"an array needs {low} different items and there are {len(values)}", shape.path
+            return None
         while prefix and prefix[-1] == rest:
             prefix.pop()
         forward = shape.array_symbol
         return self.out.array(
-            tuple(prefix), rest, low, high, shape.path, forward if forward is not None and forward < 0 else None
+            tuple(prefix), rest, low, high, shape.path, forward if forward is not None and forward < 0 else None, unique
         )
 
     # ---- recursion -------------------------------------------------------------------------------------------------

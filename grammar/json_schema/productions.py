@@ -45,7 +45,7 @@ class Productions:
     """Terminals, nonterminals and rules under construction; symbols are those of :mod:`wfsa.grammar.ir`."""
 
     __slots__ = (
-        "_made", "close_array", "close_object", "comma", "keys", "lexemes", "names", "open_array", "open_object",
+        "_made", "close_array", "close_object", "comma", "distinct", "keys", "lexemes", "names", "open_array", "open_object",
         "origins", "rules", "terminals", "unordered",
     )  # fmt: skip
 
@@ -56,6 +56,7 @@ class Productions:
         self.origins: list[str] = []
         self.rules: list[tuple[int, tuple[int, ...]]] = []
         self.unordered: list[Unordered] = []
+        self.distinct: list[int] = []
         self.keys: dict[str, int | None] = {}
         self._made: dict[Any, int] = {}
         self.open_object = self.terminal("{", lexemes.open_object, "")
@@ -78,7 +79,7 @@ class Productions:
     def build(self, start: int) -> Grammar:
         return Grammar(
             tuple(self.terminals), tuple(self.names), tuple(self.rules), ~start, "cfg", (), tuple(self.origins),
-            tuple(self.unordered),
+            tuple(self.unordered), tuple(self.distinct),
         )  # fmt: skip
 
     # ---- keys and scalars ----------------------------------------------------------------------------------------
@@ -320,13 +321,13 @@ class Productions:
 
     def array(
         self, prefix: tuple[int, ...], rest: int | None, low: int, high: int | None, origin: str,
-        lhs: int | None = None,
+        lhs: int | None = None, distinct: bool = False,
     ) -> int:  # fmt: skip
         """An array of `low` to `high` items, the first ones out of `prefix`, all others `rest`; low <= high.
 
-        `rest` is None only if `high` is at most ``len(prefix)``.
+        `distinct`: no two of them are equal.  `rest` is None only if `high` is at most ``len(prefix)``.
         """
-        key = ("array", prefix, rest, low, high)
+        key = ("array", prefix, rest, low, high, distinct)
         if lhs is None:
             got = self._made.get(key)
             if got is not None:
@@ -345,7 +346,7 @@ class Productions:
         for i in range(head):
             item = prefix[i] if i < len(prefix) else rest
             assert item is not None
-            at = self._step((self.open_array, item) if not at else (at, comma, item), origin)
+            at = self._step((self.open_array, item) if not at else (at, comma, item), origin, distinct)
             if i + 1 >= low and (i + 1 < head or high == head):
                 rules.append((~lhs, (at, close)))
         if high == head:
@@ -355,27 +356,27 @@ class Productions:
         more, most = max(low - head, 0), None if high is None else high - head
         if more <= MAX_CHAIN:
             for _ in range(more):
-                at = self._step((at, comma, rest), origin)
+                at = self._step((at, comma, rest), origin, distinct)
         else:
             for j in range(more.bit_length() - 1, -1, -1):
                 if more >> j & 1:
-                    at = self._step((at, self._power(rest, j, origin)), origin)
+                    at = self._step((at, self._power(rest, j, origin, distinct)), origin, distinct)
         if most is None:
             rules.append((~at, (at, comma, rest)))
             rules.append((~lhs, (at, close)))
         elif most - more <= MAX_CHAIN:
             rules.append((~lhs, (at, close)))
             for _ in range(most - more):
-                at = self._step((at, comma, rest), origin)
+                at = self._step((at, comma, rest), origin, distinct)
                 rules.append((~lhs, (at, close)))
         else:
             rules.append((~lhs, (at, close)))
-            rules.append((~lhs, (at, self._up_to(rest, most - more, origin), close)))
+            rules.append((~lhs, (at, self._up_to(rest, most - more, origin, distinct), close)))
         return lhs
 
     def array_with_state(
         self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
-        origin: str, lhs: int | None = None,
+        origin: str, lhs: int | None = None, distinct: bool = False,
     ) -> int:  # fmt: skip
         """An array as an automaton over its items: `choices` of a state are (item, next state).
 
@@ -391,6 +392,8 @@ class Productions:
                     if len(states) >= MAX_STATES:
                         raise LimitError(f"an array needs more than {MAX_STATES} states for its counts at {origin}")
                     states[to] = self.nonterminal("items", origin)
+                    if distinct:
+                        self.distinct.append(~states[to])
                     todo.append(to)
                 rhs = (self.open_array, item) if state == begin else (states[state], self.comma, item)
                 self.rules.append((~states[to], rhs))
@@ -401,38 +404,40 @@ class Productions:
             self.rules.append((~lhs, (self.open_array, self.close_array)))
         return lhs
 
-    def _step(self, rhs: tuple[int, ...], origin: str) -> int:
+    def _step(self, rhs: tuple[int, ...], origin: str, distinct: bool) -> int:
         p = self.nonterminal("items", origin)
+        if distinct:
+            self.distinct.append(~p)
         self.rules.append((~p, rhs))
         return p
 
-    def _power(self, item: int, j: int, origin: str) -> int:
+    def _power(self, item: int, j: int, origin: str, distinct: bool) -> int:
         """``, item`` 2^j times."""
-        key = ("power", item, j)
+        key = ("power", item, j, distinct)
         got = self._made.get(key)
         if got is None:
             if j == 0:
                 rhs: tuple[int, ...] = (self.comma, item)
             else:
-                half = self._power(item, j - 1, origin)
+                half = self._power(item, j - 1, origin, distinct)
                 rhs = half, half
-            got = self._made[key] = self._step(rhs, origin)
+            got = self._made[key] = self._step(rhs, origin, distinct)
         return got
 
-    def _up_to(self, item: int, m: int, origin: str) -> int:
+    def _up_to(self, item: int, m: int, origin: str, distinct: bool) -> int:
         """``, item`` once to m times."""
         if m == 1:
-            return self._power(item, 0, origin)
-        key = ("up to", item, m)
+            return self._power(item, 0, origin, distinct)
+        key = ("up to", item, m, distinct)
         got = self._made.get(key)
         if got is None:
             j = m.bit_length() - 1
-            whole = self._power(item, j, origin)
+            whole = self._power(item, j, origin, distinct)
             got = self._made[key] = self.nonterminal("items", origin)
             self.rules.append((~got, (whole,)))
             if m > 1 << j:
-                self.rules.append((~got, (whole, self._up_to(item, m - (1 << j), origin))))
-            self.rules.append((~got, (self._up_to(item, (1 << j) - 1, origin),)))
+                self.rules.append((~got, (whole, self._up_to(item, m - (1 << j), origin, distinct))))
+            self.rules.append((~got, (self._up_to(item, (1 << j) - 1, origin, distinct),)))
         return got
 
     # ---- constants -----------------------------------------------------------------------------------------------
