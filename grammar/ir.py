@@ -23,7 +23,7 @@ An unordered list (`Unordered`, only under "cfg") restricts rules that are there
 
 Each m is a nonterminal with one rule ``key value`` that occurs nowhere else.  The list derives what these rules derive
 with every member at most once, all required ones there, of every group (members and others) at least one, and `least`
-to `most` members and others in all (not both groups and `most`).  Spelled out that takes a nonterminal for every set of members.
+to `most` members and others in all (not both groups and `most`).  Spelled out that takes a nonterminal for every set.
 
 A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  Its derivations whose
 last item equals, as a JSON value, an earlier item of that array do not count.

@@ -101,7 +101,7 @@ class _Lowering:
         self.document = Document(schema, draft_of(schema, options.draft), options, tracks)
         self.read = Alternatives(self.document)
         self.lexemes = lexemes(options.whitespace)
-        self.out = Productions(self.lexemes)
+        self.out = Productions(self.lexemes, options.property_order == "any")
         self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
         self._depth = 0
         self._forward = False  # was a nonterminal used before its rules were known
@@ -441,7 +441,7 @@ class _Lowering:
         # A set of members says which conditions are met if the name alone decides, and no bound is in the way.
         decided = all(len(got) == 1 for _, got, _ in members) and all(len(got) == 1 for _, got in extras)
         if self.document.options.property_order == "any" and (not wanted or (decided and high is None)):
-            bits = [got[0][1] for _, got, *_ in (*members, *extras)]
+            bits = [got[0][1] for got in (*(got for _, got, _ in members), *(got for _, got in extras))]
             groups = tuple(tuple(k for k, b in enumerate(bits) if b >> i & 1) for i in range(len(wanted)))
             if not all(groups):
                 self.read.why = "no property can satisfy one of the conditions", path
@@ -695,7 +695,7 @@ class _Lowering:
         return start if self._trim_lists(good) else self._trim(start)
 
     def _trim_lists(self, good: list[bool]) -> bool:
-        """Drop the members that derive nothing from the unordered lists.  False: a list has too few left, and no rule."""
+        """Drop members of unordered lists that derive nothing.  False: a list had too few left and is gone, too."""
         out = self.out
         kept, empty = [], set()
         for u in out.unordered:

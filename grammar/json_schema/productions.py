@@ -45,12 +45,13 @@ class Productions:
     """Terminals, nonterminals and rules under construction; symbols are those of :mod:`wfsa.grammar.ir`."""
 
     __slots__ = (
-        "_made", "close_array", "close_object", "comma", "distinct", "keys", "lexemes", "names", "open_array", "open_object",
-        "origins", "rules", "terminals", "unordered",
+        "_made", "any_order", "close_array", "close_object", "comma", "distinct", "keys", "lexemes", "names",
+        "open_array", "open_object", "origins", "rules", "terminals", "unordered",
     )  # fmt: skip
 
-    def __init__(self, lexemes: Lexemes) -> None:
+    def __init__(self, lexemes: Lexemes, any_order: bool = False) -> None:
         self.lexemes = lexemes
+        self.any_order = any_order  # of the members of constants; elsewhere the caller says it
         self.terminals: list[Terminal] = []
         self.names: list[str] = []
         self.origins: list[str] = []
@@ -459,6 +460,8 @@ class Productions:
                 if key is None or item is None:
                     return None
                 members.append((key, item, True))
+            if self.any_order and len(members) > 1:
+                return self.unordered_object(tuple(members), (), 0, None, (), origin)
             return self.object(tuple(members), None, origin)
         spellings = scalar_spellings(value)
         return self.one_of(spellings, origin) if spellings else None

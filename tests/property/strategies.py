@@ -243,7 +243,7 @@ def _with_lists(
         most = draw(st.one_of(st.none(), st.integers(low, 4))) if low <= 4 else None
         rules.append((opening, (terminal(literal("b")), ~begin) if draw(st.booleans()) else (~begin,)))
         close = terminal(draw(punctuation))
-        separator = terminal(draw(punctuation.filter(lambda x: x != found[close].pattern)))
+        separator = terminal(draw(punctuation.filter(lambda x, end=found[close].pattern: x != end)))
         rules += [(begin, (~body,)), (rest, (close,)), (rest, (separator, ~body))]
         groups: list[tuple[int, ...]] = []
         if most is None:

@@ -22,12 +22,15 @@ pytestmark = pytest.mark.engine
 
 TOKENS = (
     *(bytes([b]) for b in range(256)),
-    b'","', b'"a"', b", ", b"1,", b"1,1", b"[1,1", b"true", b"],[", b'","a', b"0,0]", b'{"a"', b"},", b'"],["', b"false,",
+    b'","', b'"a"', b", ", b"1,", b"1,1", b"[1,1", b"true", b"],[", b'","a', b"0,0]", b'{"a"', b"},", b'"],["',
+    b"false,",
 )  # fmt: skip
 END = len(TOKENS)
-scalars = st.sampled_from([{"type": "boolean"}, {"type": "null"}, {"type": "integer"}, {"type": "string"}, {"const": "a"},
-                           {"enum": [1, "a", True]}, {"type": "string", "pattern": "^[ab]?$"}, {"type": "number"},
-                           {"minimum": 0, "maximum": 1, "type": "integer"}, {}])  # fmt: skip
+scalars = st.sampled_from([
+    {"type": "boolean"}, {"type": "null"}, {"type": "integer"}, {"type": "string"}, {"const": "a"},
+    {"enum": [1, "a", True]}, {"type": "string", "pattern": "^[ab]?$"}, {"type": "number"},
+    {"minimum": 0, "maximum": 1, "type": "integer"}, {},
+])  # fmt: skip
 counts = st.integers(0, 3)
 
 
@@ -47,7 +50,7 @@ items = st.one_of(scalars, scalars, arrays(scalars), objects)
 schemas = st.one_of(
     arrays(items), arrays(items), st.lists(arrays(items), min_size=2, max_size=2).map(lambda both: {"anyOf": both})
 )
-some = st.sampled_from([None, True, False, 0, 1, 1.0, -0.0, 2, "", "a", "b", "ab", {"a": 1}, {"a": True, "b": 1}])
+some = st.sampled_from([None, True, False, 0, 1, 0.5, 2, "", "a", "b", "ab", {"a": 1}, {"a": True, "b": 1}])
 values = st.recursive(some, lambda v: st.lists(v, max_size=4), max_leaves=8)
 
 
@@ -84,7 +87,8 @@ def test_walks_end_in_valid_documents(schema: dict[str, Any], seed: int, mode: s
         allowed = state.get_mask().ids().tolist()
         assert allowed, f"a dead end after {text!r}"
         assert set(allowed) - {END} == {t for t in range(END) if state.fork().commit_bytes(TOKENS[t])}, text
-        choices = [t for t in allowed if t != END and (len(TOKENS[t]) > 1 or chr(TOKENS[t][0]) in '[]{}",:01aebtrufalsn')]
+        plain = [t for t in allowed if t != END]
+        choices = [t for t in plain if len(TOKENS[t]) > 1 or chr(TOKENS[t][0]) in '[]{}",:01aebtrufalsn']
         if END in allowed or (step > 12 and any(t in choices for t in b'"]}')):
             choices = [END] if END in allowed else [t for t in choices if TOKENS[t] in (b'"', b"]", b"}")]
         token = rng.choice(choices or allowed)
