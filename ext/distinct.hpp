@@ -127,7 +127,7 @@ class NormalForm {
 
 struct Item {
     const Item* before;
-    int32_t begin, end;  // in the text
+    int32_t begin, end;  // in the text, without white space before it
     uint64_t hash;       // of the normal form
 };
 
@@ -181,37 +181,32 @@ class JsonScan {
             if (i->hash == hash && form == NormalForm::of(text.data() + i->begin, size_t(i->end - i->begin))) return true;
         return false;
     }
-    // Could what follows be bound to repeat an item?  Only if what is written of an item begins an earlier one, or an
-    // item has just ended and another may have to come.
-    bool is_close(const std::string& text) const {
+    // Could what follows be bound to repeat an item?  Only if what is written of an item begins an earlier one; or, if
+    // the values that items can have may run out, if an item has just ended and another one may have to come.
+    bool is_close(const std::string& text, bool may_run_out) const {
+        bool out = may_run_out && in_array() && top->items && (ended || in_scalar) && !in_string;
+        if (!out) each_rest(text, [&](const char*, size_t) { return !(out = true); });
+        return out;
+    }
+    // For every earlier item, of any open array, that begins with what is written of the current one: what it has then.
+    // Until `visit` returns false.
+    template <class F> void each_rest(const std::string& text, const F& visit) const {
         for (const Frame* f = top; f; f = f->outer) {
             if (f->begin < 0 || !f->items) continue;
-            if (f == top && (ended || in_scalar) && !in_string) return true;
             const char* p = text.data() + f->begin;
             const size_t length = size_t(n - f->begin), skip = blank(p, length);
             for (const Item* i = f->items; i; i = i->before) {
                 const char* q = text.data() + i->begin;
-                const size_t from = blank(q, size_t(i->end - i->begin)), size = size_t(i->end - i->begin) - from;
-                if (length - skip <= size && std::memcmp(p + skip, q + from, length - skip) == 0) return true;
+                const size_t size = size_t(i->end - i->begin);
+                if (length - skip <= size && std::memcmp(p + skip, q, length - skip) == 0 && !visit(q + (length - skip), size - (length - skip)))
+                    return;
             }
         }
-        return false;
     }
-    // Does an earlier item of an open array have the current one and then these bytes, as written?
-    bool goes_along(const std::string& text, const uint8_t* more, size_t n_more) const {
-        for (const Frame* f = top; f; f = f->outer) {
-            if (f->begin < 0) continue;
-            const char* p = text.data() + f->begin;
-            const size_t length = size_t(n - f->begin), skip = blank(p, length);
-            for (const Item* i = f->items; i; i = i->before) {
-                const char* q = text.data() + i->begin;
-                const size_t from = blank(q, size_t(i->end - i->begin)), size = size_t(i->end - i->begin) - from;
-                if (length - skip + n_more <= size && std::memcmp(p + skip, q + from, length - skip) == 0 &&
-                    std::memcmp(q + from + length - skip, more, n_more) == 0)
-                    return true;
-            }
-        }
-        return false;
+    int32_t n_items() const {
+        int32_t out = 0;
+        for (const Frame* f = top; f; f = f->outer) for (const Item* i = f->items; i; i = i->before) ++out;
+        return out;
     }
     // Is there a backslash in an item of the innermost array?
     bool escapes(const std::string& text) const {
@@ -237,7 +232,7 @@ class JsonScan {
     }
     void next_item(const std::string& text, int32_t end, Arena& arena) {
         const std::string form = NormalForm::of(text.data() + top->begin, size_t(end - top->begin));
-        const Item* item = fresh(arena, Item{top->items, top->begin, end, std::hash<std::string>()(form)});
+        const Item* item = fresh(arena, Item{top->items, top->begin + int32_t(blank(text.data() + top->begin, size_t(end - top->begin))), end, std::hash<std::string>()(form)});
         top = fresh(arena, Frame{top->outer, item, n});
     }
 };

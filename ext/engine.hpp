@@ -31,18 +31,34 @@ struct Vocabulary {
     std::mutex universes_mutex;
     std::map<vector<int64_t>, std::shared_ptr<const SharedTails>> universes;  // by the tails it unites
 
-    // Tokens with a quote, without one, with an opening bracket.
-    enum With { kQuote, kNoQuote, kBracket };
-    const vector<int32_t>& with(With what) {
-        std::call_once(with_once_, [&] {
+    // How tokens stand to JSON's strings and arrays; bits by token.
+    struct Quotes {
+        vector<uint32_t> without, inside, openers;  // no quote; none that ends a string; outside strings, nothing that ends a value
+        vector<int32_t> brackets;           // tokens with an opening bracket
+    };
+    const Quotes& quotes() {
+        std::call_once(quotes_once_, [&] {
+            quotes_.without.assign(size_t(n_words()), 0);
+            quotes_.inside = quotes_.without;
+            quotes_.openers.assign(size_t(n_words()), 0);
             for (int32_t t = 0; t < int32_t(n_tokens()); ++t) {
                 if (special[size_t(t)]) continue;
                 const uint8_t *p = blob.data() + offsets[size_t(t)], *end = blob.data() + offsets[size_t(t) + 1];
-                with_[std::find(p, end, '"') != end ? kQuote : kNoQuote].push_back(t);
-                if (std::find(p, end, '[') != end) with_[kBracket].push_back(t);
+                const bool quote = std::find(p, end, '"') != end;
+                if (!quote) quotes_.without[size_t(t) >> 5] |= 1u << (t & 31);
+                if (quote ? *p == '"' && std::find(p + 1, end, '"') == end && std::find(p, end, '\\') == end
+                          : std::none_of(p, end, [](uint8_t c) { return c <= ' ' || std::strchr("[]{},:", c); }))
+                    quotes_.openers[size_t(t) >> 5] |= 1u << (t & 31);
+                bool escaped = false, ends = false;
+                for (const uint8_t* x = p; x < end; ++x) {
+                    ends |= *x == '"' && !escaped;
+                    escaped = *x == '\\' && !escaped;
+                }
+                if (!ends) quotes_.inside[size_t(t) >> 5] |= 1u << (t & 31);
+                if (std::find(p, end, '[') != end) quotes_.brackets.push_back(t);
             }
         });
-        return with_[what];
+        return quotes_;
     }
     int64_t n_tokens() const { return int64_t(offsets.size()) - 1; }
     int64_t n_words() const { return (size + 31) / 32; }
@@ -55,8 +71,8 @@ struct Vocabulary {
     }
 
   private:
-    std::once_flag with_once_;
-    vector<int32_t> with_[3];
+    std::once_flag quotes_once_;
+    Quotes quotes_;
 };
 
 class Engine {
@@ -77,6 +93,7 @@ class Engine {
     vector<int32_t> set_context;                              // ... of those with a set of members, -1: not known yet
     vector<int32_t> ignored;
     vector<uint8_t> distinct;  // by symbol: reductions that void a stack if the item that ends repeats (distinct.hpp); or empty
+    bool may_run_out = false;  // may there be arrays whose items have finitely many values to differ in?
     bool frozen = false;
     bool use_parsing = false;  // tests: decide tails by parsing them, the slow twin of the parser DWA
     mutable std::shared_mutex mutex;
@@ -94,6 +111,7 @@ class Engine {
     void build(int64_t max_states) {
         lr = Lr0Builder(grammar, max_states).build();
         distinct = grammar.distinct;
+        find_exhaustible();
         index_tokens();
         follow_bytes();
         if (longest()) follow_terminals();
@@ -104,6 +122,7 @@ class Engine {
             attach_unordered(grammar, lr);
         }
     }
+    void find_exhaustible() { may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end(); }
     bool longest() const { return lexer.terms.longest; }
     void index_tokens() {
         for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)

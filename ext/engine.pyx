@@ -114,7 +114,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         Normaliser(int32_t, int32_t)
         void rule(int32_t, const int32_t*, size_t) except +wfsa_translate
         void unordered(UnorderedRule) except +wfsa_translate
-        void distinct(int32_t) except +wfsa_translate
+        void distinct(int32_t, cbool) except +wfsa_translate
         NormalGrammar run(int32_t, const vector[uint8_t]&, const vector[uint8_t]&) except +wfsa_translate
 
     cdef cppclass Terminals:
@@ -475,7 +475,7 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
     automata: Automaton or None (token-level) per terminal; token_ids: list of id lists per terminal; ranks: preference
     at equal length per terminal; rules: (nonterminal number, right-hand side symbols as in grammar.ir).
     units: (least, most or None) per counted terminal, else None.  unordered: grammar.ir.Unordered lists.
-    distinct: nonterminal numbers, as in grammar.ir.
+    distinct: as in grammar.ir.
     Returns None when the start symbol derives nothing.
     """
     cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
@@ -532,8 +532,8 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
             listed.groups = u.groups
             listed.least, listed.most = u.least, 0x7FFFFFFF if u.most is None else u.most
             norm.unordered(listed)
-        for lhs in distinct:
-            norm.distinct(lhs)
+        for lhs, may_run_out in distinct:
+            norm.distinct(lhs, may_run_out)
         word.clear()
         word.push_back(n_terms + 1 + start)
         word.push_back(n_terms)

@@ -43,7 +43,7 @@ struct NormalGrammar {
     vector<Rule> rules;                              // sorted by lhs
     vector<int32_t> rule_indptr;                     // by symbol - n_terms
     vector<int32_t> origin;                          // by symbol - n_terms: the input nonterminal it comes from
-    vector<uint8_t> distinct;                        // by symbol, if there are any: the item that ends must not repeat
+    vector<uint8_t> distinct;                        // by symbol, if there are any: 1 the item that ends must not repeat, 2 and values may run out
     vector<UnorderedRule> unordered;                 // with symbols; those that can be reached
 };
 
@@ -57,7 +57,7 @@ class Normaliser {
     void rule(int32_t nonterm, const int32_t* rhs, size_t n) { by_lhs_[nonterm].emplace_back(rhs, rhs + n); }
     void unordered(UnorderedRule rule) { unordered_.push_back(std::move(rule)); }  // with nonterminal numbers
 
-    void distinct(int32_t nonterm) { distinct_.push_back(nonterm); }
+    void distinct(int32_t nonterm, bool may_run_out) { distinct_.push_back({nonterm, may_run_out}); }
 
     // start: nonterminal number.  Terminals in dead_terms have an empty language; nullable_terms also match ε.
     NormalGrammar run(int32_t start, const vector<uint8_t>& dead_terms, const vector<uint8_t>& nullable_terms) {
@@ -84,7 +84,7 @@ class Normaliser {
     vector<int32_t> origin_;
     vector<uint8_t> dead_;
     vector<UnorderedRule> unordered_;
-    vector<int32_t> distinct_;
+    vector<std::pair<int32_t, bool>> distinct_;
     vector<std::pair<int32_t, int32_t>> needed_groups_;  // body, a nonterminal that derives what a group does
     vector<Rule> flat_;  // after binarise; a < 0 and b < 0: ε
 
@@ -289,7 +289,7 @@ class Normaliser {
             out.origin.push_back(origin_[order[k]]);
         }
         if (!distinct_.empty()) out.distinct.assign(size_t(n_terms_) + order.size(), 0);
-        for (int32_t a : distinct_) if (number[a] >= 0) out.distinct[size_t(n_terms_ + number[a])] = 1;
+        for (auto [a, may_run_out] : distinct_) if (number[a] >= 0) out.distinct[size_t(n_terms_ + number[a])] = 1 + may_run_out;
         for (UnorderedRule u : unordered_) {
             auto symbol = [&](int32_t a) { return number[a] < 0 ? -1 : n_terms_ + number[a]; };
             u.body = symbol(u.body);

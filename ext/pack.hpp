@@ -497,9 +497,10 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
     const int32_t n_contexts = e.lexer.contexts.size(), n_watches = e.lexer.watches.size();
     e.state_context = u.values("lr_context", 0, n_contexts, t.longest ? 0 : size_t(n_lr));
-    const vector<int32_t>& distinct = u.values("distinct", 0, 2);
+    const vector<int32_t>& distinct = u.values("distinct", 0, 3);
     Unpacker::check(distinct.empty() || distinct.size() == size_t(n_symbols), "distinct has the wrong length");
     e.distinct.assign(distinct.begin(), distinct.end());
+    e.find_exhaustible();
     e.set_context = u.values("set_context", -1, n_contexts);
 
     const vector<int32_t>& lex_flags = u.values("lex_flags", 0, 16);

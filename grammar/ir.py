@@ -26,7 +26,8 @@ with every member at most once, all required ones there, of every group (members
 to `most` members and others in all (not both groups and `most`).  Spelled out that takes a nonterminal for every set.
 
 A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  Its derivations whose
-last item equals, as a JSON value, an earlier item of that array do not count.
+last item equals, as a JSON value, an earlier item of that array do not count.  The flag says that there may be places
+for items with finitely many values, so that they can run out.
 
 ``ignore`` (only under "longest") lists terminals that may stand between, before and after any two terminals.
 """
@@ -85,7 +86,7 @@ class Grammar:
     ignore: tuple[int, ...] = ()
     origins: tuple[str, ...] = ()  # per nonterminal, for messages; may be empty
     unordered: tuple[Unordered, ...] = ()
-    distinct: tuple[int, ...] = ()  # nonterminal numbers
+    distinct: tuple[tuple[int, bool], ...] = ()  # nonterminal number, may its items have few values
 
     def check_invariants(self) -> None:
         """Raise GrammarError unless every symbol is defined and every number in range."""

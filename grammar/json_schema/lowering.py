@@ -34,7 +34,7 @@ from wfsa.grammar.json_schema.finite import json_key, scalar_spellings
 from wfsa.grammar.json_schema.intervals import exact, numbers
 from wfsa.grammar.json_schema.lexemes import lexemes, type_names
 from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.productions import Member, Productions
+from wfsa.grammar.json_schema.productions import Distinct, Member, Productions
 from wfsa.grammar.json_schema.report import SchemaReport
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
@@ -527,7 +527,7 @@ class _Lowering:
         low, high = shape.min_items, shape.max_items
         cap = high if high is not None else max(low, len(shape.prefix), *(c.start for c in counted), 1)
         values = self._few_values(shape) if shape.unique or shape.repeated else None
-        distinct = shape.unique and values is None  # compared as they are written
+        distinct = self._distinct(shape) if values is None else "no"  # compared as they are written
         if values is None and shape.repeated:
             raise SchemaError(
                 f"the complement of uniqueItems cannot be enforced over more than {MAX_DISTINCT} different items; give "
@@ -623,6 +623,32 @@ class _Lowering:
                 found.update((json_key(v), v) for v in some)
         return list(found.values())
 
+    def _distinct(self, shape: Shape) -> Distinct:
+        """Must the items of a shape differ, and has one of them no end of values to have?"""
+        if not shape.unique:
+            return "no"
+        for i in range(len(shape.prefix) + 1):
+            if not self._is_endless(item_of(shape, i)):
+                return "exhaustible"
+        return "endless"
+
+    def _is_endless(self, handle: Handle, depth: int = 3) -> bool:
+        """Whether so many values certainly fit that no document can have them all."""
+        for s in self.read.of_handle(handle) if depth else ():
+            if s.values is not None:
+                continue
+            if s.mask & STRING and (s.max_length is None or s.max_length > FEW) and not (s.patterns or s.formats):
+                return True
+            if s.mask & NUMBER and (s.low is None or s.high is None or s.high - s.low > MANY):
+                return True
+            if s.mask & OBJECT and s.max_properties != 0 and any(
+                self._is_endless(of, depth - 1) for of in (*s.properties.values(), s.additional)
+            ):
+                return True
+            if s.mask & ARRAY and s.max_items != 0 and self._is_endless(item_of(s, 0), depth - 1):
+                return True
+        return False
+
     def _items(self, shape: Shape) -> int | None:
         """Make the rules of a shape's arrays."""
         most = shape.max_items
@@ -655,8 +681,9 @@ class _Lowering:
             prefix.pop()
         forward = shape.array_symbol
         return self.out.array(
-            tuple(prefix), rest, low, high, shape.path, forward if forward is not None and forward < 0 else None, unique
-        )
+            tuple(prefix), rest, low, high, shape.path, forward if forward is not None and forward < 0 else None,
+            self._distinct(shape) if unique else "no",
+        )  # fmt: skip
 
     # ---- recursion -------------------------------------------------------------------------------------------------
 
@@ -722,6 +749,7 @@ NO_CONDITIONS = (None, False, None, False, (), (), ())
 MAX_CLASSES = 6  # patterns and name schemas in one object that are told apart
 MAX_WANTED = 4  # conditions on some member, or kinds of items that are counted
 MAX_DISTINCT = 10  # values of the items of an array that must not repeat
+MANY = 1 << 20  # items that no array has
 FEW = 2  # at least so many characters are cheaper spelled out than counted
 
 

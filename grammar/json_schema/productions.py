@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
+from typing import Literal as OneOf
 
 from wfsa.errors import LimitError
 from wfsa.grammar.ir import Grammar, Terminal, Unordered
@@ -34,6 +35,8 @@ from wfsa.grammar.regular import Alt, Literal, Regular
 MAX_CHAIN = 64
 
 MAX_STATES = 5000  # of one object or array that counts
+
+Distinct = OneOf["no", "endless", "exhaustible"]  # must items differ, and out of how many values
 
 Member = tuple[int, int, bool]  # key, value, is it required
 Choice = tuple[int, int]  # value, bits
@@ -57,7 +60,7 @@ class Productions:
         self.origins: list[str] = []
         self.rules: list[tuple[int, tuple[int, ...]]] = []
         self.unordered: list[Unordered] = []
-        self.distinct: list[int] = []
+        self.distinct: list[tuple[int, bool]] = []
         self.keys: dict[str, int | None] = {}
         self._made: dict[Any, int] = {}
         self.open_object = self.terminal("{", lexemes.open_object, "")
@@ -322,11 +325,12 @@ class Productions:
 
     def array(
         self, prefix: tuple[int, ...], rest: int | None, low: int, high: int | None, origin: str,
-        lhs: int | None = None, distinct: bool = False,
+        lhs: int | None = None, distinct: Distinct = "no",
     ) -> int:  # fmt: skip
         """An array of `low` to `high` items, the first ones out of `prefix`, all others `rest`; low <= high.
 
-        `distinct`: no two of them are equal.  `rest` is None only if `high` is at most ``len(prefix)``.
+        `distinct`: must no two of them be equal, and may the values that they can have run out?
+        `rest` is None only if `high` is at most ``len(prefix)``.
         """
         key = ("array", prefix, rest, low, high, distinct)
         if lhs is None:
@@ -377,7 +381,7 @@ class Productions:
 
     def array_with_state(
         self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
-        origin: str, lhs: int | None = None, distinct: bool = False,
+        origin: str, lhs: int | None = None, distinct: Distinct = "no",
     ) -> int:  # fmt: skip
         """An array as an automaton over its items: `choices` of a state are (item, next state).
 
@@ -393,8 +397,8 @@ class Productions:
                     if len(states) >= MAX_STATES:
                         raise LimitError(f"an array needs more than {MAX_STATES} states for its counts at {origin}")
                     states[to] = self.nonterminal("items", origin)
-                    if distinct:
-                        self.distinct.append(~states[to])
+                    if distinct != "no":
+                        self.distinct.append((~states[to], distinct == "exhaustible"))
                     todo.append(to)
                 rhs = (self.open_array, item) if state == begin else (states[state], self.comma, item)
                 self.rules.append((~states[to], rhs))
@@ -405,14 +409,14 @@ class Productions:
             self.rules.append((~lhs, (self.open_array, self.close_array)))
         return lhs
 
-    def _step(self, rhs: tuple[int, ...], origin: str, distinct: bool) -> int:
+    def _step(self, rhs: tuple[int, ...], origin: str, distinct: Distinct) -> int:
         p = self.nonterminal("items", origin)
-        if distinct:
-            self.distinct.append(~p)
+        if distinct != "no":
+            self.distinct.append((~p, distinct == "exhaustible"))
         self.rules.append((~p, rhs))
         return p
 
-    def _power(self, item: int, j: int, origin: str, distinct: bool) -> int:
+    def _power(self, item: int, j: int, origin: str, distinct: Distinct) -> int:
         """``, item`` 2^j times."""
         key = ("power", item, j, distinct)
         got = self._made.get(key)
@@ -425,7 +429,7 @@ class Productions:
             got = self._made[key] = self._step(rhs, origin, distinct)
         return got
 
-    def _up_to(self, item: int, m: int, origin: str, distinct: bool) -> int:
+    def _up_to(self, item: int, m: int, origin: str, distinct: Distinct) -> int:
         """``, item`` once to m times."""
         if m == 1:
             return self._power(item, 0, origin, distinct)

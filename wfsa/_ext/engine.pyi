@@ -56,7 +56,7 @@ def build_core(
     max_lexer_states: int,
     units: list[tuple[int, int | None] | None],
     unordered: Iterable[Any],
-    distinct: Iterable[int],
+    distinct: Iterable[tuple[int, bool]],
 ) -> ConstraintCore | None: ...
 
 class TokenMask:
