@@ -87,9 +87,11 @@ class BeamSelection:
         over = candidate_sums / self.n_steps**rules.length_penalty
         over = over.masked_fill(~(ends & self._is_top & self._open), -torch.inf)
         self.scores, best = torch.topk(torch.cat([self.scores, over], 1), rules.n_beams, dim=1)
-        self.hypotheses = _rows(torch.cat([self.hypotheses, texts], 1), best)
+        missing = torch.isneginf(self.scores)
+        hypotheses = _rows(torch.cat([self.hypotheses, texts], 1), best)
+        self.hypotheses = hypotheses.masked_fill(missing[:, :, None], rules.pad_id)
         lengths = torch.cat([self.lengths, torch.full_like(tokens, self.n_steps)], 1).gather(1, best)
-        self.lengths = lengths.masked_fill(torch.isneginf(self.scores), 0)
+        self.lengths = lengths.masked_fill(missing, 0)
 
         # What is not over runs on.
         unfinished = candidate_sums.masked_fill(ends, -torch.inf)

@@ -73,9 +73,16 @@ class CausalModel:
 
     def prefill(self, ids: torch.Tensor, mask: torch.Tensor, cache: Any) -> torch.Tensor:
         """Left-padded prompts int64[B, P], mask int64[B, P] → logits [B, V] after the last token."""
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        if self.attention == "eager" and not bool(mask.all()):
+            # A query in the padding sees nothing, and an eager softmax over nothing is NaN in float64 (the mask's smallest
+            # float64 is -inf in the float32 of the softmax), which 0 · NaN then carries everywhere. So it sees itself.
+            n = mask.shape[1]
+            ones = torch.ones((n, n), dtype=torch.bool, device=mask.device)
+            mask = self._additive((ones.tril() & mask.bool()[:, None, :] | ones.triu().tril())[:, None])
         output = self.model(
-            input_ids=ids, attention_mask=mask, position_ids=(mask.cumsum(1) - 1).clamp(min=0),
-            past_key_values=cache, use_cache=True, **self._last_only,
+            input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True,
+            **self._last_only,
         )  # fmt: skip
         logits: torch.Tensor = output.logits[:, -1]
         return logits
@@ -83,12 +90,15 @@ class CausalModel:
     def step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, cache: Any) -> torch.Tensor:
         """Tokens and positions int64[B, b], mask bool[B, 1, b or 1, columns] → logits [B, b, V]."""
         if self.attention == "eager":  # eager adds its mask
-            mask = torch.zeros_like(mask, dtype=self.dtype).masked_fill_(~mask, torch.finfo(self.dtype).min)
+            mask = self._additive(mask)
         output = self.model(
             input_ids=tokens, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
         )
         logits: torch.Tensor = output.logits
         return logits
+
+    def _additive(self, mask: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(mask, dtype=self.dtype).masked_fill_(~mask, torch.finfo(self.dtype).min)
 
     @contextmanager
     def shared_attention(self, on: bool) -> Iterator[None]:
