@@ -1,4 +1,4 @@
-"""``python -m benches [schemas | grammars | vocab | decoding-trie | all] [--quick]``: see benches/__init__.py for the rules."""
+"""``python -m benches [schemas | grammars | vocab | decoding-trie | all] [--quick]``: rules in benches/__init__.py."""
 
 from __future__ import annotations
 

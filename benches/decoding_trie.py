@@ -1,11 +1,12 @@
 """Beam search on one shared KV trie against `generate(num_beams=b)`: memory and time, on SmolLM2-135M.
 
-Both get the same prompt (a licence to explain), no end token, so that both write the same number of tokens, and float32.  First the
-answers are compared; then, each in a process of its own, the bytes of keys and values after every step (counted from the caches'
-arrays) and the peak of the process over what it had before (sampled); then times, alternating in one process, the least of a few rounds.
+Both get the same prompt (a licence to explain), no end token, so that both write the same number of tokens, and
+float32.  First the answers are compared; then, each in a process of its own, the bytes of keys and values after every
+step (counted from the caches' arrays) and the peak of the process over what it had before (sampled); then times,
+alternating in one process, the least of a few rounds.
 
-The model reads its weights once a step whatever the method, so on a model this small that is most of the time; the cache's share
-grows with prompt, beams and model.
+The model reads its weights once a step whatever the method, so on a model this small that is most of the time; the
+cache's share grows with prompt, beams and model.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--new", type=int, default=128, help="tokens to write (128)")
     parser.add_argument("--timed", type=int, default=48, help="tokens to write where time is measured (48)")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=1, help="of torch (1, and then times are the process's CPU time)")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="of torch (1, and then times are the process's CPU time)"
+    )
 
 
 def main(args: argparse.Namespace) -> Path:
@@ -111,8 +114,8 @@ def _memory_table(lines: list[dict[str, Any]]) -> str:
 
 
 def _time_table(lines: list[dict[str, Any]]) -> str:
-    head = ["beams", "method", "same sequences as `generate`", "largest difference of scores", "prefill s", "ms a token",
-            "`generate` / this, a token", "in all"]  # fmt: skip
+    head = ["beams", "method", "same sequences as `generate`", "largest difference of scores", "prefill s",
+            "ms a token", "`generate` / this, a token", "in all"]  # fmt: skip
     rows = []
     base = {line["n_beams"]: line for line in lines if line["method"] == "generate"}
     for line in lines:
@@ -128,14 +131,16 @@ def _time_table(lines: list[dict[str, Any]]) -> str:
 def _room_table(lines: list[dict[str, Any]]) -> str:
     head = ["collect_every", "beams", "entries held at most", "live at most", "ms a token"]
     return table(head, [
-        [str(r["collect_every"]), str(r["n_beams"]), number(r["held"]), number(r["live"]), number(r["token_ms"])] for r in lines
+        [str(r["collect_every"]), str(r["n_beams"]), number(r["held"]), number(r["live"]), number(r["token_ms"])]
+        for r in lines
     ])  # fmt: skip
 
 
 def _short_table(lines: list[dict[str, Any]]) -> str:
     head = ["beams", "method", "same sequences as `generate`", "ms a token", "in all ms", "entries held"]
     return table(head, [
-        [str(r["n_beams"]), METHODS[r["method"]], r["same"], number(r["token_ms"]), number(r["total_s"] * 1e3), number(r["held"])]
+        [str(r["n_beams"]), METHODS[r["method"]], r["same"],
+         number(r["token_ms"]), number(r["total_s"] * 1e3), number(r["held"])]
         for r in lines
     ])  # fmt: skip
 
@@ -227,8 +232,8 @@ class _Runner:
         ids = torch.tensor([self.prompt])
         found = self.model.generate(
             ids, attention_mask=torch.ones_like(ids), num_beams=n_beams, num_return_sequences=n_beams, do_sample=False,
-            max_new_tokens=n_new, pad_token_id=0, past_key_values=cache, logits_processor=LogitsProcessorList([Count()]),
-            return_dict_in_generate=True, output_scores=True,
+            max_new_tokens=n_new, pad_token_id=0, past_key_values=cache,
+            logits_processor=LogitsProcessorList([Count()]), return_dict_in_generate=True, output_scores=True,
         )  # fmt: skip
         sequences = found.sequences[:, ids.shape[1] :].tolist()
         return {"sequences": sequences, "scores": found.sequences_scores, "bytes": held}
@@ -318,7 +323,9 @@ def _run(arguments: list[str]) -> None:
         return
     rounds, *beams = map(int, arguments[4:])
     jobs: dict[str, Callable[[], None]] = {
-        "times": lambda: [_times(runner, what, ["generate", "tree-model", "tree-shared"], n_new, rounds, b) for b in beams] and None,
+        "times": lambda: (
+            [_times(runner, what, ["generate", "tree-model", "tree-shared"], n_new, rounds, b) for b in beams] and None
+        ),
         "rooms": lambda: _rooms(runner, n_new, rounds, sorted(beams)[len(beams) // 2]),
         "short": lambda: [_times(runner, what, list(METHODS), 8, rounds + 1, b) for b in (10, 30)] and None,
     }

@@ -1,8 +1,9 @@
 """SmolLM2-135M as a `transformers` model, from the GGUF file that the demo uses.
 
-`transformers` reads GGUF only with another package installed, so the weights that wfsa/demo/gguf_model.py has dequantised are
-copied into a `LlamaForCausalLM`.  One thing has to be undone: GGUF files of this architecture store the rows of the query and key
-matrices so that the two coordinates that rotate together are neighbours (2i, 2i + 1); `transformers` wants them half a head apart.
+`transformers` reads GGUF only with another package installed, so the weights that wfsa/demo/gguf_model.py has
+dequantised are copied into a `LlamaForCausalLM`.  One thing has to be undone: GGUF files of this architecture store
+the rows of the query and key matrices so that the two coordinates that rotate together are neighbours (2i, 2i + 1);
+`transformers` wants them half a head apart.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ def load() -> tuple[Any, PromptEncoder]:
         eos_token_id=None,
     )
     n_q, n_kv = source.n_heads * source.head, source.n_kv_heads * source.head
-    weights: dict[str, Floats] = {"model.embed_tokens.weight": source.embedding, "model.norm.weight": source.output_norm}
+    weights: dict[str, Floats] = {
+        "model.embed_tokens.weight": source.embedding,
+        "model.norm.weight": source.output_norm,
+    }
     weights["lm_head.weight"] = source.output
     for i, layer in enumerate(source.layers):
         gate, up = np.split(layer.gate_up, 2)

@@ -116,7 +116,7 @@ def test_equal_to_a_search_without_a_cache(family: str, form: str, attention: st
         assert found.scores[i].tolist() == pytest.approx([score for score, _ in expected], abs=1e-5)
 
 
-# --- with a constraint ---------------------------------------------------------------------------------------------------
+# --- with a constraint -----------------------------------------------------------------------------------------------
 
 EOS = 1
 TOKENS: list[bytes | None] = [
@@ -135,12 +135,14 @@ GRAMMARS = {
 def _constraint(name: str) -> wfsa.Constraint:
     vocab = wfsa.Vocab(TOKENS, special_ids=[0], eos_ids=[EOS], size=50)
     if name == "json":
-        return wfsa.compile_json_schema({"type": "array", "items": {"type": ["integer", "boolean"]}, "maxItems": 4}, vocab)
+        return wfsa.compile_json_schema(
+            {"type": "array", "items": {"type": ["integer", "boolean"]}, "maxItems": 4}, vocab
+        )
     return wfsa.compile_regex(GRAMMARS[name], vocab)
 
 
 def _allowed(constraint: wfsa.Constraint, text: list[int]) -> list[int]:
-    """For ``prefix_allowed_tokens_fn``, which may not allow nothing: a beam that is dead (or padded) goes on with the end."""
+    """For ``prefix_allowed_tokens_fn``, which must allow something: a beam that is dead goes on with the end."""
     state = constraint.start()
     for token in text:
         if state.is_finished() or not state.commit(token):
@@ -163,8 +165,8 @@ def test_equal_to_generate_with_a_constraint(family: str, name: str) -> None:
         sequences, scores = _generate(model, prompts, n_beams, [EOS], prefix_allowed_tokens_fn=allowed, **options)
         for form, attention in FORMS:
             found = trie_beam_search(
-                model, prompts, n_beams=n_beams, max_new_tokens=NEW, eos_token_id=EOS, pad_token_id=PAD, collect_every=3,
-                constraint=constraint, form=form, attention=attention, **options,
+                model, prompts, n_beams=n_beams, max_new_tokens=NEW, eos_token_id=EOS, pad_token_id=PAD,
+                collect_every=3, constraint=constraint, form=form, attention=attention, **options,
             )  # fmt: skip
             real = found.lengths > 0
             # What `generate` has beyond ours are beams that do not exist, at scores near -10⁹.
@@ -180,7 +182,7 @@ def test_equal_to_generate_with_a_constraint(family: str, name: str) -> None:
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
 def test_all_sentences_of_a_small_set(family: str) -> None:
-    """With more beams than sentences, beam search is exhaustive: each is found, with the score of a plain forward pass."""
+    """With more beams than sentences each is found, with the score of a plain forward pass."""
     constraint = _constraint("few")
     sentences = set()
     stack: list[list[int]] = [[]]
@@ -193,8 +195,8 @@ def test_all_sentences_of_a_small_set(family: str) -> None:
     model, prompt = tiny_model(family, 3), _prompts(3)[0]
     for stop in (False, True, "never"):
         found = trie_beam_search(
-            model, [prompt], n_beams=40, max_new_tokens=NEW, eos_token_id=EOS, constraint=constraint, length_penalty=0.0,
-            early_stopping=stop,
+            model, [prompt], n_beams=40, max_new_tokens=NEW, eos_token_id=EOS, constraint=constraint,
+            length_penalty=0.0, early_stopping=stop,
         )  # fmt: skip
         n = int((found.lengths > 0).sum())
         assert {tuple(found.ids(0, j)) for j in range(n)} == sentences

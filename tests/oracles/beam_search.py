@@ -1,7 +1,7 @@
 """Beam search as its rules say it, one request, no cache, no tensors: lists of (score, tokens), sorted.
 
-``next_log_probs(tokens)`` gives float32[V] after a text; None for a text that allows nothing.  Sums and scores are float32, in the order of the
-rules (wfsa/decoding/beam_selection.py), so that results can be compared exactly.
+``next_log_probs(tokens)`` gives float32[V] after a text; None for a text that allows nothing.  Sums and scores are
+float32, in the order of the rules (wfsa/decoding/beam_selection.py), so that results can be compared exactly.
 """
 
 from __future__ import annotations

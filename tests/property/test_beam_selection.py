@@ -1,4 +1,4 @@
-"""The tensor form of beam search's rules against the lists of tests/oracles/beam_search.py, on random language models."""
+"""The tensor form of beam search's rules against tests/oracles/beam_search.py, on random language models."""
 
 from __future__ import annotations
 

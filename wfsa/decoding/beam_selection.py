@@ -2,21 +2,22 @@
 
 At each step there are ``b`` running beams for each of ``B`` requests and, after the model, ``b · V`` continuations.
 
-1. Candidates: the ``max(2, 1 + number of end tokens) · b`` best continuations by summed log-probability, so that ``b`` of
-   them are unfinished even if every beam could end in each of the ways it can.
-2. A candidate is over if its token ends the sequence, or if it is the last token there is room for.  Of those that are over,
-   the ones among the best ``b`` candidates become hypotheses, with the score ``sum / length ** length_penalty``;
+1. Candidates: the ``max(2, 1 + number of end tokens) · b`` best continuations by summed log-probability, so that ``b``
+   of them are unfinished even if every beam could end in each of the ways it can.
+2. A candidate is over if its token ends the sequence, or if it is the last token there is room for.  Of those that are
+   over, the ones among the best ``b`` candidates become hypotheses, with the score ``sum / length ** length_penalty``;
    the ``b`` best hypotheses are kept.
 3. The best ``b`` candidates that are not over run on.
 4. A request is closed when it has ``b`` hypotheses and, with ``early_stopping=True``, at once; with ``False``, when the
-   best running beam, scored as if it ended now, is no better than the worst hypothesis; with ``"never"``, the same, scored
-   with the length that helps it most (the longest, if ``length_penalty > 0``).  The beams of a closed request are dead.
+   best running beam, scored as if it ended now, is no better than the worst hypothesis; with ``"never"``, the same,
+   scored with the length that helps it most (the longest, if ``length_penalty > 0``).  The beams of a closed request
+   are dead.
 
 These are the rules, and the arithmetic (float32 scores), of ``transformers``' ``generate(num_beams=b)``, version 5, so
 that the two can be compared number by number.  One thing differs.  ``generate`` fills beams that do not exist (when a
 constraint leaves fewer than ``b`` continuations) with copies and refused tokens at a score near -10⁹, which can end as
-hypotheses and then count for ``early_stopping=True``.  Here a beam that does not exist is dead: its score is -inf, it never
-becomes a hypothesis, and it never counts.
+hypotheses and then count for ``early_stopping=True``.  Here a beam that does not exist is dead: its score is -inf, it
+never becomes a hypothesis, and it never counts.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """What a `transformers` model must be like to have its KV sequence shared, checked before anything is computed.
 
-The search gives a model explicit positions (``position_ids``), an attention mask for each query (4-D), and a cache of its
-own (``past_key_values``).  A model fits if these three decide the result:
+The search gives a model explicit positions (``position_ids``), an attention mask for each query (4-D), and a cache of
+its own (``past_key_values``).  A model fits if these three decide the result:
 
 - positions come in through ``position_ids`` (rotary or learned), not from the shape of the mask (ALiBi) or the cache;
 - every layer attends to everything (a sliding window counts columns, and columns are no longer positions), and keeps
   nothing but keys and values (no recurrent state);
 - attention is computed by a function that takes a 4-D mask: ``eager`` or ``sdpa``.
 
-What cannot be seen from the outside is not guessed: :func:`check_tree` feeds a model two branches at once and one after the
-other, and compares the logits.
+What cannot be seen from the outside is not guessed: :func:`check_tree` feeds a model two branches at once and one
+after the other, and compares the logits.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class CausalModel:
         other = sorted({type(layer).__name__ for layer in layers if type(layer) is not DynamicLayer})
         if other or not layers:
             what = ", ".join(other) or "none"
-            raise DecodingError(f"{name} cannot share one KV sequence: it needs full attention in all layers, and has {what}")
+            raise DecodingError(
+                f"{name} cannot share one KV sequence: it needs full attention in all layers, and has {what}"
+            )
         if self.attention not in ("eager", "sdpa", NAME):
             raise DecodingError(
                 f"{name} runs attention {self.attention!r}, which takes no tree mask; "
@@ -75,8 +77,8 @@ class CausalModel:
         """Left-padded prompts int64[B, P], mask int64[B, P] → logits [B, V] after the last token."""
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         if self.attention == "eager" and not bool(mask.all()):
-            # A query in the padding sees nothing, and an eager softmax over nothing is NaN in float64 (the mask's smallest
-            # float64 is -inf in the float32 of the softmax), which 0 · NaN then carries everywhere. So it sees itself.
+            # A query in the padding sees nothing, and an eager softmax over nothing is NaN in float64 (the mask's
+            # smallest float64 is -inf in the float32 of the softmax), which 0 · NaN then carries everywhere. So it sees itself.
             n = mask.shape[1]
             ones = torch.ones((n, n), dtype=torch.bool, device=mask.device)
             mask = self._additive((ones.tril() & mask.bool()[:, None, :] | ones.triu().tril())[:, None])
@@ -102,7 +104,7 @@ class CausalModel:
 
     @contextmanager
     def shared_attention(self, on: bool) -> Iterator[None]:
-        """The function of shared_attention.py for the time of the block; the model's own setting comes back after it."""
+        """The function of shared_attention.py inside the block; the model's own setting comes back after it."""
         before = self.attention
         if not on or before == NAME:
             yield
@@ -122,8 +124,9 @@ class CausalModel:
 def check_tree(model: Any, *, tolerance: float = 1e-3) -> float:
     """Largest difference of logits between two branches fed as a tree and each fed in a line; raises if > `tolerance`.
 
-    For a model of a family that is not among those tested: it costs four tiny forward passes.  Differences within the rounding of
-    the model's dtype are expected; a mask or position that is ignored shows as a difference of the size of the logits.
+    For a model of a family that is not among those tested: it costs four tiny forward passes.  Differences within the
+    rounding of the model's dtype are expected; a mask or position that is ignored shows as a difference of the size of
+    the logits.
     """
     causal = CausalModel(model)
     n, device = causal.n_tokens, causal.device

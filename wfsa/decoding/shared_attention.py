@@ -1,24 +1,24 @@
 """An attention function for b query rows over one KV sequence, put into a model through `transformers`' own registry.
 
 ``transformers`` looks up the function that computes attention by name, at every call, and anyone may register one
-(``AttentionInterface.register``).  The one here, ``"wfsa_shared"``, serves three kinds of call, and tells them apart by their shapes
-alone, so that a model on which it is set still answers every ordinary call:
+(``AttentionInterface.register``).  The one here, ``"wfsa_shared"``, serves three kinds of call, and tells them apart
+by their shapes alone, so that a model on which it is set still answers every ordinary call:
 
 *Ordinary* (no mask, or a prefill): handed to ``sdpa``.
 
 *Tree* (a boolean mask as wide as the keys, few query rows).  With grouped-query attention, the stock function repeats
-keys and values for each query head of a group before it calls the kernel: a copy of the whole cache in every layer.  Here the query
-heads of a group become further rows, which share their keys as they lie::
+keys and values for each query head of a group before it calls the kernel: a copy of the whole cache in every layer.
+Here the query heads of a group become further rows, which share their keys as they lie::
 
     q [B, groups · r, b, d]  →  [B, groups, r · b, d]        mask [B, 1, b, S]  →  [B, 1, r · b, S]
 
-*Two parts* (the mask is narrower than the keys: it covers the P columns of the prompt, and what follows is the beams' own
-suffixes, column ``P + s·b + j`` for token s of beam j; see shared_kv.py).  Softmax attention over a union of columns is a mean of
-the attentions over its parts, weighted by their sums of exponentials.  So each part is computed alone, with the logarithm
-of that sum, and merged::
+*Two parts* (the mask is narrower than the keys: it covers the P columns of the prompt, and what follows is the beams'
+own suffixes, column ``P + s·b + j`` for token s of beam j; see shared_kv.py).  Softmax attention over a union of
+columns is a mean of the attentions over its parts, weighted by their sums of exponentials.  So each part is computed
+alone, with the logarithm of that sum, and merged::
 
-    l₁, o₁ = over the prompt (all b · r rows of a group in one product)      l₂, o₂ = over the own suffix (b small products)
-    o = (exp(l₁) o₁ + exp(l₂) o₂) / (exp(l₁) + exp(l₂))
+    l₁, o₁ = over the prompt (all b · r rows of a group in one product)      l₂, o₂ = over the own suffix (b small
+    products) o = (exp(l₁) o₁ + exp(l₂) o₂) / (exp(l₁) + exp(l₂))
 
 The merge is the one of Flash-Decoding and of cascade attention (Juravsky et al., *Hydragen*, arXiv 2402.05099).
 """

@@ -1,8 +1,8 @@
 """One KV sequence for all beams of a request: a prompt and the trie of what the beams wrote after it.
 
 Batch beam search keeps a copy of prompt and text for each of ``b`` beams and, at every step, copies all of it again
-to follow the beams that survive.  The beams' texts are a trie, and a key or value depends only on the path from the root
-to its token.  So it is enough to hold each node once, in any order, and to say which nodes a query may see.
+to follow the beams that survive.  The beams' texts are a trie, and a key or value depends only on the path from the
+root to its token.  So it is enough to hold each node once, in any order, and to say which nodes a query may see.
 
 **Layout**, for each layer, keys and values ``[B, heads, capacity, head_dim]``::
 
@@ -18,16 +18,16 @@ to its token.  So it is enough to hold each node once, in any order, and to say 
 
 The rows of ``visible`` are the tree attention mask of the b query rows.
 
-**Collection.**  A column that no beam sees is dead: no later beam can see it, since rows only pass from parent to child.  When
-the room is used up, which is every ``collect_every`` steps, the live columns move to new arrays with room for as many
-steps again: one gather a layer, and the only time that old keys and values are copied.  Requests of one batch keep as
-many columns as the one with most live nodes; left padding is collected like any dead node.
+**Collection.**  A column that no beam sees is dead: no later beam can see it, since rows only pass from parent to
+child.  When the room is used up, which is every ``collect_every`` steps, the live columns move to new arrays with room
+for as many steps again: one gather a layer, and the only time that old keys and values are copied.  Requests of one
+batch keep as many columns as the one with most live nodes; left padding is collected like any dead node.
 
-**Size.**  Columns held ≤ live nodes + ``b · collect_every``.  Live nodes ≤ P + b · t after t steps, and in practice far fewer,
-because surviving beams have recent common ancestors.
+**Size.**  Columns held ≤ live nodes + ``b · collect_every``.  Live nodes ≤ P + b · t after t steps, and in practice
+far fewer, because surviving beams have recent common ancestors.
 
-**Two-part layout** (:class:`TwoPartLayer`), for short ids: the prompt once, and a suffix of its own for each beam, which is
-moved when the beams are::
+**Two-part layout** (:class:`TwoPartLayer`), for short ids: the prompt once, and a suffix of its own for each beam,
+which is moved when the beams are::
 
     column   0 ... P-1 | P ... P+b-1 | P+b ... P+2b-1 | ...   P + s·b + j  is token s of beam j
 
@@ -119,8 +119,8 @@ class TrieKv:
     def follow(self, parents: torch.Tensor) -> None:
         """Beam j of each request goes on from beam ``parents[:, j]``, and the nodes of this step become visible.
 
-        ``parents`` int64[B, b]; a dead beam (-1) sees what beam 0 sees, so that its row of the mask is not empty: its nodes are
-        collected once it is followed by nobody, and its scores are never used.
+        ``parents`` int64[B, b]; a dead beam (-1) sees what beam 0 sees, so that its row of the mask is not empty: its
+        nodes are collected once it is followed by nobody, and its scores are never used.
         """
         if self._room_left < self.n_beams:
             self.collect(parents)
@@ -129,7 +129,7 @@ class TrieKv:
         self._room_left -= self.n_beams
 
     def collect(self, parents: torch.Tensor) -> None:
-        """Drop the columns that no beam of `parents` sees.  Waits for the device: the number that is kept is a shape."""
+        """Drop the columns that no beam of `parents` sees.  Waits for the device: how many stay is a shape."""
         index = parents.clamp(min=0)[:, :, None].expand(-1, -1, self.visible.shape[2])
         live = self.visible.gather(1, index).any(1)
         n_kept = int(live.sum(1).max())

@@ -1,10 +1,10 @@
-"""Beam search in which all beams of a request share one KV sequence: the result of batch beam search, in a fraction of its memory.
+"""Beam search whose beams share one KV sequence: the result of batch beam search, in a fraction of its memory.
 
-**Problem.**  ``generate(num_beams=b)`` runs ``b`` copies of every prompt, and holds ``b`` KV caches that agree nearly everywhere:
-in the prompt, and up to the last common ancestor of the beams.
+**Problem.**  ``generate(num_beams=b)`` runs ``b`` copies of every prompt, and holds ``b`` KV caches that agree nearly
+everywhere: in the prompt, and up to the last common ancestor of the beams.
 
-**In → out.**  A model, prompts, a constraint or none → for each prompt the ``b`` best sequences with their scores, and how
-many KV entries were held at each step.
+**In → out.**  A model, prompts, a constraint or none → for each prompt the ``b`` best sequences with their scores, and
+how many KV entries were held at each step.
 
 **Algorithm.**::
 
@@ -14,15 +14,16 @@ many KV entries were held at each step.
               KV trie follows the parents (a gather of booleans)                  shared_kv.py
               model on b query rows, tree mask, position = depth                  causal_model.py, shared_attention.py
 
-**Invariants.**  Sequences and scores are those of ``generate(num_beams=b)`` (up to rounding: sums run in another order); see
-beam_selection.py for the one place where it is left on purpose.  Refused tokens have score -inf, under the model's full
-normalisation: nothing is renormalised.  The model is not changed; with ``attention="shared"`` its attention
-setting is switched for the time of the search, so run one search at a time on one model object.
+**Invariants.**  Sequences and scores are those of ``generate(num_beams=b)`` (up to rounding: sums run in another
+order); see beam_selection.py for the one place where it is left on purpose.  Refused tokens have score -inf, under the
+model's full normalisation: nothing is renormalised.  The model is not changed; with ``attention="shared"`` its
+attention setting is switched for the time of the search, so run one search at a time on one model object.
 
 **Cost.**  A step reads ``live nodes + b · collect_every`` KV columns once, where batch beam search reads and rewrites
 ``b · (P + t)``; `python -m benches decoding-trie` has the numbers.
 
-Source: Chan et al., *Efficient Beam Search for Large Language Models Using Trie-Based Decoding* (EMNLP 2025, arXiv 2502.00085).
+Source: Chan et al., *Efficient Beam Search for Large Language Models Using Trie-Based Decoding* (EMNLP 2025, arXiv
+2502.00085).
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ Attention = Literal["model", "shared"]
 class KvUse:
     """KV entries (one key and one value in each layer) after the prefill and after each step, all requests together.
 
-    ``live``: seen by some beam.  ``held``: allocated, with dead nodes and room.  ``batch``: what batch beam search holds
-    at the same step, ``b · (P + t)`` a request.  ``bytes_per_entry`` over all layers.
+    ``live``: seen by some beam.  ``held``: allocated, with dead nodes and room.  ``batch``: what batch beam search
+    holds at the same step, ``b · (P + t)`` a request.  ``bytes_per_entry`` over all layers.
     """
 
     live: tuple[int, ...]
@@ -61,7 +62,7 @@ class KvUse:
 
 @dataclass(frozen=True, slots=True)
 class BeamResult:
-    """The hypotheses of B requests, best first.  Fewer than b exist when a constraint leaves fewer: ``lengths`` is 0 there.
+    """The hypotheses of B requests, best first.  Where a constraint leaves fewer than b, ``lengths`` is 0.
 
     ``tokens`` int64[B, b, T]: what was generated, end token included, then the pad token; ``lengths`` int64[B, b];
     ``scores`` float32[B, b]: summed log-probability / length ** length_penalty, -inf where there is no hypothesis.
@@ -96,17 +97,19 @@ def trie_beam_search(
 ) -> BeamResult:
     """Beam search over one shared KV sequence a request; see the module for what it computes.
 
-    ``prompts``: token ids, one list a request, or int64[B, P], left padded, with ``attention_mask`` [B, P] (1 = a token; all,
-    if it is None).  ``constraint``: a :class:`wfsa.Constraint` or a :class:`TokenConstraint`.  ``eos_token_id``: one or
-    several; those of ``model.generation_config`` if None, and none at all if ``()``.  ``length_penalty`` and
-    ``early_stopping`` (False, True, "never"): as in ``generate``.
+    ``prompts``: token ids, one list a request, or int64[B, P], left padded, with ``attention_mask`` [B, P] (1 = a
+    token; all, if it is None).  ``constraint``: a :class:`wfsa.Constraint` or a :class:`TokenConstraint`.
+    ``eos_token_id``: one or several; those of ``model.generation_config`` if None, and none at all if ``()``.
+    ``length_penalty`` and ``early_stopping`` (False, True, "never"): as in ``generate``.
 
-    ``collect_every``: steps between two collections of dead nodes.  ``form="two_part"`` keeps the prompt once and a suffix a
-    beam, for short ids (about 8 tokens).  ``attention="model"`` leaves the model's own attention function in place
-    (``form="tree"`` only); ``"shared"`` switches to the registered one, which copies no keys for grouped-query attention.
+    ``collect_every``: steps between two collections of dead nodes.  ``form="two_part"`` keeps the prompt once and a
+    suffix a beam, for short ids (about 8 tokens).  ``attention="model"`` leaves the model's own attention function in
+    place (``form="tree"`` only); ``"shared"`` switches to the registered one, which copies no keys for grouped-query
+    attention.
 
-    Raises :class:`DecodingError` for arguments that cannot be served: counts below 1, prompts without tokens or not left padded,
-    more beams than sequences, a model that cannot share its KV sequence, a constraint of another vocabulary.
+    Raises :class:`DecodingError` for arguments that cannot be served: counts below 1, prompts without tokens or not
+    left padded, more beams than sequences, a model that cannot share its KV sequence, a constraint of another
+    vocabulary.
     """
     causal = CausalModel(model)
     for name, count in (("n_beams", n_beams), ("max_new_tokens", max_new_tokens), ("collect_every", collect_every)):
@@ -191,7 +194,7 @@ def _search(
 
 
 class _TwoPartKv:
-    """The two-part layout behind the interface of :class:`TrieKv`: ``visible`` is the prompt's padding, and never grows."""
+    """The two-part layout behind the interface of :class:`TrieKv`: ``visible``, the prompt's padding, never grows."""
 
     def __init__(self, n_layers: int, n_beams: int, prompt_mask: torch.Tensor, max_new_tokens: int) -> None:
         self.cache = Cache(layers=[TwoPartLayer(n_beams * max_new_tokens) for _ in range(n_layers)])
@@ -219,7 +222,9 @@ def _prompts(
     """ids int64[B, P] and mask int64[B, P] on the model's device, left padded."""
     if isinstance(prompts, torch.Tensor):
         if prompts.ndim != 2 or prompts.is_floating_point():
-            raise DecodingError(f"prompts must be int64[B, P] or lists of ids, not {prompts.dtype}{list(prompts.shape)}")
+            raise DecodingError(
+                f"prompts must be int64[B, P] or lists of ids, not {prompts.dtype}{list(prompts.shape)}"
+            )
         ids = prompts.to(causal.device, torch.int64)
         mask = torch.ones_like(ids) if attention_mask is None else attention_mask.to(causal.device, torch.int64)
         if mask.shape != ids.shape:
@@ -266,8 +271,8 @@ def _fitting(constraint: TokenConstraint, causal: CausalModel, rules: BeamRules)
         )
     if not set(constraint.eos_ids) <= set(rules.eos_ids):
         raise DecodingError(
-            f"the constraint ends sequences with {sorted(constraint.eos_ids)}, the search with {sorted(rules.eos_ids)}: "
-            "a sequence that the constraint ends would be lost; pass eos_token_id"
+            f"the constraint ends sequences with {sorted(constraint.eos_ids)}, "
+            f"the search with {sorted(rules.eos_ids)}: a sequence that the constraint ends would be lost; pass eos_token_id"
         )
     n_sequences = constraint.n_sequences
     if n_sequences == 0:
