@@ -15,8 +15,8 @@ def tiny_model(family: str, seed: int, *, attention: str = "sdpa", n_tokens: int
 
     grouped = {
         "vocab_size": n_tokens, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": N_POSITIONS, "initializer_range": 0.3,
-        "bos_token_id": None, "eos_token_id": None, "pad_token_id": None,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": N_POSITIONS,
+        "initializer_range": 0.3, "bos_token_id": None, "eos_token_id": None, "pad_token_id": None,
     }  # fmt: skip
     if family == "llama":
         config: Any = transformers.LlamaConfig(**grouped)

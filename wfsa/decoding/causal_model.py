@@ -78,7 +78,8 @@ class CausalModel:
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         if self.attention == "eager" and not bool(mask.all()):
             # A query in the padding sees nothing, and an eager softmax over nothing is NaN in float64 (the mask's
-            # smallest float64 is -inf in the float32 of the softmax), which 0 · NaN then carries everywhere. So it sees itself.
+            # smallest float64 is -inf in the float32 of the softmax), which 0 · NaN carries everywhere.
+            # So it sees itself.
             n = mask.shape[1]
             ones = torch.ones((n, n), dtype=torch.bool, device=mask.device)
             mask = self._additive((ones.tril() & mask.bool()[:, None, :] | ones.triu().tril())[:, None])

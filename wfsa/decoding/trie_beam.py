@@ -272,7 +272,8 @@ def _fitting(constraint: TokenConstraint, causal: CausalModel, rules: BeamRules)
     if not set(constraint.eos_ids) <= set(rules.eos_ids):
         raise DecodingError(
             f"the constraint ends sequences with {sorted(constraint.eos_ids)}, "
-            f"the search with {sorted(rules.eos_ids)}: a sequence that the constraint ends would be lost; pass eos_token_id"
+            f"the search with {sorted(rules.eos_ids)}: "
+            "a sequence that the constraint ends would be lost; pass eos_token_id"
         )
     n_sequences = constraint.n_sequences
     if n_sequences == 0:
