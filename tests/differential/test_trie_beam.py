@@ -207,3 +207,55 @@ def test_all_sentences_of_a_small_set(family: str) -> None:
                 logits = model(input_ids=torch.tensor([[*prompt, *text]])).logits[0, len(prompt) - 1 : -1]
             steps = torch.log_softmax(logits, -1)[torch.arange(len(text)), torch.tensor(text)]
             assert found.scores[0, j].item() == pytest.approx(steps.sum().item(), abs=1e-4)
+
+
+# --- a real model ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_equal_to_generate_on_a_real_model() -> None:
+    """SmolLM2-135M in float32, under a JSON Schema; scores as near as float32 lets 30 layers be."""
+    from benches.smollm2 import load
+    from wfsa.demo.gguf_model import ModelError, find_model
+
+    try:
+        path = find_model()
+    except ModelError as error:
+        pytest.skip(f"NO MODEL: {error}")
+    model, encoder = load()
+    vocab = wfsa.Vocab.from_file(path)
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 20}, "rivers": {"type": "integer"}},
+        "required": ["city", "rivers"],
+        "additionalProperties": False,
+    }
+    constraint = wfsa.compile_json_schema(schema, vocab)
+    prompts = [encoder.chat("Name a city in Europe."), encoder.chat("A city by the sea, and its rivers, as JSON:")]
+    eos = vocab.eos_ids.tolist()
+    ids, mask = padded(prompts)
+
+    def allowed(_: int, text: Any) -> list[int]:
+        state = constraint.start()
+        for token in text[ids.shape[1] :].tolist():
+            if state.is_finished() or not state.commit(token):
+                return eos
+        return eos if state.is_finished() else state.get_mask().ids().tolist()
+
+    with torch.no_grad():
+        expected = model.generate(
+            ids, attention_mask=mask, num_beams=4, num_return_sequences=4, max_new_tokens=40, do_sample=False,
+            eos_token_id=eos, pad_token_id=eos[0], prefix_allowed_tokens_fn=allowed, return_dict_in_generate=True,
+            output_scores=True,
+        )  # fmt: skip
+    scores = expected.sequences_scores.view(2, 4)
+    sequences = expected.sequences[:, ids.shape[1] :].view(2, 4, -1)
+    for form, attention in FORMS:
+        found = trie_beam_search(
+            model, prompts, n_beams=4, max_new_tokens=40, eos_token_id=eos, pad_token_id=eos[0], constraint=constraint,
+            form=form, attention=attention,
+        )  # fmt: skip
+        assert (found.scores - scores).abs().max() < 1e-3
+        assert torch.equal(found.tokens[:, 0, : sequences.shape[2]], sequences[:, 0])
+        for i, j in itertools.product(range(2), range(4)):
+            assert constraint.start().validate(found.ids(i, j)) == found.lengths[i, j]
