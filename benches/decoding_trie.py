@@ -88,7 +88,7 @@ def main(args: argparse.Namespace) -> Path:
 
 def _child(arguments: list[str]) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "benches.decoding_trie", *arguments]
-    # Every large block is a mapping of its own, which goes back when it is freed: so the process's size is what is in use.
+    # Every large block a mapping of its own, which goes back when freed: so the process is as large as what it uses.
     environment = os.environ | ({"MALLOC_MMAP_THRESHOLD_": "65536"} if arguments[0] == "memory" else {})
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
