@@ -73,7 +73,8 @@ def main(args: argparse.Namespace) -> Path:
         _memory_table(memory),
         "A token: bytes of keys and values after the last step / (prompt + written). "
         "The paper's model is another one, so only the growth with the beams compares. "
-        "Peak: over the process before the search, with all that a step needs besides the cache (logits, copies).",
+        "Peak: over the process before the search, with all that a step needs besides the cache (logits, copies), "
+        "but without what loading the weights had left free: some tens of MB, so the small numbers are lower bounds.",
         f"![Memory against generated length]({plot.name})" if plot else "(No plot: matplotlib is not installed.)",
         "## Time",
         _time_table([line for line in times if line["what"] == "times"]),
