@@ -1,4 +1,4 @@
-"""``python -m benches [schemas | grammars | vocab | all] [--quick]``: see benches/__init__.py for the rules."""
+"""``python -m benches [schemas | grammars | vocab | decoding-trie | all] [--quick]``: rules in benches/__init__.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import grammars, schemas, vocabularies
+from benches import decoding_trie, grammars, schemas, vocabularies
 from benches.markdown import RESULTS
 
 _EXAMPLES = """examples:
@@ -22,6 +22,7 @@ _BENCHES = {
     "schemas": (schemas, "JSON Schemas of the recorded corpus"),
     "grammars": (grammars, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
+    "decoding-trie": (decoding_trie, "beam search on one shared KV trie, beside generate()"),
 }
 
 
