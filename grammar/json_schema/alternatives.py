@@ -395,7 +395,10 @@ class Alternatives:
         if isinstance(value, bool):
             return bool(mask & BOOLEAN)
         if isinstance(value, (int, float, Decimal)):
-            if not mask & (INTEGER if is_whole(value) else FRACTION):
+            kind = INTEGER if is_whole(value) else FRACTION
+            if wide and self.document.wholes != "value":
+                kind = NUMBER  # in draft 4, 1.0 is no integer
+            if not mask & kind:
                 return False
             if json_key(value) in map(json_key, shape.excluded):
                 return False

@@ -24,15 +24,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.ir import MAX_UNITS, Grammar
 from wfsa.grammar.json_schema.alternatives import Alternatives, TracksNeeded
 from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.finite import json_key, scalar_spellings
+from wfsa.grammar.json_schema.finite import is_cheap, json_key, scalar_spellings
 from wfsa.grammar.json_schema.intervals import exact, numbers
 from wfsa.grammar.json_schema.lexemes import lexemes, type_names
+from wfsa.grammar.json_schema.number_spellings import every_spelling
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.productions import Member, Productions
 from wfsa.grammar.json_schema.report import SchemaReport
@@ -95,12 +97,13 @@ def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> Lower
 
 
 class _Lowering:
-    __slots__ = ("_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
+    __slots__ = ("_all_spellings", "_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
 
     def __init__(self, schema: Any, options: SchemaOptions, tracks: bool = False) -> None:
         self.document = Document(schema, draft_of(schema, options.draft), options, tracks)
         self.read = Alternatives(self.document)
-        self.lexemes = lexemes(options.whitespace)
+        self._all_spellings = options.spelling == "any"
+        self.lexemes = lexemes(options.whitespace, options.spelling)
         self.out = Productions(self.lexemes)
         self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
         self._depth = 0
@@ -147,7 +150,8 @@ class _Lowering:
         """The symbol of a union of shapes; None if it is empty."""
         if len(shapes) == 1:
             shape = shapes[0]
-            if len(shape.__dict__) == 3 and not shape.mask & ~SCALARS:  # path, free, mask: the usual case
+            # Path, free, mask: the usual case.
+            if len(shape.__dict__) == 3 and not shape.mask & ~SCALARS and self._is_plain(shape.mask):
                 return self._plain(shape.mask, path)
         plain = 0  # scalar types that are taken whole
         bounded: dict[tuple[Any, ...], Shape] = {}
@@ -157,7 +161,7 @@ class _Lowering:
             if shape.free:
                 return self._anything()
             if shape.values is not None:
-                self._constants(shape, spellings, parts)
+                self._constants(shape, spellings, bounded, parts)
                 continue
             mask = shape.mask
             if mask & SCALARS:
@@ -168,10 +172,10 @@ class _Lowering:
                         shape.low, shape.low_open, shape.high, shape.high_open, shape.multiples, shape.not_multiples,
                         tuple(map(exact, excluded)),
                     )  # fmt: skip
-                    if conditions == NO_CONDITIONS and mask & NUMBER != FRACTION:
+                    if conditions == NO_CONDITIONS and mask & NUMBER != FRACTION and self._is_plain(mask):
                         plain |= mask & NUMBER
                     else:
-                        bounded[("n", bool(mask & INTEGER), bool(mask & FRACTION), *conditions)] = shape
+                        bounded[self._numbers(mask, conditions)] = shape
                 if mask & STRING:
                     texts = tuple(v for v in shape.excluded if isinstance(v, str))
                     bounds = shape.min_length, shape.max_length, shape.patterns, shape.formats
@@ -194,6 +198,15 @@ class _Lowering:
         if not parts:
             return None
         return self.out.union(tuple(parts), path)  # type: ignore[arg-type]  # None was taken out
+
+    def _is_plain(self, mask: int) -> bool:
+        """Whether the numbers of these types are simple to write: all integers in any spelling are not."""
+        return not self._all_spellings or mask & NUMBER != INTEGER
+
+    def _numbers(self, mask: int, conditions: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The key of a set of numbers: all that its spellings depend on."""
+        wholes = self.document.wholes if self._all_spellings else "canonical"
+        return "n", wholes, bool(mask & INTEGER), bool(mask & FRACTION), *conditions
 
     def _counted(self, shape: Shape) -> int | None:
         """The terminal of strings bounded by nothing but their length."""
@@ -228,10 +241,16 @@ class _Lowering:
         if got is not None:
             return got
         name = "one of several values"
+        if not plain and not spellings and all(kind == "c" for kind, *_ in bounded):
+            return self.out.one_of(tuple(spelling for _, spelling in bounded), path, True)
         pattern = self.lexemes.cached(key) if not spellings else None
         if len(bounded) == 1 and not plain and not spellings:
-            ((kind, *_), shape) = next(iter(bounded.items()))
+            ((kind, *conditions), shape) = next(iter(bounded.items()))
             name = "number in bounds" if kind == "n" else _string_name(shape)
+            if kind == "n" and conditions[3] is not None and conditions[3] == conditions[5]:
+                name = str(conditions[3])
+            elif kind == "n" and conditions[3:] == [*NO_CONDITIONS]:
+                name = "integer" if conditions[1] else "number"
         if pattern is None:
             trees = [tree for k, s in bounded.items() if (tree := self._bounded(k, s)) is not None]
             if plain:
@@ -246,14 +265,17 @@ class _Lowering:
     def _bounded(self, key: tuple[Any, ...], shape: Shape) -> Regular | None:
         """The spellings of the numbers or strings within a shape's bounds."""
         tree: Regular | None
+        if key[0] == "c":
+            return self.lexemes.constant(key[1])
         if key[0] == "s":
-            tree = string_language(*key[1:])
+            tree = string_language(self.document.options.spelling, *key[1:])
             if tree is None:
                 self.read.why = "no string has the length and matches the pattern or format", shape.path
             return tree
-        _, whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded = key
+        _, wholes, whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded = key
+        conditions = whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded
         try:
-            tree = numbers(whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded)
+            tree = numbers(*conditions) if wholes == "canonical" else every_spelling(wholes, *conditions)
         except LimitError as err:
             raise LimitError(f"{err} at {shape.path}") from None
         if tree == NOTHING:
@@ -266,21 +288,33 @@ class _Lowering:
 
     # ---- constants -----------------------------------------------------------------------------------------------
 
-    def _constants(self, shape: Shape, spellings: dict[bytes, None], parts: dict[int | None, None]) -> None:
+    def _constants(
+        self, shape: Shape, spellings: dict[bytes, None], bounded: dict[tuple[Any, ...], Shape],
+        parts: dict[int | None, None],
+    ) -> None:  # fmt: skip
         """Add the values of an enum that satisfy the keywords beside it."""
         assert shape.values is not None
         some = False
+        all_spellings = self._all_spellings and is_cheap(shape.values)
+        any_order = self.document.options.property_order == "any"
         for value in shape.values:
             if not self.read.accepts(value, shape):
                 continue
             if isinstance(value, (dict, list)):
-                symbol = self.out.constant(value, shape.path)
+                symbol = self.out.constant(value, all_spellings, any_order, shape.path)
                 some |= symbol is not None
                 parts[symbol] = None
+            elif all_spellings and isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+                number = exact(value)
+                bounded[self._numbers(shape.mask, (number, False, number, False, (), (), ()))] = shape
+                some = True
             else:
                 for spelling in scalar_spellings(value):
-                    spellings[spelling] = None
                     some = True
+                    if all_spellings:
+                        bounded["c", spelling] = shape
+                    else:
+                        spellings[spelling] = None
         if not some:
             self.read.why = "none of the values in enum or const satisfies the keywords beside it", shape.path
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from wfsa.errors import SchemaError
 
 Whitespace = Literal["flexible", "compact", "python"]
+Spelling = Literal["canonical", "any"]
 PropertyOrder = Literal["declared", "any"]
 UniqueItems = Literal["exact", "unchecked"]
 Formats = Literal["assert", "annotate"]
@@ -15,10 +16,15 @@ Formats = Literal["assert", "annotate"]
 
 @dataclass(frozen=True, slots=True)
 class SchemaOptions:
-    """How the document may be spelled.
+    r"""How the document may be spelled.
 
     whitespace: "flexible" is any JSON whitespace before every lexeme, none at the end of the document;
     "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``.
+    spelling: "canonical" is one usual spelling of a value wherever the schema says more than its type and length: no
+    escapes that ``json.dumps(ensure_ascii=False)`` would not write, numbers without exponent, whole ones without
+    fraction; "any" is every spelling of each value (``"\u0061"``, ``1.0``, ``10e-1``), in keys too, at the cost of
+    larger automata.  Where the schema says more of a number than its sign, at most `number_spellings.PLACES` digits
+    before and behind the point are sure to be taken beside an exponent.
     property_order: "declared" takes the declared names in the order of the schema, each at most once, and other names
     anywhere after those; "any" takes every order, at a cost that doubles with each declared name of an object (a
     LimitError beyond about twelve).
@@ -31,6 +37,7 @@ class SchemaOptions:
     """
 
     whitespace: Whitespace = "flexible"
+    spelling: Spelling = "canonical"
     property_order: PropertyOrder = "declared"
     unique_items: UniqueItems = "exact"
     formats: Formats = "assert"
@@ -41,7 +48,8 @@ class SchemaOptions:
         if self.draft not in (3, 4, 6, 7, 2019, 2020):
             raise SchemaError(f"unknown draft {self.draft!r}, known are 4, 6, 7, 2019 and 2020; at $")
         choices = {
-            "whitespace": Whitespace, "property_order": PropertyOrder, "unique_items": UniqueItems, "formats": Formats,
+            "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder,
+            "unique_items": UniqueItems, "formats": Formats,
         }  # fmt: skip
         for name, choice in choices.items():
             value, known = getattr(self, name), get_args(choice)

@@ -33,6 +33,7 @@ from wfsa.grammar.regular import Alt, Literal, Regular
 
 MAX_CHAIN = 64
 
+MAX_SHUFFLED = 8  # members of a constant object that come in any order
 MAX_STATES = 5000  # of one object or array that counts
 
 Member = tuple[int, int, bool]  # key, value, is it required
@@ -130,12 +131,13 @@ class Productions:
         """The symbol that was made for `key`."""
         return self._made.get(key)
 
-    def one_of(self, spellings: tuple[bytes, ...], origin: str) -> int:
-        """The terminal of a finite set of scalars."""
-        key = (0, (), spellings)
+    def one_of(self, spellings: tuple[bytes, ...], origin: str, every_spelling: bool = False) -> int:
+        """The terminal of a finite set of scalars, spelled like that or in every way."""
+        key = (0, every_spelling, spellings)
         got = self._made.get(key)
         if got is None:
-            tree = Alt(tuple(map(Literal, spellings))) if len(spellings) > 1 else Literal(spellings[0])
+            write = self.lexemes.constant if every_spelling else Literal
+            tree = Alt(tuple(map(write, spellings))) if len(spellings) > 1 else write(spellings[0])
             text = spellings[0].decode()
             name = text if len(spellings) == 1 else f"one of {len(spellings)} values"
             got = self.scalar(key, name, self.lexemes.glued(tree), origin)
@@ -396,12 +398,12 @@ class Productions:
 
     # ---- constants -----------------------------------------------------------------------------------------------
 
-    def constant(self, value: Any, origin: str) -> int | None:
-        """One value; None if no JSON text spells it."""
+    def constant(self, value: Any, every_spelling: bool, any_order: bool, origin: str) -> int | None:
+        """One value; None if no JSON text spells it.  Objects of many members keep their order."""
         if isinstance(value, list):
             items: list[int] = []
             for v in value:
-                item = self.constant(v, origin)
+                item = self.constant(v, every_spelling, any_order, origin)
                 if item is None:
                     return None
                 items.append(item)
@@ -409,10 +411,13 @@ class Productions:
         if isinstance(value, dict):
             members: list[Member] = []
             for name, v in value.items():
-                key, item = self.key(name, origin), self.constant(v, origin)
+                key, item = self.key(name, origin), self.constant(v, every_spelling, any_order, origin)
                 if key is None or item is None:
                     return None
                 members.append((key, item, True))
+            if any_order and 1 < len(members) <= MAX_SHUFFLED:
+                options = tuple((key, ((item, 0),), True) for key, item, _ in members)
+                return self.object_with_state(options, (), 0, None, 0, True, origin)
             return self.object(tuple(members), None, origin)
         spellings = scalar_spellings(value)
-        return self.one_of(spellings, origin) if spellings else None
+        return self.one_of(spellings, origin, every_spelling) if spellings else None

@@ -15,13 +15,17 @@ or another, since a keyword is judged without those in other objects.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
+from wfsa.grammar.json_schema.finite import MAX_SPELLED, is_cheap
 from wfsa.grammar.json_schema.formats import NARROWED, format_name
 from wfsa.grammar.json_schema.keywords import READERS
+from wfsa.grammar.json_schema.number_spellings import PLACES
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import subschemas
+from wfsa.grammar.json_schema.productions import MAX_SHUFFLED
 
 Status = Literal["enforced", "narrowed", "annotation", "widened"]
 
@@ -38,6 +42,10 @@ class ReportEntry(NamedTuple):
 _CANONICAL = "strings only as json.dumps(ensure_ascii=False) spells them"
 _COUNT_OR_CLASS = ("minProperties", "maxProperties", "dependentSchemas", "unevaluatedProperties")
 _NO_EXPONENT = "no exponents (0.001, not 1e-3), no -0"
+FAR = PLACES + 4
+_PLACES = (
+    f"beside an exponent at most {PLACES} digits before and behind the point (not 1{'0' * FAR}e-{FAR})"
+)
 _LOCATIONS = frozenset((
     "$id", "id", "$defs", "definitions", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor",
 ))  # fmt: skip
@@ -65,6 +73,7 @@ class SchemaReport:
     def entries(self) -> tuple[ReportEntry, ...]:
         out = [
             ReportEntry("", "", "narrowed", f"whitespace: {_WHITESPACE[self.options.whitespace]}"),
+            ReportEntry("", "", "annotation", f"options: {_shown(self.options)}"),
             ReportEntry("", "", "narrowed", "lone surrogates (\"\\ud800\") are refused"),
         ]
         todo: list[tuple[str, Any]] = [("", self.schema)]
@@ -119,25 +128,65 @@ class SchemaReport:
                 yield "/".join((pointer, *words)), child
 
 
+def _shown(options: SchemaOptions) -> str:
+    """The options in a line, but for the registry."""
+    names = (option.name for option in fields(options) if option.name != "registry")
+    return ", ".join(f"{name}={getattr(options, name)}" for name in names)
+
+
 def _narrowing(keyword: str, value: Any, schema: dict[str, Any], options: SchemaOptions) -> str:
     """Which admitted documents `keyword` makes the grammar refuse."""
+    canonical = options.spelling == "canonical"
     if keyword == "format" and (value in NARROWED or "maxLength" in schema):
-        return f"{_CANONICAL}; of {value} a sublanguage (wfsa.grammar.json_schema.formats)"
+        part = f"of {value} a sublanguage (wfsa.grammar.json_schema.formats)"
+        return f"{_CANONICAL}; {part}" if canonical else part
     if keyword in ("pattern", "format", "patternProperties", "propertyNames"):
-        return _CANONICAL
+        return _CANONICAL if canonical else ""
     if keyword == "multipleOf":
-        return _NO_EXPONENT
+        return _NO_EXPONENT if canonical else _PLACES
     if keyword in ("enum", "const"):
-        return "only the usual spelling of each value; objects in the order of their names here"
+        return _constants(value if keyword == "enum" else [value], options)
     if keyword == "type" and "integer" in (value if isinstance(value, list) else [value]):
-        return "integers without fraction and exponent (1, not 1.0)"
+        if "number" in value:
+            return ""
+        return "integers without fraction and exponent (1, not 1.0)" if canonical else _PLACES
     if keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
-        return "" if isinstance(value, bool) else _NO_EXPONENT
+        if isinstance(value, bool):
+            return ""
+        return _NO_EXPONENT if canonical else _PLACES if value else ""
     if keyword in ("properties", "required", "dependentRequired", "dependencies") and value:
         if keyword == "required" and isinstance(schema.get("properties"), dict) and {*value} <= {*schema["properties"]}:
             return ""
-        order = "in the order of the schema, all others last, " if options.property_order == "declared" else ""
-        return f"names {order}canonically spelled"
+        order = "in the order of the schema, all others last" if options.property_order == "declared" else ""
+        words = ", ".join(filter(None, (order, "canonically spelled" if canonical else "")))
+        return words and f"names {words}"
     if keyword in _COUNT_OR_CLASS and value is not True:
-        return "names canonically spelled"
+        return "names canonically spelled" if canonical else ""
     return ""
+
+
+def _constants(values: Any, options: SchemaOptions) -> str:
+    """Which spellings of the values of an enum are refused."""
+    notes = []
+    kinds = [type(v) for v in _within(values)]
+    if options.spelling == "canonical":
+        notes.append("only the usual spelling of each value")
+    elif not is_cheap(values):
+        notes.append(f"only the usual spelling of each value, since they have more than {MAX_SPELLED} characters")
+    elif {int, float, Decimal}.intersection(kinds):
+        notes.append(_PLACES)
+    if dict in kinds:
+        if options.property_order == "declared":
+            notes.append("objects in the order of their names here")
+        elif any(isinstance(v, dict) and len(v) > MAX_SHUFFLED for v in _within(values)):
+            notes.append(f"objects of more than {MAX_SHUFFLED} members in the order of their names here")
+    return "; ".join(notes)
+
+
+def _within(values: Any) -> list[Any]:
+    """Values and all that is in them."""
+    todo = list(values)
+    for value in todo:  # grows while it is walked
+        if isinstance(value, (list, dict)):
+            todo += value if isinstance(value, list) else value.values()
+    return todo

@@ -168,7 +168,7 @@ def test_report(tmp_path: Path, run: Run) -> None:
     assert ["(root)", "title", "annotation"] in rows and ["(root)", "required", "enforced"] in rows
     assert ["/properties/name", "maxLength", "enforced"] in rows
     assert ["/properties/age", "minimum", "narrowed", "no", "exponents"] in [row[:5] for row in rows]
-    assert out.splitlines()[-1] == "5 enforced, 6 narrowed, 1 annotation"
+    assert out.splitlines()[-1] == "5 enforced, 6 narrowed, 2 annotation"
     code, out, _ = run("report", path, "--status", "annotation", "--set", "property_order=any")
     assert code == 0 and "title" in out and "maxLength" not in out
     (tmp_path / "odd.json").write_text('{"properties": {"[/red]": {"uniqueItems": true}}}')
