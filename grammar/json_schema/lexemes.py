@@ -9,8 +9,9 @@ go on after its end.  In front, with W the whitespace of the policy, every termi
     flexible     [ \\t\\n\\r]*       ,      :
     compact      nothing         ,      :
     python       nothing         ", "   ": "
+    indent       nothing         ,      ": "    and line breaks, which depend on the depth (:mod:`.indentation`)
 
-So "flexible" accepts whitespace before the document and none behind it.
+A bound on W is a repetition with a maximum.  So "flexible" accepts whitespace before the document and none behind it.
 There is one `Lexemes` per policy and process: equal terminals of two schemas are the same object, which is what caches
 of automata behind the grammar want.
 """
@@ -24,13 +25,14 @@ from decimal import Decimal
 from wfsa.grammar.json_schema.intervals import INTEGER as INTEGER_TREE
 from wfsa.grammar.json_schema.intervals import NUMBER as NUMBER_TREE
 from wfsa.grammar.json_schema.number_spellings import within
-from wfsa.grammar.json_schema.options import Spelling, Whitespace
+from wfsa.grammar.json_schema.options import SchemaOptions, Spelling, Whitespace
 from wfsa.grammar.json_schema.shape import BOOLEAN, FRACTION, INTEGER, NULL, SCALARS, STRING
 from wfsa.grammar.json_schema.spelling import ANY_STRING, CANONICAL_STRING, COUNTED_STRING, QUOTE, spelled, spelled_text
-from wfsa.grammar.regular import EPSILON, Chars, Literal, Regular, alt, cat, minus, star
+from wfsa.grammar.regular import EPSILON, Chars, Literal, Regular, alt, cat, minus, repeat
 
-_JSON_WHITESPACE = star(Chars(((9, 10), (13, 13), (32, 32))))
+_BLANK = Chars(((9, 10), (13, 13), (32, 32)))
 _MAX_CACHED = 4096
+_MAX_POLICIES = 32
 
 
 class Lexemes:
@@ -42,11 +44,11 @@ class Lexemes:
         "open_object",
     )  # fmt: skip
 
-    def __init__(self, whitespace: Whitespace, spelling: Spelling) -> None:
+    def __init__(self, whitespace: Whitespace, max_whitespace: int | None, spelling: Spelling) -> None:
         self._spelling: Spelling = spelling
-        self._gap: Regular = _JSON_WHITESPACE if whitespace == "flexible" else EPSILON
+        self._gap: Regular = repeat(_BLANK, 0, max_whitespace) if whitespace == "flexible" else EPSILON
         space = " " if whitespace == "python" else ""
-        self._colon = Literal(f":{space}".encode())
+        self._colon = Literal(b": " if whitespace in ("python", "indent") else b":")
         self.open_object = self.glued(Literal(b"{"))
         self.close_object = self.glued(Literal(b"}"))
         self.open_array = self.glued(Literal(b"["))
@@ -132,13 +134,16 @@ class Lexemes:
 
 
 _TYPE_NAMES = ((STRING, "string"), (FRACTION, "number"), (INTEGER, "integer"), (BOOLEAN, "boolean"), (NULL, "null"))
-_made: dict[tuple[Whitespace, Spelling], Lexemes] = {}
+_made: dict[tuple[Whitespace, int | None, Spelling], Lexemes] = {}
 
 
-def lexemes(whitespace: Whitespace, spelling: Spelling) -> Lexemes:
-    got = _made.get((whitespace, spelling))
+def lexemes(options: SchemaOptions) -> Lexemes:
+    key = options.whitespace, options.max_whitespace, options.spelling
+    got = _made.get(key)
     if got is None:
-        got = _made[whitespace, spelling] = Lexemes(whitespace, spelling)
+        if len(_made) >= _MAX_POLICIES:
+            _made.clear()
+        got = _made[key] = Lexemes(*key)
     return got
 
 

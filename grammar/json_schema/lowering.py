@@ -32,6 +32,7 @@ from wfsa.grammar.ir import MAX_UNITS, Grammar
 from wfsa.grammar.json_schema.alternatives import Alternatives, TracksNeeded
 from wfsa.grammar.json_schema.document import Document, draft_of
 from wfsa.grammar.json_schema.finite import is_cheap, json_key, scalar_spellings
+from wfsa.grammar.json_schema.indentation import indented
 from wfsa.grammar.json_schema.intervals import exact, numbers
 from wfsa.grammar.json_schema.lexemes import lexemes, type_names
 from wfsa.grammar.json_schema.number_spellings import every_spelling
@@ -103,7 +104,7 @@ class _Lowering:
         self.document = Document(schema, draft_of(schema, options.draft), options, tracks)
         self.read = Alternatives(self.document)
         self._all_spellings = options.spelling == "any"
-        self.lexemes = lexemes(options.whitespace, options.spelling)
+        self.lexemes = lexemes(options)
         self.out = Productions(self.lexemes)
         self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
         self._depth = 0
@@ -125,7 +126,8 @@ class _Lowering:
         if start >= 0:
             scalar, start = start, out.nonterminal("document", "$")
             out.rules.append((~start, (scalar,)))
-        return out.build(start)
+        grammar = out.build(start)
+        return indented(grammar, out, self.document.options) if self.document.options.whitespace == "indent" else grammar
 
     # ---- from alternatives to symbols ----------------------------------------------------------------------------
 

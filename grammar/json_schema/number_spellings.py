@@ -37,7 +37,7 @@ from wfsa.grammar.json_schema.intervals import INTEGER, MAX_DIGITS, MINUS_SIGN, 
 from wfsa.grammar.regular import NOTHING, Regular, Table, both, cat, minus
 
 PLACES = 16
-MAX_STATES = 6000  # of the mantissas under one multipleOf
+MAX_STATES = 8000  # of the mantissas under one multipleOf
 
 Wholes = Literal["value", "syntax", "both"]
 """What a whole number is: by its value (``1.0``, from draft 6 on), by its syntax (draft 4), or what is one by both."""
@@ -372,7 +372,7 @@ def multiples(m: Decimal, wide: bool = False) -> Regular:
     places = PLACES
     while True:
         before, behind = max(places, shift + steps + 1, 1), max(places, -shift)
-        size = a * behind * (before + behind // 2)
+        size = a * (behind + 1) * (before + behind // 2 + 1)
         if size <= MAX_STATES:
             break
         if not places:

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from wfsa.errors import SchemaError
 
-Whitespace = Literal["flexible", "compact", "python"]
+Whitespace = Literal["flexible", "compact", "python", "indent"]
 Spelling = Literal["canonical", "any"]
 PropertyOrder = Literal["declared", "any"]
 UniqueItems = Literal["exact", "unchecked"]
@@ -19,7 +19,12 @@ class SchemaOptions:
     r"""How the document may be spelled.
 
     whitespace: "flexible" is any JSON whitespace before every lexeme, none at the end of the document;
-    "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``.
+    "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``; "indent" is what
+    ``json.dumps(indent=...)`` writes.
+    max_whitespace: the most whitespace in one place under "flexible", in characters; None for no bound.
+    indent: spaces for each level under "indent".
+    max_depth: under "indent", levels of objects and arrays down to which what recurs is followed; documents nested
+    deeper are refused there (the report lists it).
     spelling: "canonical" is one usual spelling of a value wherever the schema says more than its type and length: no
     escapes that ``json.dumps(ensure_ascii=False)`` would not write, numbers without exponent, whole ones without
     fraction; "any" is every spelling of each value (``"\u0061"``, ``1.0``, ``10e-1``), in keys too, at the cost of
@@ -37,6 +42,9 @@ class SchemaOptions:
     """
 
     whitespace: Whitespace = "flexible"
+    max_whitespace: int | None = None
+    indent: int = 2
+    max_depth: int = 12
     spelling: Spelling = "canonical"
     property_order: PropertyOrder = "declared"
     unique_items: UniqueItems = "exact"
@@ -47,6 +55,12 @@ class SchemaOptions:
     def __post_init__(self) -> None:
         if self.draft not in (3, 4, 6, 7, 2019, 2020):
             raise SchemaError(f"unknown draft {self.draft!r}, known are 4, 6, 7, 2019 and 2020; at $")
+        for name, most in (("max_whitespace", 1 << 12), ("indent", 64), ("max_depth", 256)):
+            value = getattr(self, name)
+            if value is None and name == "max_whitespace":
+                continue
+            if type(value) is not int or not 0 <= value <= most:
+                raise SchemaError(f"{name} must be a whole number from 0 to {most}, not {value!r}; at $")
         choices = {
             "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder,
             "unique_items": UniqueItems, "formats": Formats,

@@ -80,6 +80,12 @@ class Productions:
             tuple(self.terminals), tuple(self.names), tuple(self.rules), ~start, "cfg", (), tuple(self.origins)
         )
 
+    @property
+    def key_terminals(self) -> set[int]:
+        """All terminals of keys with their colons."""
+        made = {n for key, n in self._made.items() if isinstance(key, tuple) and key[0] in ("key", "key class")}
+        return made.union(n for n in self.keys.values() if n is not None)
+
     # ---- keys and scalars ----------------------------------------------------------------------------------------
 
     def key(self, name: str, origin: str) -> int | None:
