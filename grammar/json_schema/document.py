@@ -26,6 +26,7 @@ from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.json_schema.number_spellings import Wholes
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import subschemas
+from wfsa.grammar.json_schema.widening import Widenings
 
 MAX_COPIES = 500  # resources, each under one dynamic scope
 
@@ -54,10 +55,14 @@ def id_word(draft: int) -> str:
 class Document:
     __slots__ = (
         "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "draft",
-        "options", "root", "tracks",
+        "options", "root", "tracks", "widenings",
     )  # fmt: skip
 
-    def __init__(self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False) -> None:
+    def __init__(
+        self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False,
+        too_large: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.widenings = Widenings(options.lenient, too_large)
         self.root = root
         self.draft = draft  # of the root; see `draft_at`
         self.options = options

@@ -60,6 +60,7 @@ from wfsa.grammar.json_schema.shape import (
 )
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.json_schema.spelling import pattern_language, string_language, text_language
+from wfsa.grammar.json_schema.widening import CAUGHT, Unenforceable
 from wfsa.grammar.regex_assertions import ANY_TEXT
 from wfsa.grammar.regular import NOTHING, Literal, Regular, alt, both, minus
 
@@ -75,9 +76,12 @@ class LoweredSchema:
     report: SchemaReport
 
 
-def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> LoweredSchema:
+def read_json_schema(
+    schema: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
+) -> LoweredSchema:
     """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
 
+    `too_large` are paths whose terminals have turned out to be too large, to be widened under ``lenient``.
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     """
     options = options or SchemaOptions()
@@ -85,23 +89,26 @@ def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> Lower
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
         try:
-            lowering = _Lowering(schema, options)
+            lowering = _Lowering(schema, options, too_large=too_large)
             grammar = lowering.run()
         except TracksNeeded:
-            lowering = _Lowering(schema, options, tracks=True)
+            lowering = _Lowering(schema, options, True, too_large)
             grammar = lowering.run()
     except RecursionError:
         raise LimitError(
             "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
         ) from None
-    return LoweredSchema(grammar, SchemaReport(schema, options, lowering.document.draft))
+    document = lowering.document
+    return LoweredSchema(grammar, SchemaReport(schema, options, document.draft, document.widenings.listed()))
 
 
 class _Lowering:
     __slots__ = ("_all_spellings", "_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
 
-    def __init__(self, schema: Any, options: SchemaOptions, tracks: bool = False) -> None:
-        self.document = Document(schema, draft_of(schema, options.draft), options, tracks)
+    def __init__(
+        self, schema: Any, options: SchemaOptions, tracks: bool = False, too_large: frozenset[str] = frozenset()
+    ) -> None:
+        self.document = Document(schema, draft_of(schema, options.draft), options, tracks, too_large)
         self.read = Alternatives(self.document)
         self._all_spellings = options.spelling == "any"
         self.lexemes = lexemes(options)
@@ -117,7 +124,7 @@ class _Lowering:
         start = self._symbol(root, "$")
         while self._queue:
             shape, bit = self._queue.pop()
-            self._members(shape) if bit == OBJECT else self._items(shape)
+            self._relaxed(shape, bit)
         if start is not None and self._forward:
             start = self._trim(start)
         if start is None:
@@ -126,8 +133,8 @@ class _Lowering:
         if start >= 0:
             scalar, start = start, out.nonterminal("document", "$")
             out.rules.append((~start, (scalar,)))
-        grammar = out.build(start)
-        return indented(grammar, out, self.document.options) if self.document.options.whitespace == "indent" else grammar
+        grammar, options = out.build(start), self.document.options
+        return indented(grammar, out, options) if options.whitespace == "indent" else grammar
 
     # ---- from alternatives to symbols ----------------------------------------------------------------------------
 
@@ -179,6 +186,8 @@ class _Lowering:
                     else:
                         bounded[self._numbers(mask, conditions)] = shape
                 if mask & STRING:
+                    if path in self.document.widenings.too_large:
+                        shape = self._any_texts(shape)
                     texts = tuple(v for v in shape.excluded if isinstance(v, str))
                     bounds = shape.min_length, shape.max_length, shape.patterns, shape.formats
                     nots = shape.not_patterns, shape.not_formats, texts
@@ -200,6 +209,14 @@ class _Lowering:
         if not parts:
             return None
         return self.out.union(tuple(parts), path)  # type: ignore[arg-type]  # None was taken out
+
+    def _any_texts(self, shape: Shape) -> Shape:
+        """`shape` without what makes an automaton of its strings large."""
+        some = {"patterns": "pattern", "formats": "format", "not_patterns": "not", "not_formats": "not"}
+        given = {field: () for field in some if getattr(shape, field)}
+        for field in given:
+            self.document.widenings.add(shape.path, some[field], "its automaton is too large")
+        return shape.changed(loose=True, **given) if given else shape
 
     def _is_plain(self, mask: int) -> bool:
         """Whether the numbers of these types are simple to write: all integers in any spelling are not."""
@@ -279,7 +296,12 @@ class _Lowering:
         try:
             tree = numbers(*conditions) if wholes == "canonical" else every_spelling(wholes, *conditions)
         except LimitError as err:
-            raise LimitError(f"{err} at {shape.path}") from None
+            error = LimitError(f"{err} at {shape.path}")
+            if multiples or not_multiples:
+                self.document.widenings.add(shape.path, "multipleOf" if multiples else "not", error)
+                without = low, low_open, high, high_open, (), (), excluded
+                return self._bounded(("n", wholes, whole, fraction, *without), shape)
+            raise error from None
         if tree == NOTHING:
             kind = "number" if fraction else "integer"
             least = "" if low is None else f" {'above' if low_open else 'from'} {low}"
@@ -328,14 +350,14 @@ class _Lowering:
         if got != UNSEEN and got != OPEN:
             return got
         if got == OPEN or self._depth >= MAX_DEPTH:
-            if got == UNSEEN:
-                self._later(shape, OBJECT)
+            if got == UNSEEN and not self._later(shape, OBJECT):
+                return self._anything()
             self._forward = True
             got = shape.object_symbol = self.out.nonterminal("object", shape.path)
             return got
         shape.object_symbol = OPEN
         self._depth += 1
-        got = shape.object_symbol = self._members(shape)
+        got = shape.object_symbol = self._relaxed(shape, OBJECT)
         self._depth -= 1
         return got
 
@@ -345,23 +367,64 @@ class _Lowering:
         if got != UNSEEN and got != OPEN:
             return got
         if got == OPEN or self._depth >= MAX_DEPTH:
-            if got == UNSEEN:
-                self._later(shape, ARRAY)
+            if got == UNSEEN and not self._later(shape, ARRAY):
+                return self._anything()
             self._forward = True
             got = shape.array_symbol = self.out.nonterminal("array", shape.path)
             return got
         shape.array_symbol = OPEN
         self._depth += 1
-        got = shape.array_symbol = self._items(shape)
+        got = shape.array_symbol = self._relaxed(shape, ARRAY)
         self._depth -= 1
         return got
 
-    def _later(self, shape: Shape, bit: int) -> None:
-        """Lower a shape from the queue, with the stack empty."""
+    def _later(self, shape: Shape, bit: int) -> bool:
+        """Lower a shape from the queue, with the stack empty; False if it may be anything for being too deep."""
         path = shape.path
         if path.count(".") + path.count("[") > MAX_NESTING:
-            raise LimitError(f"the schema nests deeper than {MAX_NESTING} levels; use $ref for its parts at {path}")
+            why = f"the schema nests deeper than {MAX_NESTING} levels; use $ref for its parts at {path}"
+            self.document.widenings.add(path, "", LimitError(why))
+            return False
         self._queue.append((shape, bit))
+        return True
+
+    def _relaxed(self, shape: Shape, bit: int) -> int | None:
+        """Make the rules of a shape's objects or arrays, without the conditions that cannot be enforced if lenient."""
+        widenings = self.document.widenings
+        make, steps = (self._members, OBJECT_STEPS) if bit == OBJECT else (self._items, ARRAY_STEPS)
+        if not widenings.allowed:
+            return make(shape)
+        if bit == OBJECT:
+            self._drop_loose_names(shape)
+            if shape.path in widenings.too_large:
+                self._drop(shape, ("existentials", "universals"), "the automaton of its names is too large")
+        depth = self._depth
+        while True:
+            try:
+                return make(shape)
+            except CAUGHT as err:
+                self._depth = depth
+                self._forward = True  # rules may have been left unfinished
+                if not any(self._drop(shape, fields, err) for fields in steps):
+                    raise
+
+    def _drop(self, shape: Shape, fields: tuple[str, ...], why: Exception | str) -> bool:
+        """Take conditions away from a shape; False if it has none of them."""
+        given = [field for field in fields if field in shape.__dict__]
+        for field in given:
+            del shape.__dict__[field]
+            self.document.widenings.add(shape.path, KEYWORD_OF.get(field, ""), why)
+        if given:
+            shape.loose = True
+        return bool(given)
+
+    def _drop_loose_names(self, shape: Shape) -> None:
+        """Names that are forbidden for not being in a set that is too large are not known."""
+        known = tuple(u for u in shape.universals if u[0].key is None or not self.read.is_loose(u[0].key))
+        if len(known) < len(shape.universals):
+            shape.universals = known
+            shape.loose = True
+            self.document.widenings.add(shape.path, "propertyNames", "its names are not enforced exactly")
 
     def _members(self, shape: Shape) -> int | None:
         """Make the rules of a shape's objects."""
@@ -547,7 +610,7 @@ class _Lowering:
         values = self._few_values(shape) if shape.unique or shape.repeated else None
         if values is None and (shape.unique or shape.repeated):
             what = "uniqueItems" if shape.unique else "the complement of uniqueItems"
-            raise SchemaError(
+            raise Unenforceable(
                 f"{what} cannot be enforced over more than {MAX_DISTINCT} different items; give the items an enum, or "
                 f"take SchemaOptions(unique_items='unchecked') at {path}"
             )
@@ -701,6 +764,19 @@ class _Lowering:
 
 UNKNOWN = object()
 NO_CONDITIONS = (None, False, None, False, (), (), ())
+# What is dropped from an object or array under ``lenient`` if it cannot be enforced, a step at a time.
+OBJECT_STEPS: tuple[tuple[str, ...], ...] = (
+    ("existentials",), ("universals",), ("min_properties", "max_properties"),
+    ("properties", "additional", "required"),
+)  # fmt: skip
+ARRAY_STEPS: tuple[tuple[str, ...], ...] = (
+    ("unique", "repeated"), ("contains",), ("min_items", "max_items"), ("prefix", "rest"),
+)  # fmt: skip
+KEYWORD_OF = {
+    "unique": "uniqueItems", "contains": "contains", "min_items": "minItems", "max_items": "maxItems",
+    "min_properties": "minProperties", "max_properties": "maxProperties", "properties": "properties",
+    "additional": "additionalProperties", "required": "required",
+}  # fmt: skip
 MAX_CLASSES = 6  # patterns and name schemas in one object that are told apart
 MAX_WANTED = 4  # conditions on some member, or kinds of items that are counted
 MAX_DISTINCT = 10  # values of the items of an array that must not repeat

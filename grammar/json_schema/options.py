@@ -37,6 +37,8 @@ class SchemaOptions:
     elsewhere; "unchecked" ignores it, so that invalid documents can be written (the report lists it).
     formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it
     by default (the report lists it).
+    lenient: what cannot be enforced is ignored, at the smallest place that holds it, so that invalid documents can be
+    written there (the report lists each as widened); otherwise it is an error.
     draft: 4, 6, 7, 2019 or 2020, for schemas without ``$schema``.
     registry: documents that references may lead to, by address: a mapping, or a ``referencing.Registry``.
     """
@@ -49,12 +51,15 @@ class SchemaOptions:
     property_order: PropertyOrder = "declared"
     unique_items: UniqueItems = "exact"
     formats: Formats = "assert"
+    lenient: bool = False
     registry: Any = None
     draft: int = 2020
 
     def __post_init__(self) -> None:
         if self.draft not in (3, 4, 6, 7, 2019, 2020):
             raise SchemaError(f"unknown draft {self.draft!r}, known are 4, 6, 7, 2019 and 2020; at $")
+        if not isinstance(self.lenient, bool):
+            raise SchemaError(f"lenient must be true or false, not {self.lenient!r}; at $")
         for name, most in (("max_whitespace", 1 << 12), ("indent", 64), ("max_depth", 256)):
             value = getattr(self, name)
             if value is None and name == "max_whitespace":

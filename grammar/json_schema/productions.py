@@ -228,7 +228,6 @@ class Productions:
             if got is not None:
                 return got
             lhs = self.nonterminal("object", origin)
-        self._made.setdefault(key, lhs)
         cap = low if high is None else high
         needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
         states: dict[State, int] = {}
@@ -281,6 +280,7 @@ class Productions:
             if count >= low and bits & wanted == wanted and complete:
                 rhs = (self.open_object,) if state is begin else (states[state],)
                 self.rules.append((~lhs, (*rhs, self.close_object)))
+        self._made.setdefault(key, lhs)
         return lhs
 
     # ---- arrays --------------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ It walks what is applied and what stands under ``$defs``; documents out of a reg
     enforced     exactly the values that the keyword admits
     narrowed     no value that it forbids; some spellings of admitted values, or orders, are refused
     annotation   not an assertion here (titles, unknown words, formats that are not checked)
-    widened      the caller asked that it be ignored (``SchemaOptions.unique_items``)
+    widened      the caller asked that it be ignored (``SchemaOptions.unique_items``), or where it cannot be enforced
+                 (``SchemaOptions.lenient``)
 
 Nothing else is ever widened.  What is called enforced takes every spelling; what is called narrowed may, at one place
 or another, since a keyword is judged without those in other objects.
@@ -24,8 +25,9 @@ from wfsa.grammar.json_schema.formats import NARROWED, format_name
 from wfsa.grammar.json_schema.keywords import READERS
 from wfsa.grammar.json_schema.number_spellings import PLACES
 from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.places import subschemas
+from wfsa.grammar.json_schema.places import pointer_of, subschemas
 from wfsa.grammar.json_schema.productions import MAX_SHUFFLED
+from wfsa.grammar.json_schema.widening import Widening
 
 Status = Literal["enforced", "narrowed", "annotation", "widened"]
 
@@ -34,7 +36,7 @@ class ReportEntry(NamedTuple):
     """One keyword at one place."""
 
     pointer: str  # JSON pointer of the schema object; "" is the root
-    keyword: str  # "" for what holds for every document
+    keyword: str  # "" for what holds for every document, or if widened for a whole object or array
     status: Status
     note: str = ""
 
@@ -52,8 +54,12 @@ _LOCATIONS = frozenset((
 # Keywords that another one reads, and the first draft that has both.
 BESIDE = {"then": ("if", 7), "else": ("if", 7), "minContains": ("contains", 2019), "maxContains": ("contains", 2019)}
 _WHITESPACE = {
-    "flexible": "any whitespace before every lexeme, none behind the document",
+    "flexible": "{any} before every lexeme, none behind the document",
     "compact": "no whitespace",
+    "indent": (
+        "the layout of json.dumps(indent={indent}); what recurs is followed down to {depth} levels, and documents nested "
+        "deeper are refused there"
+    ),
     "python": 'one space after "," and ":", no other whitespace',
 }
 
@@ -65,6 +71,7 @@ class SchemaReport:
     schema: Any = field(repr=False)
     options: SchemaOptions
     draft: int
+    widened: tuple[Widening, ...] = ()
 
     def __iter__(self) -> Iterator[ReportEntry]:
         return iter(self.entries)
@@ -72,17 +79,21 @@ class SchemaReport:
     @property
     def entries(self) -> tuple[ReportEntry, ...]:
         out = [
-            ReportEntry("", "", "narrowed", f"whitespace: {_WHITESPACE[self.options.whitespace]}"),
+            ReportEntry("", "", "narrowed", f"whitespace: {_whitespace(self.options)}"),
             ReportEntry("", "", "annotation", f"options: {_shown(self.options)}"),
             ReportEntry("", "", "narrowed", "lone surrogates (\"\\ud800\") are refused"),
         ]
+        lost = {(pointer_of(w.path), w.keyword): w.why for w in self.widened}
         todo: list[tuple[str, Any]] = [("", self.schema)]
         while todo:
             pointer, schema = todo.pop()
             if not isinstance(schema, dict):
                 continue
-            out += self._of(pointer, schema)
+            for entry in self._of(pointer, schema):
+                why = lost.pop((pointer, entry.keyword), None)
+                out.append(entry if why is None else entry._replace(status="widened", note=f"not enforced: {why}"))
             todo += reversed(list(self._children(pointer, schema)))
+        out += (ReportEntry(*place, "widened", f"not enforced: {why}") for place, why in lost.items())
         return tuple(out)
 
     @property
@@ -126,6 +137,14 @@ class SchemaReport:
             if steps[0] in _LOCATIONS or self.reads(str(steps[0]), schema):
                 words = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
                 yield "/".join((pointer, *words)), child
+
+
+def _whitespace(options: SchemaOptions) -> str:
+    some = options.max_whitespace
+    return _WHITESPACE[options.whitespace].format(
+        any="any whitespace" if some is None else f"up to {some} characters of whitespace",
+        indent=options.indent, depth=options.max_depth,
+    )  # fmt: skip
 
 
 def _shown(options: SchemaOptions) -> str:

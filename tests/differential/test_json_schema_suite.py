@@ -9,8 +9,8 @@ among these), how many instances
     valid refused       are refused, and should not be
     invalid accepted    are accepted, and should not be: only those in `ACCEPTED_WRONGLY`
 
-Order and spelling "any" but for the second line; formats asserted but in the group that calls them an annotation; remote documents
-from the registry.  A schema that nothing satisfies is refused rightly: then every instance is.
+Order and spelling "any" but for the second line; formats asserted but in the group that calls them an annotation;
+remote documents from the registry.  A schema that nothing satisfies is refused rightly: then every instance is.
 
 ``python -m tests.differential.test_json_schema_suite`` writes the table anew, ``... draft7`` lists what is not right.
 """

@@ -17,7 +17,7 @@ from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
 from wfsa.grammar.json_schema.number_spellings import PLACES, multiples, within
 from wfsa.grammar.json_schema.spelling import ANY_UNIT, any_units, spelled, spelled_text
 from wfsa.grammar.regex import search_language
-from wfsa.grammar.regular import ANY_CHAR, NOTHING, Chars
+from wfsa.grammar.regular import ANY_CHAR, NOTHING, Chars, chars
 
 from ..oracles.documents import Documents
 from ..oracles.regular import matches
@@ -61,8 +61,6 @@ def test_units_of_ranges(drawn: list[tuple[int, int]], data: st.DataObject) -> N
     points = sorted((a, min(a + n, 0x10FFFF)) for a, n in drawn)
     edges = [c + d for r in points for c in r for d in (-1, 0, 1)] + [0xFFFF, 0x10000, 0xD7FF, 0xE000]
     point = data.draw(st.sampled_from([c for c in edges if 0 <= c <= 0x10FFFF and not 0xD800 <= c <= 0xDFFF]))
-    from wfsa.grammar.regular import chars
-
     tree = chars(points)
     if not isinstance(tree, Chars):
         return
@@ -123,7 +121,9 @@ def test_within(
 
 
 @given(
-    st.sampled_from(["1", "2", "3", "7", "10", "100", "0.5", "0.25", "1.5", "0.01", "12", "0.3", "250", "1e-5", "1e17"]),
+    st.sampled_from(
+        ["1", "2", "3", "7", "10", "100", "0.5", "0.25", "1.5", "0.01", "12", "0.3", "250", "1e-5", "1e17"]
+    ),
     number_texts() | NUMBERS.flatmap(spelled_number),
 )
 def test_multiples(divisor: str, text: str) -> None:
