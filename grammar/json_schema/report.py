@@ -57,8 +57,8 @@ _WHITESPACE = {
     "flexible": "{any} before every lexeme, none behind the document",
     "compact": "no whitespace",
     "indent": (
-        "the layout of json.dumps(indent={indent}); what recurs is followed down to {depth} levels, and documents nested "
-        "deeper are refused there"
+        "the layout of json.dumps(indent={indent}); what recurs is followed down to {depth} levels, and documents "
+        "nested deeper are refused there"
     ),
     "python": 'one space after "," and ":", no other whitespace',
 }
