@@ -70,7 +70,8 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
                 automata.append(automaton(t.pattern, options.max_terminal_states))
             except LimitError as e:
                 where = f" at {t.origin}" if t.origin else ""
-                raise LimitError(f"terminal {t.name!r}{where}: {e}; raise CompileOptions.max_terminal_states") from None
+                message = f"terminal {t.name!r}{where}: {e}; raise CompileOptions.max_terminal_states"
+                raise _TooLarge(message, t.origin) from None
             except RecursionError:
                 raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
             token_ids.append([])
@@ -101,6 +102,14 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
     return Constraint(
         core, vocab, tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals), stats
     )
+
+
+class _TooLarge(LimitError):
+    """A terminal has too many states; `origin` is the place that it is from."""
+
+    def __init__(self, message: str, origin: str) -> None:
+        super().__init__(message)
+        self.origin = origin
 
 
 class _Clock:
@@ -182,7 +191,7 @@ def compile_json_schema(
     ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
     Raises SchemaError, LimitError, VocabError.
     """
-    return _compile_lowered(read_json_schema(schema, schema_options or SchemaOptions()), vocab, keywords)
+    return _compile_read(read_json_schema, schema, schema_options, vocab, keywords)
 
 
 def compile_tools(
@@ -194,13 +203,26 @@ def compile_tools(
     the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
     Raises SchemaError, LimitError, VocabError.
     """
-    return _compile_lowered(read_tools(tools, schema_options or SchemaOptions()), vocab, keywords)
+    return _compile_read(read_tools, tools, schema_options, vocab, keywords)
 
 
-def _compile_lowered(lowered: LoweredSchema | LoweredTools, vocab: Vocab, keywords: dict[str, Any]) -> Constraint:
-    try:
-        constraint = compile(lowered.grammar, vocab, **keywords)
-    except GrammarError as e:
-        raise SchemaError(f"no document satisfies the schema ({e}); at $") from None
-    constraint.report = lowered.report
-    return constraint
+def _compile_read(
+    read: Callable[..., LoweredSchema | LoweredTools], source: Any, options: SchemaOptions | None, vocab: Vocab,
+    keywords: dict[str, Any],
+) -> Constraint:  # fmt: skip
+    """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again."""
+    options = options or SchemaOptions()
+    too_large: frozenset[str] = frozenset()
+    while True:
+        lowered = read(source, options, too_large)
+        try:
+            constraint = compile(lowered.grammar, vocab, **keywords)
+        except _TooLarge as error:
+            if not options.lenient or not error.origin or error.origin in too_large:
+                raise
+            too_large |= {error.origin}
+            continue
+        except GrammarError as error:
+            raise SchemaError(f"no document satisfies the schema ({error}); at $") from None
+        constraint.report = lowered.report
+        return constraint

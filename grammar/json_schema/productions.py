@@ -48,13 +48,12 @@ class Productions:
     """Terminals, nonterminals and rules under construction; symbols are those of :mod:`wfsa.grammar.ir`."""
 
     __slots__ = (
-        "_made", "any_order", "close_array", "close_object", "comma", "distinct", "keys", "lexemes", "names",
+        "_made", "close_array", "close_object", "comma", "distinct", "keys", "lexemes", "names",
         "open_array", "open_object", "origins", "rules", "terminals", "unordered",
     )  # fmt: skip
 
-    def __init__(self, lexemes: Lexemes, any_order: bool = False) -> None:
+    def __init__(self, lexemes: Lexemes) -> None:
         self.lexemes = lexemes
-        self.any_order = any_order  # of the members of constants; elsewhere the caller says it
         self.terminals: list[Terminal] = []
         self.names: list[str] = []
         self.origins: list[str] = []
@@ -85,6 +84,12 @@ class Productions:
             tuple(self.terminals), tuple(self.names), tuple(self.rules), ~start, "cfg", (), tuple(self.origins),
             tuple(self.unordered), tuple(self.distinct),
         )  # fmt: skip
+
+    @property
+    def key_terminals(self) -> set[int]:
+        """All terminals of keys with their colons."""
+        made = {n for key, n in self._made.items() if isinstance(key, tuple) and key[0] in ("key", "key class")}
+        return made.union(n for n in self.keys.values() if n is not None)
 
     # ---- keys and scalars ----------------------------------------------------------------------------------------
 
@@ -137,12 +142,13 @@ class Productions:
         """The symbol that was made for `key`."""
         return self._made.get(key)
 
-    def one_of(self, spellings: tuple[bytes, ...], origin: str) -> int:
-        """The terminal of a finite set of scalars."""
-        key = (0, (), spellings)
+    def one_of(self, spellings: tuple[bytes, ...], origin: str, every_spelling: bool = False) -> int:
+        """The terminal of a finite set of scalars, spelled like that or in every way."""
+        key = (0, every_spelling, spellings)
         got = self._made.get(key)
         if got is None:
-            tree = Alt(tuple(map(Literal, spellings))) if len(spellings) > 1 else Literal(spellings[0])
+            write = self.lexemes.constant if every_spelling else Literal
+            tree = Alt(tuple(map(write, spellings))) if len(spellings) > 1 else write(spellings[0])
             text = spellings[0].decode()
             name = text if len(spellings) == 1 else f"one of {len(spellings)} values"
             got = self.scalar(key, name, self.lexemes.glued(tree), origin)
@@ -266,7 +272,6 @@ class Productions:
             if got is not None:
                 return got
             lhs = self.nonterminal("object", origin)
-        self._made.setdefault(key, lhs)
         cap = low if high is None else high
         needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
         states: dict[State, int] = {}
@@ -319,6 +324,7 @@ class Productions:
             if count >= low and bits & wanted == wanted and complete:
                 rhs = (self.open_object,) if state is begin else (states[state],)
                 self.rules.append((~lhs, (*rhs, self.close_object)))
+        self._made.setdefault(key, lhs)
         return lhs
 
     # ---- arrays --------------------------------------------------------------------------------------------------
@@ -447,12 +453,12 @@ class Productions:
 
     # ---- constants -----------------------------------------------------------------------------------------------
 
-    def constant(self, value: Any, origin: str) -> int | None:
+    def constant(self, value: Any, every_spelling: bool, any_order: bool, origin: str) -> int | None:
         """One value; None if no JSON text spells it."""
         if isinstance(value, list):
             items: list[int] = []
             for v in value:
-                item = self.constant(v, origin)
+                item = self.constant(v, every_spelling, any_order, origin)
                 if item is None:
                     return None
                 items.append(item)
@@ -460,12 +466,12 @@ class Productions:
         if isinstance(value, dict):
             members: list[Member] = []
             for name, v in value.items():
-                key, item = self.key(name, origin), self.constant(v, origin)
+                key, item = self.key(name, origin), self.constant(v, every_spelling, any_order, origin)
                 if key is None or item is None:
                     return None
                 members.append((key, item, True))
-            if self.any_order and len(members) > 1:
+            if any_order and len(members) > 1:
                 return self.unordered_object(tuple(members), (), 0, None, (), origin)
             return self.object(tuple(members), None, origin)
         spellings = scalar_spellings(value)
-        return self.one_of(spellings, origin) if spellings else None
+        return self.one_of(spellings, origin, every_spelling) if spellings else None

@@ -8,6 +8,7 @@ that lives as long as the process, since the schemas of a corpus share most of t
 from __future__ import annotations
 
 from tests.oracles.counted import spelled_out
+from tests.oracles.distinct import repeats
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regular import NOTHING, Regular
 
@@ -63,6 +64,7 @@ class Documents:
             assert rhs, "a rule with an empty right-hand side"
             self._rules[lhs].append(rhs)
         self._start = grammar.start
+        self._distinct = {n for n, _ in grammar.distinct}
         self._terminals: list[_Node] = []
         for t in grammar.terminals:
             assert not isinstance(t.pattern, Tokens)
@@ -83,6 +85,8 @@ class Documents:
             for item in todo:  # grows while it is walked
                 lhs, rhs, dot, origin = item
                 if dot == len(rhs):
+                    if lhs in self._distinct and repeats(data, at):
+                        continue
                     for a, b, c, d in waiting[origin].get(lhs, ()):
                         moved = (a, b, c + 1, d)
                         if moved not in column:
