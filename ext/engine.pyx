@@ -177,6 +177,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         int64_t validate(const int32_t*, int64_t) except +wfsa_translate
         string forced(size_t) except +wfsa_translate
         string next_bytes() except +wfsa_translate
+        string text() except +wfsa_translate
         vector[int32_t] expected() except +wfsa_translate
 
     void fill_masks(const vector[const Session*]&, const vector[uint32_t*]&, int64_t, int64_t) except +wfsa_translate
@@ -711,6 +712,10 @@ cdef class State:
     def next_bytes(self):
         """All bytes that can come next, ascending."""
         return bytes(self.session.next_bytes())
+
+    def text(self):
+        """What has been committed so far, as bytes; tokens taken by their id, the end among them, add nothing."""
+        return bytes(self.session.text())
 
     def expected_terminals(self):
         """Numbers of the grammar's terminals being read or admissible next; the last one stands for the end."""

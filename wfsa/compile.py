@@ -18,15 +18,19 @@ from typing import Any, Literal
 
 from wfsa._ext.engine import automaton, build_core
 from wfsa.constraint import Constraint
-from wfsa.errors import GrammarError, LimitError, SchemaError
+from wfsa.errors import GrammarError, LimitError, WfsaError
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.json_schema import LoweredSchema, LoweredTools, SchemaOptions, read_json_schema, read_tools
+from wfsa.grammar.json_schema.contradiction import Place, contradiction, contradiction_text
+from wfsa.grammar.json_schema.lowering import NoDocument
+from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.lark import read_lark
 from wfsa.grammar.regex_grammar import read_regex
 from wfsa.vocab import Vocab
 
 Progress = Callable[[str, float], None]
+_CONTRADICTION_SECONDS = 3.0  # for the message of a schema that nothing satisfies
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,39 @@ def compile_json_schema(
     ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
     Raises SchemaError, LimitError, VocabError.
     """
-    return _compile_lowered(read_json_schema(schema, schema_options or SchemaOptions()), vocab, keywords)
+    schema_options = schema_options or SchemaOptions()
+    if not isinstance(schema, (dict, bool)):
+        schema = schema_of(schema)
+    try:
+        return _compile_lowered(read_json_schema(schema, schema_options), vocab, keywords)
+    except NoDocument as e:
+        places = _contradiction(schema, schema_options, vocab)
+        if not places:
+            raise
+        text = f"no document satisfies the schema: {contradiction_text(places)} at {places[0].path}"
+        raise NoDocument(text) from e
+
+
+def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Place]:
+    """The keywords that exclude each other, so far as they are found in some seconds."""
+    until = time.perf_counter() + _CONTRADICTION_SECONDS
+
+    def is_empty(some: Any) -> bool:
+        left = until - time.perf_counter()
+        if left <= 0:
+            return False
+        try:
+            _compile_lowered(read_json_schema(some, options), vocab, {"mode": "lazy", "max_seconds": left})
+        except NoDocument:
+            return True
+        except WfsaError:
+            pass
+        return False
+
+    try:
+        return contradiction(schema, options, is_empty)
+    except (WfsaError, RecursionError):
+        return []
 
 
 def compile_tools(
@@ -201,6 +237,7 @@ def _compile_lowered(lowered: LoweredSchema | LoweredTools, vocab: Vocab, keywor
     try:
         constraint = compile(lowered.grammar, vocab, **keywords)
     except GrammarError as e:
-        raise SchemaError(f"no document satisfies the schema ({e}); at $") from None
+        raise NoDocument(f"no document satisfies the schema ({e}); at $") from None
     constraint.report = lowered.report
+    constraint.source = lowered.source
     return constraint

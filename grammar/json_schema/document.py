@@ -82,6 +82,15 @@ class Document:
                     key=len, default="")  # fmt: skip
         return self._drafts.get(inner, self.draft)
 
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """The addresses of the documents that were taken out of a registry."""
+        return tuple(path for path in self._inner if not path.startswith("$"))
+
+    def scan(self) -> None:
+        """Know all identifiers at once, for who does not come from the root."""
+        self._scan()
+
     def enter(self, schema: Any, path: str, uri: str) -> None:
         """Note an inner resource: a subschema with an identifier of its own."""
         ignored = uri.startswith("#") or (self.draft_at(path) <= 7 and "$ref" in schema)

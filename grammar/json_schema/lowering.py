@@ -55,7 +55,7 @@ from wfsa.grammar.json_schema.shape import (
     path_of,
     property_of,
 )
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
 from wfsa.grammar.json_schema.spelling import pattern_language, string_language, text_language
 from wfsa.grammar.regex_assertions import ANY_TEXT
 from wfsa.grammar.regular import NOTHING, Literal, Regular, alt, both, minus
@@ -64,12 +64,17 @@ MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stac
 MAX_NESTING = 1000  # segments of a path
 
 
+class NoDocument(SchemaError):
+    """Nothing satisfies a schema."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoweredSchema:
     """The grammar of a schema's documents, and what of the schema it enforces."""
 
     grammar: Grammar
     report: SchemaReport
+    source: SchemaSource
 
 
 def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> LoweredSchema:
@@ -81,46 +86,60 @@ def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> Lower
     try:
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
-        try:
-            lowering = _Lowering(schema, options)
-            grammar = lowering.run()
-        except TracksNeeded:
-            lowering = _Lowering(schema, options, tracks=True)
-            grammar = lowering.run()
+        document = Document(schema, draft_of(schema, options.draft), options)
+        grammar = _lowered(document, schema, "$")
     except RecursionError:
         raise LimitError(
             "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
         ) from None
-    return LoweredSchema(grammar, SchemaReport(schema, options, lowering.document.draft))
+    return LoweredSchema(grammar, SchemaReport(schema, options, document.draft), SchemaSource(schema, options))
+
+
+def read_part(document: Document, part: Any, path: str) -> Grammar:
+    """Lower some keywords of the schema at `path` by themselves; references lead where they lead in `document`.
+
+    Raises what :func:`read_json_schema` raises.
+    """
+    try:
+        return _lowered(document, part, path)
+    except RecursionError:
+        raise LimitError(f"the schema nests deeper than Python's stack; flatten it at {path}") from None
+
+
+def _lowered(document: Document, schema: Any, path: str) -> Grammar:
+    try:
+        return _Lowering(document).run(schema, path)
+    except TracksNeeded:
+        document.tracks = True
+        return _Lowering(document).run(schema, path)
 
 
 class _Lowering:
     __slots__ = ("_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
 
-    def __init__(self, schema: Any, options: SchemaOptions, tracks: bool = False) -> None:
-        self.document = Document(schema, draft_of(schema, options.draft), options, tracks)
+    def __init__(self, document: Document) -> None:
+        self.document = document
         self.read = Alternatives(self.document)
-        self.lexemes = lexemes(options.whitespace)
+        self.lexemes = lexemes(document.options.whitespace)
         self.out = Productions(self.lexemes)
         self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
         self._depth = 0
         self._forward = False  # was a nonterminal used before its rules were known
         self._queue: list[tuple[Shape, int]] = []
 
-    def run(self) -> Grammar:
-        root = self.document.root
+    def run(self, schema: Any, path: str) -> Grammar:
         out = self.out
-        start = self._symbol(root, "$")
+        start = self._symbol(schema, path)
         while self._queue:
             shape, bit = self._queue.pop()
             self._members(shape) if bit == OBJECT else self._items(shape)
         if start is not None and self._forward:
             start = self._trim(start)
         if start is None:
-            why, path = self.read.why
-            raise SchemaError(f"no document satisfies the schema: {why} at {path}")
+            why, where = self.read.why
+            raise NoDocument(f"no document satisfies the schema: {why} at {where}")
         if start >= 0:
-            scalar, start = start, out.nonterminal("document", "$")
+            scalar, start = start, out.nonterminal("document", path)
             out.rules.append((~start, (scalar,)))
         return out.build(start)
 

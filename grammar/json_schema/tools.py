@@ -30,7 +30,7 @@ from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import read_json_schema
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
 
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
 _DRAFT_NAMES = {
@@ -70,6 +70,7 @@ class ToolsReport:
 class LoweredTools:
     grammar: Grammar
     report: SchemaReport | ToolsReport
+    source: SchemaSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,11 @@ class _Registry:
     """The tools' schemas, then the caller's registry."""
 
     def __init__(self, own: dict[str, Any], outer: Any) -> None:
-        self._own = own
+        self.documents = own
         self._outer = outer
 
     def __getitem__(self, uri: str) -> Any:
-        found = self._own[uri] if uri in self._own else contents_of(self._outer, uri)
+        found = self.documents[uri] if uri in self.documents else contents_of(self._outer, uri)
         if found is None:
             raise KeyError(uri)
         return found
@@ -102,7 +103,7 @@ def read_tools(tools: Any, options: SchemaOptions | None = None) -> LoweredTools
     options = options or SchemaOptions()
     if isinstance(tools, dict) and "tools" not in tools:
         lowered = read_json_schema(_response_schema(tools), options)
-        return LoweredTools(lowered.grammar, lowered.report)
+        return LoweredTools(lowered.grammar, lowered.report, lowered.source)
     prefix, listed = ("", tools) if not isinstance(tools, dict) else ("tools", tools["tools"])
     found = list(_tools(listed, "$" + (f".{prefix}" if prefix else ""), f"/{prefix}" if prefix else ""))
     own: dict[str, Any] = {}
@@ -125,7 +126,8 @@ def read_tools(tools: Any, options: SchemaOptions | None = None) -> LoweredTools
     lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner)
     given = [t for t in found if t.schema is not _NO_ARGUMENTS]
     parts = ((t.pointer, SchemaReport(t.schema, options, draft_of(t.schema, options.draft))) for t in given)
-    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options))
+    source = replace(lowered.source, tools=True)
+    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options), source)
 
 
 def _response_schema(response_format: dict[str, Any]) -> Any:
