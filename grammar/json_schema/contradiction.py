@@ -115,7 +115,7 @@ class _Search:
             children = [(child, where) for child, where in below.get(keyword, ()) if child is not True]
             inner: list[Place] = []
             if any(id(child) in seen for child, _ in children):
-                inner = [Place(path + segment(keyword), f"{pointer}/{keyword}: leads back without end", depth)]
+                inner = [Place(path + segment(keyword), f"{pointer}/{keyword}: recurs without end", depth)]
             elif keyword not in _SINGLE or not any(child is False for child, _ in children):
                 deeper = depth + (keyword in _INTO_VALUES)
                 inner = [place for child, where in children for place in self.places(child, where, deeper, seen)]

@@ -197,7 +197,7 @@ EMPTY = [
     ({"type": "string", "minLength": 3, "maxLength": 2}, "/minLength: at least 3 characters against /maxLength"),
     ({"type": "string", "pattern": "^a", "allOf": [{"pattern": "^b"}]}, "/pattern: a match of /^a/ against /allOf/0/"),
     ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
-     '/properties/a/$ref: leads back without end against /required: "a" must be there at'),
+     '/properties/a/$ref: recurs without end against /required: "a" must be there at'),
     ({"type": "integer", "anyOf": [{"type": "string"}, {"type": "null"}]},
      "/type: an integer; /anyOf/0/type: a string; /anyOf/1/type: null exclude each other at"),
     ({"type": "object", "required": ["a"], "additionalProperties": False},
