@@ -195,8 +195,7 @@ def compile_json_schema(
         places = _contradiction(schema, schema_options, vocab)
         if not places:
             raise
-        text = f"no document satisfies the schema: {contradiction_text(places)} at {places[0].path}"
-        raise NoDocument(text) from e
+        raise NoDocument(f"no document satisfies the schema: {contradiction_text(places)}") from e
 
 
 def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Place]:

@@ -144,7 +144,15 @@ def contradiction(schema: Any, options: SchemaOptions, is_empty: Callable[[Any],
 
 
 def contradiction_text(places: list[Place]) -> str:
-    """``A against B``, or the first of several."""
+    """``A against B at $.path``, or the first of several; the path is the innermost one."""
+    return f"{_against(places)} at {max((place.path for place in places), key=_n_steps)}"
+
+
+def _n_steps(path: str) -> int:
+    return path.count(".") + path.count("[")
+
+
+def _against(places: list[Place]) -> str:
     texts = [place.text for place in places]
     if len(texts) <= 2:
         return " against ".join(texts)
