@@ -80,6 +80,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         void count_first(Fragment) except +wfsa_translate
         Dfa determinize(Fragment) except +wfsa_translate
 
+    Dfa of_words(const vector[string]&) except +wfsa_translate
     Dfa product(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
     Dfa without_epsilon(const Dfa&) except +wfsa_translate
     vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&) except +wfsa_translate
@@ -190,6 +191,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
 _AUTOMATA = {}  # (Regular, limit) -> Automaton; front ends share tree objects, so most terminals are found here
 _AUTOMATA_MAX = 8192
 _MAX_DEPTH = 400
+_MANY_WORDS = 8
 
 
 cdef class Automaton:
@@ -261,6 +263,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
     cdef const uint8_t* p
     cdef Dfa body
     cdef int64_t k, low, high
+    cdef vector[string] words
     if depth > _MAX_DEPTH:
         raise GrammarError(f"a terminal is nested more than {_MAX_DEPTH} deep; flatten it")
     kind = type(tree)
@@ -276,7 +279,17 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
         return f
     if kind is Alt:
         f = nfa.pair()
-        for part in tree.parts:
+        parts = tree.parts
+        if len(parts) >= _MANY_WORDS:  # an enum: its trie needs no subsets
+            texts = {part.data for part in parts if type(part) is Literal and part.data}
+            if len(texts) >= _MANY_WORDS:
+                for text in sorted(texts):
+                    words.push_back(text)
+                g = nfa.embed(of_words(words))
+                nfa.epsilon(f.start, g.start)
+                nfa.epsilon(g.end, f.end)
+                parts = [part for part in parts if type(part) is not Literal or not part.data]
+        for part in parts:
             g = _nfa(nfa, part, limit, depth + 1)
             nfa.epsilon(f.start, g.start)
             nfa.epsilon(g.end, f.end)
@@ -295,8 +308,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
         low = integer(tree.min)
         high = -1 if tree.max is None else integer(tree.max)
         if low > limit or high > limit:
-            raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states; "
-                             "raise CompileOptions.max_terminal_states")
+            raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states")
         if low + high > 3:
             body = automaton(tree.body, limit).full
         f = nfa.empty()

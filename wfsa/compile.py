@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from wfsa._ext.engine import automaton, build_core
@@ -60,8 +61,12 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
 
     Raises GrammarError (nothing can be derived, undefined symbols), LimitError, VocabError.
     """
-    options = replace(options or CompileOptions(), **keywords)
-    clock = _Clock(options, grammar)
+    return _compile(grammar, vocab, replace(options or CompileOptions(), **keywords), time.perf_counter())
+
+
+def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float) -> Constraint:
+    """The same; the time limit counts from `begin`."""
+    clock = _Clock(options, grammar, begin)
     grammar.check_invariants()
     automata: list[Any] = []
     token_ids: list[list[int]] = []
@@ -107,13 +112,21 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
     )
 
 
+def _check_time(limit: float | None, begin: float, stage: str) -> None:
+    if limit is not None and time.perf_counter() - begin > limit:
+        raise LimitError(
+            f"compiling passed {limit:g} s in stage {stage!r}; raise CompileOptions.max_seconds or use mode='lazy'"
+        )
+
+
 class _Clock:
     """Progress, time by stage, and the time limit."""
 
-    def __init__(self, options: CompileOptions, grammar: Grammar) -> None:
+    def __init__(self, options: CompileOptions, grammar: Grammar, begin: float) -> None:
         self.options = options
         self.grammar = grammar
-        self.begin = self.last = time.perf_counter()
+        self.begin = begin
+        self.last = time.perf_counter()
         self.stage = "terminals"
         self.stages: dict[str, float] = {}
 
@@ -125,12 +138,7 @@ class _Clock:
             self.options.progress(stage, fraction)
 
     def check(self) -> None:
-        limit = self.options.max_seconds
-        if limit is not None and self.seconds() > limit:
-            raise LimitError(
-                f"compiling passed {limit:g} s in stage {self.stage!r}; "
-                "raise CompileOptions.max_seconds or use mode='lazy'"
-            )
+        _check_time(self.options.max_seconds, self.begin, self.stage)
 
     def seconds(self) -> float:
         return time.perf_counter() - self.begin
@@ -187,10 +195,11 @@ def compile_json_schema(
     Raises SchemaError, LimitError, VocabError.
     """
     schema_options = schema_options or SchemaOptions()
+    options, begin, check = _front_end(**keywords)
     if not isinstance(schema, (dict, bool)):
         schema = schema_of(schema)
     try:
-        return _compile_lowered(read_json_schema(schema, schema_options), vocab, keywords)
+        return _compile_lowered(read_json_schema(schema, schema_options, check), vocab, options, begin)
     except NoDocument as e:
         places = _contradiction(schema, schema_options, vocab)
         if not places:
@@ -200,14 +209,12 @@ def compile_json_schema(
 
 def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Place]:
     """The keywords that exclude each other, so far as they are found in some seconds."""
-    until = time.perf_counter() + _CONTRADICTION_SECONDS
+    lazy, begin, check = _front_end(mode="lazy", max_seconds=_CONTRADICTION_SECONDS)
 
     def is_empty(some: Any) -> bool:
-        left = until - time.perf_counter()
-        if left <= 0:
-            return False
         try:
-            _compile_lowered(read_json_schema(some, options), vocab, {"mode": "lazy", "max_seconds": left})
+            check()
+            _compile_lowered(read_json_schema(some, options, check), vocab, lazy, begin)
         except NoDocument:
             return True
         except WfsaError:
@@ -229,12 +236,23 @@ def compile_tools(
     the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
     Raises SchemaError, LimitError, VocabError.
     """
-    return _compile_lowered(read_tools(tools, schema_options or SchemaOptions()), vocab, keywords)
+    options, begin, check = _front_end(**keywords)
+    return _compile_lowered(read_tools(tools, schema_options or SchemaOptions(), check), vocab, options, begin)
 
 
-def _compile_lowered(lowered: LoweredSchema | LoweredTools, vocab: Vocab, keywords: dict[str, Any]) -> Constraint:
+def _front_end(
+    options: CompileOptions | None = None, **keywords: Any
+) -> tuple[CompileOptions, float, Callable[[], None]]:
+    """The options, the time now, and the check of the time limit for a front end that may take long."""
+    options, begin = replace(options or CompileOptions(), **keywords), time.perf_counter()
+    return options, begin, partial(_check_time, options.max_seconds, begin, "front end")
+
+
+def _compile_lowered(
+    lowered: LoweredSchema | LoweredTools, vocab: Vocab, options: CompileOptions, begin: float
+) -> Constraint:
     try:
-        constraint = compile(lowered.grammar, vocab, **keywords)
+        constraint = _compile(lowered.grammar, vocab, options, begin)
     except GrammarError as e:
         raise NoDocument(f"no document satisfies the schema ({e}); at $") from None
     constraint.report = lowered.report

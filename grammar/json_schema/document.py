@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin
@@ -50,16 +51,23 @@ def id_word(draft: int) -> str:
     return "id" if draft <= 4 else "$id"
 
 
+def no_check() -> None:
+    """No time limit."""
+
+
 class Document:
     __slots__ = (
-        "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "draft",
-        "options", "root", "tracks",
+        "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "check",
+        "draft", "options", "root", "tracks",
     )  # fmt: skip
 
-    def __init__(self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False) -> None:
+    def __init__(
+        self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False, check: Callable[[], None] = no_check
+    ) -> None:
         self.root = root
         self.draft = draft  # of the root; see `draft_at`
         self.options = options
+        self.check = check  # is called now and then, and raises when time is up
         self.tracks = tracks  # do shapes note what was evaluated
         self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)

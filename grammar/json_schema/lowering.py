@@ -22,14 +22,14 @@ Rejected: a work list alone (parents before children: no merging by content, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.ir import MAX_UNITS, Grammar
 from wfsa.grammar.json_schema.alternatives import Alternatives, TracksNeeded
-from wfsa.grammar.json_schema.document import Document, draft_of
+from wfsa.grammar.json_schema.document import Document, draft_of, no_check
 from wfsa.grammar.json_schema.finite import json_key, scalar_spellings
 from wfsa.grammar.json_schema.intervals import exact, numbers
 from wfsa.grammar.json_schema.lexemes import lexemes, type_names
@@ -77,16 +77,19 @@ class LoweredSchema:
     source: SchemaSource
 
 
-def read_json_schema(schema: Any, options: SchemaOptions | None = None) -> LoweredSchema:
+def read_json_schema(
+    schema: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check
+) -> LoweredSchema:
     """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
 
+    `check` is called now and then; what it raises comes through.
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     """
     options = options or SchemaOptions()
     try:
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
-        document = Document(schema, draft_of(schema, options.draft), options)
+        document = Document(schema, draft_of(schema, options.draft), options, check=check)
         grammar = _lowered(document, schema, "$")
     except RecursionError:
         raise LimitError(

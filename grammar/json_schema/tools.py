@@ -19,13 +19,13 @@ with its own ``$schema``, ``$defs`` and references; it is named by its place in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from wfsa.errors import SchemaError
 from wfsa.grammar.ir import Grammar
-from wfsa.grammar.json_schema.document import contents_of, draft_of
+from wfsa.grammar.json_schema.document import contents_of, draft_of, no_check
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import read_json_schema
 from wfsa.grammar.json_schema.options import SchemaOptions
@@ -95,14 +95,16 @@ class _Registry:
         return found
 
 
-def read_tools(tools: Any, options: SchemaOptions | None = None) -> LoweredTools:
+def read_tools(
+    tools: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check
+) -> LoweredTools:
     """Lower a list of tools to a grammar of one call, or a ``response_format`` to one of its documents.
 
     Raises SchemaError (no tool list, two tools of one name, what a schema can be wrong in) or LimitError.
     """
     options = options or SchemaOptions()
     if isinstance(tools, dict) and "tools" not in tools:
-        lowered = read_json_schema(_response_schema(tools), options)
+        lowered = read_json_schema(_response_schema(tools), options, check)
         return LoweredTools(lowered.grammar, lowered.report, lowered.source)
     prefix, listed = ("", tools) if not isinstance(tools, dict) else ("tools", tools["tools"])
     found = list(_tools(listed, "$" + (f".{prefix}" if prefix else ""), f"/{prefix}" if prefix else ""))
@@ -116,14 +118,14 @@ def read_tools(tools: Any, options: SchemaOptions | None = None) -> LoweredTools
     for tool in found:
         arguments = {"type": "object", "$ref": tool.path}
         # A tool that no call fits would fall out of the union without a word.
-        read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner)
+        read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner, check)
         calls.append({
             "type": "object",
             "properties": {"name": {"const": tool.name}, "arguments": arguments},
             "required": ["name", "arguments"],
             "additionalProperties": False,
         })  # fmt: skip
-    lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner)
+    lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, check)
     given = [t for t in found if t.schema is not _NO_ARGUMENTS]
     parts = ((t.pointer, SchemaReport(t.schema, options, draft_of(t.schema, options.draft))) for t in given)
     source = replace(lowered.source, tools=True)
