@@ -103,7 +103,7 @@ class Document:
         """Note an inner resource: a subschema with an identifier of its own."""
         ignored = uri.startswith("#") or (self.draft_at(path) <= 7 and "$ref" in schema)
         if path != "$" and path not in self._inner and not ignored:
-            self._inner[path] = schema, urljoin(self._resource(path)[2], uri).partition("#")[0]
+            self._inner[path] = schema, joined(self._resource(path)[2], uri, path).partition("#")[0]
 
     def _resource(self, path: str) -> tuple[Any, str, str]:
         """(schema, path, base URI) of the resource that the place `path` belongs to."""
@@ -180,7 +180,7 @@ class Document:
         uri, _, fragment = ref.partition("#")
         fragment = unquote(fragment)
         if uri:
-            uri = urljoin(base, uri)
+            uri = joined(base, uri, path)
             if uri != base:
                 self._scan()
                 assert self._resources is not None
@@ -235,7 +235,7 @@ class Document:
             self._drafts[uri] = draft
         # Its places are named by its address, and its references start from what it calls itself.
         name = contents.get(id_word(draft)) if isinstance(contents, dict) else None
-        base = urljoin(uri, name).partition("#")[0] if isinstance(name, str) else uri
+        base = joined(uri, name, uri).partition("#")[0] if isinstance(name, str) else uri
         self._resources[uri] = contents, uri
         self._resources.setdefault(base, (contents, uri))
         self._inner[uri] = contents, base
@@ -260,7 +260,7 @@ class Document:
                 if name.startswith("#"):
                     self._anchors.setdefault((base, name[1:]), (node, path))
                 elif path != root_path:
-                    base = urljoin(base, name).partition("#")[0]
+                    base = joined(base, name, path).partition("#")[0]
                     self._resources.setdefault(base, (node, path))
                     self._inner[path] = node, base
             for word in ("$anchor", "$dynamicAnchor") if not old else ():
@@ -273,6 +273,14 @@ class Document:
             for steps, child in subschemas(node):
                 below = "".join(segment(s) if isinstance(s, str) else f"[{s}]" for s in steps)
                 todo.append((child, path + below, base))
+
+
+def joined(base: str, uri: str, path: str) -> str:
+    """The address `uri`, which stands at `path`, seen from `base`."""
+    try:
+        return urljoin(base, uri)
+    except ValueError as err:
+        raise SchemaError(f"{uri!r} is no address: {err} at {path}") from None
 
 
 def contents_of(registry: Any, uri: str) -> Any:
