@@ -247,7 +247,8 @@ class Alternatives:
             touched = [s for s in left if self._overlap(s, shape)]
             if not touched:
                 continue
-            kept = [s for s in left if not any(s is t for t in touched)]
+            ids = {*map(id, touched)}
+            kept = [s for s in left if id(s) not in ids]
             values = None
             if shape.values is not None:
                 values = [v for v in shape.values if self.accepts(v, shape, wide=True)]
