@@ -93,9 +93,9 @@ def peak_mb() -> float:
 
 
 def timed(make: Callable[[], wfsa.Constraint]) -> wfsa.Constraint:
-    before, begin = peak_mb(), time.perf_counter()
+    before, begin = peak_mb(), time.thread_time()
     constraint = make()
-    assert time.perf_counter() - begin < SECONDS
+    assert time.thread_time() - begin < SECONDS
     assert peak_mb() - before < MEGABYTES
     return constraint
 
@@ -130,9 +130,9 @@ def test_explaining_big_schemas(name: str) -> None:
     good = 0
     while state.commit_bytes(text[good : good + 1]):
         good += 1
-    begin = time.perf_counter()
+    begin = time.thread_time()
     assert "; /" in state.explain(text[good] if good < len(text) else 256)
-    assert time.perf_counter() - begin < SECONDS
+    assert time.thread_time() - begin < SECONDS
 
 
 def accepts(arrays: tuple[np.ndarray[Any, Any], ...], word: bytes) -> bool:

@@ -22,15 +22,15 @@ from wfsa.schema_explain import byte_vocab
 
 pytestmark = pytest.mark.engine
 BYTES = byte_vocab()
-SECONDS = 60  # for one schema; the slowest here takes two on an idle machine
+SECONDS = 60  # of processor time for one schema; the slowest here takes two
 
 
 def refused(schema: Any, **keywords: Any) -> str:
     """The message of the error that a schema gets."""
-    begin = time.perf_counter()
+    begin = time.thread_time()
     with pytest.raises((wfsa.SchemaError, wfsa.LimitError)) as info:
         wfsa.compile_json_schema(schema, BYTES, **keywords)
-    assert time.perf_counter() - begin < SECONDS
+    assert time.thread_time() - begin < SECONDS
     assert len(str(info.value)) < 40_000
     return str(info.value)
 
@@ -301,10 +301,10 @@ def test_what_only_looks_like_a_bomb(schema: Any) -> None:
 
 
 def test_a_time_limit_holds_in_the_front_end() -> None:
-    begin = time.perf_counter()
+    begin = time.thread_time()
     with pytest.raises(wfsa.LimitError, match=r"passed 0\.01 s in stage 'front end'"):
         wfsa.compile_json_schema(one_of_nest(14), BYTES, max_seconds=0.01)
-    assert time.perf_counter() - begin < SECONDS
+    assert time.thread_time() - begin < SECONDS
 
 
 def test_nothing_is_kept_of_refused_schemas() -> None:
