@@ -43,6 +43,7 @@ class JobRun:
     samples: dict[int, Samples] = field(default_factory=dict)
     artifact: dict[str, float] | None = None
     peak_mb: float | None = None
+    grown_mb: float | None = None  # over what the process held before this job
 
     @property
     def right(self) -> bool:
@@ -65,7 +66,7 @@ class JobRun:
         out["verdicts"] = [{"expected": w.expected, "verdict": w.verdict, "at": w.refused_at} for w in self.walks]
         out["start_us"] = [w.start_us for w in self.walks]
         out["fork_us"] = [w.fork_us for w in self.walks]
-        out["artifact"], out["peak_mb"] = self.artifact, self.peak_mb
+        out["artifact"], out["peak_mb"], out["grown_mb"] = self.artifact, self.peak_mb, self.grown_mb
         for name in ("first_us", "mask_us", "commit_us"):
             values = self.pool(name)
             out[name] = {"n": len(values), **{f"p{p:g}": percentile(values, p) for p in (50, 99, 100)}}
@@ -101,7 +102,7 @@ class EngineRun:
         elif what == "artifact":
             job.artifact = event
         elif what == "done":
-            job.peak_mb = event["peak_mb"]
+            job.peak_mb, job.grown_mb = event["peak_mb"], event["grown_mb"]
         return bool(what == "done")
 
     @property

@@ -51,9 +51,13 @@ def run(
     cap_s: float = 60,
     budget_s: float = 1e9,
     artifacts: bool = False,
+    memory_mb: int | None = None,
     label: str = "",
 ) -> EngineRun:
-    """Do `jobs` with `engine`. Those left when `budget_s` is spent are marked "not reached"."""
+    """Do `jobs` with `engine`.
+
+    Those left when `budget_s` is spent are marked "not reached".  `memory_mb` is what they may add to the worker.
+    """
     result = EngineRun(engine, jobs=[JobRun(job.id) for job in jobs])
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -63,6 +67,7 @@ def run(
         while n < len(jobs) and time.monotonic() - begun < budget_s:
             command = [sys.executable, "-m", "benches.worker", engine, vocabulary, str(path), "--first", str(n)]
             command += ["--cap", str(cap_s)] + ["--artifacts"] * artifacts
+            command += ["--memory", str(memory_mb)] if memory_mb else []
             with tempfile.TemporaryFile() as errors:
                 worker = subprocess.Popen(
                     command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **_ONE_THREAD}

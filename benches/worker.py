@@ -7,7 +7,7 @@ It is started by supervisor.py and writes one JSON object a line on standard out
     {"event": "samples", "job", "walk", "first_us", "mask_us", "commit_us"}  as they come, at least once a walk
     {"event": "walk", "job", "walk", "verdict", "start_us", "fork_us", ...}
     {"event": "artifact", "job", "bytes", "save_ms", "load_ms"}              with --artifacts, in place of walks
-    {"event": "done", "job", "peak_mb"}
+    {"event": "done", "job", "peak_mb", "grown_mb"}
 
 **A walk** asks, for each token of a text, for the mask; the token's bit must be set; then the token is committed. At
 the end the engine must say that the text may end. The verdict is true when all of this holds, false when a bit was
@@ -18,16 +18,19 @@ so found at the same time as what it should have.
 bit cannot pass for an answer; this is not timed. A fork is taken once a walk, in its middle, and its mask must equal
 the mask of the state it came from; only the fork itself is timed.
 
-**Memory.** Before each job the garbage of the last one is collected, so the peak is that of one job at a time plus
-what the engine itself keeps between jobs (wfsa keeps profiles on the vocabulary).
+**Memory.** Before each job the garbage of the last one is collected and the kernel's high-water mark is set back, so
+the peak is that of one job plus what the engine itself keeps between jobs (wfsa keeps profiles on the vocabulary), and
+`grown_mb` what the job added. With --memory the process may not map more than that much on top of what it has.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import os
+import resource
 import tempfile
 import time
 from pathlib import Path
@@ -59,6 +62,12 @@ def memory_mb(field: str) -> float:
         if line.startswith(field + ":"):
             return int(line.split()[1]) / 1024
     return float("nan")
+
+
+def forget_peak() -> None:
+    """Set `VmHWM` back to what is in use now, where the kernel allows it."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def one_line(error: BaseException) -> str:
@@ -197,6 +206,7 @@ def main() -> None:
     parser.add_argument("jobs", type=Path)
     parser.add_argument("--first", type=int, default=0, help="number of the first job to do")
     parser.add_argument("--cap", type=float, default=60, help="seconds after which a job's walks are cut short")
+    parser.add_argument("--memory", type=int, default=0, metavar="MB", help="what all jobs may add to the process")
     parser.add_argument("--artifacts", action="store_true", help="save and load each constraint instead of walking")
     args = parser.parse_args()
 
@@ -221,9 +231,15 @@ def main() -> None:
     report("ready", setup_ms=setup_ms, warm_up_ms=warm_up_ms, before_mb=before_mb, ready_mb=ready_mb)
     gc.collect()
     gc.freeze()
+    if args.memory:
+        most = int((memory_mb("VmSize") + args.memory) * (1 << 20))
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     for number, job in read_jobs(args.jobs, args.first):
+        forget_peak()
+        held_mb = memory_mb("VmRSS")
         do(engine, number, job, buffer, args.cap, args.artifacts, report)
-        report("done", job=number, peak_mb=memory_mb("VmHWM"))
+        peak_mb = memory_mb("VmHWM")
+        report("done", job=number, peak_mb=peak_mb, grown_mb=peak_mb - held_mb)
         gc.collect()
 
 

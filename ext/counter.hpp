@@ -30,8 +30,24 @@ inline Counters find_counters(const Dfa& d) {
         }
         return best == s ? -1 : best;
     };
+    auto same_labels = [&](int32_t a, int32_t b) {
+        const int32_t width = d.indptr[a + 1] - d.indptr[a];
+        if (d.accept[a] != d.accept[b] || width != d.indptr[b + 1] - d.indptr[b]) return false;
+        for (int32_t k = 0; k < width; ++k) {
+            const Edge &x = d.edges[d.indptr[a] + k], &y = d.edges[d.indptr[b] + k];
+            if (x.lo != y.lo || x.hi != y.hi) return false;
+        }
+        return true;
+    };
     for (int32_t first = 0; first < n; ++first) {
-        if (out.place[first] >= 0 || next_copy(first) < 0) continue;
+        if (out.place[first] >= 0) continue;
+        // Eight copies have to be alike, so look ahead at their first states before walking any of them.
+        int32_t ahead = first;
+        for (int k = 1; k < 8 && ahead >= 0; ++k) {
+            const int32_t next = next_copy(ahead);
+            ahead = next >= 0 && same_labels(first, next) ? next : -1;
+        }
+        if (ahead < 0) continue;
         vector<vector<int32_t>> copies;  // matched copies: the states in the order in which the first copy meets them
         for (int32_t hub = first;;) {
             const int32_t exit = next_copy(hub);

@@ -198,6 +198,7 @@ inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<u
 struct RangeSplitter {
     vector<std::pair<int32_t, int32_t>> opens;  // (position, +target+1 / -(target+1))
     vector<int32_t> active, out;
+    int64_t work = 0;  // steps taken, for who has to bound them
     void clear() { opens.clear(); }
     void add(uint8_t lo, uint8_t hi, int32_t target) {
         opens.push_back({lo, target + 1});
@@ -209,10 +210,12 @@ struct RangeSplitter {
         for (size_t i = 0; i < opens.size();) {
             int32_t at = opens[i].first;
             for (; i < opens.size() && opens[i].first == at; ++i) {
+                work += int64_t(active.size()) / 8 + 1;
                 if (opens[i].second > 0) active.push_back(opens[i].second - 1);
                 else active.erase(std::find(active.begin(), active.end(), -opens[i].second - 1));
             }
             if (active.empty() || i == opens.size()) continue;
+            work += int64_t(active.size());
             out.assign(active.begin(), active.end());
             std::sort(out.begin(), out.end());
             out.erase(std::unique(out.begin(), out.end()), out.end());
@@ -220,6 +223,46 @@ struct RangeSplitter {
         }
     }
 };
+
+// The minimal DFA of a finite set of words, which are sorted, different and not empty: incremental construction (Daciuk,
+// Mihov, Watson and Watson 2000).  Linear in the words; no more states are ever held than the result and one word.
+inline Dfa of_words(const vector<std::string>& words) {
+    vector<vector<Edge>> out(1);
+    vector<uint8_t> accept(1, 0);
+    vector<int32_t> spare, path{0};  // path: the states along the last word
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> known;
+    vector<int32_t> sig;
+    auto settle = [&](size_t keep) {  // replace the states of the last word beyond `keep` by equal ones that are known
+        for (; path.size() > keep + 1; path.pop_back()) {
+            const int32_t s = path.back();
+            sig.assign(1, accept[s]);
+            for (const Edge& e : out[s]) { sig.push_back(e.label()); sig.push_back(e.target); }
+            auto got = known.emplace(sig, s);
+            if (got.second) continue;
+            out[path[path.size() - 2]].back().target = got.first->second;
+            out[s].clear();
+            spare.push_back(s);
+        }
+    };
+    const std::string* before = nullptr;
+    for (const std::string& word : words) {
+        size_t common = 0;
+        if (before) while (common < word.size() && common < before->size() && word[common] == (*before)[common]) ++common;
+        settle(common);
+        for (size_t i = common; i < word.size(); ++i) {
+            int32_t s;
+            if (spare.empty()) { s = int32_t(out.size()); out.emplace_back(); accept.push_back(0); }
+            else { s = spare.back(); spare.pop_back(); accept[s] = 0; }
+            const uint8_t byte = uint8_t(word[i]);
+            out[path.back()].push_back({byte, byte, s});
+            path.push_back(s);
+        }
+        accept[path.back()] = 1;
+        before = &word;
+    }
+    settle(0);
+    return finish(0, out, accept);
+}
 
 struct Fragment { int32_t start, end; };  // NFA piece: one entry, one exit
 
@@ -267,14 +310,19 @@ class Nfa {
         for (int32_t q : set) for (Edge& e : byte_[q]) e.count = 1;
     }
 
+    // Raises LimitExceeded beyond `limit` states, or when the sets of NFA states grow so that more would take minutes.
     Dfa determinize(Fragment f) {
+        const int64_t most_work = kWork * (limit_ + 1000);
+        int64_t work = 0;
         std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids;
         vector<vector<int32_t>> sets;
         vector<vector<Edge>> out;
         vector<uint8_t> accept;
         mark_.assign(byte_.size(), 0);
         auto intern = [&](vector<int32_t>& set) {
-            close(set);
+            work += close(set);
+            if (work > most_work)
+                throw LimitExceeded("a terminal needs more than " + std::to_string(most_work) + " steps to become a DFA");
             auto got = ids.emplace(set, int32_t(sets.size()));
             if (got.second) {
                 if (int64_t(sets.size()) >= limit_)
@@ -292,6 +340,8 @@ class Nfa {
             split.clear();
             for (int32_t q : sets[s])
                 for (const Edge& e : byte_[q]) split.add(e.lo, e.hi, e.target << 1 | e.count);
+            work += split.work;
+            split.work = 0;
             split.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& targets) {
                 const int32_t count = targets.front() & 1;
                 set.clear();
@@ -308,6 +358,7 @@ class Nfa {
     }
 
   private:
+    static constexpr int64_t kWork = 1000;  // steps for each state that is allowed
     int64_t limit_;
     vector<vector<Edge>> byte_;
     vector<vector<int32_t>> eps_;
@@ -321,7 +372,8 @@ class Nfa {
         return int32_t(byte_.size()) - 1;
     }
     // ε-closure in place; keeps only states that have byte edges or no ε edge (the others carry nothing).
-    void close(vector<int32_t>& set) {
+    // Returns the number of steps.
+    int64_t close(vector<int32_t>& set) {
         vector<int32_t> todo(set), seen;
         for (int32_t q : todo) if (!mark_[q]) { mark_[q] = 1; seen.push_back(q); }
         while (!todo.empty()) {
@@ -334,6 +386,7 @@ class Nfa {
             if (!byte_[q].empty() || eps_[q].empty()) set.push_back(q);
         }
         std::sort(set.begin(), set.end());
+        return int64_t(seen.size());
     }
     void utf8(int32_t from, int32_t to, uint32_t lo, uint32_t hi, int len, int left) {
         auto lead = [&](uint32_t c) -> uint8_t {

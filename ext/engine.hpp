@@ -163,7 +163,7 @@ class Engine {
         return snapshot(nullptr, s.out, arena);
     }
 
-    // The snapshot after these bytes, or nullptr.
+    // The snapshot after these bytes, or nullptr.  They have to live as long as it does.
     // `scan` and `text`, if items must differ: the scanner after the text so far, and that text; both move along.
     const Snapshot* commit_bytes(const Snapshot* from, const uint8_t* p, size_t n, Arena& arena, bool grow, JsonScan* scan = nullptr,
                                  std::string* text = nullptr) {
@@ -188,7 +188,10 @@ class Engine {
             if (s.out.empty()) return nullptr;
             s.in.swap(s.out);
         }
-        return snapshot(from, s.in, arena);
+        Snapshot* out = snapshot(from, s.in, arena);
+        out->text = p;
+        out->n_text = int64_t(n);
+        return out;
     }
 
     const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, bool grow, JsonScan* scan = nullptr,
@@ -211,6 +214,7 @@ class Engine {
         merge(s.out, arena, s);
         Snapshot* out = snapshot(from, s.out, arena);
         out->finished = ended;
+        if (by_text) out->text = by_text->text, out->n_text = by_text->n_text;
         return out;
     }
 
@@ -797,6 +801,8 @@ class Engine {
         Snapshot* out = static_cast<Snapshot*>(arena.bytes(sizeof(Snapshot) + sizeof(Config) * (n ? n - 1 : 0)));
         out->before = before;
         out->n_commits = before ? before->n_commits + 1 : 0;
+        out->text = nullptr;
+        out->n_text = 0;
         out->n = int32_t(n);
         out->finished = 0;
         std::copy(cs.begin(), cs.end(), out->configs);

@@ -80,6 +80,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         void count_first(Fragment) except +wfsa_translate
         Dfa determinize(Fragment) except +wfsa_translate
 
+    Dfa of_words(const vector[string]&) except +wfsa_translate
     Dfa product(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
     Dfa without_epsilon(const Dfa&) except +wfsa_translate
     vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&) except +wfsa_translate
@@ -186,6 +187,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         int64_t validate(const int32_t*, int64_t) except +wfsa_translate
         string forced(size_t) except +wfsa_translate
         string next_bytes() except +wfsa_translate
+        string text() except +wfsa_translate
         vector[int32_t] expected() except +wfsa_translate
 
     void fill_masks(const vector[const Session*]&, const vector[uint32_t*]&, int64_t, int64_t) except +wfsa_translate
@@ -198,6 +200,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
 _AUTOMATA = {}  # (Regular, limit) -> Automaton; front ends share tree objects, so most terminals are found here
 _AUTOMATA_MAX = 8192
 _MAX_DEPTH = 400
+_MANY_WORDS = 8
 
 
 cdef class Automaton:
@@ -269,6 +272,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
     cdef const uint8_t* p
     cdef Dfa body
     cdef int64_t k, low, high
+    cdef vector[string] words
     if depth > _MAX_DEPTH:
         raise GrammarError(f"a terminal is nested more than {_MAX_DEPTH} deep; flatten it")
     kind = type(tree)
@@ -284,7 +288,17 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
         return f
     if kind is Alt:
         f = nfa.pair()
-        for part in tree.parts:
+        parts = tree.parts
+        if len(parts) >= _MANY_WORDS:  # an enum: its trie needs no subsets
+            texts = {part.data for part in parts if type(part) is Literal and part.data}
+            if len(texts) >= _MANY_WORDS:
+                for text in sorted(texts):
+                    words.push_back(text)
+                g = nfa.embed(of_words(words))
+                nfa.epsilon(f.start, g.start)
+                nfa.epsilon(g.end, f.end)
+                parts = [part for part in parts if type(part) is not Literal or not part.data]
+        for part in parts:
             g = _nfa(nfa, part, limit, depth + 1)
             nfa.epsilon(f.start, g.start)
             nfa.epsilon(g.end, f.end)
@@ -303,8 +317,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
         low = integer(tree.min)
         high = -1 if tree.max is None else integer(tree.max)
         if low > limit or high > limit:
-            raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states; "
-                             "raise CompileOptions.max_terminal_states")
+            raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states")
         if low + high > 3:
             body = automaton(tree.body, limit).full
         f = nfa.empty()
@@ -730,6 +743,10 @@ cdef class State:
     def next_bytes(self):
         """All bytes that can come next, ascending."""
         return bytes(self.session.next_bytes())
+
+    def text(self):
+        """What has been committed so far, as bytes; tokens taken by their id, the end among them, add nothing."""
+        return bytes(self.session.text())
 
     def expected_terminals(self):
         """Numbers of the grammar's terminals being read or admissible next; the last one stands for the end."""

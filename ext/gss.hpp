@@ -34,6 +34,8 @@ struct Config {
 struct Snapshot {
     const Snapshot* before;
     int64_t n_commits;
+    const uint8_t* text;  // what this commit wrote, for messages: in the vocabulary or in an arena
+    int64_t n_text;
     int32_t n, finished;
     Config configs[1];  // n of them
 };

@@ -64,10 +64,11 @@ class Lr0Builder {
         LrTables out;
         int32_t n_nt = g_.n_symbols - g_.n_terms;
         mark_.assign(n_nt, 0);
+        unit_mark_.assign(g_.n_symbols, 0);
         vector<int32_t> kernel{-1};  // the start: no halves, no completes, predicts the start symbol
         intern(kernel);
         vector<Entry> entries;
-        vector<int32_t> todo, group_of(g_.n_symbols, -1), seen_units, chain;
+        vector<int32_t> todo, group_of(g_.n_symbols, -1), chain;
         for (size_t s = 0; s < kernels_.size(); ++s) {
             // Closure: every rule reachable at the left edge, as (first symbol -> what follows it).
             entries.clear();
@@ -114,7 +115,7 @@ class Lr0Builder {
                 new_halves_.clear();
                 new_done_.clear();
                 chain.assign(1, symbol);
-                seen_units.assign(1, symbol);
+                unit_mark_[symbol] = ++unit_stamp_;
                 while (!chain.empty()) {
                     int32_t x = chain.back(); chain.pop_back();
                     if (group_of[x] < 0) continue;
@@ -123,8 +124,8 @@ class Lr0Builder {
                         const Entry& t = entries[i];
                         if (t.kind == kHalf) new_halves_.push_back(t.value);
                         else if (t.kind == kDone) new_done_.push_back(t.value);
-                        else if (std::find(seen_units.begin(), seen_units.end(), t.value) == seen_units.end()) {
-                            seen_units.push_back(t.value);
+                        else if (unit_mark_[t.value] != unit_stamp_) {
+                            unit_mark_[t.value] = unit_stamp_;
                             chain.push_back(t.value);
                         }
                     }
@@ -158,6 +159,8 @@ class Lr0Builder {
     const NormalGrammar& g_;
     int64_t limit_;
     vector<int32_t> mark_, new_halves_, new_done_;
+    vector<int64_t> unit_mark_;  // by symbol: the last chain of unit rules that met it
+    int64_t unit_stamp_ = 0;
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
     vector<const vector<int32_t>*> kernels_;
     std::unordered_map<uint64_t, int32_t> half_ids_;

@@ -30,7 +30,9 @@ class Session {
     }
     bool commit_bytes(const uint8_t* p, size_t n) {
         if (now_->finished || n == 0) return n == 0;
-        return commit([&](bool grow, JsonScan* scan, std::string* text) { return engine_->commit_bytes(now_, p, n, *arena_, grow, scan, text); });
+        uint8_t* kept = static_cast<uint8_t*>(arena_->bytes(n));
+        std::copy(p, p + n, kept);
+        return commit([&](bool grow, JsonScan* scan, std::string* text) { return engine_->commit_bytes(now_, kept, n, *arena_, grow, scan, text); });
     }
     bool rollback(int64_t n) {
         if (n < 0 || n > now_->n_commits) return false;
@@ -77,6 +79,14 @@ class Session {
             if (!probe.commit_bytes(&byte, 1)) break;
             out.push_back(char(byte));
         }
+        return out;
+    }
+    // The bytes of all commits; tokens that were taken as such and not as text have none.
+    std::string text() const {
+        std::string out;
+        for (const Snapshot* at = now_; at; at = at->before)
+            for (int64_t i = at->n_text; i > 0; --i) out.push_back(char(at->text[i - 1]));
+        std::reverse(out.begin(), out.end());
         return out;
     }
     std::string next_bytes() const {

@@ -1,7 +1,8 @@
 """Saving and loading a constraint: one safetensors file, no code in it.
 
     tensors    the engine's tables (ext/pack.hpp), each in the narrowest integer type that holds it
-    metadata   one key, "wfsa": JSON with format, version, vocabulary fingerprint, names, stats, report, checksum
+    metadata   one key, "wfsa": JSON with format, version, vocabulary fingerprint, names, stats, report, schema
+               and checksum
 
 Same constraint, same bytes: tensors are written by name and the metadata is one string with sorted keys.
 Loading checks format, version, checksum and vocabulary, then every index in every table, before anything is used.
@@ -22,12 +23,13 @@ from safetensors.numpy import save as save_tensors
 
 from wfsa._ext.engine import ConstraintCore
 from wfsa.constraint import Constraint
-from wfsa.errors import ArtifactError
+from wfsa.errors import ArtifactError, WfsaError
 from wfsa.grammar.json_schema import ReportEntry
+from wfsa.grammar.json_schema.sources import from_text, to_text
 from wfsa.vocab import Vocab
 
 FORMAT: Final = "wfsa-constraint"
-VERSION: Final = 2
+VERSION: Final = 3
 _TYPES: Final = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 
 
@@ -54,6 +56,7 @@ def to_bytes(constraint: Constraint) -> bytes:
         "terminal_origins": list(constraint.terminal_origins),
         "stats": {k: v for k, v in constraint.stats.items() if k not in ("seconds", "stages")},
         "report": constraint.report_entries(),
+        "schema": None if constraint.source is None else to_text(constraint.source),
     }
     head["checksum"] = _checksum(head, tensors)
     return save_tensors(tensors, {"wfsa": json.dumps(head, sort_keys=True, ensure_ascii=False)})
@@ -100,9 +103,15 @@ def from_bytes(data: bytes, vocab: Vocab, where: str = "the data") -> Constraint
     if not len(names) == len(origins) == int(tensors["head"][0]) - 1:  # the last terminal is the end of the text
         raise ArtifactError(f"{where} is damaged: it has {len(names)} names and {len(origins)} origins of terminals")
     stats = head.get("stats")
+    schema = head.get("schema")
+    try:
+        source = None if schema is None else from_text(schema)
+    except (WfsaError, ValueError, TypeError, RecursionError):
+        raise ArtifactError(f"{where} is damaged: bad schema") from None
     return Constraint(
-        core, vocab, names, origins, stats if isinstance(stats, dict) else {}, _report(head.get("report"), where)
-    )
+        core, vocab, names, origins, stats if isinstance(stats, dict) else {}, _report(head.get("report"), where),
+        source,
+    )  # fmt: skip
 
 
 def _head(data: bytes, where: str) -> dict[str, Any]:

@@ -14,19 +14,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from wfsa._ext.engine import automaton, build_core
 from wfsa.constraint import Constraint
-from wfsa.errors import GrammarError, LimitError, SchemaError
+from wfsa.errors import GrammarError, LimitError, WfsaError
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.json_schema import LoweredSchema, LoweredTools, SchemaOptions, read_json_schema, read_tools
+from wfsa.grammar.json_schema.contradiction import Place, contradiction, contradiction_text
+from wfsa.grammar.json_schema.lowering import NoDocument
+from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.lark import read_lark
 from wfsa.grammar.regex_grammar import read_regex
 from wfsa.vocab import Vocab
 
 Progress = Callable[[str, float], None]
+_CONTRADICTION_SECONDS = 3.0  # for the message of a schema that nothing satisfies
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,12 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
 
     Raises GrammarError (nothing can be derived, undefined symbols), LimitError, VocabError.
     """
-    options = replace(options or CompileOptions(), **keywords)
-    clock = _Clock(options, grammar)
+    return _compile(grammar, vocab, replace(options or CompileOptions(), **keywords), time.perf_counter())
+
+
+def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float) -> Constraint:
+    """The same; the time limit counts from `begin`."""
+    clock = _Clock(options, grammar, begin)
     grammar.check_invariants()
     automata: list[Any] = []
     token_ids: list[list[int]] = []
@@ -112,13 +121,21 @@ class _TooLarge(LimitError):
         self.origin = origin
 
 
+def _check_time(limit: float | None, begin: float, stage: str) -> None:
+    if limit is not None and time.perf_counter() - begin > limit:
+        raise LimitError(
+            f"compiling passed {limit:g} s in stage {stage!r}; raise CompileOptions.max_seconds or use mode='lazy'"
+        )
+
+
 class _Clock:
     """Progress, time by stage, and the time limit."""
 
-    def __init__(self, options: CompileOptions, grammar: Grammar) -> None:
+    def __init__(self, options: CompileOptions, grammar: Grammar, begin: float) -> None:
         self.options = options
         self.grammar = grammar
-        self.begin = self.last = time.perf_counter()
+        self.begin = begin
+        self.last = time.perf_counter()
         self.stage = "terminals"
         self.stages: dict[str, float] = {}
 
@@ -130,12 +147,7 @@ class _Clock:
             self.options.progress(stage, fraction)
 
     def check(self) -> None:
-        limit = self.options.max_seconds
-        if limit is not None and self.seconds() > limit:
-            raise LimitError(
-                f"compiling passed {limit:g} s in stage {self.stage!r}; "
-                "raise CompileOptions.max_seconds or use mode='lazy'"
-            )
+        _check_time(self.options.max_seconds, self.begin, self.stage)
 
     def seconds(self) -> float:
         return time.perf_counter() - self.begin
@@ -191,7 +203,37 @@ def compile_json_schema(
     ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
     Raises SchemaError, LimitError, VocabError.
     """
-    return _compile_read(read_json_schema, schema, schema_options, vocab, keywords)
+    schema_options = schema_options or SchemaOptions()
+    options, begin, check = _front_end(**keywords)
+    if not isinstance(schema, (dict, bool)):
+        schema = schema_of(schema)
+    try:
+        return _compile_read(read_json_schema, schema, schema_options, vocab, options, begin, check)
+    except NoDocument as e:
+        places = _contradiction(schema, schema_options, vocab)
+        if not places:
+            raise
+        raise NoDocument(f"no document satisfies the schema: {contradiction_text(places)}") from e
+
+
+def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Place]:
+    """The keywords that exclude each other, so far as they are found in some seconds."""
+    lazy, begin, check = _front_end(mode="lazy", max_seconds=_CONTRADICTION_SECONDS)
+
+    def is_empty(some: Any) -> bool:
+        try:
+            check()
+            _compile_read(read_json_schema, some, options, vocab, lazy, begin, check)
+        except NoDocument:
+            return True
+        except WfsaError:
+            pass
+        return False
+
+    try:
+        return contradiction(schema, options, is_empty)
+    except (WfsaError, RecursionError):
+        return []
 
 
 def compile_tools(
@@ -203,26 +245,35 @@ def compile_tools(
     the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
     Raises SchemaError, LimitError, VocabError.
     """
-    return _compile_read(read_tools, tools, schema_options, vocab, keywords)
+    options, begin, check = _front_end(**keywords)
+    return _compile_read(read_tools, tools, schema_options or SchemaOptions(), vocab, options, begin, check)
+
+
+def _front_end(
+    options: CompileOptions | None = None, **keywords: Any
+) -> tuple[CompileOptions, float, Callable[[], None]]:
+    """The options, the time now, and the check of the time limit for a front end that may take long."""
+    options, begin = replace(options or CompileOptions(), **keywords), time.perf_counter()
+    return options, begin, partial(_check_time, options.max_seconds, begin, "front end")
 
 
 def _compile_read(
-    read: Callable[..., LoweredSchema | LoweredTools], source: Any, options: SchemaOptions | None, vocab: Vocab,
-    keywords: dict[str, Any],
+    read: Callable[..., LoweredSchema | LoweredTools], source: Any, schema_options: SchemaOptions, vocab: Vocab,
+    options: CompileOptions, begin: float, check: Callable[[], None],
 ) -> Constraint:  # fmt: skip
     """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again."""
-    options = options or SchemaOptions()
     too_large: frozenset[str] = frozenset()
     while True:
-        lowered = read(source, options, too_large)
+        lowered = read(source, schema_options, check, too_large)
         try:
-            constraint = compile(lowered.grammar, vocab, **keywords)
+            constraint = _compile(lowered.grammar, vocab, options, begin)
         except _TooLarge as error:
-            if not options.lenient or not error.origin or error.origin in too_large:
+            if not schema_options.lenient or not error.origin or error.origin in too_large:
                 raise
             too_large |= {error.origin}
             continue
         except GrammarError as error:
-            raise SchemaError(f"no document satisfies the schema ({error}); at $") from None
+            raise NoDocument(f"no document satisfies the schema ({error}); at $") from None
         constraint.report = lowered.report
+        constraint.source = lowered.source
         return constraint

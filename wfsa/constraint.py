@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 from wfsa._ext.engine import ConstraintCore, State
 
 if TYPE_CHECKING:
+    from wfsa.grammar.json_schema import SchemaSource
     from wfsa.vocab import Vocab
 
 
 class Constraint:
     """What may be written.  ``start()`` gives a :class:`State` for one sequence.
 
-    Attributes: ``vocab``; ``terminal_names`` and ``terminal_origins`` (for messages); ``report``; ``stats``.
+    Attributes: ``vocab``; ``terminal_names``, ``terminal_origins`` and ``source``, the schema if it is made from one
+    (for messages); ``report``; ``stats``.
     """
 
-    __slots__ = ("_core", "report", "stats", "terminal_names", "terminal_origins", "vocab")
+    __slots__ = ("_core", "report", "source", "stats", "terminal_names", "terminal_origins", "vocab")
 
     def __init__(
         self,
@@ -28,6 +30,7 @@ class Constraint:
         terminal_origins: tuple[str, ...],
         stats: dict[str, Any],
         report: Any = None,
+        source: SchemaSource | None = None,
     ) -> None:
         self._core = core
         self.vocab = vocab
@@ -35,6 +38,7 @@ class Constraint:
         self.terminal_origins = terminal_origins
         self.stats = stats
         self.report = report
+        self.source = source
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an artifact that :func:`wfsa.load` reads; see wfsa/artifact.py."""
@@ -81,26 +85,44 @@ class Constraint:
         return max(depth.values())
 
     def explain(self, state: State, token_id: int) -> str:
-        """Why `token_id` is allowed or refused in `state`, in one line."""
+        """Why `token_id` is allowed or refused in `state`, in one line.
+
+        A constraint from a JSON Schema names the keywords that refuse it, each with its JSON pointer, where that is
+        what refuses it; any other, and a text that is no JSON, the terminals that may come next.
+        """
         token_id = index(token_id)  # TypeError when it is no integer
         if not 0 <= token_id < self.vocab.n_tokens:
             return f"token id {token_id} is out of range: the vocabulary has {self.vocab.n_tokens} tokens"
         data = self.vocab.tokens[token_id]
+        named = f"token {token_id} {data!r}"
         if state.is_finished():
-            return f"token {token_id} {data!r} is refused: the text has ended"
+            return f"{named} is refused: the text has ended"
         if token_id in state.get_mask():
-            return f"token {token_id} {data!r} is allowed"
+            return f"{named} is allowed"
+        is_end = token_id in self.vocab.eos_ids
+        if not is_end and token_id in self.vocab.special_ids:
+            return f"{named} is refused: a special token is not text; expected {self._expected(state)}"
         probe, good = state.fork(), 0
-        while good < len(data) and probe.commit_bytes(data[good : good + 1]):
+        while not is_end and good < len(data) and probe.commit_bytes(data[good : good + 1]):
             good += 1
-        expected = ", ".join(self.describe(t) for t in probe.expected_terminals()[:8]) or "nothing"
-        if token_id in self.vocab.eos_ids:
-            return f"token {token_id} {data!r} is refused: the text cannot end here; expected {expected}"
-        if token_id in self.vocab.special_ids:
-            return f"token {token_id} {data!r} is refused: a special token is not text; expected {expected}"
+        bad = b"" if is_end else data[good : good + 1]
+        reasons = self._reasons(probe.text(), bad)
         after = f" after {data[:good]!r}" if good else ""
-        bad = data[good : good + 1]
-        return f"token {token_id} {data!r} is refused: {bad!r} cannot follow{after}; expected {expected}"
+        if is_end:
+            return f"{named} is refused: the text cannot end here; {reasons or f'expected {self._expected(probe)}'}"
+        if reasons:
+            return f"{named} is refused: {bad!r} cannot follow{after}; {reasons}"
+        return f"{named} is refused: {bad!r} cannot follow{after}; expected {self._expected(probe)}"
+
+    def _expected(self, state: State) -> str:
+        return ", ".join(self.describe(t) for t in state.expected_terminals()[:8]) or "nothing"
+
+    def _reasons(self, text: bytes, byte: bytes) -> str:
+        if self.source is None:
+            return ""
+        from wfsa.schema_explain import reasons
+
+        return "; ".join(reasons(self.source, text, byte))
 
     def describe(self, terminal: int) -> str:
         """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""

@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.json_schema.document import Document, segment
-from wfsa.grammar.json_schema.finite import is_whole, json_key
+from wfsa.grammar.json_schema.finite import Key, is_whole, json_key
 from wfsa.grammar.json_schema.formats import format_language, wide_language
 from wfsa.grammar.json_schema.keywords import Found, read_keywords, shown
 from wfsa.grammar.json_schema.shape import (
@@ -56,6 +56,7 @@ from wfsa.grammar.json_schema.widening import CAUGHT
 
 MAX_ALTERNATIVES = 8192
 MAX_COMPOUNDS = 20000
+MAX_STEPS = 1_000_000  # properties, items and values that intersections look at: a second or two
 MAX_SUBSETS = 6  # branches of an anyOf whose subsets are told apart for unevaluated...
 DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
 
@@ -71,12 +72,14 @@ class _Open(SchemaError):
 class Alternatives:
     """Reads the schemas of one document."""
 
-    __slots__ = ("_any", "_compounds", "_open", "_read", "document", "why")
+    __slots__ = ("_any", "_compounds", "_open", "_read", "_steps", "_value_keys", "document", "why")
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.why = ("", "$")  # the last reason why something is empty, and where
         self._any = [Shape("$")]
+        self._steps = 0  # of intersections
+        self._value_keys: dict[int, tuple[Any, frozenset[Key]]] = {}
         self._read: dict[int, tuple[Any, list[Shape]]] = {}  # id of a schema or compound -> (it, its alternatives)
         self._open: set[int] = set()  # schemas whose alternatives are being read
         self._compounds: dict[tuple[str, frozenset[int]], Compound] = {}
@@ -268,7 +271,7 @@ class Alternatives:
         out: list[Shape] = []
         for a in left:
             for b in right:
-                both = a if a is b else intersect(a, b, self.conjoin)
+                both = a if a is b else self._intersection(a, b)
                 if both is not None and not (len(left) > 1 and self._is_empty(both, 0)):
                     out.append(both)
         if left and right and not out:
@@ -281,7 +284,8 @@ class Alternatives:
             touched = [s for s in left if self._overlap(s, shape)]
             if not touched:
                 continue
-            kept = [s for s in left if not any(s is t for t in touched)]
+            ids = {*map(id, touched)}
+            kept = [s for s in left if id(s) not in ids]
             if shape.loose:  # what would be left is too little
                 why = "a set that is not enforced exactly is not excluded here"
                 self.document.widenings.add(path, "", why)
@@ -296,11 +300,24 @@ class Alternatives:
             left = kept + touched
         return left
 
+    def _intersection(self, a: Shape, b: Shape) -> Shape | None:
+        steps = 2 + len(a.properties) + len(b.properties) + len(a.prefix) + len(b.prefix)
+        if a.values is not None and b.values is not None:
+            steps += len(a.values) + len(b.values)
+        before = self._steps
+        self._steps = now = before + steps
+        if now >> 12 != before >> 12:  # now and then
+            if now > MAX_STEPS:
+                what = f"combining alternatives takes more than {MAX_STEPS} steps"
+                raise LimitError(f"{what}; use fewer of them side by side or nested at {a.path}")
+            self.document.check()
+        return intersect(a, b, self.conjoin)
+
     def _overlap(self, a: Shape, b: Shape, depth: int = DEPTH) -> bool:
         """Whether two shapes may have a value in common."""
         if a is b:
             return not self._is_empty(a, depth)
-        both = intersect(a, b, self.conjoin)
+        both = self._intersection(a, b)
         return both is not None and not self._is_empty(both, depth)
 
     def _is_empty(self, s: Shape, depth: int) -> bool:
@@ -426,7 +443,7 @@ class Alternatives:
             return False
         if isinstance(value, str):
             n = len(value)
-            if json_key(value) in map(json_key, shape.excluded):
+            if shape.excluded and json_key(value) in self._keys(shape.excluded):
                 return False
             if not mask & STRING or n < shape.min_length or (shape.max_length is not None and n > shape.max_length):
                 return False
@@ -450,7 +467,7 @@ class Alternatives:
                 kind = NUMBER  # in draft 4, 1.0 is no integer
             if not mask & kind:
                 return False
-            if json_key(value) in map(json_key, shape.excluded):
+            if shape.excluded and json_key(value) in self._keys(shape.excluded):
                 return False
             number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
             if not all(_divides(m, number) for m in shape.multiples):
@@ -492,6 +509,13 @@ class Alternatives:
                 return False
         return all(self.admits(property_of(shape, name), v, wide, sure) for name, v in value.items())
 
+    def _keys(self, values: Any) -> frozenset[Key]:
+        """The keys of the values of a shape; the list is kept alive, so that its identity stays its own."""
+        got = self._value_keys.get(id(values))
+        if got is None:
+            got = self._value_keys[id(values)] = values, frozenset(map(json_key, values))
+        return got[1]
+
     def in_class(self, name: str, keys: KeyClass, wide: bool = False, sure: bool = False) -> bool:
         """Whether a property's name is in a class."""
         if name in keys.names:
@@ -513,7 +537,7 @@ class Alternatives:
         for shape in self.of_handle(handle):
             if shape.free:
                 return True
-            if shape.values is not None and json_key(value) not in map(json_key, shape.values):
+            if shape.values is not None and json_key(value) not in self._keys(shape.values):
                 continue
             if self.accepts(value, shape, wide, sure):
                 return True

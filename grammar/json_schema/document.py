@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin
@@ -52,20 +53,25 @@ def id_word(draft: int) -> str:
     return "id" if draft <= 4 else "$id"
 
 
+def no_check() -> None:
+    """No time limit."""
+
+
 class Document:
     __slots__ = (
-        "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "draft",
-        "options", "root", "tracks", "widenings",
+        "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "check",
+        "draft", "options", "root", "tracks", "widenings",
     )  # fmt: skip
 
     def __init__(
         self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False,
-        too_large: frozenset[str] = frozenset(),
+        check: Callable[[], None] = no_check, too_large: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
         self.widenings = Widenings(options.lenient, too_large)
         self.root = root
         self.draft = draft  # of the root; see `draft_at`
         self.options = options
+        self.check = check  # is called now and then, and raises when time is up
         self.tracks = tracks  # do shapes note what was evaluated
         self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
@@ -94,11 +100,20 @@ class Document:
         old = {draft <= 4 for draft in (self.draft, *self._drafts.values())}
         return "both" if len(old) > 1 else "syntax" if old.pop() else "value"
 
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """The addresses of the documents that were taken out of a registry."""
+        return tuple(path for path in self._inner if not path.startswith("$"))
+
+    def scan(self) -> None:
+        """Know all identifiers at once, for who does not come from the root."""
+        self._scan()
+
     def enter(self, schema: Any, path: str, uri: str) -> None:
         """Note an inner resource: a subschema with an identifier of its own."""
         ignored = uri.startswith("#") or (self.draft_at(path) <= 7 and "$ref" in schema)
         if path != "$" and path not in self._inner and not ignored:
-            self._inner[path] = schema, urljoin(self._resource(path)[2], uri).partition("#")[0]
+            self._inner[path] = schema, joined(self._resource(path)[2], uri, path).partition("#")[0]
 
     def _resource(self, path: str) -> tuple[Any, str, str]:
         """(schema, path, base URI) of the resource that the place `path` belongs to."""
@@ -175,7 +190,7 @@ class Document:
         uri, _, fragment = ref.partition("#")
         fragment = unquote(fragment)
         if uri:
-            uri = urljoin(base, uri)
+            uri = joined(base, uri, path)
             if uri != base:
                 self._scan()
                 assert self._resources is not None
@@ -230,7 +245,7 @@ class Document:
             self._drafts[uri] = draft
         # Its places are named by its address, and its references start from what it calls itself.
         name = contents.get(id_word(draft)) if isinstance(contents, dict) else None
-        base = urljoin(uri, name).partition("#")[0] if isinstance(name, str) else uri
+        base = joined(uri, name, uri).partition("#")[0] if isinstance(name, str) else uri
         self._resources[uri] = contents, uri
         self._resources.setdefault(base, (contents, uri))
         self._inner[uri] = contents, base
@@ -255,7 +270,7 @@ class Document:
                 if name.startswith("#"):
                     self._anchors.setdefault((base, name[1:]), (node, path))
                 elif path != root_path:
-                    base = urljoin(base, name).partition("#")[0]
+                    base = joined(base, name, path).partition("#")[0]
                     self._resources.setdefault(base, (node, path))
                     self._inner[path] = node, base
             for word in ("$anchor", "$dynamicAnchor") if not old else ():
@@ -268,6 +283,14 @@ class Document:
             for steps, child in subschemas(node):
                 below = "".join(segment(s) if isinstance(s, str) else f"[{s}]" for s in steps)
                 todo.append((child, path + below, base))
+
+
+def joined(base: str, uri: str, path: str) -> str:
+    """The address `uri`, which stands at `path`, seen from `base`."""
+    try:
+        return urljoin(base, uri)
+    except ValueError as err:
+        raise SchemaError(f"{uri!r} is no address: {err} at {path}") from None
 
 
 def contents_of(registry: Any, uri: str) -> Any:

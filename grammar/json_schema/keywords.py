@@ -265,7 +265,7 @@ def _format(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> N
 
 def _handle(shape: Shape, keyword: str, value: Any, path: str) -> Handle:
     if not isinstance(value, (dict, bool)):
-        fail(shape, keyword, f"a schema must be an object or a boolean, not {shown(value)}")
+        raise SchemaError(f"a schema must be an object or a boolean, not {shown(value)} at {path}")
     return value, path
 
 
@@ -351,6 +351,8 @@ def _pattern_properties(found: Found, shape: Shape, value: Any, schema: dict[str
     base = shape.path + ".patternProperties"
     universals: list[Keyed] = []
     for pattern, child in value.items():
+        if not isinstance(pattern, str):
+            fail(shape, "patternProperties", f"a pattern must be a string, not {shown(pattern)}")
         try:
             _checked_pattern(pattern, base + segment(pattern))
         except Unenforceable as err:
@@ -393,6 +395,8 @@ def _dependencies(keyword: str) -> Keyword:
         if not isinstance(value, dict):
             fail(shape, keyword, f"{keyword} must be an object, not {shown(value)}")
         for name, asked in value.items():
+            if not isinstance(name, str):
+                fail(shape, keyword, f"a property's name must be a string, not {shown(name)}")
             names = _are_names(asked) and keyword != "dependentSchemas"
             if not names and not (_is_schema(asked) and keyword != "dependentRequired"):
                 fail(shape, keyword, f"what {shown(name)} asks for must be names or a schema, not {shown(asked)}")

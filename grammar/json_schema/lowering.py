@@ -22,7 +22,7 @@ Rejected: a work list alone (parents before children: no merging by content, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -30,7 +30,7 @@ from typing import Any
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.ir import MAX_UNITS, Grammar
 from wfsa.grammar.json_schema.alternatives import Alternatives, TracksNeeded
-from wfsa.grammar.json_schema.document import Document, draft_of
+from wfsa.grammar.json_schema.document import Document, draft_of, no_check
 from wfsa.grammar.json_schema.finite import is_cheap, json_key, scalar_spellings
 from wfsa.grammar.json_schema.indentation import indented
 from wfsa.grammar.json_schema.intervals import exact, numbers
@@ -58,7 +58,7 @@ from wfsa.grammar.json_schema.shape import (
     path_of,
     property_of,
 )
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
 from wfsa.grammar.json_schema.spelling import pattern_language, string_language, text_language
 from wfsa.grammar.json_schema.trim import trimmed
 from wfsa.grammar.json_schema.widening import CAUGHT, Unenforceable
@@ -69,19 +69,26 @@ MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stac
 MAX_NESTING = 1000  # segments of a path
 
 
+class NoDocument(SchemaError):
+    """Nothing satisfies a schema."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoweredSchema:
     """The grammar of a schema's documents, and what of the schema it enforces."""
 
     grammar: Grammar
     report: SchemaReport
+    source: SchemaSource
 
 
 def read_json_schema(
-    schema: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
-) -> LoweredSchema:
+    schema: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check,
+    too_large: frozenset[str] = frozenset(),
+) -> LoweredSchema:  # fmt: skip
     """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
 
+    `check` is called now and then; what it raises comes through.
     `too_large` are paths whose terminals have turned out to be too large, to be widened under ``lenient``.
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     """
@@ -89,50 +96,62 @@ def read_json_schema(
     try:
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
-        try:
-            lowering = _Lowering(schema, options, too_large=too_large)
-            grammar = lowering.run()
-        except TracksNeeded:
-            lowering = _Lowering(schema, options, True, too_large)
-            grammar = lowering.run()
+        document = Document(schema, draft_of(schema, options.draft), options, False, check, too_large)
+        grammar = _lowered(document, schema, "$")
     except RecursionError:
         raise LimitError(
             "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
         ) from None
-    document = lowering.document
-    return LoweredSchema(grammar, SchemaReport(schema, options, document.draft, document.widenings.listed()))
+    report = SchemaReport(schema, options, document.draft, document.widenings.listed())
+    return LoweredSchema(grammar, report, SchemaSource(schema, options))
+
+
+def read_part(document: Document, part: Any, path: str) -> Grammar:
+    """Lower some keywords of the schema at `path` by themselves; references lead where they lead in `document`.
+
+    Raises what :func:`read_json_schema` raises.
+    """
+    try:
+        return _lowered(document, part, path)
+    except RecursionError:
+        raise LimitError(f"the schema nests deeper than Python's stack; flatten it at {path}") from None
+
+
+def _lowered(document: Document, schema: Any, path: str) -> Grammar:
+    try:
+        return _Lowering(document).run(schema, path)
+    except TracksNeeded:
+        document.tracks = True
+        return _Lowering(document).run(schema, path)
 
 
 class _Lowering:
     __slots__ = ("_all_spellings", "_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
 
-    def __init__(
-        self, schema: Any, options: SchemaOptions, tracks: bool = False, too_large: frozenset[str] = frozenset()
-    ) -> None:
-        self.document = Document(schema, draft_of(schema, options.draft), options, tracks, too_large)
+    def __init__(self, document: Document) -> None:
+        self.document = document
         self.read = Alternatives(self.document)
-        self._all_spellings = options.spelling == "any"
-        self.lexemes = lexemes(options)
+        self._all_spellings = document.options.spelling == "any"
+        self.lexemes = lexemes(document.options)
         self.out = Productions(self.lexemes)
         self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
         self._depth = 0
         self._forward = False  # was a nonterminal used before its rules were known
         self._queue: list[tuple[Shape, int]] = []
 
-    def run(self) -> Grammar:
-        root = self.document.root
+    def run(self, schema: Any, path: str) -> Grammar:
         out = self.out
-        start = self._symbol(root, "$")
+        start = self._symbol(schema, path)
         while self._queue:
             shape, bit = self._queue.pop()
             self._relaxed(shape, bit)
         if start is not None and self._forward:
             start = self._trim(start)
         if start is None:
-            why, path = self.read.why
-            raise SchemaError(f"no document satisfies the schema: {why} at {path}")
+            why, where = self.read.why
+            raise NoDocument(f"no document satisfies the schema: {why} at {where}")
         if start >= 0:
-            scalar, start = start, out.nonterminal("document", "$")
+            scalar, start = start, out.nonterminal("document", path)
             out.rules.append((~start, (scalar,)))
         grammar, options = out.build(start), self.document.options
         return indented(grammar, out, options) if options.whitespace == "indent" else grammar

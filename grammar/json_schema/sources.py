@@ -6,11 +6,23 @@ Python types are turned into a schema by pydantic, if it is installed; wfsa does
 from __future__ import annotations
 
 import json
+import math
 import types
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, NoReturn
 
 from wfsa.errors import SchemaError
+from wfsa.grammar.json_schema.options import SchemaOptions
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSource:
+    """What a constraint was made from: the schema as data and the options, for messages."""
+
+    schema: Any
+    options: SchemaOptions
+    tools: bool = False  # is it the union of calls that :mod:`.tools` makes
 
 
 def schema_of(source: Any) -> Any:
@@ -54,3 +66,42 @@ def _through_pydantic(source: Any) -> Any:
         return TypeAdapter(source).json_schema()
     except Exception as err:  # pydantic's errors are many, and a model can raise its own
         raise SchemaError(f"pydantic makes no schema of {source!r}: {err}; at $") from err
+
+
+# ---- sources as text, for what is saved ------------------------------------------------------------------------------
+
+_KEPT = tuple(f.name for f in fields(SchemaOptions) if f.name != "registry")
+
+
+def to_text(source: SchemaSource) -> str | None:
+    """A source as JSON text, with the documents of a registry that is a mapping of ours; None if it is none.
+
+    Bounds that only a Decimal can hold are rounded: the text is for messages.
+    """
+    options = {name: getattr(source.options, name) for name in _KEPT}
+    documents = getattr(source.options.registry, "documents", {})
+    kept = {"schema": source.schema, "options": options, "tools": source.tools, "documents": documents}
+    try:
+        return json.dumps(kept, default=_rounded)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _rounded(value: Any) -> Any:
+    if not isinstance(value, Decimal):
+        raise TypeError(f"{type(value).__name__} is no JSON")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("a number too large to write")
+    return int(value) if value == value.to_integral_value() else number
+
+
+def from_text(text: str) -> SchemaSource:
+    """The inverse of `to_text`; ValueError, TypeError or SchemaError if it cannot be."""
+    kept = json.loads(text)
+    if not isinstance(kept, dict) or not isinstance(kept.get("options"), dict):
+        raise ValueError("no source of a constraint")
+    if not isinstance(kept.get("schema"), (dict, bool)) or not isinstance(kept.get("documents"), dict):
+        raise ValueError("no schema")
+    options = SchemaOptions(**kept["options"], registry=kept["documents"] or None)
+    return SchemaSource(kept["schema"], options, kept.get("tools") is True)

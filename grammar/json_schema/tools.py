@@ -19,19 +19,19 @@ with its own ``$schema``, ``$defs`` and references; it is named by its place in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from wfsa.errors import SchemaError
 from wfsa.grammar.ir import Grammar
-from wfsa.grammar.json_schema.document import contents_of, draft_of
+from wfsa.grammar.json_schema.document import contents_of, draft_of, no_check
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import read_json_schema
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
 from wfsa.grammar.json_schema.widening import Widening
 
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
@@ -76,6 +76,7 @@ class ToolsReport:
 class LoweredTools:
     grammar: Grammar
     report: SchemaReport | ToolsReport
+    source: SchemaSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +91,28 @@ class _Registry:
     """The tools' schemas, then the caller's registry."""
 
     def __init__(self, own: dict[str, Any], outer: Any) -> None:
-        self._own = own
+        self.documents = own
         self._outer = outer
 
     def __getitem__(self, uri: str) -> Any:
-        found = self._own[uri] if uri in self._own else contents_of(self._outer, uri)
+        found = self.documents[uri] if uri in self.documents else contents_of(self._outer, uri)
         if found is None:
             raise KeyError(uri)
         return found
 
 
 def read_tools(
-    tools: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
-) -> LoweredTools:
+    tools: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check,
+    too_large: frozenset[str] = frozenset(),
+) -> LoweredTools:  # fmt: skip
     """Lower a list of tools to a grammar of one call, or a ``response_format`` to one of its documents.
 
     Raises SchemaError (no tool list, two tools of one name, what a schema can be wrong in) or LimitError.
     """
     options = options or SchemaOptions()
     if isinstance(tools, dict) and "tools" not in tools:
-        lowered = read_json_schema(_response_schema(tools), options, too_large)
-        return LoweredTools(lowered.grammar, lowered.report)
+        lowered = read_json_schema(_response_schema(tools), options, check, too_large)
+        return LoweredTools(lowered.grammar, lowered.report, lowered.source)
     prefix, listed = ("", tools) if not isinstance(tools, dict) else ("tools", tools["tools"])
     found = list(_tools(listed, "$" + (f".{prefix}" if prefix else ""), f"/{prefix}" if prefix else ""))
     own: dict[str, Any] = {}
@@ -123,14 +125,14 @@ def read_tools(
     for tool in found:
         arguments = {"type": "object", "$ref": tool.path}
         # A tool that no call fits would fall out of the union without a word.
-        read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner, too_large)
+        read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner, check, too_large)
         calls.append({
             "type": "object",
             "properties": {"name": {"const": tool.name}, "arguments": arguments},
             "required": ["name", "arguments"],
             "additionalProperties": False,
         })  # fmt: skip
-    lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, too_large)
+    lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, check, too_large)
     given = [t for t in found if t.schema is not _NO_ARGUMENTS]
     parts = []
     widened = dict.fromkeys(lowered.report.widened)
@@ -140,7 +142,8 @@ def read_tools(
             del widened[w]
         inside = tuple(w._replace(path="$" + w.path[len(t.path) :]) for w in own_widened)
         parts.append((t.pointer, SchemaReport(t.schema, options, draft_of(t.schema, options.draft), inside)))
-    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options, tuple(widened)))
+    source = replace(lowered.source, tools=True)
+    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options, tuple(widened)), source)
 
 
 def _response_schema(response_format: dict[str, Any]) -> Any:

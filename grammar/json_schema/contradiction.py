@@ -1,0 +1,207 @@
+"""The keywords that contradict each other in a schema that nothing satisfies.
+
+Input: such a schema, and a test that says whether a schema is satisfied by nothing.  Output: a few keywords with their
+places, none of which can be left out if the rest is still to be a contradiction.
+
+Algorithm: deletion from the outside in (hierarchical delta debugging, Misherghi and Su 2006).  In a copy of the schema,
+the keywords of an object are taken away, many at once and then fewer; what is still empty without them stays without
+them.  What is left of the applicators is looked into in the same way, and so are the targets of references.  Taking a
+keyword away only admits more values, as long as names that ``additionalProperties`` looks at are kept and nothing is
+touched below ``not``, ``oneOf`` and ``if``; so no contradiction is made up.
+
+Cost: a compilation for each test, up to `MAX_TESTS`.  It is spent on errors only.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from wfsa.grammar.json_schema.document import Document, draft_of, segment
+from wfsa.grammar.json_schema.keywords import READERS
+from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.words import keyword_text, pointer_of
+
+MAX_TESTS = 250
+MAX_PLACES = 4  # that are shown
+_MAX_DEPTH = 100
+
+_SINGLE = ("items", "additionalProperties", "additionalItems", "contains", "propertyNames", "unevaluatedItems",
+           "unevaluatedProperties")  # fmt: skip
+_LISTS = ("allOf", "anyOf", "prefixItems", "items")
+_MAPS = ("properties", "patternProperties", "dependentSchemas")
+_NAMING = {"properties", "patternProperties", "prefixItems"}  # what others are counted from
+_FROM_NAMES = {"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items"}
+_INTO_VALUES = {"items", "additionalProperties", "additionalItems", "contains", "unevaluatedItems",
+                "unevaluatedProperties", "properties", "patternProperties", "prefixItems"}  # fmt: skip
+_KINDS = ("number", "string", "array", "object")
+_UNTOUCHED = {"$id", "id", "maxContains"}
+
+
+class Place(NamedTuple):
+    path: str
+    text: str  # "/allOf/0/minimum: at least 10"
+    depth: int  # of the value it speaks of: 1 for the members and items of the document
+    is_kind: bool = False  # a type that only says of which values the others speak
+
+
+@dataclass
+class _Search:
+    document: Document
+    is_empty: Callable[[Any], bool]
+    n_tests: int = 0
+    seen: set[int] = field(default_factory=set)
+    kinds: set[int] = field(default_factory=set)  # schemas whose "integer" might as well be "number"
+
+    def still_empty(self) -> bool:
+        self.n_tests += 1
+        return self.n_tests <= MAX_TESTS and self.is_empty(self.document.root)
+
+    def shrink(self, keys: list[Any], take: Callable[[Any], Callable[[], None]]) -> None:
+        """Take away as many of `keys` as can go; `take` takes one away and returns what puts it back."""
+        size = len(keys)
+        while keys and size:
+            left = []
+            for start in range(0, len(keys), size):
+                some = keys[start : start + size]
+                back = [take(key) for key in some]
+                if not self.still_empty():
+                    for put in reversed(back):
+                        put()
+                    left += some
+            keys, size = left, (size + 1) // 2 if size > 1 else 0
+
+    def reduce(self, schema: Any, path: str, depth: int = 0) -> None:
+        if not isinstance(schema, dict) or id(schema) in self.seen or depth > _MAX_DEPTH:
+            return
+        self.seen.add(id(schema))
+        readers = READERS[self.document.draft_at(path)]
+        words = [word for word in schema if word in readers and word not in _UNTOUCHED]
+        self.shrink([word for word in words if word not in _NAMING], partial(_popped, schema))
+        if not _FROM_NAMES & schema.keys():
+            self.shrink([word for word in words if word in _NAMING], partial(_popped, schema))
+        if schema.get("type") == "integer":
+            schema["type"] = "number"
+            if self.still_empty():
+                self.kinds.add(id(schema))
+            schema["type"] = "integer"
+        for keyword, value in list(schema.items()):
+            if keyword in ("allOf", "prefixItems") and isinstance(value, list):
+                self.shrink(list(range(len(value))), partial(_freed, value))
+            elif keyword in _MAPS and isinstance(value, dict):
+                self.shrink(list(value), partial(_freed, value))
+            elif keyword == "required" and isinstance(value, list):
+                self.shrink(list(dict.fromkeys(value)), partial(_left_out, schema, "required"))
+        for _, child, where in _below(self.document, schema, path):
+            self.reduce(child, where, depth + 1)
+
+    def places(self, schema: Any, path: str, depth: int = 0, seen: frozenset[int] = frozenset()) -> Iterator[Place]:
+        """The keywords that are left, in the order of the schema."""
+        pointer = pointer_of(path, self.document.outside)
+        if schema is False:
+            yield Place(path, f"{pointer}: nothing fits", max(depth - 1, 0))
+        if not isinstance(schema, dict) or len(seen) > _MAX_DEPTH:
+            return
+        seen |= {id(schema)}
+        below: dict[str, list[tuple[Any, str]]] = {}
+        for keyword, child, where in _below(self.document, schema, path):
+            below.setdefault(keyword, []).append((child, where))
+        for keyword in schema:
+            if keyword not in READERS[self.document.draft_at(path)] or keyword in _UNTOUCHED:
+                continue
+            children = [(child, where) for child, where in below.get(keyword, ()) if child is not True]
+            inner: list[Place] = []
+            if any(id(child) in seen for child, _ in children):
+                inner = [Place(path + segment(keyword), f"{pointer}/{keyword}: recurs without end", depth)]
+            elif keyword not in _SINGLE or not any(child is False for child, _ in children):
+                deeper = depth + (keyword in _INTO_VALUES)
+                inner = [place for child, where in children for place in self.places(child, where, deeper, seen)]
+            if not inner and keyword not in _NAMING:
+                is_kind = keyword == "type" and (schema["type"] in _KINDS or id(schema) in self.kinds)
+                text = f"{pointer}/{keyword}: {keyword_text(keyword, schema)}"
+                inner = [Place(path + segment(keyword), text, depth, is_kind)]
+            yield from inner
+
+
+def contradiction(schema: Any, options: SchemaOptions, is_empty: Callable[[Any], bool]) -> list[Place]:
+    """Keywords of `schema`, which nothing satisfies, that exclude each other; empty if none are found."""
+    root = copy.deepcopy(schema)
+    document = Document(root, draft_of(root, options.draft), options)
+    document.scan()
+    search = _Search(document, is_empty)
+    if not isinstance(root, dict) or not search.still_empty():
+        return []
+    search.reduce(root, "$")
+    found = list(dict.fromkeys(search.places(root, "$")))
+    # It is the innermost values for which there is nothing; what stands around them only says that they must be there.
+    inner = [place for place in found if place.depth == max(other.depth for other in found)]
+    found = inner if len(inner) > 1 else found
+    others = [place for place in found if not place.is_kind]
+    return others if len(others) > 1 else found
+
+
+def contradiction_text(places: list[Place]) -> str:
+    """``A against B at $.path``, or the first of several; the path is the innermost one."""
+    return f"{_against(places)} at {max((place.path for place in places), key=_n_steps)}"
+
+
+def _n_steps(path: str) -> int:
+    return path.count(".") + path.count("[")
+
+
+def _against(places: list[Place]) -> str:
+    texts = [place.text for place in places]
+    if len(texts) <= 2:
+        return " against ".join(texts)
+    more = f" and {len(texts) - MAX_PLACES} more" if len(texts) > MAX_PLACES else ""
+    return f"{'; '.join(texts[:MAX_PLACES])}{more} exclude each other"
+
+
+def _below(document: Document, schema: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
+    """(keyword, subschema, its path): those in which a value more is one more for `schema`; targets of references."""
+    for keyword, value in schema.items():
+        where = path + segment(keyword)
+        if keyword == "$ref" and isinstance(value, str):
+            yield keyword, *document.resolve(value, path)
+        elif keyword in _SINGLE and isinstance(value, (dict, bool)):
+            yield keyword, value, where
+        elif keyword in _LISTS and isinstance(value, list):
+            yield from ((keyword, child, f"{where}[{i}]") for i, child in enumerate(value))
+        elif keyword in _MAPS and isinstance(value, dict):
+            yield from ((keyword, child, where + segment(name)) for name, child in value.items())
+
+
+def _popped(schema: dict[str, Any], word: str) -> Callable[[], None]:
+    """Take a keyword away; what is returned puts it back where it stood."""
+    before = dict(schema)
+    del schema[word]
+
+    def back() -> None:
+        kept = {name: value for name, value in before.items() if name in schema or name == word}
+        schema.clear()
+        schema.update(kept)
+
+    return back
+
+
+def _freed(holder: Any, key: Any) -> Callable[[], None]:
+    """Let a subschema admit everything."""
+    before, holder[key] = holder[key], True
+
+    def back() -> None:
+        holder[key] = before
+
+    return back
+
+
+def _left_out(schema: dict[str, Any], keyword: str, name: str) -> Callable[[], None]:
+    before = schema[keyword]
+    schema[keyword] = [other for other in before if other != name]
+
+    def back() -> None:
+        schema[keyword] = [other for other in before if other == name or other in schema[keyword]]
+
+    return back
