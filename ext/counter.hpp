@@ -20,7 +20,7 @@ inline Counters find_counters(const Dfa& d) {
     const int32_t n = d.size();
     Counters out{vector<int32_t>(size_t(n), -1), vector<int32_t>(size_t(n), 0)};
     if (n < 16) return out;
-    auto next_copy = [&](int32_t s) {  // the successor of most bytes, if it is another state
+    auto follow = [&](int32_t s) {  // the successor of most bytes, if it is another state
         int32_t best = -1, most = 31;
         for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e) {
             int32_t bytes = 0;
@@ -30,6 +30,9 @@ inline Counters find_counters(const Dfa& d) {
         }
         return best == s ? -1 : best;
     };
+    vector<int32_t> next(size_t(n), -1);
+    for (int32_t s = 0; s < n; ++s) next[s] = follow(s);
+    auto next_copy = [&](int32_t s) { return next[s]; };
     auto same_labels = [&](int32_t a, int32_t b) {
         const int32_t width = d.indptr[a + 1] - d.indptr[a];
         if (d.accept[a] != d.accept[b] || width != d.indptr[b + 1] - d.indptr[b]) return false;
@@ -44,8 +47,8 @@ inline Counters find_counters(const Dfa& d) {
         // Eight copies have to be alike, so look ahead at their first states before walking any of them.
         int32_t ahead = first;
         for (int k = 1; k < 8 && ahead >= 0; ++k) {
-            const int32_t next = next_copy(ahead);
-            ahead = next >= 0 && same_labels(first, next) ? next : -1;
+            const int32_t after = next_copy(ahead);
+            ahead = after >= 0 && same_labels(first, after) ? after : -1;
         }
         if (ahead < 0) continue;
         vector<vector<int32_t>> copies;  // matched copies: the states in the order in which the first copy meets them

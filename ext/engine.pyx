@@ -83,6 +83,10 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
     Dfa of_words(const vector[string]&) except +wfsa_translate
     Dfa product(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
     Dfa without_epsilon(const Dfa&) except +wfsa_translate
+    cdef cppclass Counters:
+        pass
+
+    Counters find_counters(const Dfa&) except +wfsa_translate
     vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&) except +wfsa_translate
 
     cdef cppclass Trie:
@@ -121,8 +125,8 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
     cdef cppclass Terminals:
         cbool longest
         vector[int32_t] start
-        void add(const Dfa&, const vector[int64_t]&, int32_t, cbool) except +wfsa_translate
-        void add(const Dfa&, const vector[int64_t]&, int32_t, cbool, cbool, int32_t, int32_t) except +wfsa_translate
+        void add(const Dfa&, const vector[int64_t]&, const Counters&, int32_t, cbool) except +wfsa_translate
+        void add(const Dfa&, const vector[int64_t]&, const Counters&, int32_t, cbool, cbool, int32_t, int32_t) except +wfsa_translate
 
     cdef cppclass Lexer:
         Terminals terms
@@ -209,6 +213,7 @@ cdef class Automaton:
     cdef Dfa full  # with the empty word
     cdef Dfa dfa   # without
     cdef vector[int64_t] names  # of its states
+    cdef Counters counters
     cdef readonly bint nullable
 
     @property
@@ -241,6 +246,7 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     got.nullable = got.full.size() > 0 and got.full.accept[0] != 0
     got.dfa = without_epsilon(got.full)
     got.names = state_names(got.dfa)
+    got.counters = find_counters(got.dfa)
     if len(_AUTOMATA) >= _AUTOMATA_MAX:
         _AUTOMATA.clear()
     _AUTOMATA[key] = got
@@ -498,6 +504,7 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
     cdef vector[int32_t] word, ids
     cdef Dfa none
     cdef vector[int64_t] no_names
+    cdef Counters no_counters
     cdef int32_t n_terms = len(automata), s, lhs, t
     cdef Automaton a
     cdef UnorderedRule listed
@@ -513,21 +520,21 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
         if a is None:
             dead.push_back(ids.empty())
             nullable.push_back(0)
-            e.lexer.terms.add(none, no_names, ranks[t], t in ignored)
+            e.lexer.terms.add(none, no_names, no_counters, ranks[t], t in ignored)
         else:
             dead.push_back(a.dfa.size() == 0)
             nullable.push_back(a.nullable)
             if units[t] is None:
-                e.lexer.terms.add(a.dfa, a.names, ranks[t], t in ignored)
+                e.lexer.terms.add(a.dfa, a.names, a.counters, ranks[t], t in ignored)
             else:
                 least, most = units[t]
-                e.lexer.terms.add(a.dfa, a.names, ranks[t], t in ignored, True, least, 0x7FFFFFFF if most is None else most)
+                e.lexer.terms.add(a.dfa, a.names, a.counters, ranks[t], t in ignored, True, least, 0x7FFFFFFF if most is None else most)
         e.token_ids.push_back(ids)
     # One more terminal and nonterminal: S' -> S END; END stands for the end-of-sequence tokens.
     e.end_term = n_terms
     dead.push_back(0)
     nullable.push_back(0)
-    e.lexer.terms.add(none, no_names, 0, False)
+    e.lexer.terms.add(none, no_names, no_counters, 0, False)
     e.token_ids.push_back(vocab.ptr.get().eos)
     for t in sorted(ignored):
         if not dead[t]:

@@ -48,8 +48,8 @@ struct Terminals {
 
     static constexpr int32_t kNoMost = INT32_MAX;
 
-    void add(const Dfa& d, const vector<int64_t>& names, int32_t rank_, bool ignore_, bool counted_ = false, int32_t least_ = 0,
-             int32_t most_ = kNoMost) {
+    void add(const Dfa& d, const vector<int64_t>& names, const Counters& counters, int32_t rank_, bool ignore_,
+             bool counted_ = false, int32_t least_ = 0, int32_t most_ = kNoMost) {
         int32_t base = int32_t(term.size()), t = int32_t(start.size());
         counted.push_back(counted_);
         least.push_back(least_);
@@ -59,7 +59,6 @@ struct Terminals {
         ignore.push_back(ignore_);
         inlined.push_back(ignore_ && !large(d));
         name.insert(name.end(), names.begin(), names.end());
-        const Counters counters = find_counters(d);
         for (int32_t s = 0; s < d.size(); ++s) {
             place.push_back(counters.place[s] < 0 ? -1 : base + counters.place[s]);
             remaining.push_back(counters.remaining[s]);
