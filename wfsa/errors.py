@@ -37,3 +37,7 @@ class VocabError(WfsaError):
 
 class StateError(WfsaError):
     """A call that the decoding state cannot serve: commit after the end, rollback too far, a bad buffer."""
+
+
+class ItemError(WfsaError):
+    """Items, nodes, beams, logits or filters that an item index cannot take; says which and what would be right."""
