@@ -3,5 +3,6 @@
 from wfsa.items.beams import Beams
 from wfsa.items.filter import ItemFilter
 from wfsa.items.index import ItemIndex
+from wfsa.items.rows import ItemChunk
 
-__all__ = ["Beams", "ItemFilter", "ItemIndex"]
+__all__ = ["Beams", "ItemChunk", "ItemFilter", "ItemIndex"]

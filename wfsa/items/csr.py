@@ -31,8 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
-from wfsa.items.head import HeadShape, build_head, check_depth, choose_depth, offset_dtype
-from wfsa.items.leaves import Leaves
+from wfsa.items.head import HeadShape
 from wfsa.items.levels import Levels
 from wfsa.items.nodes import ENDED, NONE, Int64s, count_of, level_of, pack, value_of
 
@@ -175,45 +174,6 @@ class CsrLayout:
         if not bool(np.all(good)):
             bad = int(nodes[~good].reshape(-1)[0])
             raise ItemError(f"{bad} is no node of this index")
-
-
-def build_csr(leaves: Leaves, levels: Levels, depth: int | None = None) -> CsrLayout:
-    """Make the layout from sorted leaves, with NumPy: the slow twin of the compiled builder."""
-    if depth is None:
-        depth = min(choose_depth(leaves, levels.sizes, 1), 3)
-    check_depth(depth, leaves)
-    n, n_levels = leaves.n_leaves, len(levels)
-    _, starts, mask = build_head(leaves, levels.sizes, depth)
-    cells = starts[depth]
-    present = np.flatnonzero(cells[1:] > cells[:-1])
-    head_state = np.full(len(cells) - 1, -1, np.int64)
-    head_state[present] = np.arange(len(present))
-    lows, highs = [cells[present]], [cells[present + 1]]
-    counts, codes = [], []
-    for level in range(depth, n_levels):
-        child = np.flatnonzero(leaves.begins(level + 1))
-        parent = np.searchsorted(lows[-1], child, side="right") - 1
-        counts.append(np.bincount(parent, minlength=len(lows[-1])))
-        codes.append(leaves.columns[level][child])
-        # A child ends where its next sibling begins, the last one where its parent ends.
-        high = np.append(child[1:], n)
-        last = np.append(parent[1:] != parent[:-1], True)[: len(child)]
-        lows.append(child)
-        highs.append(np.where(last, highs[-1][parent], high[: len(child)]))
-    counts.append(np.zeros(len(lows[-1]), np.int64))
-    per_state = np.concatenate(counts)
-    n_states = len(per_state)
-    dtype = offset_dtype(max(n, n_states))
-    no_codes = np.zeros(0, levels.code_dtype)
-    return CsrLayout(
-        levels, n, depth, tuple(np.cumsum([0, *map(len, lows)]).tolist()),
-        np.concatenate(starts).astype(offset_dtype(n)), mask, head_state.astype(offset_dtype(n_states)),
-        np.concatenate([[0], np.cumsum(per_state)]).astype(dtype),
-        np.concatenate([*codes, no_codes]).astype(levels.code_dtype),
-        np.concatenate(lows).astype(offset_dtype(n)),
-        None if leaves.lengths is None else np.concatenate(highs).astype(offset_dtype(n)),
-        leaves.lengths, leaves.has_prefix_items,
-    )  # fmt: skip
 
 
 def check_csr(layout: CsrLayout) -> None:

@@ -21,9 +21,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from wfsa.errors import ItemError, LimitError
-from wfsa.items.bits import pack_bits
-from wfsa.items.leaves import Leaves
+from wfsa.errors import LimitError
 
 MAX_CELLS: Final = 1 << 31
 
@@ -51,47 +49,19 @@ def offset_dtype(largest: int) -> np.dtype[np.int32] | np.dtype[np.int64]:
     return np.dtype(np.int32) if largest < 1 << 31 else np.dtype(np.int64)
 
 
-def check_depth(depth: int, leaves: Leaves) -> None:
-    if not 0 <= depth <= len(leaves.columns):
-        raise ItemError(f"head depth {depth} for items of {len(leaves.columns)} levels")
-    if depth > leaves.min_length:
-        raise ItemError(f"head depth {depth}, but an item has {leaves.min_length} codes; no item may end in the head")
-
-
-def choose_depth(leaves: Leaves, sizes: Sequence[int], small: int) -> int:
+def choose_depth(nodes: npt.NDArray[np.int64], min_length: int, sizes: Sequence[int], small: int) -> int:
     """The depth after which a further dense level would cost more bytes than it saves.
 
     A level in the head costs its cells; outside, it costs a column, and a slot a node where the parents are not small.
+    ``nodes`` int64[L + 1]: how many nodes each level has; the last level's are the leaves of a full length.
     """
-    n, depth = leaves.n_leaves, 0
+    n, depth = int(nodes.max()), 0
     start_bytes = offset_dtype(n).itemsize
     code_bytes = np.min_scalar_type(max(sizes) - 1).itemsize
-    while depth < leaves.min_length:
+    while depth < min_length:
         cells = prod(sizes[: depth + 1])
-        nodes = int(np.count_nonzero(leaves.begins(depth + 1)))
-        slots = nodes * start_bytes if n > small * prod(sizes[:depth]) else 0
+        slots = int(nodes[depth + 1]) * start_bytes if n > small * prod(sizes[:depth]) else 0
         if cells > MAX_CELLS or cells * start_bytes > n * code_bytes + slots:
             break
         depth += 1
     return depth
-
-
-def build_head(
-    leaves: Leaves, sizes: Sequence[int], depth: int
-) -> tuple[HeadShape, list[npt.NDArray[np.int64]], npt.NDArray[np.int32]]:
-    """Shape, the starts of each level ``0 .. depth``, and the packed mask."""
-    shape = HeadShape.of(depth, sizes)
-    n = leaves.n_leaves
-    starts = [np.asarray([0, n], np.int64)]
-    masks: list[npt.NDArray[np.int32]] = []
-    number = np.zeros(n, np.int64)
-    for level in range(depth):
-        size = sizes[level]
-        number = number * size + leaves.columns[level].astype(np.int64)
-        cells = prod(sizes[: level + 1])
-        counts = np.bincount(number, minlength=cells)
-        starts.append(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
-        present = np.zeros((cells // size, -(-size // 32) * 32), np.bool_)
-        present[:, :size] = (counts > 0).reshape(-1, size)
-        masks.append(pack_bits(present).reshape(-1))
-    return shape, starts, np.concatenate([*masks, np.zeros(0, np.int32)])

@@ -13,8 +13,10 @@ levels' codes. Nodes are int64 ids (``wfsa/items/nodes.py``).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -23,21 +25,19 @@ import numpy.typing as npt
 from wfsa.errors import ItemError
 from wfsa.items import numpy_backend
 from wfsa.items.beams import Beams, Normalise
-from wfsa.items.csr import CsrLayout, build_csr
+from wfsa.items.build import BuildOptions, Progress, build, default_threads
+from wfsa.items.csr import CsrLayout
 from wfsa.items.filter import Filters
-from wfsa.items.head import offset_dtype
-from wfsa.items.interval import SMALL, IntervalLayout, build_interval
-from wfsa.items.leaves import sort_leaves
-from wfsa.items.levels import Levels, make_levels
+from wfsa.items.interval import SMALL, IntervalLayout
+from wfsa.items.levels import Levels
 from wfsa.items.nodes import Int64s
-from wfsa.items.rows import read_rows
+from wfsa.items.rows import open_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Layout = IntervalLayout | CsrLayout
 LAYOUTS: Final = ("interval", "csr")
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,17 @@ class ItemIndex:
         layout: Literal["interval", "csr"] = "interval",
         head_depth: int | None = None,
         small: int = SMALL,
+        columns: list[str] | None = None,
+        id_column: str | None = None,
+        memory: int = 2 << 30,
+        scratch: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Build from rows in any order; equal rows share a leaf.
 
-        sids         int[N, L], a list of lists, ``(values, row_offsets)``
+        sids         int[N, L]; a list of lists; ``(values, row_offsets)``; the path of a .npy or .parquet file; an
+                     iterator of chunks, each any of the former or an :class:`ItemChunk` with ids
         item_ids     int[N], or None for the row numbers, or "rank": the position in the sorted order (no array kept)
         vocab_size   codes a level: one number, or one a level; None: what is seen
         offsets      first token of each level (``token = offsets[l] + code``); None: 0
@@ -85,37 +91,37 @@ class ItemIndex:
         end_token    the token that closes an item; needed by beam_step where an item is a prefix of another
         head_depth   levels in the dense head; None: chosen by size
         small        nodes of up to this many leaves (1 .. 1023) have no child list (layout interval)
+        columns, id_column    of a Parquet file, see ``wfsa.items.rows.read_parquet``
+        memory       bytes for the rows and records of one sorted run; more is merged from runs in ``scratch``, a folder
+                     (None: the system's for temporary files), where the index's arrays then lie, too
+        threads      None: one a core, at most 16
+        progress     called as progress(stage, fraction) now and then
 
         Raises ItemError on codes out of range, empty rows, wrong shapes; LimitError on a head that is too large.
         """
         if layout not in LAYOUTS:
             raise ItemError(f"layout={layout!r}; it is one of {', '.join(LAYOUTS)}")
-        rows, lengths = read_rows(sids)
-        n = len(rows)
-        largest = np.full(rows.shape[1], -1, np.int64)
-        if n:
-            inside = None if lengths is None else np.arange(rows.shape[1]) < lengths[:, None]
-            largest = np.max(rows, axis=0, where=inside if inside is not None else np.True_, initial=-1).astype(
-                np.int64
-            )
-        levels = make_levels(rows.shape[1], largest, vocab_size, offsets, logits_size, end_token)
-        leaves, order, indptr = sort_leaves(rows, lengths)
         ranked = isinstance(item_ids, str) and item_ids == "rank"
-        ids = None
-        if item_ids is not None and not ranked:
-            ids = np.ascontiguousarray(item_ids, np.int64)
-            if ids.shape != (n,):
-                raise ItemError(f"item_ids has shape {ids.shape}, not ({n},)")
-        dtype = offset_dtype(n)
-        return cls(
-            build_csr(leaves, levels, head_depth)
-            if layout == "csr"
-            else build_interval(leaves, levels, head_depth, small),
-            n,
-            None if ranked else order.astype(dtype),
-            None if leaves.n_leaves == n else indptr.astype(dtype),
-            ids,
+        options = BuildOptions(
+            vocab_size=vocab_size,
+            offsets=offsets,
+            logits_size=logits_size,
+            end_token=end_token,
+            layout=layout,
+            head_depth=head_depth,
+            small=small,
+            threads=default_threads() if threads is None else threads,
+            memory=memory,
+            scratch=Path(tempfile.gettempdir() if scratch is None else scratch),
+            ranked=ranked,
+            progress=progress or (lambda stage, fraction: None),
         )
+        if isinstance(sids, (str, os.PathLike)):
+            sids = open_file(sids, columns, id_column)
+        built = build(sids, None if ranked else item_ids, options)
+        if ranked and built.ids is not None:
+            raise ItemError('item_ids="rank", but the chunks bring ids')
+        return cls(built.layout, built.n_items, built.order, built.indptr, built.ids)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file; replaces an existing one in one step."""

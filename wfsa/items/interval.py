@@ -39,9 +39,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
-from wfsa.items.bits import pack_bits, popcount, ranks
-from wfsa.items.head import HeadShape, build_head, check_depth, choose_depth, offset_dtype
-from wfsa.items.leaves import Leaves
+from wfsa.items.bits import popcount, ranks
+from wfsa.items.head import HeadShape
 from wfsa.items.levels import Levels
 from wfsa.items.nodes import ENDED, MAX_COUNT, NONE, Int64s, count_of, level_of, pack, value_of
 
@@ -198,56 +197,6 @@ class IntervalLayout:
             return np.zeros_like(slots)
         words: Int64s = self.indexed_words[slots >> 5].astype(np.int64)
         return (words >> (slots & 31)) & 1
-
-
-def build_interval(leaves: Leaves, levels: Levels, depth: int | None = None, small: int = SMALL) -> IntervalLayout:
-    """Make the layout from sorted leaves, with NumPy: the slow twin of the compiled builder."""
-    if not 1 <= small <= MAX_COUNT:
-        raise ItemError(f"small nodes of up to {small} leaves; 1 to {MAX_COUNT} are possible")
-    if depth is None:
-        depth = choose_depth(leaves, levels.sizes, small)
-    check_depth(depth, leaves)
-    n, n_levels = leaves.n_leaves, len(levels)
-    shape, starts, mask = build_head(leaves, levels.sizes, depth)
-    # Slots, ends and leaves of the nodes of the level at hand that have more than `small` leaves.
-    low, high = starts[depth][:-1], starts[depth][1:]
-    bits = [np.zeros(len(block), np.bool_) for block in starts]
-    bits[depth][:-1] = high - low > small
-    low, high = low[bits[depth][:-1]], high[bits[depth][:-1]]
-    lists: list[npt.NDArray[np.int64]] = []
-    for level in range(depth, n_levels):
-        inside = np.zeros(n + 1, np.int64)
-        np.add.at(inside, low, 1)
-        np.add.at(inside, high, -1)
-        child = np.flatnonzero((np.cumsum(inside)[:n] > 0) & leaves.begins(level + 1))
-        parent_end = np.searchsorted(child, high)
-        sizes = parent_end - np.searchsorted(child, low) + 1
-        lists.append(sizes)
-        block = np.insert(child, parent_end, high)
-        is_end = np.insert(np.zeros(len(child), np.bool_), parent_end, True)
-        large = np.zeros(len(block), np.bool_)
-        large[:-1] = (np.diff(block) > small) & ~is_end[:-1]
-        starts.append(block)
-        bits.append(large)
-        at = np.flatnonzero(large)
-        low, high = block[at], block[at + 1]
-    flat = np.concatenate(starts)
-    indexed = np.concatenate(bits)
-    words = pack_bits(np.concatenate([indexed, np.zeros(-len(indexed) % 32, np.bool_)]))
-    before = ranks(words)
-    first_child = shape.slot_offset[-1] + np.concatenate(
-        [[0], np.cumsum(np.concatenate([*lists, np.zeros(0, np.int64)]))]
-    )
-    sizes_by_level = [len(block) for block in starts[: n_levels + 1]]
-    offsets = tuple(int(x) for x in np.cumsum([0, *sizes_by_level]))
-    columns = np.zeros((n_levels - depth, n), levels.code_dtype)
-    for level in range(depth, n_levels):
-        columns[level - depth] = leaves.columns[level]
-    return IntervalLayout(
-        levels, n, depth, small, offsets,
-        flat.astype(offset_dtype(n)), columns, words, before.astype(offset_dtype(len(flat))),
-        first_child.astype(offset_dtype(len(flat))), mask, leaves.lengths, leaves.has_prefix_items,
-    )  # fmt: skip
 
 
 def check_interval(layout: IntervalLayout) -> None:
