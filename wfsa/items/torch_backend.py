@@ -122,6 +122,22 @@ class TorchItems:
         if logits.device.type != self.device.type:
             raise ItemError(f"logits are on {logits.device}, the index on {self.device}")
 
+    def _check_step(self, beams: Beams, logits: Tensor, width: int | None) -> tuple[int, int, int]:
+        """Requests, beams and next width; raises ItemError on what a step cannot take."""
+        self._nodes(beams.nodes)
+        if beams.nodes.ndim != 2:
+            raise ItemError(f"beams have nodes of shape {list(beams.nodes.shape)}, not [B, M]")
+        if self.index.has_prefix_items and self.end_token is None:
+            raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
+        n_requests, n_beams = beams.nodes.shape
+        self._logits(logits, (n_requests, n_beams))
+        width = n_beams if width is None else width
+        if width < 1:
+            raise ItemError(f"{width} beams")
+        if n_beams * (self.logits_size + 1) >= 1 << 31:
+            raise ItemError(f"{n_beams} beams of {self.logits_size} logits: a request may have 2^31 at most")
+        return n_requests, n_beams, width
+
     def _which(self, filters: DeviceFilters | None, shape: tuple[int, ...]) -> Tensor | None:
         """The filter of each node, for nodes whose first axis is the request."""
         if filters is None:
@@ -256,18 +272,7 @@ class TorchItems:
         distinct  no request has a node twice, as ``start`` and ``beam_step`` make them
         """
         check_normalise(normalise)
-        self._nodes(beams.nodes)
-        if beams.nodes.ndim != 2:
-            raise ItemError(f"beams have nodes of shape {list(beams.nodes.shape)}, not [B, M]")
-        if self.index.has_prefix_items and self.end_token is None:
-            raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
-        n_requests, n_beams = beams.nodes.shape
-        self._logits(logits, (n_requests, n_beams))
-        width = n_beams if width is None else width
-        if width < 1:
-            raise ItemError(f"{width} beams")
-        if n_beams * (self.logits_size + 1) >= 1 << 31:
-            raise ItemError(f"{n_beams} beams of {self.logits_size} logits: a request may have 2^31 at most")
+        n_requests, n_beams, width = self._check_step(beams, logits, width)
         nodes = torch.where(beams.valid, beams.nodes, NONE)
         which = self._which(filters, (n_requests, n_beams))
         capacity = self.layout.capacity(level, n_beams, distinct)

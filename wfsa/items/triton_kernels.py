@@ -49,6 +49,12 @@ def read(ptr, at, mask):
 
 
 @triton.jit
+def spread(flag, lanes):
+    """A scalar bool as a block. (Triton's interpreter loses the type of a scalar comparison that is broadcast.)"""
+    return (flag.to(tl.int32) + lanes * 0) != 0
+
+
+@triton.jit
 def rank_live(filter_words, filter_before, row, leaf, mask):
     """Live leaves before ``leaf``; ``row``: where the filter's words begin."""
     words = read(filter_words, row + (leaf >> 5), mask) & ((1 << (leaf & 31)) - 1)
@@ -244,12 +250,12 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
     logits_ptr += row * V
 
     filter_row = row * 0
-    filtered = there & False
+    filtered = node != node
     if FILTER:
         which = tl.load(which_ptr + request)
         filtered = which >= 0
         filter_row = tl.where(filtered, which, 0) * filter_stride
-    closing = there & False  # the end token may come
+    closing = node != node  # the end token may come
     finished = there & (width == 0)
     if HAS_END:
         finished = ended
@@ -263,9 +269,11 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         closing = closing & (~filtered | own_live)
     end_value = tl.load(logits_ptr + END, mask=closing, other=NEGATIVE).to(tl.float32)
 
+    kinds, some = kind + lanes * 0, spread(filtered, lanes)
+
     # --- the norm: running maximum and sum a lane --------------------------------------------------------------
     norm = 0.0
-    bad = (there & False).to(tl.int32)
+    bad = (node != node).to(tl.int32)
     if NORM < 2:
         wide = tl.arange(0, BLOCK)
         begin, end = row * 0, row * 0 + V
@@ -286,7 +294,7 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
             top = new
             at += BLOCK
         if NORM == 1 and HAS_END:
-            x = tl.load(logits_ptr + END + wide, mask=(wide == 0) & there & ~finished, other=NEGATIVE).to(tl.float32)
+            x = tl.load(logits_ptr + END + wide, mask=(wide == 0) & spread(there & ~finished, wide), other=NEGATIVE).to(tl.float32)
             poor = poor | ((x != x) | (x == POSITIVE)).to(tl.int32)
             new = tl.maximum(top, tl.where(x != x, NEGATIVE, x))
             safe = tl.where(new == NEGATIVE, 0.0, new)
@@ -295,7 +303,8 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         most = tl.max(top, 0)
         safe_most = tl.where(most == NEGATIVE, 0.0, most)
         bad = tl.max(poor, 0) | (most == NEGATIVE).to(tl.int32)
-        norm = safe_most + tl.log(tl.sum(total * tl.exp(top - safe_most), 0))
+        inner = tl.sum(total * tl.exp(top - safe_most), 0)
+        norm = safe_most + tl.log(tl.where(bad == 0, inner, 1.0))
     else:
         top = tl.full([K], NEGATIVE, tl.float32)
         total = tl.zeros([K], tl.float32)
@@ -303,16 +312,16 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         at = width * 0
         while at < width:
             i = at + lanes
-            code, present = entry(kind, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
+            code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
             if FILTER:
                 _, child_low, child_high = child(
-                    kind, level, base, stop, column, number, i, present & filtered, meta, starts_ptr, codes_ptr,
+                    kinds, level, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
                     head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
                     SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
                 )  # fmt: skip
-                live_low = rank_live(filter_words, filter_before, filter_row, child_low, present & filtered)
-                live_high = rank_live(filter_words, filter_before, filter_row, child_high, present & filtered)
-                present = present & (~filtered | (live_high > live_low))
+                live_low = rank_live(filter_words, filter_before, filter_row, child_low, present & some)
+                live_high = rank_live(filter_words, filter_before, filter_row, child_high, present & some)
+                present = present & (~some | (live_high > live_low))
             x = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
             poor = poor | ((x != x) | (x == POSITIVE)).to(tl.int32)
             if NORM == 2:
@@ -333,8 +342,8 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
             inner = tl.sum(total * tl.exp(top - safe_most), 0)
             if HAS_END:
                 inner += tl.exp(end_value - safe_most)
-            norm = safe_most + tl.log(inner)
-    good = bad == 0
+            norm = safe_most + tl.log(tl.where(bad == 0, inner, 1.0))
+    fine = spread(bad == 0, lanes)
 
     # --- the candidates: the entries, and one more for the end token or a finished beam ----------------------
     score = tl.load(scores_ptr + row)
@@ -345,24 +354,24 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
     at = width * 0
     while at < n:
         i = at + lanes
-        code, present = entry(kind, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
+        code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
         if FILTER:
             _, child_low, child_high = child(
-                kind, level, base, stop, column, number, i, present & filtered, meta, starts_ptr, codes_ptr,
+                kinds, level, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
                 head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
                 SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
             )  # fmt: skip
-            live_low = rank_live(filter_words, filter_before, filter_row, child_low, present & filtered)
-            live_high = rank_live(filter_words, filter_before, filter_row, child_high, present & filtered)
-            present = present & (~filtered | (live_high > live_low))
+            live_low = rank_live(filter_words, filter_before, filter_row, child_low, present & some)
+            live_high = rank_live(filter_words, filter_before, filter_row, child_high, present & some)
+            present = present & (~some | (live_high > live_low))
         x = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
         token = token_base + code
         value = shift + x
-        present = present & good
-        last = (i == width) & extra
+        present = present & fine
+        last = (i == width) & spread(extra, lanes)
         token = tl.where(last, tl.where(finished, -1, END), token)
         value = tl.where(last, tl.where(finished, score, shift + end_value), value)
-        present = present | (last & (finished | good))
+        present = present | (last & (spread(finished, lanes) | fine))
         more = make_keys(value, beam * (V + 1) + token + 1, present)
         if n <= K:  # fewer than a block: the order does not matter
             best = more
@@ -451,12 +460,12 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
     column = tl.where(level < N_LEVELS, level - DEPTH, 0) * N_LEAVES
     token_base = tl.load(meta + 2 * (N_LEVELS + 2) + level)
     filter_row = row * 0
-    filtered = (node >= 0) & False
+    filtered = node != node
     if FILTER:
         which = tl.load(which_ptr + row)
         filtered = which >= 0
         filter_row = tl.where(filtered, which, 0) * filter_stride
-    closing = (node >= 0) & False
+    closing = node != node
     if HAS_END:
         closing = own & ~ended
         if FILTER:
@@ -464,21 +473,22 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
             before_low = rank_live(filter_words, filter_before, filter_row, low, ask)
             own_live = rank_live(filter_words, filter_before, filter_row, low + 1, ask) > before_low
             closing = closing & (~filtered | own_live)
+    kinds, some = kind + lanes * 0, spread(filtered, lanes)
     n = width + closing.to(tl.int64)
     at = width * 0
     while at < n:
         i = at + lanes
-        code, present = entry(kind, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
+        code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
         if FILTER:
             _, child_low, child_high = child(
-                kind, level, base, stop, column, number, i, present & filtered, meta, starts_ptr, codes_ptr,
+                kinds, level, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
                 head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
                 SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
             )  # fmt: skip
-            live_low = rank_live(filter_words, filter_before, filter_row, child_low, present & filtered)
-            live_high = rank_live(filter_words, filter_before, filter_row, child_high, present & filtered)
-            present = present & (~filtered | (live_high > live_low))
-        last = (i == width) & closing
+            live_low = rank_live(filter_words, filter_before, filter_row, child_low, present & some)
+            live_high = rank_live(filter_words, filter_before, filter_row, child_high, present & some)
+            present = present & (~some | (live_high > live_low))
+        last = (i == width) & spread(closing, lanes)
         token = tl.where(last, END, token_base + code)
         present = present | last
         if BITS:
@@ -509,7 +519,7 @@ def advance(nodes_ptr, tokens_ptr, out_ptr, which_ptr, filter_words, filter_befo
     column = tl.where(level < N_LEVELS, level - DEPTH, 0) * N_LEAVES
     code = token - tl.load(meta + 2 * (N_LEVELS + 2) + level)
     filter_row = at * 0
-    filtered = (node >= 0) & False
+    filtered = node != node
     if FILTER:
         which = tl.load(which_ptr + at, mask=inside, other=-1)
         filtered = which >= 0
