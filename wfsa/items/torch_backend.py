@@ -253,6 +253,12 @@ class TorchItems:
             child = torch.where(end, self._ended(f.low), child)
         return child
 
+    def finished(self, nodes: Tensor) -> Tensor:
+        """Where an item is complete and nothing can follow; bool of nodes' shape."""
+        self._nodes(nodes)
+        f = self.layout.fields(nodes)
+        return f.ended if self.end_token is not None else f.there & (f.width == 0)
+
     # --- the step -------------------------------------------------------------------------------------------------
 
     def beam_step(
