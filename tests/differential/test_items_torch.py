@@ -70,7 +70,11 @@ def test_steps(device: str, case: Case, normalise: Any, know_level: bool) -> Non
         for step, (before, logits, after) in enumerate(searches(case, normalise, exact)):
             level = step if know_level else None
             got = items.beam_step(
-                on(device, before), torch.tensor(logits, device=device), normalise=normalise, filters=filters, level=level
+                on(device, before),
+                torch.tensor(logits, device=device),
+                normalise=normalise,
+                filters=filters,
+                level=level,
             )
             same_beams(after, back(got), close)
 
@@ -105,7 +109,11 @@ def test_medium(device: str, layout: Any, skewed: bool) -> None:
             logits = rng.normal(size=(2, 40, 300)).astype(np.float32)
             after = index.beam_step(beams, logits, normalise=normalise, filters=live)  # type: ignore[arg-type]
             got = items.beam_step(
-                on(device, beams), torch.tensor(logits, device=device), normalise=normalise, filters=filters, level=level
+                on(device, beams),
+                torch.tensor(logits, device=device),
+                normalise=normalise,
+                filters=filters,
+                level=level,
             )
             same_beams(after, back(got), 8e-6)  # four units in the last place of scores near -20
             beams = after

@@ -13,8 +13,8 @@ import wfsa
 from wfsa.errors import ArtifactError, ItemError, StateError
 
 TOKENS: list[bytes | None] = [
-    b"a", b"b", b"c", b"ab", b"ba", b"abc", b"aa", b"aaaa", b"cab", b"b", b"\xc3", b"\xa4", "ä".encode(), b"<eos>", b"<pad>",
-    None, b"bcab", b"ca",
+    b"a", b"b", b"c", b"ab", b"ba", b"abc", b"aa", b"aaaa", b"cab", b"b", b"\xc3", b"\xa4", "ä".encode(), b"<eos>",
+    b"<pad>", None, b"bcab", b"ca",
 ]  # fmt: skip
 EOS, PAD = 13, 14
 VOCAB = wfsa.Vocab(TOKENS, special_ids=[PAD], eos_ids=[EOS], size=40)
@@ -29,7 +29,9 @@ def oracle(texts: set[bytes], prefix: bytes) -> set[int]:
     return allowed
 
 
-@given(st.lists(TEXTS, min_size=1, max_size=40), st.lists(st.integers(0, 30), max_size=12), st.sampled_from([2, 3, 4096]))
+@given(
+    st.lists(TEXTS, min_size=1, max_size=40), st.lists(st.integers(0, 30), max_size=12), st.sampled_from([2, 3, 4096])
+)
 @settings(deadline=None, max_examples=300)
 def test_masks_along_a_walk(names: list[str], choices: list[int], hub: int) -> None:
     texts = {name.encode() for name in names}
@@ -125,7 +127,12 @@ def test_bad_sets(strings: Sequence[str], message: str) -> None:
 def test_bad_calls() -> None:
     constraint = wfsa.compile_items(["ab"], VOCAB)
     state = constraint.start()
-    for buffer in (np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros((3, 2), np.int32), np.zeros((2, 4), np.int32)[:, ::2]):
+    for buffer in (
+        np.zeros(1, np.int32),
+        np.zeros(2, np.int64),
+        np.zeros((3, 2), np.int32),
+        np.zeros((2, 4), np.int32)[:, ::2],
+    ):
         with pytest.raises(StateError):
             state.fill_bitmask(buffer)
     with pytest.raises(StateError):

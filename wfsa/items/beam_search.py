@@ -25,7 +25,7 @@ from wfsa.items.torch_backend import TorchItems
 
 @dataclass(frozen=True, slots=True)
 class ItemSearch:
-    """``beams``: the last Beams, on the device; ``items``: int64[B, width], the first item of each, -1 where missing."""
+    """``beams``: the last Beams, on the device. ``items``: int64[B, width], the first item of each, -1 if missing."""
 
     beams: Beams
     items: npt.NDArray[np.int64]
@@ -44,14 +44,14 @@ def beam_search(
     """The ``width`` best items that a beam of ``width`` finds for each prompt.
 
     model           transformers' decoder-only models, or anything called the same: ``model(input_ids, attention_mask,
-                    position_ids, past_key_values, use_cache)`` with ``.logits`` and ``.past_key_values``, whose cache has
-                    ``batch_repeat_interleave`` and ``reorder_cache``
+                    position_ids, past_key_values, use_cache)`` with ``.logits`` and ``.past_key_values``, whose cache
+                    has ``batch_repeat_interleave`` and ``reorder_cache``
     input_ids       int64[B, P], padded on the left
     attention_mask  [B, P], 0 at padding; None: no padding
     filters         one for all prompts, or one (or None) a prompt
 
-    Scores are sums of log-probabilities under ``normalise`` (see ``wfsa.items.beams``). With width ≥ the number of items
-    the ranking is exhaustive. Raises ItemError where the logits do not have the index's size (build it with
+    Scores are sums of log-probabilities under ``normalise`` (see ``wfsa.items.beams``). With at least as many beams as
+    items the ranking is exhaustive. Raises ItemError where the logits do not have the index's size (build it with
     ``logits_size=``), or on empty prompts.
     """
     if input_ids.ndim != 2 or input_ids.shape[1] < 1:
@@ -69,9 +69,7 @@ def beam_search(
         logits = output.logits[:, -1:].contiguous()
         position = positions[:, -1:]
         for step in range(n_steps):
-            beams = items.beam_step(
-                beams, logits, width=width, normalise=normalise, filters=on_device, level=step
-            )
+            beams = items.beam_step(beams, logits, width=width, normalise=normalise, filters=on_device, level=step)
             if step + 1 == n_steps:
                 break
             cache = output.past_key_values

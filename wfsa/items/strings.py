@@ -35,8 +35,8 @@ HUB_TOKENS: Final = 1 << 26
 class StringConstraint(Constraint):
     """A :class:`wfsa.Constraint` over a closed set of texts; made by :func:`compile_items`.
 
-    ``start()`` gives a state with the methods of :class:`wfsa.State`, and two more: ``item()``, the input position of the
-    text that is complete (the first one's, where the input has it twice; -1: none), and ``n_strings``, how many texts
+    ``start()`` gives a state with the methods of :class:`wfsa.State`, and two more: ``item()``, the input position of
+    the text that is complete (the first one's, where the input has it twice; -1: none), and ``n_strings``, how many texts
     begin with what is written. ``stats`` has the counts.
     """
 
@@ -71,9 +71,10 @@ def compile_items(
 ) -> StringConstraint:
     """A constraint that takes exactly the given texts, in every tokenisation.
 
-    strings   str (UTF-8) or bytes, in any order, duplicates are fine; or ``(blob, offsets)``: uint8[total], int64[n + 1]
-    hub       places with at least so many texts have their tokens listed beforehand; more memory and time to build, less
-              time for the slowest masks
+    strings   str (UTF-8) or bytes, in any order, duplicates are fine; or ``(blob, offsets)``: uint8[total] and
+              int64[n + 1]
+    hub       places with at least so many texts have their tokens listed beforehand; more memory and time to build,
+              less time for the slowest masks
 
     Raises ItemError on an empty set, an empty text, or anything that is no text.
     """

@@ -211,7 +211,7 @@ class TorchItems:
 
     def children(
         self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor]:
         """Of nodes of any shape: tokens int32[..., K] and child nodes int64[..., K], -1 where there is none.
 
         K is the level's widest node, and one where there is an end token; the end token comes first.
@@ -318,7 +318,9 @@ class TorchItems:
         parent, token = torch.where(valid, parent, 0), torch.where(valid, token, -1)
         g = f.take(parent)
         is_extra = at >= capacity
-        chosen = torch.take_along_dim(entry, at.clamp(max=max(capacity - 1, 0)), 1) if capacity else torch.zeros_like(at)
+        chosen = torch.zeros_like(at)
+        if capacity:
+            chosen = torch.take_along_dim(entry, at.clamp(max=capacity - 1), 1)
         child = self.layout.child(g, torch.where(is_extra, 0, chosen))[0]
         closed = self._ended(g.low) if self.end_token is not None else child
         child = torch.where(is_extra, torch.where(token >= 0, closed, torch.take_along_dim(nodes, parent, 1)), child)
@@ -364,7 +366,8 @@ class TorchItems:
         good = good & (top > float("-inf"))
         top = torch.where(good, top, 0.0)
         # Sums in float64, so that the order in which a device adds does not show in float32.
-        shifted = torch.exp(torch.where(values > float("-inf"), values - torch.take_along_dim(top, beam, 1), float("-inf")).double())
+        above = torch.where(values > float("-inf"), values - torch.take_along_dim(top, beam, 1), float("-inf"))
+        shifted = torch.exp(above.double())
         total = torch.exp((end_value - top).double()).scatter_add(1, beam, shifted)
         norm = (top.double() + torch.log(total)).float()
         return torch.where(good, norm, 0.0), good

@@ -7,8 +7,8 @@
 What is generated after the prompt is a sequence of items' tokens; everything else gets -inf. The processor keeps no
 state: nodes are found from the generated tokens, level by level, so reordered beams cost nothing.
 
-Where an item is complete only the end-of-sequence token is allowed (if one is given; else let ``max_new_tokens`` end the
-text). With fewer live items than beams, `generate` fills up with beams of score -inf: those are no items, and no
+Where an item is complete only the end-of-sequence token is allowed (if one is given; else let ``max_new_tokens`` end
+the text). With fewer live items than beams, `generate` fills up with beams of score -inf: those are no items, and no
 library call flags them; ``wfsa.items.beam_search`` does.
 """
 

@@ -294,7 +294,8 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
             top = new
             at += BLOCK
         if NORM == 1 and HAS_END:
-            x = tl.load(logits_ptr + END + wide, mask=(wide == 0) & spread(there & ~finished, wide), other=NEGATIVE).to(tl.float32)
+            one = (wide == 0) & spread(there & ~finished, wide)
+            x = tl.load(logits_ptr + END + wide, mask=one, other=NEGATIVE).to(tl.float32)
             poor = poor | ((x != x) | (x == POSITIVE)).to(tl.int32)
             new = tl.maximum(top, tl.where(x != x, NEGATIVE, x))
             safe = tl.where(new == NEGATIVE, 0.0, new)
@@ -449,7 +450,7 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
          SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr, RAGGED: tl.constexpr,
          HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr, BITS: tl.constexpr,
          BLOCK: tl.constexpr):  # fmt: skip
-    """Of each node's allowed tokens: their bits into ``out`` int32[n, V] (BITS, V words) or their logits into [n, V]."""
+    """Of each node's allowed tokens: the bits into ``out`` int32[n, V] (BITS; V words) or the logits into [n, V]."""
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
     node = tl.load(nodes_ptr + row)
