@@ -59,10 +59,8 @@ def main() -> None:
     stats = constraint.stats
     held = stats["bytes"] + 16 * stats["strings"] + 4 * stats["hub_tokens"]
     print(f"{len(texts):,} names of {stats['bytes'] / len(texts):.1f} bytes, {vocab.size:,} logits, hub {options.hub}")
-    print(
     print(f"build {seconds:.2f} s ({cpu_seconds:.2f} s of processor), peak +{peak / 1024:.0f} MiB")
     print(f"holds {held / 2**20:.0f} MiB; {stats}")
-    )
 
     longest: dict[bytes, int] = {}
     special = set(vocab.special_ids.tolist())

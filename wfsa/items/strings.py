@@ -36,8 +36,8 @@ class StringConstraint(Constraint):
     """A :class:`wfsa.Constraint` over a closed set of texts; made by :func:`compile_items`.
 
     ``start()`` gives a state with the methods of :class:`wfsa.State`, and two more: ``item()``, the input position of
-    the text that is complete (the first one's, where the input has it twice; -1: none), and ``n_strings``, how many texts
-    begin with what is written. ``stats`` has the counts.
+    the text that is complete (the first one's, where the input has it twice; -1: none), and ``n_strings``, how many
+    texts begin with what is written. ``stats`` has the counts.
     """
 
     __slots__ = ()
