@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.differential.item_backends import Case, all_nodes, cases, same_beams, searches
@@ -19,7 +19,11 @@ pytest.importorskip("triton")
 from wfsa.items.triton_backend import TritonItems  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No shrinking: in the interpreter it takes minutes.
+QUICK = settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)  # fmt: skip
 
 
 def on(beams: Beams) -> Beams:

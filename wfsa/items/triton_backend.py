@@ -6,7 +6,8 @@
 The arrays on the device, ``children`` and the checks of arguments are TorchItems'. ``beam_step`` launches
 ``candidates`` (one program a beam: log-sum-exp, scan of the node's own entries, its best K) and ``select`` (one program
 a request); there is no work list and no bound on its length, so beams may share nodes, and the arguments
-``level`` and ``distinct`` make no difference. Neither kernel's grid nor any shape depends on values: a step can be captured in a CUDA graph.
+``level`` and ``distinct`` make no difference. Neither kernel's grid nor any shape depends on values: a step
+can be captured in a CUDA graph.
 
 K, the width rounded up to a power of two, is at most ``MAX_WIDTH``: a request's best keys stay in one program's
 registers.

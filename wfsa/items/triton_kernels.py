@@ -269,7 +269,7 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         closing = closing & (~filtered | own_live)
     end_value = tl.load(logits_ptr + END, mask=closing, other=NEGATIVE).to(tl.float32)
 
-    kinds, some = kind + lanes * 0, spread(filtered, lanes)
+    kinds, levels, some = kind + lanes * 0, level + lanes * 0, spread(filtered, lanes)
 
     # --- the norm: running maximum and sum a lane --------------------------------------------------------------
     norm = 0.0
@@ -316,7 +316,7 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
             code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
             if FILTER:
                 _, child_low, child_high = child(
-                    kinds, level, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
+                    kinds, levels, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
                     head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
                     SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
                 )  # fmt: skip
@@ -358,7 +358,7 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
         if FILTER:
             _, child_low, child_high = child(
-                kinds, level, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
+                kinds, levels, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
                 head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
                 SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
             )  # fmt: skip
@@ -474,7 +474,7 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
             before_low = rank_live(filter_words, filter_before, filter_row, low, ask)
             own_live = rank_live(filter_words, filter_before, filter_row, low + 1, ask) > before_low
             closing = closing & (~filtered | own_live)
-    kinds, some = kind + lanes * 0, spread(filtered, lanes)
+    kinds, levels, some = kind + lanes * 0, level + lanes * 0, spread(filtered, lanes)
     n = width + closing.to(tl.int64)
     at = width * 0
     while at < n:
@@ -482,7 +482,7 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
         code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
         if FILTER:
             _, child_low, child_high = child(
-                kinds, level, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
+                kinds, levels, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
                 head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
                 SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
             )  # fmt: skip
