@@ -167,6 +167,8 @@ class CsrLayout:
         slots = np.asarray([*self.slot_offset, *[0] * n_levels], np.int64)
         head = (count == 0) & (level < depth) & (value >= slots[np.minimum(level, n_levels)])
         head &= value + 1 < slots[np.minimum(level, n_levels) + 1]
+        safe = np.where(head, value, 0)
+        head &= self.starts[safe] < self.starts[safe + 1]
         states = np.asarray([*[0] * depth, *self.state_offset], np.int64)
         tail = (count == 0) & (level >= depth) & (level < n_levels) & (value >= states[np.minimum(level, n_levels)])
         tail &= value < states[np.minimum(level, n_levels) + 1]
