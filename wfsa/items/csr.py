@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ class CsrLayout:
     lengths: npt.NDArray[np.uint8] | None
     has_prefix_items: bool
 
-    name = "csr"
+    name: ClassVar[Literal["csr"]] = "csr"
 
     @property
     def n_head(self) -> int:

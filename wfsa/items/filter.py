@@ -80,6 +80,11 @@ class ItemFilter:
         rows[index.rows_of_ids(ids)] = True
         return cls.of_rows(index, rows)
 
+    def __and__(self, other: ItemFilter) -> ItemFilter:
+        """Leaves that are live in both."""
+        check_filters(other, 0, self.n_leaves)
+        return ItemFilter.of_words(self.n_leaves, self.words & other.words)
+
     def rank(self, leaves: Int64s) -> Int64s:
         """Live leaves before each of ``leaves`` (0 .. U)."""
         word = leaves >> 5

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +65,7 @@ class IntervalLayout:
     lengths: npt.NDArray[np.uint8] | None
     has_prefix_items: bool
 
-    name = "interval"
+    name: ClassVar[Literal["interval"]] = "interval"
 
     @property
     def root(self) -> int:
