@@ -275,7 +275,8 @@ class LiveItems:
         indptr, _, _ = self.children(nodes)
         ended = ((nodes >> 50 == ENDED) & (nodes >= 0)).any(axis=-1)
         childless: npt.NDArray[np.bool_] = (np.diff(indptr) == 0).reshape(nodes.shape[:-1])
-        return np.logical_or(ended, childless)
+        finished: npt.NDArray[np.bool_] = np.logical_or(ended, childless)
+        return finished
 
     def _norms(
         self,
