@@ -1,7 +1,7 @@
 """``wfsa items build | inspect | query``: the command line of item indexes; ``wfsa/cli.py`` calls it.
 
-``build`` reads .npy or Parquet files, ``inspect`` shows sizes by part and by level, ``query`` says what follows a prefix
-of codes and which items it is. Errors and exit codes are those of ``wfsa``.
+``build`` reads .npy or Parquet files, ``inspect`` shows sizes by part and by level, ``query`` says what follows a
+prefix of codes and which items it is. Errors and exit codes are those of ``wfsa``.
 """
 
 from __future__ import annotations
