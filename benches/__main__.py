@@ -1,4 +1,4 @@
-"""``python -m benches [schemas | grammars | vocab | all] [--quick]``: see benches/__init__.py for the rules."""
+"""``python -m benches [schemas | grammars | vocab | items | all] [--quick]``: see benches/__init__.py for the rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import grammars, schemas, vocabularies
+from benches import grammars, items, schemas, vocabularies
 from benches.markdown import RESULTS
 
 _EXAMPLES = """examples:
@@ -15,6 +15,7 @@ _EXAMPLES = """examples:
   python -m benches schemas -n 50 --engines wfsa wfsa-lazy llguidance
   python -m benches grammars --cases sql json-lark --engines wfsa glrmask
   python -m benches vocab --only llama3 gemma3
+  python -m benches items --items 1e5 1e6 --kinds uniform zipf --beams 2x70 16x256
 
 Results go to benches/results/NAME.md, with the raw lines in NAME.jsonl beside."""
 
@@ -22,6 +23,7 @@ _BENCHES = {
     "schemas": (schemas, "JSON Schemas of the recorded corpus"),
     "grammars": (grammars, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
+    "items": (items, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
 }
 
 
