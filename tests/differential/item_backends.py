@@ -97,7 +97,7 @@ def searches(case: Case, normalise: str, exact: bool) -> Iterator[tuple[Beams, A
     beams = Beams.start(case.index, case.n_requests, case.width)
     for step in range(case.index.n_levels + 2):
         logits = logits_for(case, step, exact)
-        after = case.index.beam_step(beams, logits, normalise=normalise, filters=case.filters)  # type: ignore[arg-type]
+        after = case.index.beam_step(beams, logits, normalise=normalise, filters=case.filters, backend="numpy")  # type: ignore[arg-type]
         yield beams, logits, after
         beams = after
 
