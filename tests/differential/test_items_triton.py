@@ -21,7 +21,7 @@ from wfsa.items.triton_backend import TritonItems  # noqa: E402
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # No shrinking: in the interpreter it takes minutes.
 QUICK = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    max_examples=10 if DEVICE == "cpu" else 100, deadline=None, suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
 
@@ -38,7 +38,7 @@ def back(beams: Beams) -> Beams:
 @QUICK
 def test_pieces(case: Case) -> None:
     index, items = case.index, TritonItems(case.index, DEVICE)
-    nodes = all_nodes(index)[:24]
+    nodes = all_nodes(index)[:10]
     n = len(nodes)
     per_node = None if case.filters is None else [case.filters[at % len(case.filters)] for at in range(n)]
     given_, filters = torch.tensor(nodes, device=DEVICE), items.filters(per_node, n)
