@@ -40,7 +40,9 @@ def test_pieces(device: str, case: Case) -> None:
     n = len(nodes)
     per_node = None if case.filters is None else [case.filters[at % len(case.filters)] for at in range(n)]
     given_, filters = torch.tensor(nodes, device=device), items.filters(per_node, n)
-    np.testing.assert_array_equal(items.allowed(given_, filters).cpu().numpy(), index.allowed(nodes, per_node, backend="numpy"))
+    np.testing.assert_array_equal(
+        items.allowed(given_, filters).cpu().numpy(), index.allowed(nodes, per_node, backend="numpy")
+    )
 
     logits = np.random.default_rng(case.seed).normal(size=(n, index.logits_size)).astype(np.float32)
     masked = items.mask_logits(torch.tensor(logits, device=device), given_, filters)
@@ -154,7 +156,7 @@ def test_one_graph(layout: Any) -> None:
     live = ItemFilter.of_rows(index, rng.random(400) < 0.5)
     filters = items.filters([live, None], 2)
     compile_ = partial(torch.compile, fullgraph=True, backend="eager", dynamic=False)
-    for normalise in ("full", "level", "valid", "none"):
+    for normalise in ("full", "valid") if layout == "interval" else ("level",):
         torch.compiler.reset()  # each number of steps is a graph of its own
         step = compile_(items.beam_step)
         beams = items.start(2, 5)

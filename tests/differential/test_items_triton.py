@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +46,9 @@ def test_pieces(case: Case) -> None:
     n = len(nodes)
     per_node = None if case.filters is None else [case.filters[at % len(case.filters)] for at in range(n)]
     given_, filters = torch.tensor(nodes, device=DEVICE), items.filters(per_node, n)
-    np.testing.assert_array_equal(items.allowed(given_, filters).cpu().numpy(), index.allowed(nodes, per_node, backend="numpy"))
+    np.testing.assert_array_equal(
+        items.allowed(given_, filters).cpu().numpy(), index.allowed(nodes, per_node, backend="numpy")
+    )
     logits = np.random.default_rng(case.seed).normal(size=(n, index.logits_size)).astype(np.float32)
     masked = items.mask_logits(torch.tensor(logits, device=DEVICE), given_, filters)
     np.testing.assert_array_equal(masked.cpu().numpy(), index.mask_logits(logits, nodes, per_node, backend="numpy"))
@@ -63,18 +69,20 @@ def test_steps(case: Case, normalise: Any, exact: bool) -> None:
 
 
 @pytest.mark.parametrize("layout", ["interval", "csr"])
-def test_hubs(layout: Any) -> None:
-    """Nodes wider than a block of keys: lists are merged, in both ways of merging; lists, small nodes, a filter."""
+@pytest.mark.parametrize("much", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_hubs(layout: Any, much: bool) -> None:
+    """Nodes wider than a block of keys, whose lists are merged; lists, small nodes, a filter."""
     rng = np.random.default_rng(7)
-    rows = (rng.zipf(1.3, (4_000, 4)) - 1).clip(max=99)
-    index = ItemIndex.build(rows, vocab_size=100, layout=layout, head_depth=1)
+    n_codes = 100 if much else 40
+    rows = (rng.zipf(1.3, (4_000, 4 if much else 3)) - 1).clip(max=n_codes - 1)
+    index = ItemIndex.build(rows, vocab_size=n_codes, layout=layout, head_depth=1)
     live = [None, ItemFilter.of_rows(index, rng.random(4_000) < 0.2)]
     items = TritonItems(index, DEVICE)
     filters = items.filters(live, 2)
-    for normalise, width in (("full", 20), ("level", 7), ("valid", 20), ("none", 7)):
+    for normalise, width in (("full", 20), ("level", 7), ("valid", 20), ("none", 7)) if much else (("valid", 4),):
         beams = Beams.start(index, 2, width)
-        for _ in range(4):
-            logits = rng.normal(size=(2, width, 100)).astype(np.float32)
+        for _ in range(index.n_levels):
+            logits = rng.normal(size=(2, width, n_codes)).astype(np.float32)
             after = index.beam_step(beams, logits, normalise=normalise, filters=live, backend="numpy")  # type: ignore[arg-type]
             got = items.beam_step(on(beams), torch.tensor(logits, device=DEVICE), normalise=normalise, filters=filters)  # type: ignore[arg-type]
             same_beams(after, back(got), 8e-6)
@@ -120,6 +128,18 @@ def test_the_same_node_twice_and_other_widths() -> None:
         same_beams(want, back(items.beam_step(on(beams), torch.tensor(logits, device=DEVICE), width=width)), 2e-6)
     with pytest.raises(LimitError, match="TorchItems"):
         items.beam_step(on(beams), torch.tensor(logits, device=DEVICE), width=5000)
+
+
+@pytest.mark.slow
+def test_compiles_for_a_gpu(tmp_path: Path) -> None:
+    """What the interpreter lets pass and a GPU would not: types that change in a loop, for one."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "tests.differential.compile_item_kernels"]
+    root = Path(__file__).resolve().parent.parent.parent
+    done = subprocess.run(
+        command, env={**environment, "TRITON_CACHE_DIR": str(tmp_path)}, cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")

@@ -315,7 +315,7 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
             i = at + lanes
             code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
             if FILTER:
-                target, child_low, child_high = child(
+                _child, child_low, child_high = child(
                     kinds, levels, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
                     head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
                     SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
@@ -357,7 +357,7 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         i = at + lanes
         code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
         if FILTER:
-            target, child_low, child_high = child(
+            _child, child_low, child_high = child(
                 kinds, levels, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
                 head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
                 SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
@@ -454,7 +454,7 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
     node = tl.load(nodes_ptr + row)
-    level, kind, base, width, stop, number, low, leaves_end, own, ended = node_fields(
+    level, kind, base, width, stop, number, low, _end, own, ended = node_fields(
         node, meta, starts_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
         N_LEVELS, DEPTH, CSR, RAGGED, HAS_HIGH,
     )  # fmt: skip
@@ -481,7 +481,7 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
         i = at + lanes
         code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
         if FILTER:
-            target, child_low, child_high = child(
+            _child, child_low, child_high = child(
                 kinds, levels, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
                 head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
                 SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
@@ -513,7 +513,7 @@ def advance(nodes_ptr, tokens_ptr, out_ptr, which_ptr, filter_words, filter_befo
     inside = at < N
     node = tl.load(nodes_ptr + at, mask=inside, other=-1)
     token = tl.load(tokens_ptr + at, mask=inside, other=-1).to(tl.int64)
-    level, kind, base, width, stop, number, low, leaves_end, own, ended = node_fields(
+    level, kind, base, width, stop, number, low, _end, own, ended = node_fields(
         node, meta, starts_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
         N_LEVELS, DEPTH, CSR, RAGGED, HAS_HIGH,
     )  # fmt: skip
