@@ -66,6 +66,7 @@ template <class Trie>
 class StepOf final : public Step {
   Trie trie_;
 
+  static constexpr int64_t kAhead = 6;  // beams between the hint and the scan
   static constexpr int64_t kEndPlace = -1, kStayPlace = -2;
   static constexpr float kMinus = -std::numeric_limits<float>::infinity();
 
@@ -244,6 +245,7 @@ class StepOf final : public Step {
     best.start((size_t)in.width);
     for (int64_t m = 0; m < in.n_beams; ++m) {
       int64_t at = b * in.n_beams + m, node = in.nodes[at];
+      if (m + kAhead < in.n_beams) trie_.prefetch(in.nodes[at + kAhead]);
       if (!in.valid[at] || node < 0) continue;
       if (finished(node)) {
         auto [low, high] = trie_.interval(node);

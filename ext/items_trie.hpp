@@ -9,6 +9,7 @@
 //   interval(node)             first leaf and end
 //   terminal(node)             the leaf that ends here, or -1
 //   has_children(node)
+//   prefetch(node)             a hint: the node will be scanned soon
 //
 // `live` may be null. A node id is level << 50 | count << 40 | value, see wfsa/items/nodes.py.
 
@@ -111,6 +112,13 @@ struct IntervalTrie : Head<Offset> {
     return arrays.indexed_words[value >> 5] >> (value & 31) & 1;
   }
 
+  // Ask for what scan() reads first; the id must be valid.
+  void prefetch(int64_t node) const {
+    if (node < 0 || level_of(node) >= shape.n_levels) return;
+    if (count_of(node)) __builtin_prefetch(column(level_of(node)) + value_of(node));
+    else if (level_of(node) < shape.depth) __builtin_prefetch(this->mask_row(node));
+    else __builtin_prefetch(arrays.indexed_words + (value_of(node) >> 5));
+  }
   std::pair<int64_t, int64_t> interval(int64_t node) const {
     int64_t count = count_of(node), value = value_of(node);
     if (count) return {value, value + count};
@@ -235,6 +243,11 @@ struct CsrTrie : Head<Offset> {
     if (level < shape.depth)
       return value >= shape.slot_offset[level] && value + 1 < shape.slot_offset[level + 1] && starts[value] < starts[value + 1];
     return value >= shape.state_offset[level] && value < shape.state_offset[level + 1];
+  }
+  void prefetch(int64_t node) const {
+    if (node < 0 || level_of(node) >= shape.n_levels) return;
+    if (level_of(node) < shape.depth) __builtin_prefetch(this->mask_row(node));
+    else __builtin_prefetch(static_cast<const char*>(arrays.indptr.data) + value_of(node) * (arrays.indptr.wide ? 8 : 4));
   }
   std::pair<int64_t, int64_t> state_interval(int level, int64_t state) const {
     int64_t low = arrays.leaf_low[state];
