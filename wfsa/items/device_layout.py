@@ -61,12 +61,18 @@ class NodeFields:
     own: Tensor
     ended: Tensor
 
-    def take(self, at: Tensor) -> NodeFields:
-        """Of the nodes with numbers ``at`` along the last axis."""
-        return NodeFields(*(torch.take_along_dim(getattr(self, name), at, -1) for name in FIELD_NAMES))
+    def take(self, at: Tensor, names: tuple[str, ...] | None = None) -> NodeFields:
+        """Of the nodes with numbers ``at`` along the last axis; only the fields with these names (None: all)."""
+        wanted = FIELD_NAMES if names is None else names
+        taken = (torch.take_along_dim(getattr(self, x), at, -1) if x in wanted else None for x in FIELD_NAMES)
+        return NodeFields(*taken)
 
 
 FIELD_NAMES: Final = tuple(NodeFields.__slots__)
+ENTRY_FIELDS: Final = ("small", "head", "base", "column")
+"""What ``entry`` reads."""
+CHILD_FIELDS: Final = (*ENTRY_FIELDS, "level", "stop", "number")
+"""What ``child`` reads, too."""
 
 
 def upload(array: npt.NDArray[Any], device: Any) -> Tensor:

@@ -28,7 +28,7 @@ import torch
 
 from wfsa.errors import ItemError
 from wfsa.items.beams import Beams, Normalise, check_normalise
-from wfsa.items.device_layout import Tensor, device_layout, gather, popcount
+from wfsa.items.device_layout import CHILD_FIELDS, ENTRY_FIELDS, Tensor, device_layout, gather, popcount
 from wfsa.items.filter import Filters, ItemFilter, check_filters
 from wfsa.items.index import ItemIndex
 from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, NONE
@@ -158,8 +158,8 @@ class TorchItems:
         place = torch.arange(capacity, device=nodes.device).expand(nodes.shape[0], capacity).contiguous()
         beam = torch.searchsorted(ends, place, right=True).clamp(max=nodes.shape[1] - 1)
         inside = place < ends[:, -1:]
-        g = f.take(beam)
-        entry = torch.where(inside, place - (torch.take_along_dim(ends, beam, 1) - g.width), 0)
+        g = f.take(beam, ENTRY_FIELDS if filters is None else CHILD_FIELDS)
+        entry = torch.where(inside, place - torch.take_along_dim(ends - f.width, beam, 1), 0)
         code, exists = self.layout.entry(g, entry)
         present = inside & exists
         if filters is not None and which is not None:
@@ -167,7 +167,8 @@ class TorchItems:
             of_request = which[:, :1].expand(low.shape)
             bound = self.layout.n_leaves
             present = present & filters.any_live(of_request, low.clamp(0, bound), high.clamp(0, bound))
-        return f, beam, entry, code + self.level_begin[g.level], present, ends[:, -1] > capacity
+        token = code + torch.take_along_dim(self.level_begin[f.level], beam, 1)
+        return f, beam, entry, token, present, ends[:, -1] > capacity
 
     def _end_allowed(self, f: Any, filters: DeviceFilters | None, which: Tensor | None) -> Tensor:
         """Where the end token may come."""
