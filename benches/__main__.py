@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import corpus, decoding_trie, grammars, schemas, vocabularies
+from benches import corpus, decoding_trie, grammars, items, schemas, vocabularies
 from benches.markdown import RESULTS
 
 _EXAMPLES = """examples:
@@ -16,6 +16,7 @@ _EXAMPLES = """examples:
   python -m benches corpus --every 20                 every 20th of 9,090 schemas; without --every some hours
   python -m benches grammars --cases sql json-lark --engines wfsa glrmask
   python -m benches vocab --only llama3 gemma3
+  python -m benches items --items 1e5 1e6 --kinds uniform zipf --beams 2x70 16x256
 
 Results go to benches/results/NAME.md, with the raw lines in NAME.jsonl beside."""
 
@@ -25,6 +26,7 @@ _BENCHES = {
     "grammars": (grammars, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
     "decoding-trie": (decoding_trie, "beam search on one shared KV trie, beside generate()"),
+    "items": (items, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
 }
 
 

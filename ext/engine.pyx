@@ -628,6 +628,15 @@ cdef class TokenMask:
         return f"TokenMask({len(self)} tokens)"
 
 
+def token_mask(bytes data not None):
+    """A TokenMask of packed words that another module has computed; their number of bytes is a multiple of four."""
+    cdef TokenMask m = TokenMask.__new__(TokenMask)
+    if len(data) % 4:
+        raise ValueError(f"{len(data)} bytes are no int32 words")
+    m.data, m.n_words = data, len(data) // 4
+    return m
+
+
 cdef extern from *:
     int popcount "__builtin_popcount"(uint32_t) noexcept nogil
 

@@ -23,6 +23,7 @@ from wfsa.errors import (
     WfsaError,
 )
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.items.strings import compile_items
 from wfsa.vocab import Vocab
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "WfsaError",
     "compile",
     "compile_gbnf",
+    "compile_items",
     "compile_json_schema",
     "compile_lark",
     "compile_regex",

@@ -1,0 +1,129 @@
+"""Cases and comparison for back ends of the item step: small random catalogues, and the NumPy reference beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from wfsa.items import Beams, ItemFilter, ItemIndex
+
+
+@dataclass(frozen=True)
+class Case:
+    """An index, filters for its live subsets, and numbers for a search."""
+
+    index: ItemIndex
+    filters: list[ItemFilter | None] | None
+    n_requests: int
+    width: int
+    seed: int
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Universes of at most 6 codes and 4 levels: duplicates, prefix items, hubs, offsets, filters, both layouts."""
+    seed = draw(st.integers(0, 1 << 20))
+    rng = np.random.default_rng(seed)
+    n_levels = draw(st.integers(1, 4))
+    sizes = [draw(st.integers(1, 6)) for _ in range(n_levels)]
+    n = draw(st.integers(0, 60))
+    ragged = draw(st.booleans())
+    rows = [
+        [int(rng.integers(size)) for size in sizes[: int(rng.integers(1, n_levels + 1)) if ragged else n_levels]]
+        for _ in range(n)
+    ]
+    if draw(st.booleans()) and n:  # a hub: one prefix for most rows
+        for row in rows[: n * 3 // 4]:
+            row[0] = 0
+    separate = draw(st.booleans())
+    offsets = np.cumsum([3, *sizes[:-1]]).tolist() if separate else [2] * n_levels
+    top = max(offset + size for offset, size in zip(offsets, sizes, strict=True))
+    end = draw(st.sampled_from([0, 1, top])) if ragged else draw(st.sampled_from([None, 0, top]))
+    lengths = [len(row) for row in rows]
+    values = np.asarray([code for row in rows for code in row], np.int64)
+    shortest = min(lengths, default=n_levels)
+    depth = draw(st.one_of(st.none(), st.integers(0, min(3, shortest))))
+    if not rows:
+        source: Any = np.zeros((0, n_levels), np.int64)
+    elif ragged:
+        source = (values, np.cumsum([0, *lengths]))
+        if max(lengths) < n_levels:
+            sizes, offsets = sizes[: max(lengths)], offsets[: max(lengths)]
+    else:
+        source = values.reshape(n, n_levels)
+    index = ItemIndex.build(
+        source, vocab_size=sizes, offsets=offsets, end_token=end, logits_size=top + 3, head_depth=depth,
+        layout=draw(st.sampled_from(["interval", "csr"])), small=draw(st.sampled_from([1, 2, 5, 32])), threads=1,
+    )  # fmt: skip
+    n_requests = draw(st.integers(1, 3))
+    filters = None
+    if draw(st.booleans()):
+        share = draw(st.sampled_from([0.0, 0.2, 0.7, 1.0]))
+        filters = [
+            ItemFilter.of_rows(index, rng.random(index.n_items) < share) if rng.random() < 0.8 else None
+            for _ in range(n_requests)
+        ]
+    return Case(index, filters, n_requests, draw(st.sampled_from([1, 2, 4, 7, 16])), seed)
+
+
+def all_nodes(index: ItemIndex) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Every node of a small index, and NONE."""
+    found = {-1, index.root}
+    open_ = [index.root]
+    while open_:
+        _, _, nodes = index.children(np.asarray(open_, np.int64))
+        open_ = sorted(set(nodes.tolist()) - found)
+        found.update(open_)
+    return np.asarray(sorted(found), np.int64)
+
+
+def logits_for(case: Case, step: int, exact: bool) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Small integers, full of ties, where ``exact``; else normal numbers with a few -inf."""
+    rng = np.random.default_rng([case.seed, step, exact])
+    shape = (case.n_requests, case.width, case.index.logits_size)
+    if exact:
+        return rng.integers(-2, 3, shape).astype(np.float32)
+    out = rng.normal(size=shape).astype(np.float32)
+    out[rng.random(shape) < 0.05] = -np.inf
+    return out
+
+
+def searches(case: Case, normalise: str, exact: bool) -> Iterator[tuple[Beams, Any, Beams]]:
+    """Beams before, logits, and the reference's beams after, step by step; one step past the end, too."""
+    beams = Beams.start(case.index, case.n_requests, case.width)
+    for step in range(case.index.n_levels + 2):
+        logits = logits_for(case, step, exact)
+        after = case.index.beam_step(beams, logits, normalise=normalise, filters=case.filters, backend="numpy")  # type: ignore[arg-type]
+        yield beams, logits, after
+        beams = after
+
+
+def same_beams(wanted: Beams, got: Beams, close: float = 0.0) -> None:
+    """Equal choices, scores equal or within ``close``; choices whose scores are that close may swap places."""
+    g = Beams(*(np.asarray(getattr(got, name)) for name in Beams.__slots__))
+    for name in Beams.__slots__:
+        assert getattr(g, name).dtype == getattr(wanted, name).dtype, name
+        assert getattr(g, name).shape == getattr(wanted, name).shape, name
+    np.testing.assert_array_equal(g.valid, wanted.valid)
+    np.testing.assert_allclose(g.scores, wanted.scores, rtol=0, atol=close)
+    for request in range(len(wanted.nodes)):
+        rows = [
+            [(int(b.nodes[request, m]), int(b.parents[request, m]), int(b.tokens[request, m]),
+              *b.sequences[request, m].tolist()) for m in range(b.nodes.shape[1])] for b in (wanted, g)
+        ]  # fmt: skip
+        if close == 0.0:
+            assert rows[0] == rows[1]
+            continue
+        scores = wanted.scores[request]
+        last = scores[-1]
+        for m, (want, have) in enumerate(zip(*rows, strict=True)):
+            if want == have:
+                continue
+            # Only a near-tie excuses a difference: with another kept beam, or with one that just fell out.
+            assert abs(g.scores[request, m] - scores[m]) <= close
+            swaps = have in rows[0] and abs(scores[rows[0].index(have)] - scores[m]) <= 2 * close
+            assert swaps or abs(scores[m] - last) <= 2 * close, (want, have)

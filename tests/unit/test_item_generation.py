@@ -1,0 +1,145 @@
+"""Items out of a language model: our beam search against exhaustive scoring, and `generate` with both constraints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wfsa.errors import ItemError
+from wfsa.items import ItemFilter, ItemIndex
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from wfsa.items.beam_search import beam_search  # noqa: E402
+from wfsa.items.torch_backend import TorchItems  # noqa: E402
+from wfsa.items.transformers import ItemLogitsProcessor, prefix_allowed_tokens_fn  # noqa: E402
+
+N_TOKENS, EOS = 40, 39
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    """Two layers with random weights, large enough that choices matter; float64."""
+    torch.manual_seed(5)
+    config = transformers.LlamaConfig(
+        vocab_size=N_TOKENS, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64, initializer_range=0.3, bos_token_id=None, eos_token_id=None,
+        pad_token_id=None,
+    )  # fmt: skip
+    return transformers.LlamaForCausalLM(config).double().eval()
+
+
+def fixed(n: int = 60) -> tuple[ItemIndex, list[tuple[int, ...]]]:
+    """Three levels of ten codes, a block of tokens a level."""
+    rng = np.random.default_rng(2)
+    rows = rng.integers(0, 10, (n, 3))
+    index = ItemIndex.build(rows, vocab_size=10, offsets=[0, 10, 20], logits_size=N_TOKENS)
+    return index, [tuple((row + [0, 10, 20]).tolist()) for row in rows]
+
+
+def ragged() -> tuple[ItemIndex, list[tuple[int, ...]]]:
+    rng = np.random.default_rng(3)
+    rows = [rng.integers(0, 6, int(rng.integers(1, 4))).tolist() for _ in range(40)]
+    index = ItemIndex.build(rows, vocab_size=6, logits_size=N_TOKENS, end_token=EOS)
+    return index, [tuple(row) for row in rows]
+
+
+def exhaustive(model: Any, prompt: list[int], items: set[tuple[int, ...]]) -> list[tuple[float, tuple[int, ...]]]:
+    """Every item's log-probability after the prompt, best first; one forward pass each."""
+    found = []
+    for item in items:
+        with torch.no_grad():
+            logits = model(torch.tensor([[*prompt, *item]])).logits[0]
+        steps = torch.log_softmax(logits, -1)[len(prompt) - 1 : -1]
+        found.append((float(sum(steps[at, token] for at, token in enumerate(item))), item))
+    return sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_wide_search_is_exhaustive(model: Any, ends: bool) -> None:
+    index, rows = ragged() if ends else fixed()
+    live = ItemFilter.of_rows(index, np.arange(len(rows)) % 3 == 0)
+    prompts = [[1, 2, 3, 4, 5], [7, 8]]
+    ids, mask = torch.zeros((2, 2, 5), dtype=torch.int64)
+    for at, prompt in enumerate(prompts):
+        ids[at, 5 - len(prompt) :], mask[at, 5 - len(prompt) :] = torch.tensor(prompt), 1
+    found = beam_search(model, TorchItems(index), ids, attention_mask=mask, width=70, filters=[None, live])
+    for at, prompt in enumerate(prompts):
+        some = rows if at == 0 else rows[::3]
+        want = exhaustive(model, prompt, {(*row, EOS) if ends else row for row in some})
+        n = len(want)
+        assert found.beams.valid[at].tolist() == [True] * n + [False] * (70 - n)
+        got = [tuple(x for x in row if x >= 0) for row in found.beams.sequences[at, :n].tolist()]
+        assert got == [item for _, item in want]
+        np.testing.assert_allclose(found.beams.scores[at, :n].numpy(), [score for score, _ in want], rtol=1e-5)
+        for sequence, item in zip(got, found.items[at].tolist(), strict=False):
+            assert rows[item] == (sequence[:-1] if ends else sequence)
+            assert at == 0 or any(rows[other] == rows[item] for other in range(0, len(rows), 3))
+        assert (found.items[at, n:] == -1).all()
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("how", ["processor", "function"])
+def test_generate_returns_live_items(model: Any, how: str, ends: bool) -> None:
+    index, rows = ragged() if ends else fixed()
+    live = ItemFilter.of_rows(index, np.arange(len(rows)) % 2 == 0)
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    filters = [live, None]
+    options: dict[str, Any] = (
+        {"logits_processor": [ItemLogitsProcessor(index, 3, filters=filters)]}
+        if how == "processor"
+        else {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn(index, 3, filters=filters)}
+    )
+    out = model.generate(
+        ids, num_beams=8, num_return_sequences=8, do_sample=False, max_new_tokens=4 if ends else 3, length_penalty=0.0,
+        eos_token_id=EOS if ends else None, pad_token_id=EOS, return_dict_in_generate=True, output_scores=True,
+        **options,
+    )  # fmt: skip
+    sequences = [[tuple(row) for row in part] for part in out.sequences[:, 3:].reshape(2, 8, -1).tolist()]
+    scores = out.sequences_scores.reshape(2, 8)
+    for at, part in enumerate(sequences):
+        allowed = set(rows[::2] if at == 0 else rows)
+        for row, score in zip(part, scores[at].tolist(), strict=True):
+            assert score == float("-inf") or tuple(x for x in row if x != EOS) in allowed
+    if not ends:  # all items have one length: `generate` prunes as we do
+        ours = beam_search(model, TorchItems(index), ids, width=8, filters=filters)
+        np.testing.assert_allclose(scores.numpy(), ours.beams.scores.numpy(), rtol=1e-5)
+        assert [[tuple(x) for x in part] for part in ours.beams.sequences.tolist()] == sequences
+
+
+def test_sampling_ends_after_an_item(model: Any) -> None:
+    """Rows end at different steps; an ended row stays valid for the sampler."""
+    index, rows = ragged()
+    torch.manual_seed(1)
+    out = model.generate(
+        torch.tensor([[1, 2, 3]] * 12), do_sample=True, max_new_tokens=6, eos_token_id=EOS, pad_token_id=0,
+        logits_processor=[ItemLogitsProcessor(index, 3)],
+    )  # fmt: skip
+    for row in out[:, 3:].tolist():
+        assert tuple(row[: row.index(EOS)]) in set(rows)
+    fixed_index, fixed_rows = fixed()
+    out = model.generate(
+        torch.tensor([[1, 2, 3]] * 4), do_sample=True, max_new_tokens=6, eos_token_id=EOS, pad_token_id=0,
+        logits_processor=[ItemLogitsProcessor(TorchItems(fixed_index), 3, eos_token_id=EOS)],
+    )  # fmt: skip
+    assert all(tuple(row[:3]) in set(fixed_rows) and row[3] == EOS for row in out[:, 3:].tolist())
+
+
+def test_bad_arguments(model: Any) -> None:
+    index, _ = fixed()
+    small = ItemIndex.build(np.asarray([[0, 1]]))
+    with pytest.raises(ItemError, match="need 40"):
+        ItemLogitsProcessor(index, 0)(torch.zeros(1, 0, dtype=torch.int64), torch.zeros(1, 7))
+    with pytest.raises(ItemError, match="eos_token_id"):
+        ItemLogitsProcessor(small, 0, eos_token_id=9)(torch.zeros(1, 0, dtype=torch.int64), torch.zeros(1, 7))
+    with pytest.raises(ItemError, match="leaves"):
+        ItemLogitsProcessor(index, 0, filters=ItemFilter.of_leaves(np.ones(3, np.bool_)))
+    with pytest.raises(ItemError, match="logits"):
+        beam_search(model, TorchItems(small), torch.tensor([[1, 2]]), width=2)
+    with pytest.raises(ItemError, match="prompts"):
+        beam_search(model, TorchItems(index), torch.zeros(1, 0, dtype=torch.int64), width=2)
+    with pytest.raises(ItemError, match="attention_mask"):
+        beam_search(model, TorchItems(index), torch.tensor([[1]]), width=2, attention_mask=torch.ones(1, 2))

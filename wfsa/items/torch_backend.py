@@ -1,0 +1,408 @@
+"""The step over items in torch, on any device: no host reads, no shapes that depend on values.
+
+    items = TorchItems(index, "cuda")                     # copies the arrays once
+    beams = items.start(n_requests=2, width=70)
+    for level in range(index.n_levels):
+        beams = step(beams, logits, level=level)          # step = torch.compile(items.beam_step, fullgraph=True)
+
+**Hubs.** Padding each beam to the level's widest node makes every beam pay for a hub. Here the entries of a request's
+beams lie one after the other in one *work list*; place p of it belongs to the beam found by a search in the running sum
+of widths. Its length is a number known beforehand: the M beams of a request are different nodes, so together they
+have at most the entries of the level's M widest nodes (``DeviceLayout.capacity``). It is exact, never a guess: nothing
+is cut off. Callers that give the same node twice in a request must say ``distinct=False`` (M times the widest node);
+a request that breaks the promise and does not fit comes back with all beams missing rather than with a wrong answer.
+
+**Order.** A candidate is one int64: score, made monotone as an integer, above beam and token, inverted. Keys differ, so
+``topk`` gives the stated tie rule on every device.
+
+Cost, by request: ``capacity`` gathers and one ``topk`` over as many int64s; ``full`` reads all logits once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from wfsa.errors import ItemError
+from wfsa.items.beams import Beams, Normalise, check_normalise
+from wfsa.items.device_layout import CHILD_FIELDS, ENTRY_FIELDS, Tensor, device_layout, gather, popcount
+from wfsa.items.filter import Filters, ItemFilter, check_filters
+from wfsa.items.index import ItemIndex
+from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, NONE
+
+NO_KEY: Final = -(1 << 63)
+LOGITS: Final = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+class DeviceFilters:
+    """F filters on a device, and which of them each request uses.
+
+    words int32[F, W], before int[F, W]: as in ItemFilter; which int64[B]: a row of them, or -1 for none. ``which`` may
+    be written in place between steps, also under a CUDA graph.
+    """
+
+    __slots__ = ("before", "which", "words")
+
+    def __init__(self, words: Tensor, before: Tensor, which: Tensor) -> None:
+        self.words, self.before, self.which = words, before, which
+
+    def rank(self, which: Tensor, leaves: Tensor) -> Tensor:
+        """Live leaves before each of ``leaves``; ``which`` has their shape."""
+        word = which.clamp(min=0) * self.words.shape[1] + (leaves >> 5)
+        below = gather(self.words.reshape(-1), word) & ((1 << (leaves & 31)) - 1)
+        return gather(self.before.reshape(-1), word) + popcount(below)
+
+    def any_live(self, which: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        return (which < 0) | (self.rank(which, high) > self.rank(which, low))
+
+
+class TorchItems:
+    """An ItemIndex on a device. Nodes are the index's own ids, int64; tokens int32 or int64; logits any float type.
+
+    Back ends on a device do not read values on the host, so a node that is none of this index, or NaN logits, raise
+    nothing: a beam with NaN or +inf among the logits that are read has no candidates.
+    """
+
+    def __init__(self, index: ItemIndex, device: Any = None) -> None:
+        self.index = index
+        self.device = torch.device("cpu" if device is None else device)
+        self.layout = device_layout(index.layout, self.device)
+        levels = index.levels
+        self.n_levels, self.logits_size, self.end_token = len(levels), levels.logits_size, levels.end_token
+        self.offsets, self.sizes = levels.offsets, levels.sizes
+        self.uniform = len(set(zip(levels.offsets, levels.sizes, strict=True))) == 1
+        self.level_begin = torch.tensor([*levels.offsets, 0], dtype=torch.int64, device=self.device)
+        self.level_size = torch.tensor([*levels.sizes, 0], dtype=torch.int64, device=self.device)
+        self.bit_values = torch.tensor(
+            np.asarray([1 << bit for bit in range(32)], np.uint32).view(np.int32), device=self.device
+        )
+
+    # --- arguments ------------------------------------------------------------------------------------------------
+
+    def start(self, n_requests: int, width: int) -> Beams:
+        """As ``Beams.start``, on the device."""
+        first = Beams.start(self.index, n_requests, width)
+        names = ("nodes", "scores", "valid", "parents", "tokens", "sequences")
+        return Beams(*(torch.tensor(getattr(first, name), device=self.device) for name in names))
+
+    def filters(self, filters: Filters, n_requests: int) -> DeviceFilters | None:
+        """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once."""
+        check_filters(filters, n_requests, self.index.n_leaves)
+        if filters is None:
+            return None
+        listed: Sequence[ItemFilter | None] = (
+            [filters] * n_requests if isinstance(filters, ItemFilter) else list(filters)
+        )
+        rows: dict[int, int] = {}
+        kept: list[ItemFilter] = []
+        for one in listed:
+            if one is not None and id(one) not in rows:
+                rows[id(one)] = len(kept)
+                kept.append(one)
+        if not kept:
+            return None
+        which = [-1 if one is None else rows[id(one)] for one in listed]
+        return DeviceFilters(
+            torch.tensor(np.stack([one.words for one in kept]), device=self.device),
+            torch.tensor(np.stack([one.before for one in kept]), device=self.device),
+            torch.tensor(which, dtype=torch.int64, device=self.device),
+        )
+
+    def _nodes(self, nodes: Tensor) -> None:
+        if nodes.dtype != torch.int64 or nodes.device.type != self.device.type:
+            raise ItemError(f"nodes are {nodes.dtype} on {nodes.device}, not int64 on {self.device}")
+
+    def _logits(self, logits: Tensor, shape: tuple[int, ...]) -> None:
+        if tuple(logits.shape) != (*shape, self.logits_size) or logits.dtype not in LOGITS:
+            want = [*shape, self.logits_size]
+            raise ItemError(f"logits are {logits.dtype}{list(logits.shape)}, not floats {want}")
+        if logits.device.type != self.device.type:
+            raise ItemError(f"logits are on {logits.device}, the index on {self.device}")
+
+    def _check_step(self, beams: Beams, logits: Tensor, width: int | None) -> tuple[int, int, int]:
+        """Requests, beams and next width; raises ItemError on what a step cannot take."""
+        self._nodes(beams.nodes)
+        if beams.nodes.ndim != 2:
+            raise ItemError(f"beams have nodes of shape {list(beams.nodes.shape)}, not [B, M]")
+        if self.index.has_prefix_items and self.end_token is None:
+            raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
+        n_requests, n_beams = beams.nodes.shape
+        self._logits(logits, (n_requests, n_beams))
+        width = n_beams if width is None else width
+        if width < 1:
+            raise ItemError(f"{width} beams")
+        if n_beams * (self.logits_size + 1) >= 1 << 31:
+            raise ItemError(f"{n_beams} beams of {self.logits_size} logits: a request may have 2^31 at most")
+        return n_requests, n_beams, width
+
+    def _which(self, filters: DeviceFilters | None, shape: tuple[int, ...]) -> Tensor | None:
+        """The filter of each node, for nodes whose first axis is the request."""
+        if filters is None:
+            return None
+        n = shape[0] if shape else 1
+        if filters.which.shape[0] != n:
+            raise ItemError(f"filters for {filters.which.shape[0]} requests, nodes of {n}")
+        return filters.which.reshape(-1, *[1] * (len(shape) - 1)).expand(shape) if shape else filters.which[0]
+
+    # --- the pieces -----------------------------------------------------------------------------------------------
+
+    def _work_list(
+        self, nodes: Tensor, capacity: int, filters: DeviceFilters | None, which: Tensor | None
+    ) -> tuple[Any, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Of nodes [B, M]: their fields, and for each place [B, C] beam, entry, token, presence; overflow bool[B]."""
+        f = self.layout.fields(nodes)
+        ends = f.width.cumsum(1)
+        place = torch.arange(capacity, device=nodes.device).expand(nodes.shape[0], capacity).contiguous()
+        beam = torch.searchsorted(ends, place, right=True).clamp(max=nodes.shape[1] - 1)
+        inside = place < ends[:, -1:]
+        g = f.take(beam, ENTRY_FIELDS if filters is None else CHILD_FIELDS)
+        entry = torch.where(inside, place - torch.take_along_dim(ends - f.width, beam, 1), 0)
+        code, exists = self.layout.entry(g, entry)
+        present = inside & exists
+        if filters is not None and which is not None:
+            _, low, high = self.layout.child(g, entry)
+            of_request = which[:, :1].expand(low.shape)
+            bound = self.layout.n_leaves
+            present = present & filters.any_live(of_request, low.clamp(0, bound), high.clamp(0, bound))
+        token = code + torch.take_along_dim(self.level_begin[f.level], beam, 1)
+        return f, beam, entry, token, present, ends[:, -1] > capacity
+
+    def _end_allowed(self, f: Any, filters: DeviceFilters | None, which: Tensor | None) -> Tensor:
+        """Where the end token may come."""
+        if self.end_token is None:
+            return torch.zeros_like(f.there)
+        allowed = f.there & f.own & ~f.ended
+        if filters is not None and which is not None:
+            allowed = allowed & filters.any_live(which, f.low, (f.low + 1).clamp(max=self.layout.n_leaves))
+        return allowed
+
+    def _present(self, nodes: Tensor, filters: DeviceFilters | None, level: int | None, size: int) -> Tensor:
+        """bool[n, size], True at allowed tokens; ``size`` is at least the logits'."""
+        which = self._which(filters, tuple(nodes.shape))
+        flat = nodes.reshape(-1, 1)
+        of_node = None if which is None else which.reshape(-1, 1)
+        f, _, _, token, present, _ = self._work_list(
+            flat, self.layout.capacity(level, 1, distinct=False), filters, of_node
+        )
+        out = torch.zeros((flat.shape[0], size + 1), dtype=torch.bool, device=nodes.device)
+        out = out.scatter(1, torch.where(present, token, size), present)
+        if self.end_token is not None:
+            out[:, self.end_token] = self._end_allowed(f, filters, of_node)[:, 0]
+        return out[:, :size]
+
+    def allowed(self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None) -> Tensor:
+        """Packed masks int32[*nodes.shape, ceil(logits_size / 32)]. ``level``: all nodes have it (None: any)."""
+        self._nodes(nodes)
+        n_words = self.index.levels.n_words
+        bits = self._present(nodes, filters, level, n_words * 32).reshape(-1, n_words, 32)
+        words = torch.where(bits, self.bit_values, 0).sum(-1, dtype=torch.int32)
+        return words.reshape(*nodes.shape, n_words)
+
+    def mask_logits(
+        self, logits: Tensor, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None
+    ) -> Tensor:
+        """``logits[*nodes.shape, V]`` with -inf at what is not allowed."""
+        self._nodes(nodes)
+        self._logits(logits, tuple(nodes.shape))
+        present = self._present(nodes, filters, level, self.logits_size)
+        return logits.masked_fill(~present.reshape(logits.shape), float("-inf"))
+
+    def children(
+        self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Of nodes of any shape: tokens int32[..., K] and child nodes int64[..., K], -1 where there is none.
+
+        K is the level's widest node, and one where there is an end token; the end token comes first.
+        """
+        self._nodes(nodes)
+        which = self._which(filters, tuple(nodes.shape))
+        of_node = None if which is None else which.reshape(-1, 1)
+        flat = nodes.reshape(-1, 1)
+        capacity = self.layout.capacity(level, 1, distinct=False)
+        f, beam, entry, token, present, _ = self._work_list(flat, capacity, filters, of_node)
+        child = torch.where(present, self.layout.child(f.take(beam), entry)[0], NONE)
+        token = torch.where(present, token, -1)
+        if self.end_token is not None:
+            end = self._end_allowed(f, filters, of_node)
+            token = torch.cat([torch.where(end, self.end_token, -1), token], 1)
+            child = torch.cat([torch.where(end, self._ended(f.low), NONE), child], 1)
+        shape = (*nodes.shape, token.shape[1])
+        return token.to(torch.int32).reshape(shape), child.reshape(shape)
+
+    def _ended(self, leaf: Tensor) -> Tensor:
+        return (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | leaf
+
+    def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None = None) -> Tensor:
+        """The nodes after one token each; -1 where the token is not allowed."""
+        self._nodes(nodes)
+        if tokens.shape != nodes.shape or tokens.is_floating_point():
+            raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
+        which = self._which(filters, tuple(nodes.shape))
+        f = self.layout.fields(nodes)
+        wanted = tokens.to(torch.int64)
+        entry, found = self.layout.find(f, wanted - self.level_begin[f.level])
+        child, low, high = self.layout.child(f, torch.where(found, entry, 0))
+        if filters is not None and which is not None:
+            bound = self.layout.n_leaves
+            found = found & filters.any_live(which, low.clamp(0, bound), high.clamp(0, bound))
+        child = torch.where(found, child, NONE)
+        if self.end_token is not None:
+            end = (wanted == self.end_token) & self._end_allowed(f, filters, which)
+            child = torch.where(end, self._ended(f.low), child)
+        return child
+
+    def finished(self, nodes: Tensor) -> Tensor:
+        """Where an item is complete and nothing can follow; bool of nodes' shape."""
+        self._nodes(nodes)
+        f = self.layout.fields(nodes)
+        return f.ended if self.end_token is not None else f.there & (f.width == 0)
+
+    # --- the step -------------------------------------------------------------------------------------------------
+
+    def beam_step(
+        self,
+        beams: Beams,
+        logits: Tensor,
+        *,
+        width: int | None = None,
+        normalise: Normalise = "full",
+        filters: DeviceFilters | None = None,
+        level: int | None = None,
+        distinct: bool = True,
+    ) -> Beams:
+        """One step as defined in ``wfsa.items.beams``, exact.
+
+        level     the level of every unfinished beam, where the caller knows it: shorter work lists. None: any
+        distinct  no request has a node twice, as ``start`` and ``beam_step`` make them
+        """
+        check_normalise(normalise)
+        n_requests, n_beams, width = self._check_step(beams, logits, width)
+        nodes = torch.where(beams.valid, beams.nodes, NONE)
+        which = self._which(filters, (n_requests, n_beams))
+        capacity = self.layout.capacity(level, n_beams, distinct)
+        f, beam, entry, token, present, overflow = self._work_list(nodes, capacity, filters, which)
+
+        values = self._values(logits, beam, token, present)
+        end = self._end_allowed(f, filters, which)
+        finished = f.ended if self.end_token is not None else f.there & (f.width == 0)
+        if filters is not None and which is not None:
+            finished = finished & filters.any_live(which, f.low, f.high)
+        norm, good = self._norm(logits, f, beam, values, end, normalise, level)
+
+        # The places of the work list, then one more a beam: its end token, or itself where it is finished.
+        shift = beams.scores - norm
+        scores = torch.take_along_dim(shift, beam, 1) + values
+        present = present & torch.take_along_dim(good, beam, 1)
+        if self.end_token is not None:
+            closing = shift + logits[:, :, self.end_token].to(torch.float32)
+            extra = torch.where(end, closing, beams.scores)
+        else:
+            extra = beams.scores
+        extra_token = torch.where(end, -1 if self.end_token is None else self.end_token, -1)
+        numbers = torch.arange(n_beams, device=nodes.device).expand(n_requests, n_beams)
+        keys = torch.cat(
+            [
+                self._keys(scores, beam, token, present),
+                self._keys(extra, numbers, extra_token, (end & good) | finished),
+            ],
+            1,
+        )
+        if keys.shape[1] < width:
+            keys = torch.nn.functional.pad(keys, (0, width - keys.shape[1]), value=NO_KEY)
+        best, at = torch.topk(keys, width, dim=1, sorted=True)
+
+        valid = (best != NO_KEY) & ~overflow[:, None]
+        parent, token = self._unpack(best)
+        parent, token = torch.where(valid, parent, 0), torch.where(valid, token, -1)
+        g = f.take(parent)
+        is_extra = at >= capacity
+        chosen = torch.zeros_like(at)
+        if capacity:
+            chosen = torch.take_along_dim(entry, at.clamp(max=capacity - 1), 1)
+        child = self.layout.child(g, torch.where(is_extra, 0, chosen))[0]
+        closed = self._ended(g.low) if self.end_token is not None else child
+        child = torch.where(is_extra, torch.where(token >= 0, closed, torch.take_along_dim(nodes, parent, 1)), child)
+        before = torch.take_along_dim(beams.sequences, parent[:, :, None], 1) if beams.sequences.shape[2] else None
+        steps = token[:, :, None].to(torch.int32)
+        if before is not None:
+            steps = torch.cat([torch.where(valid[:, :, None], before, -1), steps], 2)
+        return Beams(
+            torch.where(valid, child, NONE),
+            torch.where(valid, self._score(best), float("-inf")),
+            valid,
+            parent.to(torch.int32),
+            token.to(torch.int32),
+            steps,
+        )
+
+    def _values(self, logits: Tensor, beam: Tensor, token: Tensor, present: Tensor) -> Tensor:
+        """The logit of each place, float32; -inf where nothing is present."""
+        flat = logits.reshape(logits.shape[0], -1)
+        at = torch.where(present, beam * self.logits_size + token, 0)
+        read = torch.take_along_dim(flat, at, 1).to(torch.float32) if flat.shape[1] else at.to(torch.float32)
+        return torch.where(present, read, float("-inf"))
+
+    def _norm(
+        self, logits: Tensor, f: Any, beam: Tensor, values: Tensor, end: Tensor, normalise: str, level: int | None
+    ) -> tuple[Tensor, Tensor]:
+        """float32[B, M], and whether the beam may have candidates."""
+        if normalise in ("full", "level"):
+            norm = self._dense_norm(logits, f, normalise, level)
+            good = (norm > float("-inf")) & (norm < float("inf"))  # False for NaN
+            return torch.where(good, norm, 0.0), good
+        shape = tuple(f.width.shape)
+        end_value = torch.full(shape, float("-inf"), device=logits.device)
+        if self.end_token is not None:
+            end_value = torch.where(end, logits[:, :, self.end_token].to(torch.float32), end_value)
+        # NaN would be lost in amax on some devices: it counts as +inf.
+        safe = torch.where(values.isnan(), float("inf"), values)
+        end_value = torch.where(end_value.isnan(), float("inf"), end_value)
+        top = end_value.scatter_reduce(1, beam, safe, "amax", include_self=True)
+        good = top < float("inf")
+        if normalise == "none":
+            return torch.zeros_like(top), good
+        good = good & (top > float("-inf"))
+        top = torch.where(good, top, 0.0)
+        # Sums in float64, so that the order in which a device adds does not show in float32.
+        above = torch.where(values > float("-inf"), values - torch.take_along_dim(top, beam, 1), float("-inf"))
+        shifted = torch.exp(above.double())
+        total = torch.exp((end_value - top).double()).scatter_add(1, beam, shifted)
+        norm = (top.double() + torch.log(total)).float()
+        return torch.where(good, norm, 0.0), good
+
+    def _dense_norm(self, logits: Tensor, f: Any, normalise: str, level: int | None) -> Tensor:
+        if normalise == "full":
+            return torch.logsumexp(logits.to(torch.float32), -1)
+        if level is None and self.uniform and self.end_token is None:
+            level = 0  # all levels read the same logits; a finished beam's norm is not used
+        if level is not None:
+            begin, size = (self.offsets[level], self.sizes[level]) if level < self.n_levels else (0, 0)
+            part = logits[:, :, begin : begin + size].to(torch.float32)
+            norm = torch.logsumexp(part, -1) if size else torch.full(part.shape[:2], float("-inf"), device=part.device)
+        else:
+            token = torch.arange(self.logits_size, device=logits.device)
+            begin = self.level_begin[f.level][:, :, None]
+            inside = (token >= begin) & (token < begin + self.level_size[f.level][:, :, None])
+            norm = torch.logsumexp(logits.to(torch.float32).masked_fill(~inside, float("-inf")), -1)
+        if self.end_token is None:
+            return norm
+        return torch.logaddexp(norm, logits[:, :, self.end_token].to(torch.float32))
+
+    def _keys(self, scores: Tensor, beam: Tensor, token: Tensor, present: Tensor) -> Tensor:
+        scores = torch.where(scores == 0, 0.0, scores)  # -0.0 is 0.0
+        bits = scores.contiguous().view(torch.int32)
+        ordered = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits).to(torch.int64)
+        rank = beam * (self.logits_size + 1) + token + 1
+        return torch.where(present & (scores > float("-inf")), (ordered << 32) | (0x7FFFFFFF - rank), NO_KEY)
+
+    def _unpack(self, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Beam and token of keys."""
+        rank = 0x7FFFFFFF - (keys & 0x7FFFFFFF)
+        return rank // (self.logits_size + 1), rank % (self.logits_size + 1) - 1
+
+    def _score(self, keys: Tensor) -> Tensor:
+        ordered = (keys >> 32).to(torch.int32)
+        return torch.where(ordered < 0, ordered ^ 0x7FFFFFFF, ordered).view(torch.float32)

@@ -1,0 +1,129 @@
+"""`generate` of the transformers library over a closed item set.
+
+    processor = ItemLogitsProcessor(index, prompt_length=ids.shape[1], eos_token_id=tokenizer.eos_token_id)
+    model.generate(ids, num_beams=20, num_return_sequences=20, max_new_tokens=index.n_levels + 1,
+                   logits_processor=[processor])
+
+What is generated after the prompt is a sequence of items' tokens; everything else gets -inf. The processor keeps no
+state: nodes are found from the generated tokens, level by level, so reordered beams cost nothing.
+
+Where an item is complete only the end-of-sequence token is allowed (if one is given; else let ``max_new_tokens`` end
+the text). With fewer live items than beams, `generate` fills up with beams of score -inf: those are no items, and no
+library call flags them; ``wfsa.items.beam_search`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import LogitsProcessor
+
+from wfsa.errors import ItemError
+from wfsa.items.device_layout import Tensor
+from wfsa.items.filter import Filters, check_filters, filter_of_request
+from wfsa.items.index import ItemIndex
+from wfsa.items.nodes import NONE
+from wfsa.items.torch_backend import DeviceFilters, TorchItems
+
+
+class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
+    """-inf at every token that continues no live item.
+
+    items          an ItemIndex (copied to the device of the first scores), or a TorchItems or TritonItems
+    prompt_length  tokens before the first generated one: ``input_ids.shape[1]`` of the call to `generate`; 1 with an
+                   encoder-decoder model, whose decoder starts with one token
+    eos_token_id   allowed where an item is complete; the index's end token needs no mention
+    filters        one for all requests, or one (or None) a request of the batch
+
+    Raises ItemError where the scores are narrower than the index's tokens, or filters do not fit the batch.
+    """
+
+    def __init__(
+        self,
+        items: ItemIndex | TorchItems,
+        prompt_length: int,
+        *,
+        eos_token_id: int | None = None,
+        filters: Filters = None,
+    ) -> None:
+        self.index = items.index if isinstance(items, TorchItems) else items
+        self.items = items if isinstance(items, TorchItems) else None
+        self.prompt_length = int(prompt_length)
+        self.eos_token_id = self.index.levels.end_token if eos_token_id is None else int(eos_token_id)
+        self.filters = filters
+        n = 1 if filters is None or not isinstance(filters, (list, tuple)) else len(filters)
+        check_filters(filters, n, self.index.n_leaves)
+        self._on_device: DeviceFilters | None = None
+        self._rows = -1
+
+    def _filters(self, items: TorchItems, n_rows: int) -> DeviceFilters | None:
+        if self.filters is None:
+            return None
+        if self._rows != n_rows:
+            n = len(self.filters) if isinstance(self.filters, (list, tuple)) else 1
+            if n_rows % n:
+                raise ItemError(f"{n} filters for {n_rows} rows of scores")
+            one_each = [filter_of_request(self.filters, at) for at in range(n)]
+            self._on_device = items.filters([one for one in one_each for _ in range(n_rows // n)], n_rows)
+            self._rows = n_rows
+        return self._on_device
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Scores float[rows, V], masked; ``input_ids`` int64[rows, prompt and generated]."""
+        if self.items is None or self.items.device.type != scores.device.type:
+            self.items, self._rows = TorchItems(self.index, scores.device), -1
+        items, width = self.items, self.index.logits_size
+        if scores.shape[-1] < width:
+            raise ItemError(f"scores have {scores.shape[-1]} entries, the items' tokens need {width}")
+        if self.eos_token_id is not None and self.eos_token_id >= scores.shape[-1]:
+            raise ItemError(f"eos_token_id={self.eos_token_id}, but scores have {scores.shape[-1]} entries")
+        written = input_ids[:, self.prompt_length :]
+        n_rows = written.shape[0]
+        filters = self._filters(items, n_rows)
+        nodes = torch.full((n_rows,), self.index.root, dtype=torch.int64, device=scores.device)
+        done = items.finished(nodes)
+        for step in range(written.shape[1]):
+            after = items.advance(nodes, written[:, step].contiguous(), filters)
+            nodes = torch.where(done, nodes, after)
+            done = done | items.finished(nodes)
+        open_nodes = torch.where(done, NONE, nodes)
+        masked = torch.full_like(scores, float("-inf"))
+        masked[:, :width] = items.mask_logits(scores[:, :width], open_nodes, filters, level=None)
+        if self.eos_token_id is not None:
+            end = self.eos_token_id
+            masked[:, end] = torch.where(done, scores[:, end], masked[:, end])
+        return masked
+
+
+def prefix_allowed_tokens_fn(
+    index: ItemIndex, prompt_length: int, *, eos_token_id: int | None = None, filters: Filters = None
+) -> Callable[[int, Any], list[int]]:
+    """The same as a function for `generate(prefix_allowed_tokens_fn=…)`: on the host, one row at a time.
+
+    Slower than the processor by the copies it needs; the last 65,536 prefixes are remembered.
+    """
+    end = index.levels.end_token if eos_token_id is None else int(eos_token_id)
+
+    @lru_cache(maxsize=1 << 16)
+    def allowed(request: int, written: tuple[int, ...]) -> list[int]:
+        live = filter_of_request(filters, request) if filters is not None else None
+        node = np.asarray([index.root], np.int64)
+        for token in written:
+            if not len(index.children(node)[1]):
+                break
+            node = index.advance(node, np.asarray([token]), live)
+        if node[0] >= 0 and not len(index.children(node)[1]):
+            return [] if end is None else [end]
+        tokens: list[int] = index.children(node, live)[1].tolist()
+        return tokens
+
+    def function(batch_id: int, input_ids: Any) -> list[int]:
+        written = tuple(int(token) for token in input_ids.tolist()[prompt_length:])
+        request = int(batch_id) if isinstance(filters, (list, tuple)) else 0
+        return allowed(request, written)
+
+    return function

@@ -1,0 +1,166 @@
+"""The fused step: two kernels a step, for a GPU (or Triton's interpreter on a CPU).
+
+    items = TritonItems(index, "cuda")
+    beams = items.beam_step(beams, logits)
+
+The arrays on the device, ``children`` and the checks of arguments are TorchItems'. ``beam_step`` launches
+``candidates`` (one program a beam: log-sum-exp, scan of the node's own entries, its best K) and ``select`` (one program
+a request); there is no work list and no bound on its length, so beams may share nodes, and the arguments
+``level`` and ``distinct`` make no difference. Neither kernel's grid nor any shape depends on values: a step
+can be captured in a CUDA graph.
+
+K, the width rounded up to a power of two, is at most ``MAX_WIDTH``: a request's best keys stay in one program's
+registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+import triton
+
+from wfsa.errors import ItemError, LimitError
+from wfsa.items import triton_kernels as kernels
+from wfsa.items.beams import Beams, Normalise, check_normalise
+from wfsa.items.device_layout import DeviceCsr, Tensor
+from wfsa.items.index import ItemIndex
+from wfsa.items.torch_backend import DeviceFilters, TorchItems
+
+MAX_WIDTH: Final = 2048
+BLOCK: Final = 1024
+SCAN_BLOCK: Final = 128
+COUNTED_WIDTH: Final = 64
+"""Up to this K blocks of keys are merged by counting (K² comparisons), above by sorting networks."""
+
+_NORMS: Final = {"full": 0, "level": 1, "valid": 2, "none": 3}
+
+
+class TritonItems(TorchItems):
+    """An ItemIndex on a device, with fused kernels. Raises LimitError on steps wider than ``MAX_WIDTH``."""
+
+    def __init__(self, index: ItemIndex, device: Any = None) -> None:
+        super().__init__(index, device)
+        layout, levels = self.layout, index.levels
+        n = self.n_levels + 2
+        self.csr = isinstance(layout, DeviceCsr)
+        ends = layout.level_end.tolist() if isinstance(layout, DeviceCsr) else []
+        rows = [layout.slot_offset.tolist(), [*levels.sizes], [*levels.offsets], ends]
+        meta = [[*row, *[0] * n][:n] for row in rows]
+        self.meta = torch.tensor(meta, dtype=torch.int64, device=self.device)
+        none = self.meta
+        if isinstance(layout, DeviceCsr):
+            self.arrays = (
+                self.meta, layout.starts, layout.codes, none if layout.lengths is None else layout.lengths, none, none,
+                layout.indptr, layout.head_state, layout.leaf_low,
+                none if layout.leaf_high is None else layout.leaf_high,
+            )  # fmt: skip
+            n_head, small, has_high = layout.n_head, 1, layout.leaf_high is not None
+        else:
+            self.arrays = (
+                self.meta, layout.starts, layout.columns, none if layout.lengths is None else layout.lengths,
+                layout.indexed_words, layout.indexed_before, layout.first_child, none, none, none,
+            )  # fmt: skip
+            n_head, small, has_high = 0, layout.small, False
+        self.sizes_ = {"N_LEAVES": layout.n_leaves, "N_HEAD": n_head, "END": self.end_token or 0}
+        self.constants: dict[str, Any] = {
+            "N_LEVELS": self.n_levels,
+            "DEPTH": layout.depth,
+            "SMALL_LIMIT": small,
+            "SMALL_STEPS": small.bit_length(),
+            "CODE_MASK": layout.code_bits,
+            "CSR": self.csr,
+            "RAGGED": layout.lengths is not None,
+            "HAS_HIGH": has_high,
+            "HAS_END": self.end_token is not None,
+        }
+
+    def _filter_arguments(self, filters: DeviceFilters | None, which: Tensor | None) -> tuple[Tensor, ...]:
+        if filters is None or which is None:
+            return self.meta, self.meta, self.meta, 0
+        return which.contiguous(), filters.words, filters.before, filters.words.shape[1]
+
+    def _scan(self, nodes: Tensor, logits: Tensor, out: Tensor, filters: DeviceFilters | None, bits: bool) -> None:
+        if nodes.numel() == 0:
+            return
+        which = self._which(filters, tuple(nodes.shape))
+        kernels.scan[(nodes.numel(),)](
+            nodes.contiguous(), logits, out, *self._filter_arguments(filters, which), *self.arrays, out.shape[-1],
+            **self.sizes_, **self.constants, FILTER=filters is not None, BITS=bits, BLOCK=SCAN_BLOCK,
+        )  # fmt: skip
+
+    def allowed(self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None) -> Tensor:
+        """Packed masks int32[*nodes.shape, ceil(logits_size / 32)]; ``level`` is not needed."""
+        self._nodes(nodes)
+        out = torch.zeros((*nodes.shape, self.index.levels.n_words), dtype=torch.int32, device=nodes.device)
+        self._scan(nodes, out, out, filters, True)
+        return out
+
+    def mask_logits(
+        self, logits: Tensor, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None
+    ) -> Tensor:
+        """``logits[*nodes.shape, V]`` with -inf at what is not allowed; ``level`` is not needed."""
+        self._nodes(nodes)
+        self._logits(logits, tuple(nodes.shape))
+        logits = logits.contiguous()
+        out = torch.full_like(logits, float("-inf"))
+        self._scan(nodes, logits, out, filters, False)
+        return out
+
+    def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None = None) -> Tensor:
+        """The nodes after one token each; -1 where the token is not allowed."""
+        self._nodes(nodes)
+        if tokens.shape != nodes.shape or tokens.is_floating_point():
+            raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
+        out = torch.empty_like(nodes, memory_format=torch.contiguous_format)
+        if nodes.numel():
+            which = self._which(filters, tuple(nodes.shape))
+            kernels.advance[(triton.cdiv(nodes.numel(), SCAN_BLOCK),)](
+                nodes.contiguous(), tokens.contiguous(), out, *self._filter_arguments(filters, which), *self.arrays,
+                nodes.numel(), **self.sizes_, **self.constants, FILTER=filters is not None, STEPS=self.layout.steps,
+                BLOCK=SCAN_BLOCK,
+            )  # fmt: skip
+        return out
+
+    def beam_step(
+        self,
+        beams: Beams,
+        logits: Tensor,
+        *,
+        width: int | None = None,
+        normalise: Normalise = "full",
+        filters: DeviceFilters | None = None,
+        level: int | None = None,
+        distinct: bool = True,
+    ) -> Beams:
+        """One step as defined in ``wfsa.items.beams``, exact; ``level`` and ``distinct`` are not needed."""
+        check_normalise(normalise)
+        n_requests, n_beams, width = self._check_step(beams, logits, width)
+        if width > MAX_WIDTH:
+            raise LimitError(f"{width} beams; the fused step has at most {MAX_WIDTH}, TorchItems any number")
+        k = max(triton.next_power_of_2(width), 16)
+        n_steps = beams.sequences.shape[2]
+        shape, device = (n_requests, width), logits.device
+        nodes = torch.empty(shape, dtype=torch.int64, device=device)
+        scores = torch.empty(shape, dtype=torch.float32, device=device)
+        valid = torch.empty(shape, dtype=torch.bool, device=device)
+        parents, tokens = (torch.empty(shape, dtype=torch.int32, device=device) for _ in range(2))
+        sequences = torch.empty((*shape, n_steps + 1), dtype=torch.int32, device=device)
+        if n_requests:
+            keys = torch.empty((n_requests, n_beams, k), dtype=torch.int64, device=device)
+            which = None if filters is None else filters.which
+            if filters is not None and filters.which.shape[0] != n_requests:
+                raise ItemError(f"filters for {filters.which.shape[0]} requests, beams of {n_requests}")
+            old = beams.nodes.contiguous()
+            kernels.candidates[(n_requests * n_beams,)](
+                old, beams.scores.contiguous(), beams.valid.contiguous().view(torch.int8), logits.contiguous(), keys,
+                *self._filter_arguments(filters, which), *self.arrays, n_beams, self.logits_size, **self.sizes_,
+                **self.constants, FILTER=filters is not None, NORM=_NORMS[normalise], K=k, COUNT=k <= COUNTED_WIDTH,
+                BLOCK=BLOCK,
+            )  # fmt: skip
+            kernels.select[(n_requests,)](
+                keys, old, beams.sequences.contiguous(), nodes, scores, valid.view(torch.int8), parents, tokens,
+                sequences, *self.arrays, n_beams, width, n_steps, self.logits_size, **self.sizes_, **self.constants,
+                K=k, COUNT=k <= COUNTED_WIDTH, STEPS=self.layout.steps,
+            )  # fmt: skip
+        return Beams(nodes, scores, valid, parents, tokens, sequences)
