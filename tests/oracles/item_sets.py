@@ -1,0 +1,97 @@
+"""The definition of an item set's constraint, on a plain set of tuples: slow, and obviously right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+Sequence_ = tuple[int, ...]
+
+
+class Step(NamedTuple):
+    """One continuation that is kept: sequence of tokens so far (-1 after an end), score, beam, done."""
+
+    prefix: Sequence_
+    ended: bool
+    score: np.float32
+    beam: int
+    token: int
+
+
+class ItemSetOracle:
+    """A set of code tuples with offsets a level and maybe an end token; prefixes are tuples of codes."""
+
+    def __init__(self, items: Iterable[Sequence_], offsets: Sequence_, end_token: int | None) -> None:
+        self.items = {tuple(int(c) for c in item) for item in items}
+        self.offsets = offsets
+        self.end_token = end_token
+
+    def prefixes(self) -> list[Sequence_]:
+        """All prefixes of items, the empty one included when there is an item."""
+        return sorted({item[:length] for item in self.items for length in range(len(item) + 1)})
+
+    def codes(self, prefix: Sequence_) -> list[int]:
+        n = len(prefix)
+        return sorted({item[n] for item in self.items if len(item) > n and item[:n] == prefix})
+
+    def tokens(self, prefix: Sequence_, ended: bool = False) -> list[int]:
+        """Allowed tokens: an end token first, then by code."""
+        if ended:
+            return []
+        end = [self.end_token] if self.end_token is not None and prefix in self.items else []
+        return end + [self.offsets[len(prefix)] + code for code in self.codes(prefix)]
+
+    def step(
+        self,
+        beams: list[tuple[Sequence_, bool, np.float32] | None],
+        logits: np.ndarray,
+        width: int,
+        normalise: str,
+        sizes: Sequence_,
+        live: ItemSetOracle | None = None,
+    ) -> list[Step]:
+        """The best `width` continuations of one request's beams, in order; `live` holds the live items."""
+        subset = live or self
+        found: list[Step] = []
+        for number, beam in enumerate(beams):
+            if beam is None:
+                continue
+            prefix, ended, score = beam
+            if not self.tokens(prefix, ended):
+                if prefix in subset.items:
+                    found.append(Step(prefix, ended, score, number, -1))
+                continue
+            row, tokens = logits[number].astype(np.float32), subset.tokens(prefix, ended)
+            if normalise == "none":
+                norm = np.float32(0)
+            else:
+                if normalise == "full":
+                    over = list(range(len(row)))
+                elif normalise == "valid":
+                    over = tokens
+                else:
+                    level = len(prefix)
+                    over = [self.offsets[level] + c for c in range(sizes[level])] if level < len(sizes) else []
+                    over += [] if self.end_token is None else [self.end_token]
+                total = np.sum(np.exp(row[over].astype(np.float64)))
+                norm = np.float32(np.log(total)) if total > 0 else None
+            if norm is None:
+                continue
+            for token in tokens:
+                value = np.float32(np.float32(score - norm) + row[token])
+                if value == -np.inf:
+                    continue
+                if token == self.end_token:
+                    found.append(Step(prefix, True, value, number, token))
+                else:
+                    found.append(Step((*prefix, token - self.offsets[len(prefix)]), False, value, number, token))
+        found.sort(key=lambda s: (-s.score, s.beam, s.token))
+        return found[:width]
+
+
+def universe(size: int, length: int) -> list[Sequence_]:
+    """All sequences of 1 .. length codes below size."""
+    return [item for n in range(1, length + 1) for item in product(range(size), repeat=n)]

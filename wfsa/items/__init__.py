@@ -1,0 +1,8 @@
+"""Closed item sets: which semantic ids exist, as a constraint on a generative recommender's beam search."""
+
+from wfsa.items.beams import Beams
+from wfsa.items.filter import ItemFilter
+from wfsa.items.index import ItemIndex
+from wfsa.items.rows import ItemChunk
+
+__all__ = ["Beams", "ItemChunk", "ItemFilter", "ItemIndex"]

@@ -1,0 +1,370 @@
+"""Building an index: read, sort, find the nodes, lay out. In memory, or by sorted runs on disk that are merged.
+
+Out of core, memory holds one run (``memory`` bytes of records and rows) and what the operating system keeps of the
+mapped files; the index's arrays themselves are then mapped from unlinked files in ``scratch``, so that ``save`` and
+use page them in. Disk: ``8 K + 4`` bytes a row for runs (K = words of a key) and the index, until the runs are merged.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa._ext import items_build
+from wfsa.errors import ItemError, LimitError
+from wfsa.items.assemble import SortedLeaves, check_depth, make_csr, make_interval, survey
+from wfsa.items.csr import CsrLayout
+from wfsa.items.head import choose_depth, offset_dtype
+from wfsa.items.interval import IntervalLayout
+from wfsa.items.levels import Levels, make_levels
+from wfsa.items.nodes import MAX_COUNT
+from wfsa.items.rows import ItemChunk, Rows, read_rows
+
+Progress = Callable[[str, float], None]
+MAX_ROWS: Final = (1 << 32) - 1
+MERGE_BATCH: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What ``ItemIndex.build`` was asked for; see there."""
+
+    vocab_size: Any
+    offsets: Any
+    logits_size: int | None
+    end_token: int | None
+    layout: str
+    head_depth: int | None
+    small: int
+    threads: int
+    memory: int
+    scratch: Path
+    ranked: bool
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.small <= MAX_COUNT:
+            raise ItemError(f"small nodes of up to {self.small} leaves; 1 to {MAX_COUNT} are possible")
+        if self.threads < 1:
+            raise ItemError(f"{self.threads} threads")
+        if self.memory < 1 << 20:
+            raise ItemError(f"memory of {self.memory} bytes; the least is {1 << 20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What an index is made of."""
+
+    layout: IntervalLayout | CsrLayout
+    n_items: int
+    order: npt.NDArray[Any] | None
+    indptr: npt.NDArray[Any] | None
+    ids: npt.NDArray[np.int64] | None
+
+
+@dataclass(slots=True)
+class Scratch:
+    """Arrays in memory, or in files of a folder that are unlinked at once and vanish with the array."""
+
+    folder: Path | None
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
+        if self.folder is None or 0 in shape:
+            return np.empty(shape, dtype)
+        with tempfile.TemporaryFile(dir=self.folder, prefix="wfsa-items-") as file:
+            return np.memmap(file, dtype, "w+", shape=shape)
+
+
+@dataclass(slots=True)
+class Runs:
+    """Sorted runs, written one after another to one unlinked file."""
+
+    folder: Path
+    sizes: list[int] = field(default_factory=list)
+    _file: Any = None
+
+    def add(self, records: npt.NDArray[np.uint8]) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self.folder, prefix="wfsa-runs-")  # noqa: SIM115
+        self._file.write(records.data)
+        self.sizes.append(len(records))
+
+    def arrays(self) -> list[npt.NDArray[np.uint8]]:
+        if self._file is None:
+            return []
+        self._file.flush()
+        everything = np.memmap(self._file, np.uint8, "r")
+        ends = np.cumsum([0, *self.sizes])
+        return [everything[begin:end] for begin, end in pairwise(ends)]
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def build(sids: Any, item_ids: Any, options: BuildOptions) -> Built:
+    """Rows in memory, or an iterator of chunks."""
+    if isinstance(sids, Iterator):
+        return _build_chunks(sids, item_ids, options)
+    rows = read_rows(sids)
+    _check_count(len(rows))
+    ids = None if item_ids is None else _ids(item_ids, len(rows))
+    largest = _largest(rows, 0, options)
+    levels = make_levels(
+        rows.n_levels, largest, options.vocab_size, options.offsets, options.logits_size, options.end_token
+    )
+    sorter = _sorter(levels, rows)
+    if len(rows) * sorter.record_bytes > options.memory:
+        return _build_chunks(iter([ItemChunk(rows, ids)]), None, replace(options, **_explicit(levels)))
+    return _build_rows(rows, ids, levels, sorter, options)
+
+
+def _explicit(levels: Levels) -> dict[str, Any]:
+    """Options that say what these levels are."""
+    return {
+        "vocab_size": levels.sizes,
+        "offsets": levels.offsets,
+        "logits_size": levels.logits_size,
+        "end_token": levels.end_token,
+    }
+
+
+def _build_rows(
+    rows: Rows,
+    ids: npt.NDArray[np.int64] | None,
+    levels: Levels,
+    sorter: items_build.RowSorter,
+    options: BuildOptions,
+) -> Built:
+    """In memory: sort the records, look at the nodes, unpack the columns."""
+    n, n_levels = len(rows), len(levels)
+    sorter.sort(rows.data, rows.offsets, 0, options.threads, lambda x: options.progress("sort", 0.05 + 0.65 * x))
+    n_leaves = sorter.count_leaves(options.threads)
+    offset = offset_dtype(n)
+    wide = offset == np.int64
+    lcp = np.empty(n_leaves, np.uint8)
+    lengths = None if rows.offsets is None else np.empty(n_leaves, np.uint8)
+    order = None if options.ranked else np.empty(n, offset)
+    indptr = None if n_leaves == n else np.empty(n_leaves + 1, offset)
+    sorter.emit(options.threads, wide, lcp, lengths, order, indptr, [], 1)
+    if indptr is not None:
+        indptr[-1] = n
+    options.progress("columns", 0.75)
+    leaves = survey(levels, lcp, lengths)
+    depth = _depth(leaves, options)
+    code = levels.code_dtype
+    keep = np.empty((n_levels - depth, n_leaves), code)
+    head = [np.empty(n_leaves, code) for _ in range(depth)]
+    sorter.emit(options.threads, wide, None, None, None, None, [*head, *keep], code.itemsize)
+    sorter.release()
+    options.progress("layout", 0.85)
+    built = Built(_layout(leaves, depth, head, keep, options), n, order, indptr, ids)
+    options.progress("layout", 1.0)
+    return built
+
+
+def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -> Built:
+    """Collect chunks up to the memory allowed; what is not everything is sorted and becomes a run on disk."""
+    if item_ids is not None:
+        raise ItemError("item ids of chunks come with the chunks: ItemChunk(rows, ids)")
+    first = next(chunks, None)
+    if first is None:
+        if options.vocab_size is None or np.ndim(options.vocab_size) == 0:
+            return build(np.zeros((0, 1), np.int64), None, options)
+        return build(np.zeros((0, len(options.vocab_size)), np.int64), None, options)
+    n_levels = _levels_of_chunks(first, options)
+    parts: list[Rows] = []
+    all_ids: list[npt.NDArray[np.int64]] = []
+    runs, sorter, levels, n, held = Runs(options.scratch), None, None, 0, 0
+    try:
+        for chunk in chain([first], chunks):
+            rows, ids = _chunk(chunk, n_levels, n + held)
+            if (ids is None) != (not all_ids) and n + held:
+                raise ItemError("some chunks have item ids and some have none")
+            if ids is not None:
+                all_ids.append(ids)
+            _check_count(n + held + len(rows))
+            for part in _slices(rows, options, n_levels):
+                parts.append(part)
+                held += len(part)
+                if held * _row_bytes(parts, n_levels) >= options.memory:
+                    levels = levels or _chunk_levels(n_levels, options)
+                    sorter = _run(parts, levels, n, options, runs)
+                    n, held, parts = n + held, 0, []
+        ids = np.concatenate(all_ids) if all_ids else None
+        if not runs.sizes:
+            return build(_joined(parts, n_levels), ids, options)
+        assert levels is not None
+        if held:
+            sorter = _run(parts, levels, n, options, runs)
+            n += held
+        assert sorter is not None
+        del parts, sorter
+        return _merge(runs, levels, n, ids, options)
+    finally:
+        runs.close()
+
+
+def _merge(runs: Runs, levels: Levels, n: int, ids: npt.NDArray[np.int64] | None, options: BuildOptions) -> Built:
+    """Merge the runs by batches; all columns first, since the head's depth depends on all leaves."""
+    sorter = items_build.RowSorter(np.asarray(levels.sizes, np.int64), True)
+    for run in runs.arrays():
+        sorter.add_run(run)
+    n_levels, scratch, offset = len(levels), Scratch(options.scratch), offset_dtype(n)
+    code, wide = levels.code_dtype, offset == np.int64
+    columns = scratch.empty((n_levels, n), code)
+    lcp, lengths = scratch.empty((n,), np.uint8), scratch.empty((n,), np.uint8)
+    order = None if options.ranked else scratch.empty((n,), offset)
+    indptr = scratch.empty((n + 1,), offset)
+    while sorter.merge(MERGE_BATCH):
+        sorter.emit(options.threads, wide, lcp, lengths, order, indptr, list(columns), code.itemsize)
+        options.progress("merge", 0.5 + 0.4 * sorter.rows_done / n)
+    n_leaves = sorter.leaves_done
+    del sorter
+    indptr[n_leaves] = n
+    leaves = survey(levels, lcp[:n_leaves], lengths[:n_leaves])
+    depth = _depth(leaves, options)
+    head = [columns[level, :n_leaves].copy() for level in range(depth)]
+    keep = _compact(columns, depth, n_leaves)
+    options.progress("layout", 0.95)
+    layout = _layout(leaves, depth, head, keep, options)
+    options.progress("layout", 1.0)
+    return Built(layout, n, order, None if n_leaves == n else indptr[: n_leaves + 1], ids)
+
+
+def _compact(columns: npt.NDArray[Any], depth: int, n_leaves: int) -> npt.NDArray[Any]:
+    """[L - depth, n_leaves] in the memory of [L, N], by blocks, since a row may move onto itself."""
+    n_levels, n = columns.shape
+    if n == n_leaves:
+        return columns[depth:]
+    flat = columns.reshape(-1)
+    for level in range(depth, n_levels):
+        source, target = level * n, (level - depth) * n_leaves
+        for begin in range(0, n_leaves, MERGE_BATCH):
+            end = min(begin + MERGE_BATCH, n_leaves)
+            flat[target + begin : target + end] = flat[source + begin : source + end].copy()
+    return flat[: (n_levels - depth) * n_leaves].reshape(n_levels - depth, n_leaves)
+
+
+def _layout(
+    leaves: SortedLeaves, depth: int, head: list[npt.NDArray[Any]], keep: npt.NDArray[Any], options: BuildOptions
+) -> IntervalLayout | CsrLayout:
+    if options.layout == "csr":
+        return make_csr(leaves, depth, [*head, *keep])
+    return make_interval(leaves, depth, options.small, head, keep)
+
+
+def _depth(leaves: SortedLeaves, options: BuildOptions) -> int:
+    if options.head_depth is not None:
+        depth = options.head_depth
+    elif options.layout == "csr":
+        depth = min(choose_depth(leaves.nodes, leaves.min_length, leaves.levels.sizes, 1), 3)
+    else:
+        depth = choose_depth(leaves.nodes, leaves.min_length, leaves.levels.sizes, options.small)
+    check_depth(depth, leaves)
+    return depth
+
+
+def _sorter(levels: Levels, rows: Rows) -> items_build.RowSorter:
+    return items_build.RowSorter(np.asarray(levels.sizes, np.int64), rows.offsets is not None)
+
+
+def _run(parts: list[Rows], levels: Levels, first: int, options: BuildOptions, runs: Runs) -> items_build.RowSorter:
+    rows = _joined(parts, len(levels))
+    make_levels(
+        len(levels), _largest(rows, first, options), levels.sizes, levels.offsets, levels.logits_size, levels.end_token
+    )
+    # Runs of both kinds of rows must compare with each other, so all keys have room for ends.
+    sorter = items_build.RowSorter(np.asarray(levels.sizes, np.int64), True)
+    sorter.sort(rows.data, rows.offsets, first, options.threads, lambda _: options.progress("sort", 0.25))
+    runs.add(sorter.records())
+    return sorter
+
+
+def _joined(parts: Sequence[Rows], n_levels: int) -> Rows:
+    """The parts one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(part.offsets is None for part in parts):
+        return Rows(np.concatenate([part.data for part in parts]), None, n_levels)
+    values, lengths = [], []
+    for part in parts:
+        if part.offsets is None:
+            values.append(part.data.reshape(-1))
+            lengths.append(np.full(len(part), part.n_levels, np.int64))
+        else:
+            values.append(part.data[part.offsets[0] : part.offsets[-1]])
+            lengths.append(np.diff(part.offsets))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return Rows(np.concatenate(values), offsets, n_levels)
+
+
+def _slices(rows: Rows, options: BuildOptions, n_levels: int) -> Iterable[Rows]:
+    """A chunk that is larger than the memory allowed, in parts."""
+    step = max(options.memory // _row_bytes([rows], n_levels), 1)
+    return (rows.part(begin, min(begin + step, len(rows))) for begin in range(0, len(rows), step))
+
+
+def _row_bytes(parts: Sequence[Rows], n_levels: int) -> int:
+    """Bytes that a row takes while a run is made: its codes (twice, when parts are joined), and its record."""
+    return 2 * n_levels * max(part.data.dtype.itemsize for part in parts) + 8 * n_levels // 2 + 12
+
+
+def _chunk(chunk: Any, n_levels: int, first: int) -> tuple[Rows, npt.NDArray[np.int64] | None]:
+    given = chunk if isinstance(chunk, ItemChunk) else ItemChunk(chunk)
+    rows = read_rows(given.rows, n_levels)
+    if rows.n_levels != n_levels:
+        raise ItemError(f"rows from number {first} on have {rows.n_levels} levels, those before {n_levels}")
+    return rows, None if given.ids is None else _ids(given.ids, len(rows))
+
+
+def _levels_of_chunks(first: Any, options: BuildOptions) -> int:
+    if options.vocab_size is not None and np.ndim(options.vocab_size) == 1:
+        return len(options.vocab_size)
+    rows = read_rows(first.rows if isinstance(first, ItemChunk) else first)
+    if rows.offsets is not None:
+        raise ItemError("chunks of rows with different lengths need vocab_size with one entry a level")
+    return rows.n_levels
+
+
+def _chunk_levels(n_levels: int, options: BuildOptions) -> Levels:
+    if options.vocab_size is None:
+        raise ItemError("chunks that do not fit into memory need vocab_size")
+    seen = np.full(n_levels, -1, np.int64)
+    return make_levels(n_levels, seen, options.vocab_size, options.offsets, options.logits_size, options.end_token)
+
+
+def _largest(rows: Rows, first: int, options: BuildOptions) -> npt.NDArray[np.int64]:
+    """The largest code of each level, -1 for none. Raises ItemError on a negative one or one past 2^31 - 1."""
+    low, high = items_build.code_extremes(rows.data, rows.offsets, rows.n_levels, options.threads)
+    if len(rows) and (int(low.min()) < 0 or int(high.max()) >= 1 << 31):
+        padded, _ = rows.padded()
+        bad = int(np.argmax(((padded < 0) | (padded >= 1 << 31)).any(axis=1)))
+        what = "a negative code" if min(rows.row(bad)) < 0 else "a code past 2147483647"
+        raise ItemError(f"item {first + bad} has {what}: {rows.row(bad)}")
+    found: npt.NDArray[np.int64] = high
+    return found
+
+
+def _ids(ids: Any, n: int) -> npt.NDArray[np.int64]:
+    array = np.asarray(ids)
+    if array.shape != (n,) or array.dtype.kind not in "iu":
+        raise ItemError(f"item_ids are {array.dtype}{list(array.shape)}, not integers [{n}]")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _check_count(n: int) -> None:
+    if n > MAX_ROWS:
+        raise LimitError(f"{n:,} rows; one build takes {MAX_ROWS:,}")
+
+
+def default_threads() -> int:
+    return min(len(os.sched_getaffinity(0)), 16)

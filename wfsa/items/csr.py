@@ -1,0 +1,218 @@
+"""The layout ``csr``: STATIC's, a dense head and a compressed sparse row matrix of the trie's other nodes.
+
+After Su et al., arXiv 2602.22647: the first ``depth`` levels (0 .. 3) are dense tables with a bit-packed mask, the rest
+of the trie is one sparse row per node (*state*), numbered breadth first::
+
+    head_mask      int32[…]                    which children exist above the head's last level (wfsa/items/head.py)
+    head_state     offset[V0 · … · V(depth-1)] state of each prefix of `depth` codes, -1 where there is none
+    indptr         offset[n_states + 1]        the edges of state s are indptr[s] .. indptr[s + 1]
+    codes          uint8 | uint16 | int32 [n_edges]
+
+Breadth first, edge e leads to state ``n_head + e``, where n_head is the number of states at the head's last level, so
+the published array of targets is arithmetic here. ``benches/`` has the arrays as published.
+
+Filters and item ids need to know which leaves are below a state. That is not in the published layout:
+
+    starts         offset[…]                   the head's levels, as in the layout interval
+    leaf_low       offset[n_states]            first leaf below a state
+    leaf_high      offset[n_states]            end of the leaves, only where items have different lengths
+    lengths        uint8[U]                    only where items have different lengths
+
+Cost on N uniform items: about ``(L - 2) (b + 8)`` bytes an item: a node for nearly every code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.errors import ItemError
+from wfsa.items.head import HeadShape
+from wfsa.items.levels import Levels
+from wfsa.items.nodes import ENDED, NONE, Int64s, count_of, level_of, pack, value_of
+
+
+@dataclass(frozen=True, slots=True)
+class CsrLayout:
+    """See the module. ``state_offset[l]`` is the first state of level l, for ``l = depth .. L``, then n_states."""
+
+    levels: Levels
+    n_leaves: int
+    depth: int
+    state_offset: tuple[int, ...]
+    starts: npt.NDArray[Any]
+    head_mask: npt.NDArray[np.int32]
+    head_state: npt.NDArray[Any]
+    indptr: npt.NDArray[Any]
+    codes: npt.NDArray[Any]
+    leaf_low: npt.NDArray[Any]
+    leaf_high: npt.NDArray[Any] | None
+    lengths: npt.NDArray[np.uint8] | None
+    has_prefix_items: bool
+
+    name = "csr"
+
+    @property
+    def n_head(self) -> int:
+        """States at the head's last level."""
+        return self.state_offset[1] - self.state_offset[0]
+
+    @property
+    def slot_offset(self) -> tuple[int, ...]:
+        """First slot of the head's levels ``0 .. depth``, then the number of slots."""
+        return HeadShape.of(self.depth, self.levels.sizes).slot_offset
+
+    @property
+    def root(self) -> int:
+        """The node of the empty prefix; NONE without items."""
+        return NONE if self.n_leaves == 0 else 0
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        names = ("starts", "head_mask", "head_state", "indptr", "codes", "leaf_low", "leaf_high", "lengths")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def intervals(self, nodes: Int64s) -> tuple[Int64s, Int64s]:
+        """First leaf and end of each node's leaves; (0, 0) for NONE."""
+        low, high = np.zeros_like(nodes), np.zeros_like(nodes)
+        level, count, value = level_of(nodes), count_of(nodes), value_of(nodes)
+        there = nodes >= 0
+        rows = there & (count > 0)
+        low[rows], high[rows] = value[rows], value[rows] + count[rows]
+        head = there & (count == 0) & (level < self.depth)
+        low[head], high[head] = self.starts[value[head]], self.starts[value[head] + 1]
+        tail = there & (count == 0) & (level >= self.depth)
+        low[tail], high[tail] = self.state_intervals(value[tail], level[tail])
+        return low, high
+
+    def state_intervals(self, states: Int64s, level: Int64s) -> tuple[Int64s, Int64s]:
+        """Leaves below states of the given levels."""
+        low = self.leaf_low[states].astype(np.int64)
+        if self.leaf_high is not None:
+            return low, self.leaf_high[states].astype(np.int64)
+        last = states + 1 == np.asarray(self.state_offset, np.int64)[level - self.depth + 1]
+        following = self.leaf_low[np.minimum(states + 1, len(self.leaf_low) - 1)].astype(np.int64)
+        return low, np.where(last, self.n_leaves, following)
+
+    def expand(self, node: int) -> tuple[npt.NDArray[np.int64], Int64s, Int64s, Int64s]:
+        """The children of one node, by code: codes, node ids, first leaves, ends of leaves."""
+        array = np.asarray(node, np.int64)
+        level, value = int(level_of(array)), int(value_of(array))
+        if node < 0 or level >= len(self.levels):
+            empty = np.zeros(0, np.int64)
+            return empty, empty, empty, empty
+        if level < self.depth:
+            size, offset = self.levels.sizes[level], self.slot_offset
+            number = (value - offset[level]) * size
+            base = offset[level + 1] + number
+            bounds = self.starts[base : base + size + 1].astype(np.int64)
+            codes = np.flatnonzero(bounds[1:] > bounds[:-1])
+            low, high = bounds[codes], bounds[codes + 1]
+            if level + 1 < self.depth:
+                return codes, pack(level + 1, 0, base + codes), low, high
+            states = self.head_state[number + codes].astype(np.int64)
+        else:
+            begin, end = int(self.indptr[value]), int(self.indptr[value + 1])
+            codes, states = self.codes[begin:end], self.n_head + np.arange(begin, end)
+            low, high = self.state_intervals(states, np.full(len(states), level + 1))
+        if level + 1 == len(self.levels):
+            return codes.astype(np.int64), pack(level + 1, 1, low), low, high
+        return codes.astype(np.int64), pack(level + 1, 0, states), low, high
+
+    def terminals(self, nodes: Int64s) -> Int64s:
+        """The leaf that ends at each node, -1 where none does."""
+        low, high = self.intervals(nodes)
+        level = level_of(nodes)
+        if self.lengths is None:
+            ends = (level == len(self.levels)) | (level == ENDED)
+        else:
+            safe = np.minimum(low, max(self.n_leaves - 1, 0))
+            ends = (high > low) & ((self.lengths[safe] == level) | (level == ENDED))
+        return np.where((nodes >= 0) & ends, low, -1)
+
+    def sequences(self, leaves: Int64s) -> npt.NDArray[np.int32]:
+        """Codes int32[n, L] of leaves, -1 past an end."""
+        out = np.full((len(leaves), len(self.levels)), -1, np.int32)
+        offset = self.slot_offset
+        head = self.starts[offset[self.depth] : offset[self.depth + 1]]
+        number = np.searchsorted(head, leaves, side="right").astype(np.int64) - 1
+        for level in reversed(range(self.depth)):
+            number, out[:, level] = np.divmod(number, self.levels.sizes[level])
+        for level in range(self.depth, len(self.levels)):
+            begin, end = self.state_offset[level + 1 - self.depth : level + 3 - self.depth]
+            low = self.leaf_low[begin:end]
+            at = np.searchsorted(low, leaves, side="right").astype(np.int64) - 1
+            there = np.ones(len(leaves), np.bool_)
+            if self.lengths is not None:
+                there = self.lengths[leaves] > level
+            out[there, level] = self.codes[begin + at[there] - self.n_head]
+        return out
+
+    def widest(self) -> list[int]:
+        """For each level 0 .. L - 1 the most entries that expanding one of its nodes reads."""
+        widths = [*self.levels.sizes[: self.depth]]
+        for begin, end in list(pairwise(self.state_offset))[:-1]:
+            counts = np.diff(self.indptr[begin : end + 1])
+            widths.append(int(counts.max()) if len(counts) else 0)
+        return widths
+
+    def check_nodes(self, nodes: Int64s) -> None:
+        """Raise ItemError on an id that no node of this index can have."""
+        level, count, value = level_of(nodes), count_of(nodes), value_of(nodes)
+        n_levels, depth = len(self.levels), self.depth
+        leaf = (count == 1) & ((level == n_levels) | (level == ENDED)) & (value < self.n_leaves)
+        slots = np.asarray([*self.slot_offset, *[0] * n_levels], np.int64)
+        head = (count == 0) & (level < depth) & (value >= slots[np.minimum(level, n_levels)])
+        head &= value + 1 < slots[np.minimum(level, n_levels) + 1]
+        states = np.asarray([*[0] * depth, *self.state_offset], np.int64)
+        tail = (count == 0) & (level >= depth) & (level < n_levels) & (value >= states[np.minimum(level, n_levels)])
+        tail &= value < states[np.minimum(level, n_levels) + 1]
+        good = (nodes < 0) | ((nodes >> 55 == 0) & (leaf | head | tail))
+        if not bool(np.all(good)):
+            bad = int(nodes[~good].reshape(-1)[0])
+            raise ItemError(f"{bad} is no node of this index")
+
+
+def check_csr(layout: CsrLayout) -> None:
+    """Raise ItemError unless every index in the arrays is in range and the offsets rise; O(bytes)."""
+    n, n_levels, depth, offsets = layout.n_leaves, len(layout.levels), layout.depth, layout.state_offset
+    if not 0 <= depth <= n_levels:
+        raise ItemError(f"head depth {depth} is impossible")
+    shape = HeadShape.of(depth, layout.levels.sizes)
+    n_states = len(layout.leaf_low)
+    if len(offsets) != n_levels - depth + 2 or offsets[0] != 0 or offsets[-1] != n_states:
+        raise ItemError("the states' offsets do not fit the arrays")
+    if any(a > b for a, b in pairwise(offsets)):
+        raise ItemError("the states' offsets fall")
+    if len(layout.starts) != shape.slot_offset[-1] or len(layout.head_mask) != shape.mask_offset[-1]:
+        raise ItemError("the head's tables do not fit its depth")
+    for begin, end in pairwise(shape.slot_offset):
+        block = layout.starts[begin:end]
+        if np.any(np.diff(block) < 0) or int(block[0]) != 0 or int(block[-1]) != n:
+            raise ItemError("the head's slots are not in order")
+    n_cells = shape.slot_offset[-1] - shape.slot_offset[depth] - 1
+    state = layout.head_state
+    if state.shape != (n_cells,) or (len(state) and (int(state.min()) < -1 or int(state.max()) >= layout.n_head)):
+        raise ItemError("the head's states are out of range")
+    indptr = layout.indptr
+    if len(indptr) != n_states + 1 or int(indptr[0]) != 0 or int(indptr[-1]) != len(layout.codes):
+        raise ItemError("the rows' offsets do not fit the edges")
+    if np.any(np.diff(indptr) < 0) or len(layout.codes) != n_states - layout.n_head:
+        raise ItemError("the rows' offsets fall, or edges and states differ in number")
+    if layout.codes.dtype != layout.levels.code_dtype:
+        raise ItemError(f"codes have type {layout.codes.dtype}")
+    for level in range(depth, n_levels):
+        begin, end = offsets[level - depth], offsets[level - depth + 1]
+        edges = layout.codes[int(indptr[begin]) : int(indptr[end])]
+        if len(edges) and not 0 <= int(edges.min()) <= int(edges.max()) < layout.levels.sizes[level]:
+            raise ItemError(f"codes of level {level} are out of range")
+    for name, array in (("leaf_low", layout.leaf_low), ("leaf_high", layout.leaf_high)):
+        if array is not None and (
+            len(array) != n_states or (n_states and not 0 <= int(array.min()) <= int(array.max()) <= n)
+        ):
+            raise ItemError(f"{name} is out of range")
+    if layout.lengths is not None and layout.lengths.shape != (n,):
+        raise ItemError(f"lengths have shape {layout.lengths.shape}, not ({n},)")

@@ -1,0 +1,91 @@
+"""Which items are live: one bit a leaf, with ranks, so that "is anything live below this node" costs two reads.
+
+``words`` int32[W], bit ``u % 32`` of word ``u // 32`` is leaf u; ``before`` (int32, or int64 from 2^31 leaves on)
+counts the live leaves before each word. ``W = U // 32 + 1``, so that the rank of U itself can be asked::
+
+    rank(u) = before[u // 32] + popcount(words[u // 32] & ((1 << u % 32) - 1))
+    a node with leaves low .. high has live items  ⇔  rank(high) > rank(low)
+
+A leaf with several items is live when one of them is. Two bits an item and filter; the index itself is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.errors import ItemError
+from wfsa.items.bits import pack_bits, popcount, ranks
+from wfsa.items.head import offset_dtype
+from wfsa.items.nodes import Int64s
+
+if TYPE_CHECKING:
+    from wfsa.items.index import ItemIndex
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFilter:
+    """A set of live leaves of one index; made by the class methods."""
+
+    n_leaves: int
+    words: npt.NDArray[np.int32]
+    before: npt.NDArray[Any]
+
+    @classmethod
+    def of_leaves(cls, live: npt.NDArray[np.bool_]) -> ItemFilter:
+        """From bool[U], in the index's order."""
+        n = len(live)
+        bits = np.zeros((n // 32 + 1) * 32, np.bool_)
+        bits[:n] = live
+        words = pack_bits(bits)
+        return cls(n, words, ranks(words).astype(offset_dtype(n)))
+
+    @classmethod
+    def of_rows(cls, index: ItemIndex, live: Any) -> ItemFilter:
+        """From bool[N], one an item, in the order in which the items were given to ``ItemIndex.build``.
+
+        Raises ItemError on a wrong shape or type.
+        """
+        rows = np.asarray(live)
+        if rows.dtype != np.bool_ or rows.shape != (index.n_items,):
+            raise ItemError(f"a filter needs bool[{index.n_items}], not {rows.dtype}{list(rows.shape)}")
+        return cls.of_leaves(index.live_leaves(rows))
+
+    def rank(self, leaves: Int64s) -> Int64s:
+        """Live leaves before each of ``leaves`` (0 .. U)."""
+        word = leaves >> 5
+        below = self.words[word].view(np.uint32) & ((np.uint32(1) << (leaves & 31).astype(np.uint32)) - np.uint32(1))
+        before: Int64s = self.before[word].astype(np.int64)
+        return before + popcount(below)
+
+    def any_live(self, low: Int64s, high: Int64s) -> npt.NDArray[np.bool_]:
+        """Whether a leaf of ``low .. high`` is live."""
+        return self.rank(high) > self.rank(low)
+
+    @property
+    def n_live(self) -> int:
+        return int(self.before[-1]) + int(popcount(self.words[-1:])[0])
+
+
+Filters = ItemFilter | Sequence[ItemFilter | None] | None
+
+
+def filter_of_request(filters: Filters, request: int) -> ItemFilter | None:
+    """One filter for all requests, or one (or None) a request."""
+    return filters if filters is None or isinstance(filters, ItemFilter) else filters[request]
+
+
+def check_filters(filters: Filters, n_requests: int, n_leaves: int) -> None:
+    """Raise ItemError on filters of another index, or not one a request."""
+    if filters is None:
+        return
+    listed = [filters] if isinstance(filters, ItemFilter) else list(filters)
+    if not isinstance(filters, ItemFilter) and len(listed) != n_requests:
+        raise ItemError(f"{len(listed)} filters for {n_requests} requests")
+    for one in listed:
+        if one is not None and one.n_leaves != n_leaves:
+            raise ItemError(f"a filter over {one.n_leaves} leaves for an index with {n_leaves}")

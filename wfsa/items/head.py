@@ -1,0 +1,67 @@
+"""The first levels as dense tables: a child is found by arithmetic, and its code is stored nowhere.
+
+For ``l = 0 .. depth`` a prefix of l codes has the number ``p = ((c0 * V1 + c1) * V2 + c2) …`` and the slot
+``slot_offset[l] + p``; ``starts[slot]`` is its first leaf and ``starts[slot + 1]`` the end of its leaves, so a prefix
+that no item has is an empty interval. The child of p at level l with code c is the slot
+``slot_offset[l + 1] + p * V_l + c``.
+
+``mask`` says which children exist, packed: the row of slot s at level ``l < depth`` is
+``mask[mask_offset[l] + p * W_l : … + W_l]``, ``W_l = ceil(V_l / 32)``, bit ``code % 32`` of word ``code // 32``.
+
+No item may end above the depth (``depth <= `` the shortest item): its leaf would lie between two slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.errors import LimitError
+
+MAX_CELLS: Final = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class HeadShape:
+    """Where the head's tables lie; ``slot_offset`` has depth + 2 entries, ``mask_offset`` depth + 1."""
+
+    depth: int
+    slot_offset: tuple[int, ...]
+    mask_offset: tuple[int, ...]
+
+    @staticmethod
+    def of(depth: int, sizes: Sequence[int]) -> HeadShape:
+        cells = [prod(sizes[:level]) for level in range(depth + 1)]
+        if cells[-1] > MAX_CELLS:
+            raise LimitError(f"a dense head of depth {depth} has {cells[-1]:,} cells, the limit is {MAX_CELLS:,}")
+        words = [cells[level] * -(-sizes[level] // 32) for level in range(depth)]
+        slots = np.cumsum([0] + [n + 1 for n in cells])
+        return HeadShape(depth, tuple(slots.tolist()), tuple(np.cumsum([0, *words]).tolist()))
+
+
+def offset_dtype(largest: int) -> np.dtype[np.int32] | np.dtype[np.int64]:
+    """int32 where it holds ``largest``, else int64."""
+    return np.dtype(np.int32) if largest < 1 << 31 else np.dtype(np.int64)
+
+
+def choose_depth(nodes: npt.NDArray[np.int64], min_length: int, sizes: Sequence[int], small: int) -> int:
+    """The depth after which a further dense level would cost more bytes than it saves.
+
+    A level in the head costs its cells; outside, it costs a column, and a slot a node where the parents are not small.
+    ``nodes`` int64[L + 1]: how many nodes each level has; the last level's are the leaves of a full length.
+    """
+    n, depth = int(nodes.max()), 0
+    start_bytes = offset_dtype(n).itemsize
+    code_bytes = np.min_scalar_type(max(sizes) - 1).itemsize
+    while depth < min_length:
+        cells = prod(sizes[: depth + 1])
+        slots = int(nodes[depth + 1]) * start_bytes if n > small * prod(sizes[:depth]) else 0
+        if cells > MAX_CELLS or cells * start_bytes > n * code_bytes + slots:
+            break
+        depth += 1
+    return depth

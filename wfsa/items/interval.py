@@ -1,0 +1,245 @@
+"""The layout ``interval``: sorted columns, a dense head, and child lists for the large nodes only.
+
+**Idea.** Sorted, the leaves below a node are an interval. A node with few leaves needs no children of its own: they are
+read from the column of its level. So only nodes with more than ``small`` leaves get a child list, and the list
+holds where each child begins, not its code, which is the column's value there::
+
+    level          0      1            depth                      deeper, breadth first
+                ┌──────┬───────────┬─────────────┬──────────────────┬───┬─────────────┬───┬──
+    starts      │ 0  U │ V0 + 1    │ V0·V1 + 1   │ child child … end│ … │ child … end │ … │
+                └──────┴───────────┴─────────────┴──────────────────┴───┴─────────────┴───┴──
+                   head: by arithmetic            ▲ first_child[i]       first_child[i + 1]
+    indexed     one bit a slot: has a child list; its number i is the rank of that bit
+    columns     [L - depth, U]: codes of level depth .. L - 1, the head's levels are implied
+
+A slot s stands for the leaves ``starts[s] .. starts[s + 1]``; each child list ends in an extra slot, the parent's end.
+A leaf that ends at the node itself (an item that is a prefix of others) is the node's first leaf and not in the list.
+
+Arrays (``offset`` is int32, or int64 where 2^31 leaves or slots are passed):
+
+    starts        offset[n_slots]
+    columns       uint8 | uint16 | int32 [L - depth, U]
+    indexed_words int32[ceil(n_slots / 32)]      the bits
+    indexed_before int32 | int64 [same]          bits set before the word
+    first_child   offset[n_indexed + 1]
+    head_mask     int32[…]                       see wfsa/items/head.py
+    lengths       uint8[U]                       only where items have different lengths
+
+Cost on N uniform items, L levels, codes of b bytes: ``b (L - depth) + 4 V^depth / N`` bytes an item.
+Finding a child: head O(1), small node a scan of at most ``small`` codes, else a binary search among the children.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.errors import ItemError
+from wfsa.items.bits import popcount, ranks
+from wfsa.items.head import HeadShape
+from wfsa.items.levels import Levels
+from wfsa.items.nodes import ENDED, MAX_COUNT, NONE, Int64s, count_of, level_of, pack, value_of
+
+SMALL: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalLayout:
+    """See the module. ``slot_offset[l]`` is the first slot of level l, for ``l = 0 .. L``, then n_slots."""
+
+    levels: Levels
+    n_leaves: int
+    depth: int
+    small: int
+    slot_offset: tuple[int, ...]
+    starts: npt.NDArray[Any]
+    columns: npt.NDArray[Any]
+    indexed_words: npt.NDArray[np.int32]
+    indexed_before: npt.NDArray[Any]
+    first_child: npt.NDArray[Any]
+    head_mask: npt.NDArray[np.int32]
+    lengths: npt.NDArray[np.uint8] | None
+    has_prefix_items: bool
+
+    name = "interval"
+
+    @property
+    def root(self) -> int:
+        """The node of the empty prefix; NONE without items."""
+        if self.n_leaves == 0:
+            return NONE
+        return int(pack(0, self.n_leaves if self.depth == 0 and self.n_leaves <= self.small else 0, 0))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        names = ("starts", "columns", "indexed_words", "indexed_before", "first_child", "head_mask", "lengths")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def intervals(self, nodes: Int64s) -> tuple[Int64s, Int64s]:
+        """First leaf and end of each node's leaves; (0, 0) for NONE."""
+        value, count = value_of(nodes), count_of(nodes)
+        slot = np.where((count == 0) & (nodes >= 0), value, 0)
+        low = np.where(count > 0, value, self.starts[slot].astype(np.int64))
+        high = np.where(count > 0, value + count, self.starts[slot + 1].astype(np.int64))
+        return np.where(nodes < 0, 0, low), np.where(nodes < 0, 0, high)
+
+    def expand(self, node: int) -> tuple[npt.NDArray[np.int64], Int64s, Int64s, Int64s]:
+        """The children of one node, by code: codes, node ids, first leaves, ends of leaves."""
+        array = np.asarray(node, np.int64)
+        level, count, value = int(level_of(array)), int(count_of(array)), int(value_of(array))
+        if node < 0 or level >= len(self.levels):
+            empty = np.zeros(0, np.int64)
+            return empty, empty, empty, empty
+        if count:
+            first = value + int(self.lengths is not None and self.lengths[value] == level)
+            column = self.columns[level - self.depth, first : value + count]
+            new = np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]])[: len(column)])
+            codes, bounds = column[new], first + np.concatenate([new, [len(column)]])
+            slots = np.zeros(len(codes), np.int64)
+        elif level < self.depth:
+            size = self.levels.sizes[level]
+            base = self.slot_offset[level + 1] + (value - self.slot_offset[level]) * size
+            bounds = self.starts[base : base + size + 1].astype(np.int64)
+            codes = np.flatnonzero(bounds[1:] > bounds[:-1])
+            slots = base + codes
+            return (
+                codes,
+                self._nodes(level + 1, slots, bounds[codes], bounds[codes + 1]),
+                bounds[codes],
+                bounds[codes + 1],
+            )
+        else:
+            number = self.indexed_number(value)
+            begin, end = int(self.first_child[number]), int(self.first_child[number + 1])
+            bounds = self.starts[begin:end].astype(np.int64)
+            codes, slots = self.columns[level - self.depth, bounds[:-1]], np.arange(begin, end - 1)
+        low, high = bounds[:-1].astype(np.int64), bounds[1:].astype(np.int64)
+        return codes.astype(np.int64), self._nodes(level + 1, slots, low, high), low, high
+
+    def indexed_number(self, slot: int) -> int:
+        """Which child list a slot with its bit set has."""
+        word, bit = divmod(slot, 32)
+        below = int(self.indexed_words[word]) & ((1 << bit) - 1)
+        return int(self.indexed_before[word]) + below.bit_count()
+
+    def _nodes(self, level: int, slots: Int64s, low: Int64s, high: Int64s) -> Int64s:
+        size = high - low
+        small = (size <= self.small) & (level >= self.depth)
+        return pack(level, np.where(small, size, 0), np.where(small, low, slots))
+
+    def terminals(self, nodes: Int64s) -> Int64s:
+        """The leaf that ends at each node, -1 where none does."""
+        low, high = self.intervals(nodes)
+        level = level_of(nodes)
+        if self.lengths is None:
+            ends = (level == len(self.levels)) | (level == ENDED)
+        else:
+            safe = np.minimum(low, max(self.n_leaves - 1, 0))
+            ends = (high > low) & ((self.lengths[safe] == level) | (level == ENDED))
+        return np.where((nodes >= 0) & ends, low, -1)
+
+    def sequences(self, leaves: Int64s) -> npt.NDArray[np.int32]:
+        """Codes int32[n, L] of leaves, -1 past an end."""
+        out = np.full((len(leaves), len(self.levels)), -1, np.int32)
+        begin = self.slot_offset[self.depth]
+        head = self.starts[begin : begin + self._cells() + 1]
+        number = np.searchsorted(head, leaves, side="right").astype(np.int64) - 1
+        for level in reversed(range(self.depth)):
+            number, out[:, level] = np.divmod(number, self.levels.sizes[level])
+        for level in range(self.depth, len(self.levels)):
+            out[:, level] = self.columns[level - self.depth, leaves]
+        if self.lengths is not None:
+            out[np.arange(len(self.levels)) >= self.lengths[leaves][:, None]] = -1
+        return out
+
+    def _cells(self) -> int:
+        return HeadShape.of(self.depth, self.levels.sizes).slot_offset[-1] - self.slot_offset[self.depth] - 1
+
+    def widest(self) -> list[int]:
+        """For each level 0 .. L - 1 the most entries that expanding one of its nodes reads."""
+        widths = []
+        for level in range(len(self.levels)):
+            if level < self.depth:
+                widths.append(self.levels.sizes[level])
+                continue
+            first, end = (self.indexed_number_before(self.slot_offset[x]) for x in (level, level + 1))
+            lists = np.diff(self.first_child[first : end + 1]) - 1
+            widths.append(max(min(self.small, self.n_leaves), int(lists.max()) if len(lists) else 0))
+        return widths
+
+    def indexed_number_before(self, slot: int) -> int:
+        """How many slots before this one have child lists."""
+        if slot >= len(self.indexed_words) * 32:
+            return len(self.first_child) - 1
+        return self.indexed_number(slot)
+
+    def check_nodes(self, nodes: Int64s) -> None:
+        """Raise ItemError on an id that no node of this index can have."""
+        level, count, value = level_of(nodes), count_of(nodes), value_of(nodes)
+        n_levels = len(self.levels)
+        known = (level <= n_levels) | (level == ENDED)
+        offsets = np.asarray([*self.slot_offset, self.slot_offset[-1]], np.int64)
+        at = np.minimum(level, n_levels)
+        # The last slot of a level is an end, never a node.
+        slot = (level < n_levels) & (value >= offsets[at]) & (value + 1 < offsets[at + 1])
+        slot &= (level < self.depth) | (self._bit(np.where(slot, value, 0)) == 1)
+        rows = (level >= self.depth) & (count <= self.small) & (value + count <= self.n_leaves)
+        good = (nodes < 0) | (known & (nodes >> 55 == 0) & np.where(count > 0, rows, slot))
+        if not bool(np.all(good)):
+            bad = int(nodes[~good].reshape(-1)[0])
+            raise ItemError(f"{bad} is no node of this index")
+
+    def _bit(self, slots: Int64s) -> Int64s:
+        if not len(self.indexed_words):
+            return np.zeros_like(slots)
+        words: Int64s = self.indexed_words[slots >> 5].astype(np.int64)
+        return (words >> (slots & 31)) & 1
+
+
+def check_interval(layout: IntervalLayout) -> None:
+    """Raise ItemError unless every index in the arrays is in range and the offsets rise; O(bytes)."""
+    n, n_levels, depth = layout.n_leaves, len(layout.levels), layout.depth
+    if not 0 <= depth <= n_levels or not 1 <= layout.small <= MAX_COUNT:
+        raise ItemError(f"head depth {depth} or small-node limit {layout.small} is impossible")
+    shape = HeadShape.of(depth, layout.levels.sizes)
+    offsets = layout.slot_offset
+    if len(offsets) != n_levels + 2 or offsets[: depth + 2] != shape.slot_offset or offsets[-1] != len(layout.starts):
+        raise ItemError("the slots' offsets do not fit the arrays")
+    if any(a > b for a, b in pairwise(offsets)):
+        raise ItemError("the slots' offsets fall")
+    if layout.columns.shape != (n_levels - depth, n) or layout.columns.dtype != layout.levels.code_dtype:
+        raise ItemError(f"columns have shape {layout.columns.shape} and type {layout.columns.dtype}")
+    if len(layout.head_mask) != shape.mask_offset[-1]:
+        raise ItemError(f"the head's mask has {len(layout.head_mask)} words, not {shape.mask_offset[-1]}")
+    if layout.lengths is not None:
+        if layout.lengths.shape != (n,):
+            raise ItemError(f"lengths have shape {layout.lengths.shape}, not ({n},)")
+        if n and not (max(depth, 1) <= layout.lengths.min() and layout.lengths.max() <= n_levels):
+            raise ItemError("lengths are out of range")
+    for level in range(depth, n_levels):
+        column = layout.columns[level - depth]
+        if n and not 0 <= int(column.min()) <= int(column.max()) < layout.levels.sizes[level]:
+            raise ItemError(f"codes of level {level} are out of range")
+    starts = layout.starts
+    if len(starts) and (int(starts.min()) < 0 or int(starts.max()) > n):
+        raise ItemError("a slot begins outside the leaves")
+    for level, (begin, end) in enumerate(pairwise(offsets)):
+        if np.any(np.diff(starts[begin:end]) < 0):
+            raise ItemError(f"the slots of level {level} are not in order")
+    n_words = -(-len(starts) // 32)
+    if layout.indexed_words.shape != (n_words,) or layout.indexed_before.shape != (n_words,):
+        raise ItemError("the bits of indexed slots do not fit the slots")
+    if not np.array_equal(layout.indexed_before, ranks(layout.indexed_words)):
+        raise ItemError("the ranks of indexed slots are wrong")
+    first = layout.first_child
+    if (
+        len(first) != int(popcount(layout.indexed_words).sum()) + 1
+        or int(first[0]) != offsets[depth + 1]
+        or int(first[-1]) != len(starts)
+    ):
+        raise ItemError("the child lists do not fit the slots")
+    if np.any(np.diff(first) < 2):
+        raise ItemError("a child list is empty")
