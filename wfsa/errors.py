@@ -41,5 +41,7 @@ class StateError(WfsaError):
 
 class DecodingError(WfsaError):
     """Arguments that a decoding method cannot serve: counts, prompts, a model or a constraint that does not fit."""
+
+
 class ItemError(WfsaError):
     """Items, nodes, beams, logits or filters that an item index cannot take; says which and what would be right."""

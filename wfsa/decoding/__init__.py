@@ -1,9 +1,11 @@
 """Decoding methods over a constraint, on `torch` and `transformers` models.  Importing `wfsa` does not import this.
 
+    DiscSampler          samples of the model conditioned on a set           disc.py
+    disc_law             their law, exactly, for a set that can be listed    disc_law.py
     trie_beam_search     beam search whose beams share one KV sequence       trie_beam.py
     TokenConstraint      what the methods ask of a grammar or an item set    token_constraint.py
 
-Every method takes a :class:`wfsa.Constraint`, or any object that satisfies :class:`TokenConstraint`.
+Every method takes a :class:`wfsa.Constraint`, a :class:`wfsa.items.ItemIndex`, or any object that satisfies :class:`TokenConstraint`.
 """
 
 from __future__ import annotations
@@ -16,15 +18,25 @@ try:
 except ImportError as error:  # pragma: no cover - a machine without the extra
     raise ImportError(f"wfsa.decoding needs torch and transformers: pip install 'wfsa[decoding]' ({error})") from error
 
+from wfsa.decoding.disc import DiscResult, DiscSample, DiscSampler, disc_sample
+from wfsa.decoding.disc_law import DiscLaw, disc_law
+from wfsa.decoding.item_tokens import ItemTokens
 from wfsa.decoding.token_constraint import GrammarTokens, TokenConstraint, as_token_constraint
 from wfsa.decoding.trie_beam import BeamResult, KvUse, trie_beam_search
 
 __all__ = [
     "BeamResult",
     "DecodingError",
+    "DiscLaw",
+    "DiscResult",
+    "DiscSample",
+    "DiscSampler",
     "GrammarTokens",
+    "ItemTokens",
     "KvUse",
     "TokenConstraint",
     "as_token_constraint",
+    "disc_law",
+    "disc_sample",
     "trie_beam_search",
 ]
