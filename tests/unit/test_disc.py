@@ -119,8 +119,8 @@ def test_kl_falls_with_k_and_stays_below_the_bound(seed: int) -> None:
 @pytest.mark.parametrize("early_stop", [True, False])
 @pytest.mark.parametrize("memory", [True, False])
 def test_exact_mode_has_the_law_of_the_truth(memory: bool, early_stop: bool) -> None:
-    model, index = _model(3, spread=0.1), _index(_set(3, 0.2))
-    law = disc_law(model, PROMPT, constraint=index, max_new_tokens=4)
+    model, index = _model(3, spread=0.1), _index(_set(3, 0.4, 2))
+    law = disc_law(model, PROMPT, constraint=index, max_new_tokens=index.n_levels)
     n = 3000
     found = disc_sample(model, PROMPT, constraint=index, n_draws=None, n_samples=n, memory=memory,
                         early_stop=early_stop, batch_size=200, generator=torch.Generator().manual_seed(1))  # fmt: skip
@@ -136,8 +136,8 @@ def test_exact_mode_has_the_law_of_the_truth(memory: bool, early_stop: bool) -> 
 
 @pytest.mark.parametrize("n_draws", [1, 2, 4])
 def test_k_draws_have_the_law_that_is_computed(n_draws: int) -> None:
-    model, index = _model(3, spread=0.1), _index(_set(3, 0.2))
-    law = disc_law(model, PROMPT, constraint=index, max_new_tokens=4)
+    model, index = _model(3, spread=0.1), _index(_set(3, 0.4, 2))
+    law = disc_law(model, PROMPT, constraint=index, max_new_tokens=index.n_levels)
     n = 3000
     found = disc_sample(model, PROMPT, constraint=index, n_draws=n_draws, n_samples=n, memory=False, batch_size=128,
                         generator=torch.Generator().manual_seed(n_draws))  # fmt: skip
@@ -150,8 +150,8 @@ def test_k_draws_have_the_law_that_is_computed(n_draws: int) -> None:
 
 
 def test_k_draws_with_memory_become_exact() -> None:
-    model, index = _model(3, spread=0.1), _index(_set(3, 0.15))
-    law = disc_law(model, PROMPT, constraint=index, max_new_tokens=4)
+    model, index = _model(3, spread=0.1), _index(_set(3, 0.4, 2))
+    law = disc_law(model, PROMPT, constraint=index, max_new_tokens=index.n_levels)
     sampler = DiscSampler(model, PROMPT, constraint=index, n_draws=2, batch_size=64,
                           generator=torch.Generator().manual_seed(0))  # fmt: skip
     before = 1.0
@@ -169,8 +169,8 @@ def test_k_draws_with_memory_become_exact() -> None:
 
 @pytest.mark.parametrize("memory", [True, False])
 def test_mass_is_unbiased_without_early_stop(memory: bool) -> None:
-    model, index = _model(5, spread=0.1), _index(_set(5, 0.3))
-    law = disc_law(model, PROMPT, constraint=index, max_new_tokens=4)
+    model, index = _model(5, spread=0.1), _index(_set(5, 0.4, 2))
+    law = disc_law(model, PROMPT, constraint=index, max_new_tokens=index.n_levels)
     generator = torch.Generator().manual_seed(0)
     masses = [
         disc_sample(model, PROMPT, constraint=index, n_draws=8, memory=memory, early_stop=False,
@@ -181,7 +181,7 @@ def test_mass_is_unbiased_without_early_stop(memory: bool) -> None:
 
 
 def test_early_stop_saves_steps() -> None:
-    model, index = _model(3), _index(_set(3, 0.2))
+    model, index = _model(3), _index(_set(3, 0.4, 2))
     steps = [
         disc_sample(model, PROMPT, constraint=index, n_draws=16, memory=False, early_stop=early, n_samples=50,
                     generator=torch.Generator().manual_seed(0)).n_steps
@@ -194,11 +194,11 @@ def test_early_stop_saves_steps() -> None:
 
 
 def test_without_replacement_takes_the_whole_set() -> None:
-    model, texts = _model(7), _set(7, 0.15)
+    model, texts = _model(7), _set(7, 0.15, 3)
     sampler = DiscSampler(model, PROMPT, constraint=_index(texts), n_draws=None)
     found = sampler.sample(len(texts), replacement=False)
     assert sorted(s.ids for s in found.samples) == sorted(texts)
-    law = disc_law(model, PROMPT, constraint=_index(texts), max_new_tokens=4)
+    law = disc_law(model, PROMPT, constraint=_index(texts), max_new_tokens=3)
     assert found.mass_bounds == (pytest.approx(law.mass), pytest.approx(law.mass))
     with pytest.raises(DecodingError, match="no more sequences"):
         sampler.sample(1, replacement=False)
@@ -324,8 +324,8 @@ def test_refused_models() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="NO GPU")
 def test_on_a_gpu() -> None:
-    model, index = _model(3, spread=0.1).cuda(), _index(_set(3, 0.2))
-    law = disc_law(_model(3, spread=0.1), PROMPT, constraint=index, max_new_tokens=4)
+    model, index = _model(3, spread=0.1).cuda(), _index(_set(3, 0.4, 2))
+    law = disc_law(_model(3, spread=0.1), PROMPT, constraint=index, max_new_tokens=index.n_levels)
     found = disc_sample(model, PROMPT, constraint=index, n_draws=None, n_samples=2000, batch_size=256,
                         generator=torch.Generator("cuda").manual_seed(1))  # fmt: skip
     assert chi_square(_counts(found.samples, law), 2000 * law.truth) > 1e-3

@@ -20,6 +20,7 @@ except ImportError as error:  # pragma: no cover - a machine without the extra
 
 from wfsa.decoding.disc import DiscResult, DiscSample, DiscSampler, disc_sample
 from wfsa.decoding.disc_law import DiscLaw, disc_law
+from wfsa.decoding.id_hash_set import IdHashSet
 from wfsa.decoding.item_tokens import ItemTokens
 from wfsa.decoding.token_constraint import GrammarTokens, TokenConstraint, as_token_constraint
 from wfsa.decoding.trie_beam import BeamResult, KvUse, trie_beam_search
@@ -32,6 +33,7 @@ __all__ = [
     "DiscSample",
     "DiscSampler",
     "GrammarTokens",
+    "IdHashSet",
     "ItemTokens",
     "KvUse",
     "TokenConstraint",

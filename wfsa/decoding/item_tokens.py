@@ -47,14 +47,16 @@ class ItemTokens:
         return np.full(n, self.index.root, np.int64)
 
     def allowed(self, cursor: Int64s, device: torch.device) -> torch.Tensor:
-        packed = np.ascontiguousarray(self.index.allowed(cursor))
+        nodes, where = np.unique(cursor, return_inverse=True)  # rows of a batch meet in the same places
+        packed = np.ascontiguousarray(self.index.allowed(nodes))
         bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little", count=self.n_tokens)
-        return torch.from_numpy(bits.view(np.bool_)).to(device)
+        return torch.from_numpy(bits.view(np.bool_)[where]).to(device)
 
     def advance(self, cursor: Int64s, parents: torch.Tensor, tokens: torch.Tensor) -> Int64s:
         rows, chosen = parents.cpu().numpy(), tokens.cpu().numpy()
         nodes = np.where(rows >= 0, cursor[np.maximum(rows, 0)], NONE)
-        advanced = self.index.advance(nodes, chosen)
+        pairs, where = np.unique(np.stack([nodes, chosen.astype(np.int64)]), axis=1, return_inverse=True)
+        advanced = self.index.advance(np.ascontiguousarray(pairs[0]), pairs[1])[where]
         if len(refused := np.flatnonzero((nodes >= 0) & (advanced < 0))):
             row = int(refused[0])
             raise DecodingError(f"row {row}: no item goes on with token {int(chosen[row])} there")
