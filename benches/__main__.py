@@ -1,4 +1,4 @@
-"""``python -m benches [schemas | grammars | vocab | decoding-trie | all] [--quick]``: rules in benches/__init__.py."""
+"""``python -m benches [schemas | grammars | vocab | decoding-disc | decoding-nezha | decoding-trie | all] [--quick]``: rules in benches/__init__.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import decoding_trie, grammars, schemas, vocabularies
+from benches import decoding_disc, decoding_nezha, decoding_trie, grammars, schemas, vocabularies
 from benches.markdown import RESULTS
 
 _EXAMPLES = """examples:
@@ -22,6 +22,8 @@ _BENCHES = {
     "schemas": (schemas, "JSON Schemas of the recorded corpus"),
     "grammars": (grammars, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
+    "decoding-disc": (decoding_disc, "unbiased sampling: distance from the truth against the number of draws"),
+    "decoding-nezha": (decoding_nezha, "the self-drafting head, beside beam search"),
     "decoding-trie": (decoding_trie, "beam search on one shared KV trie, beside generate()"),
 }
 
