@@ -34,7 +34,7 @@ from wfsa.decoding.token_constraint import TokenConstraint, as_token_constraint
 from wfsa.errors import DecodingError
 
 Floats = npt.NDArray[np.float64]
-_LOG_T = np.linspace(np.log(1e-8), np.log(1e16), 2400)
+_STEP = 0.05  # of log t: the integrand is smooth in it, so that equal steps converge exponentially
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,18 @@ class DiscLaw:
             raise DecodingError(f"n_draws must be at least 1, not {n_draws}")
         if n_draws == 1:
             return self.proposal
-        t = np.exp(_LOG_T)
+        if not abs(self.proposal.sum() - 1) < 1e-6:
+            raise DecodingError(
+                f"a draw ends in the set with probability {self.proposal.sum():.6f} only (max_new_tokens): "
+                "the law of K draws is not defined"
+            )
+        t = np.exp(np.arange(np.log(1e-10 / self.weight.max()), np.log(50 / self.weight.min()), _STEP))
         weights, where = np.unique(self.weight, return_inverse=True)
         shares = np.bincount(where, self.proposal)
         phi = np.zeros_like(t)
         for part in np.array_split(np.arange(len(weights)), -(-len(weights) // 512)):
             phi += shares[part] @ np.exp(-np.outer(weights[part], t))
-        kernel = phi ** (n_draws - 1) * t * (_LOG_T[1] - _LOG_T[0])  # dt = t d(log t)
+        kernel = phi ** (n_draws - 1) * t * _STEP  # dt = t d(log t)
         integral = np.empty_like(weights)
         for part in np.array_split(np.arange(len(weights)), -(-len(weights) // 512)):
             integral[part] = np.exp(-np.outer(weights[part], t)) @ kernel

@@ -67,6 +67,7 @@ def nezha_search(
     check_count("n_beams", n_beams)
     if not isinstance(head, NezhaHead):
         raise DecodingError(f"head must be a NezhaHead, not {type(head).__name__}")
+    head.check(model)
     n_ids = 1
     for size in head.sizes:
         n_ids *= size

@@ -73,7 +73,7 @@ class NezhaHead(nn.Module):
         Prompts are padded on the right, after the placeholders: a causal model never sees the padding, and no mask or
         position has to be given.  Raises :class:`DecodingError` for a model or prompts that do not fit.
         """
-        base, embed = self._checked(model)
+        base, embed = self.check(model)
         rows = [[index(token) for token in prompt] for prompt in _lists(prompts)]
         if not rows or not all(rows):
             raise DecodingError("there must be a prompt, and each needs at least one token")
@@ -134,7 +134,8 @@ class NezhaHead(nn.Module):
                 state = self.follow(level, state, codes)
         return torch.stack(parts, 1)
 
-    def _checked(self, model: Any) -> tuple[Any, nn.Embedding]:
+    def check(self, model: Any) -> tuple[Any, nn.Embedding]:
+        """The base model and the input embeddings, or a :class:`DecodingError` for a model that does not fit."""
         name = type(model).__name__
         embed = getattr(model, "get_input_embeddings", lambda: None)()
         base = getattr(model, "base_model", None)
