@@ -1,4 +1,7 @@
-"""``python -m benches [schemas | grammars | vocab | decoding-disc | decoding-nezha | decoding-trie | all] [--quick]``: rules in benches/__init__.py."""
+"""``python -m benches [schemas | grammars | vocab | decoding-disc | decoding-nezha | decoding-trie | all] [--quick]``.
+
+The rules are in benches/__init__.py.
+"""
 
 from __future__ import annotations
 

@@ -172,8 +172,8 @@ def _draws_table(lines: list[dict[str, Any]]) -> str:
 
 
 def _cost_table(lines: list[dict[str, Any]]) -> str:
-    head = ["K", "memory", "draws a sample", "accepted", "rows a sample", "s a sample", "estimate of the mass", "bounds",
-            "truth"]  # fmt: skip
+    head = ["K", "memory", "draws a sample", "accepted", "rows a sample", "s a sample", "estimate of the mass",
+            "bounds", "truth"]  # fmt: skip
     return table(head, [
         ["exact" if r["n_draws"] is None else str(r["n_draws"]), "yes" if r["memory"] else "no", number(r["draws"]),
          f"{r['accepted']:.0%}", number(r["rows"]), number(r["seconds"] / r["n_samples"]), f"{r['mass']:.3g}",

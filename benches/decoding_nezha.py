@@ -78,8 +78,8 @@ def main(args: argparse.Namespace) -> Path:
         "Densities other than the first table's are trained for half as many steps.",
         "## Time",
         _latency_table(latency) if latency else "(Not measured.)",
-        f"Random weights of SmolLM2-135M's shape, float32, one request, a prompt of {args.prompt} tokens, one thread, CPU "
-        "time, the least of several rounds.  Beam search is this package's own on one shared KV trie, with the item "
+        f"Random weights of SmolLM2-135M's shape, float32, one request, a prompt of {args.prompt} tokens, one thread, "
+        "CPU time, the least of several rounds.  Beam search is this package's own on one shared KV trie, with the item "
         "index as its constraint in both.  On a CPU the prefill is most of either; where it is cheap beside a step "
         "(a GPU, short prompts) the ratio falls towards one step against L.",
     ]
@@ -246,6 +246,7 @@ def _latency(density: float, n_prompt: int, *, quick: bool) -> list[dict[str, An
 
     lines = []
     for n_beams in (10, 50):
+
         def search(beams: int = n_beams) -> None:
             trie_beam_search(model, prompt, n_beams=beams, max_new_tokens=N_LEVELS, constraint=index,
                              eos_token_id=(), pad_token_id=0)  # fmt: skip

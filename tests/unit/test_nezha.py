@@ -141,7 +141,7 @@ def test_training_learns_a_rule_that_needs_the_transition() -> None:
 
         seen: list[int] = []
         options = NezhaTraining(learning_rate=5e-3, n_steps=150)
-        history = train_nezha(model, head, batches(150), options, progress=lambda step, loss: seen.append(step))
+        history = train_nezha(model, head, batches(150), options, progress=lambda step, _, to=seen: to.append(step))
         assert len(history) == 150 and seen == list(range(150)) and not model.training and not head.training
         losses[transition] = float(np.mean(history[-10:]))
     coin = float(np.log(2))

@@ -4,7 +4,7 @@
 the model's mass below a prefix is *dead* is seen only when the prefix is visited; then it can be remembered, so that
 later draws avoid the prefix by just as much.
 
-**Form.**  A trie of visited prefixes.  Each node ``v`` has a ``value``, an upper bound on the mass of the set below it::
+**Form.**  A trie of visited prefixes.  Each node ``v`` has a ``value``, an upper bound on the mass below it::
 
     value(v) = 1                                                    not visited
              = 0                                                    a dead end, or an item that has been taken

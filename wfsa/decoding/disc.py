@@ -1,18 +1,18 @@
 """DISC: samples distributed as the model conditioned on a set, not as the model masked step by step.
 
 **Problem.**  Sampling under a mask renormalises at every step, so a token that leads to a nearly forbidden place is
-taken as often as if the place were free.  The sequence ``y`` comes with the probability ``g(y) = m(y) / x(y)`` instead of
-``m(y) / Z``, where ``m`` is the model, ``x(y) = ∏ P(allowed at step t)`` and ``Z = Σ m(y)`` is the set's mass.
+taken as often as if the place were free.  The sequence ``y`` comes with the probability ``g(y) = m(y) / x(y)`` instead
+of ``m(y) / Z``, where ``m`` is the model, ``x(y) = ∏ P(allowed at step t)`` and ``Z = Σ m(y)`` is the set's mass.
 
-**In → out.**  A model, a prompt, a constraint → samples, each with its weight and number of draws, and an estimate of Z.
+**In → out.**  A model, a prompt, a constraint → samples, each with its weight and number of draws; an estimate of Z.
 
 **Algorithm.**::
 
     repeat at most K times:  draw y under the mask, u uniform;  accept y when x(y) > u          exact, from m / Z
     else:                    draw K afresh;  take one with probability proportional to x        nearly
 
-The tries of a sample are the rows of one batch, in order, with their ``u`` drawn beforehand.  ``x`` only falls on the way,
-so a row stops as soon as it is no larger than ``u`` (*early stop*), and rows after an accepted one are not needed.
+The tries of a sample are the rows of one batch, in order, with their ``u`` drawn beforehand.  ``x`` only falls on the
+way, so a row stops as soon as it is no larger than ``u`` (*early stop*), and rows after an accepted one are not needed.
 With ``n_draws=None`` batches go on until a row is accepted: exact rejection.
 
 Masks are the exact ones.  A mask cut to the best M tokens would make ``x`` the mass of something else.

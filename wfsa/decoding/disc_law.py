@@ -34,6 +34,7 @@ from wfsa.decoding.token_constraint import TokenConstraint, as_token_constraint
 from wfsa.errors import DecodingError
 
 Floats = npt.NDArray[np.float64]
+_Rows = list[tuple[tuple[int, ...], float, float]]  # ids, log g, log x
 _STEP = 0.05  # of log t: the integrand is smooth in it, so that equal steps converge exponentially
 
 
@@ -123,8 +124,9 @@ def disc_law(
     tokens = as_token_constraint(constraint)
     prompted = PromptedModel(model, prompt, max_new_tokens)
     check_set(tokens, prompted.n_tokens)
-    found: list[tuple[tuple[int, ...], float, float]] = []
-    start = (tokens.start(1), prompted.session(1), [((), 0.0, 0.0)])
+    found: _Rows = []
+    root: _Rows = [((), 0.0, 0.0)]
+    start = (tokens.start(1), prompted.session(1), root)
     with torch.no_grad():
         _walk(tokens, prompted, start, max_new_tokens, temperature, chunk, found)
     if not found:
@@ -132,9 +134,6 @@ def disc_law(
     found.sort()
     logs = np.asarray([(g, x) for _, g, x in found], np.float64)
     return DiscLaw(tuple(ids for ids, _, _ in found), np.exp(logs[:, 0]), np.exp(logs[:, 1]))
-
-
-_Rows = list[tuple[tuple[int, ...], float, float]]  # ids, log g, log x
 
 
 def _walk(

@@ -1,9 +1,9 @@
 """A set of fixed-radix ids, asked for a whole batch at once: the verifier that needs no model.
 
-**Problem.**  A drafted id is an item or it is not; thousands of drafts are to be checked in microseconds, on the device.
+**Problem.**  A drafted id is an item or it is not; thousands of drafts are to be checked at once, on the device.
 
 **Form.**  An id of L codes is one number in mixed radix, ``((c0 · V1 + c1) · V2 + c2) …``, of up to 128 bits; where ids
-have different lengths every radix is one more and an absent code is 0.  The numbers are kept whole, so two ids are equal
+have different lengths every radix is one more and an absent code is 0.  The numbers are kept whole: two ids are equal
 exactly when their numbers are: there are no false positives.  They lie in buckets, sorted by hash::
 
     bucket = top bits of a mix of the number                    start  │ 0 │ 2 │ 2 │ 3 │ …   int32 or int64[2^k + 1]
@@ -14,7 +14,7 @@ exactly when their numbers are: there are no false positives.  They lie in bucke
 **Membership.**  Read the bucket's bounds, compare with its members one after the other, ``deepest`` times for the whole
 batch: no loop depends on the data, so nothing waits for the device.
 
-**Cost.**  8 or 16 bytes an id (one word below 64 bits), 4 a bucket, at least as many buckets as ids; ``deepest`` is about
+**Cost.**  8 or 16 bytes an id (one word up to 64 bits), 4 a bucket, one to two buckets an id; ``deepest`` is about
 10 for millions of ids.  Building is a sort.
 
 Source of the verifier: Wang et al., *NEZHA* (WWW 2026, arXiv 2511.18793); the layout is ours.

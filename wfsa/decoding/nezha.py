@@ -1,4 +1,4 @@
-"""NEZHA: draft whole ids by beam search over a small head, one pass of the model for all levels; check them by a hash set.
+"""NEZHA: whole ids drafted by beam search over a small head, after one pass of the model, and checked without one.
 
 **Problem.**  Beam search over an id of L codes runs the model L times.  In serving, that is most of the time.
 
@@ -16,7 +16,7 @@
 remains.  An item index says at every level which codes come next, so that the beams are spent on items only.  Scores
 keep the head's full normalisation, as in the trie beam search, so with either check the score of an item is the same.
 
-**Invariants.**  Best first.  With an ItemIndex a beam that does not exist (fewer items than beams) is flagged, never filled.
+**Invariants.**  Best first.  With an ItemIndex a beam that does not exist is flagged, never filled.
 
 Source: Wang et al. (WWW 2026, arXiv 2511.18793); carrying the interval is ours.
 """
@@ -108,7 +108,7 @@ def _draft(
     state = head.start(hidden)[:, None]  # one beam before the first code
     scores = hidden.new_zeros(n_requests, 1)
     codes = torch.zeros((n_requests, 1, 0), dtype=torch.int64, device=hidden.device)
-    cursor = None if constraint is None else constraint.start(n_requests)
+    cursor: Any = None if constraint is None else constraint.start(n_requests)
     for level, size in enumerate(head.sizes):
         log_p = torch.log_softmax(head.logits(level, hidden, state), -1)
         if constraint is not None:

@@ -35,7 +35,7 @@ Transition = Literal["rnn", "add", "none"]
 TRANSITIONS: Final = ("rnn", "add", "none")
 
 
-class NezhaHead(nn.Module):
+class NezhaHead(nn.Module):  # type: ignore[misc]
     """``sizes``: codes of each level; ``width``: the model's hidden size; ``state``: width of s (default: `width`)."""
 
     def __init__(

@@ -39,7 +39,7 @@ class PromptedModel:
         with torch.no_grad():
             output = model(input_ids=torch.tensor([ids], device=self.device), use_cache=True)
         self.first: torch.Tensor = output.logits[:, -1]
-        self.cache = getattr(output, "past_key_values", None)
+        self.cache: Any = getattr(output, "past_key_values", None)
         for needed in ("batch_repeat_interleave", "batch_select_indices"):
             if not hasattr(self.cache, needed):
                 raise DecodingError(f"{type(model).__name__} keeps a cache that cannot {needed.split('_')[1]} rows")

@@ -116,6 +116,6 @@ def as_token_constraint(constraint: object) -> TokenConstraint:
     if isinstance(constraint, TokenConstraint):
         return constraint
     raise DecodingError(
-        f"constraint must be a wfsa.Constraint, a wfsa.items.ItemIndex, or have the methods of wfsa.decoding.TokenConstraint, "
-        f"not {type(constraint).__name__}"
+        f"constraint must be a wfsa.Constraint, a wfsa.items.ItemIndex, or have the methods of "
+        f"wfsa.decoding.TokenConstraint, not {type(constraint).__name__}"
     )
