@@ -79,8 +79,8 @@ def main(args: argparse.Namespace) -> Path:
         "## Time",
         _latency_table(latency) if latency else "(Not measured.)",
         f"Random weights of SmolLM2-135M's shape, float32, one request, a prompt of {args.prompt} tokens, one thread, "
-        "CPU time, the least of several rounds.  Beam search is this package's own on one shared KV trie, with the item "
-        "index as its constraint in both.  On a CPU the prefill is most of either; where it is cheap beside a step "
+        "CPU time, the least of several rounds.  Beam search is this package's own on one shared KV trie, with the "
+        "item index as its constraint in both.  On a CPU the prefill is most of either; where it is cheap beside a step "
         "(a GPU, short prompts) the ratio falls towards one step against L.",
     ]
     return write(args.out, "decoding-nezha", sections, quality + valid + latency)

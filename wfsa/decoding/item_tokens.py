@@ -1,7 +1,7 @@
 """A :class:`wfsa.items.ItemIndex` as a :class:`TokenConstraint`: the set of items, as sequences of the model's tokens.
 
 The cursor is int64[n], one node of the index a sequence, -1 where dead.  Where the index has an end token, it ends
-every item, also those of the last level, and is the constraint's only end token; where it has none, an item is over when
+every item, also those of the last level, and is the only end token; where it has none, an item is over when
 nothing can follow, so no item may be a prefix of another.
 """
 
