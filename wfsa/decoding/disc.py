@@ -124,6 +124,8 @@ class DiscSampler:
             raise DecodingError(f"temperature must be positive and finite, not {temperature!r}")
         self._model = PromptedModel(model, prompt, max_new_tokens)
         check_set(self._constraint, self._model.n_tokens)
+        if generator is not None and generator.device.type != self._model.device.type:
+            raise DecodingError(f"the generator is on {generator.device}, the model on {self._model.device}")
         self.n_draws, self.max_new_tokens, self.early_stop = n_draws, max_new_tokens, early_stop
         self._temperature, self._generator, self._max_draws = float(temperature), generator, max_draws
         self._rows = batch_size or n_draws or 16
@@ -252,9 +254,9 @@ class DiscSampler:
             if depth + 1 < self.max_new_tokens:
                 n_steps += len(going)
                 session.step(keep, tokens[going])
-        for draw in draws:
-            if draw.status == "going":
-                draw.status = "dropped"
+        # All of them, also those that were quick: to keep only the quick ones would favour short sequences.
+        for draw in draws[self._cut(draws, wanted) :]:
+            draw.status = "dropped"
         if memory is not None:
             memory.settle([draw.prefix for draw in draws if draw.prefix is not None])
         return _Batch(draws, n_steps)
@@ -267,11 +269,13 @@ class DiscSampler:
 
     def _undecided(self, draws: list[_Draw], active: list[int], wanted: int) -> list[int]:
         """Rows of the batch that go on: undecided, and not after as many accepted ones as are wanted."""
-        last = len(draws)
-        if self.early_stop:
-            accepted = [i for i, draw in enumerate(draws) if draw.status == "accepted" and not draw.is_taken()]
-            last = accepted[wanted - 1] if len(accepted) >= wanted else last
-        return [row for row, i in enumerate(active) if draws[i].status == "going" and i < last]
+        end = self._cut(draws, wanted)
+        return [row for row, i in enumerate(active) if draws[i].status == "going" and i < end]
+
+    def _cut(self, draws: list[_Draw], wanted: int) -> int:
+        """Rows from here on are not needed: as many as are wanted have been accepted before."""
+        accepted = [i for i, draw in enumerate(draws) if draw.status == "accepted" and not draw.is_taken()]
+        return accepted[wanted - 1] + 1 if self.early_stop and len(accepted) >= wanted else len(draws)
 
 
 @dataclass(slots=True)

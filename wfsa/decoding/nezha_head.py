@@ -95,6 +95,7 @@ class NezhaHead(nn.Module):  # type: ignore[misc]
             inputs = inputs.scatter(1, places, self.placeholders.to(inputs.dtype).expand(len(rows), -1, -1))
         states = base(inputs_embeds=inputs, use_cache=False).last_hidden_state
         found: torch.Tensor = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
+        found = found.to(self.begin.weight.dtype)
         return found if n else found.expand(-1, self.n_levels + 1, -1)
 
     def start(self, hidden: torch.Tensor) -> torch.Tensor:
