@@ -6,7 +6,16 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import corpus, decoding_trie, grammars, items, schemas, vocabularies
+from benches import (
+    corpus,
+    decoding_disc,
+    decoding_nezha,
+    decoding_trie,
+    grammars,
+    items,
+    schemas,
+    vocabularies,
+)
 from benches.markdown import RESULTS
 
 _EXAMPLES = """examples:
@@ -25,6 +34,8 @@ _BENCHES = {
     "corpus": (corpus, "every JSON Schema of the recorded corpus: coverage, compile times, reasons"),
     "grammars": (grammars, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
+    "decoding-disc": (decoding_disc, "unbiased sampling: distance from the truth against the number of draws"),
+    "decoding-nezha": (decoding_nezha, "the self-drafting head, beside beam search"),
     "decoding-trie": (decoding_trie, "beam search on one shared KV trie, beside generate()"),
     "items": (items, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
 }

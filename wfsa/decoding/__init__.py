@@ -1,9 +1,14 @@
 """Decoding methods over a constraint, on `torch` and `transformers` models.  Importing `wfsa` does not import this.
 
+    DiscSampler          samples of the model conditioned on a set           disc.py
+    disc_law             their law, exactly, for a set that can be listed    disc_law.py
+    nezha_search         ids drafted by a head from one pass, and checked    nezha.py, nezha_head.py, nezha_training.py
+    IdHashSet            a set of ids, asked for a batch at once             id_hash_set.py
     trie_beam_search     beam search whose beams share one KV sequence       trie_beam.py
     TokenConstraint      what the methods ask of a grammar or an item set    token_constraint.py
 
-Every method takes a :class:`wfsa.Constraint`, or any object that satisfies :class:`TokenConstraint`.
+The searches and samplers take a :class:`wfsa.Constraint`, a :class:`wfsa.items.ItemIndex`, or any object that satisfies
+:class:`TokenConstraint`; NEZHA drafts items, and takes an index or a set of ids.
 """
 
 from __future__ import annotations
@@ -16,15 +21,35 @@ try:
 except ImportError as error:  # pragma: no cover - a machine without the extra
     raise ImportError(f"wfsa.decoding needs torch and transformers: pip install 'wfsa[decoding]' ({error})") from error
 
+from wfsa.decoding.disc import DiscResult, DiscSample, DiscSampler, disc_sample
+from wfsa.decoding.disc_law import DiscLaw, disc_law
+from wfsa.decoding.id_hash_set import IdHashSet
+from wfsa.decoding.item_tokens import ItemTokens
+from wfsa.decoding.nezha import NezhaResult, nezha_search
+from wfsa.decoding.nezha_head import NezhaHead
+from wfsa.decoding.nezha_training import NezhaTraining, train_nezha
 from wfsa.decoding.token_constraint import GrammarTokens, TokenConstraint, as_token_constraint
 from wfsa.decoding.trie_beam import BeamResult, KvUse, trie_beam_search
 
 __all__ = [
     "BeamResult",
     "DecodingError",
+    "DiscLaw",
+    "DiscResult",
+    "DiscSample",
+    "DiscSampler",
     "GrammarTokens",
+    "IdHashSet",
+    "ItemTokens",
     "KvUse",
+    "NezhaHead",
+    "NezhaResult",
+    "NezhaTraining",
     "TokenConstraint",
     "as_token_constraint",
+    "disc_law",
+    "disc_sample",
+    "nezha_search",
+    "train_nezha",
     "trie_beam_search",
 ]

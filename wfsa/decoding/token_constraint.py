@@ -25,6 +25,7 @@ import torch
 from wfsa._ext.engine import State, fill_bitmasks
 from wfsa.constraint import Constraint
 from wfsa.errors import DecodingError
+from wfsa.items import ItemIndex
 
 
 @runtime_checkable
@@ -106,11 +107,15 @@ class GrammarTokens:
 
 def as_token_constraint(constraint: object) -> TokenConstraint:
     """The adapter that fits `constraint`: itself if it is a :class:`TokenConstraint` already."""
+    from wfsa.decoding.item_tokens import ItemTokens
+
     if isinstance(constraint, Constraint):
         return GrammarTokens(constraint)
+    if isinstance(constraint, ItemIndex):
+        return ItemTokens(constraint)
     if isinstance(constraint, TokenConstraint):
         return constraint
     raise DecodingError(
-        f"constraint must be a wfsa.Constraint or have the methods of wfsa.decoding.TokenConstraint, "
-        f"not {type(constraint).__name__}"
+        f"constraint must be a wfsa.Constraint, a wfsa.items.ItemIndex, or have the methods of "
+        f"wfsa.decoding.TokenConstraint, not {type(constraint).__name__}"
     )

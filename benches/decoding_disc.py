@@ -1,0 +1,182 @@
+"""DISC: how far samples under a mask are from the model conditioned on the set, against the number of draws K.
+
+The distances are no estimates: for a set that can be listed, `wfsa.decoding.disc_law` computes the law of the output
+exactly (the tests compare the sampler with it), so a row is KL(truth ‖ output) in nats, with the bound beside it.
+Plain masking is the proposal itself.  First random models of a few thousand parameters with 16 tokens, ids of 4 tokens
+and random sets; a small grammar; then SmolLM2-135M with a list of names of languages (ISO 639-3, from pycountry), each
+closed by the end token, so that a name may begin another; and what sampling costs there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benches import machine
+from benches.markdown import facts, number, table, write
+from benches.supervisor import tell
+
+DRAWS = (1, 2, 4, 8, 16)
+QUESTION = "Name one language that is spoken in Africa. Answer with its name only."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--names", type=int, default=3000, help="names in the list, at most (3000)")
+    parser.add_argument("--samples", type=int, default=32, help="samples where cost is measured (32)")
+    parser.add_argument("--question", default=QUESTION, help="what SmolLM2 is asked")
+    parser.add_argument("--threads", type=int, default=1, help="of torch (1, and then times are CPU time)")
+    parser.add_argument("--toys-only", action="store_true", help="leave SmolLM2 out")
+
+
+def main(args: argparse.Namespace) -> Path:
+    import torch
+
+    where = machine.describe()
+    for package in ("torch", "transformers", "pycountry"):
+        where["packages"] += f", {package} {machine.version(package)}"
+    torch.set_num_threads(args.threads)
+    lines = [_toy(seed) for seed in ((1,) if args.quick else (1, 0, 4, 6))]
+    lines.append(_grammar())
+    tell("decoding-disc: toys: done.")
+    n_names, n_samples = (60, 4) if args.quick else (args.names, args.samples)
+    costs: list[dict[str, Any]] = []
+    if not args.toys_only:
+        line, costs = _names(n_names, n_samples, args.question, args.threads)
+        lines.append(line)
+        tell("decoding-disc: names: done.")
+    sections = [
+        "# DISC: unbiased sampling under a constraint",
+        (__doc__ or "").split("\n", 2)[2].strip(),
+        facts(where),
+        "## Distance from the truth",
+        _law_table(lines),
+        "Mass: the model's probability of writing a sequence of the set.  Beside each distance, the bound "
+        "r^K · Var(x) / (K Z²) of wfsa/decoding/disc_law.py.",
+        "## Draws a sample takes, by the law",
+        _draws_table(lines),
+        "## Cost with SmolLM2-135M",
+        _cost_table(costs) if costs else "(Not measured.)",
+        f"{n_samples} samples with replacement from one sampler, batches of 16 tries, the law's walk not included.  "
+        "Rows: tokens fed to the model after the prompt.  Memory: the dead mass met is remembered across draws.  "
+        "Bounds: what the draws have shown the mass to lie between.",
+    ]
+    return write(args.out, "decoding-disc", sections, lines + costs)
+
+
+def _line(name: str, law: Any) -> dict[str, Any]:
+    return {
+        "what": "law", "name": name, "n": len(law.sequences), "mass": law.mass, "plain": law.kl(law.proposal),
+        "kl": [law.kl(law.output(k)) for k in DRAWS], "bound": [law.bound(k) for k in DRAWS],
+        "draws": [law.expected_draws(k) for k in (*DRAWS, None)],
+    }  # fmt: skip
+
+
+def _toy(seed: int) -> dict[str, Any]:
+    from wfsa.decoding import disc_law
+    from wfsa.items import ItemIndex
+
+    rng = random.Random(seed)
+    texts: list[tuple[int, ...]] = [()]
+    for _ in range(4):
+        texts = [(*t, c) for t in texts for c in range(16) if rng.random() < 0.62]
+    index = ItemIndex.build([list(t) for t in texts], vocab_size=16)
+    law = disc_law(_tiny_model(seed), [3, 4, 5], constraint=index, max_new_tokens=4)
+    return _line(f"16 tokens, ids of 4, model {seed}", law)
+
+
+def _grammar() -> dict[str, Any]:
+    import wfsa
+    from wfsa.decoding import disc_law
+
+    texts = [b"<pad>", b"</s>", *(t.encode() for t in ("a", "b", "ab", "0", "01", "12", ",", "[", "]", "],", "[0"))]
+    vocab = wfsa.Vocab(texts + [b" ", b"[]", b"{"], special_ids=[0], eos_ids=[1])
+    # Finite, so that every draw ends in time and the law of K draws is defined.
+    constraint = wfsa.compile_gbnf('root ::= "[" (v ("," v ("," v)?)?)? "]"\nv ::= "a" | "b" | "0" | "12"', vocab)
+    law = disc_law(_tiny_model(3), [3, 4, 5], constraint=constraint, max_new_tokens=9)
+    return _line("a grammar: lists of up to 3", law)
+
+
+def _tiny_model(seed: int) -> Any:
+    import torch
+    import transformers
+
+    config = transformers.LlamaConfig(
+        vocab_size=16, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=128, initializer_range=0.3, bos_token_id=None,
+        eos_token_id=None, pad_token_id=None,
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").double().eval()
+    with torch.no_grad():
+        model.get_output_embeddings().weight.mul_(2.0)  # surer of itself
+    return model
+
+
+def _names(n_names: int, n_samples: int, question: str, threads: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    import pycountry
+    import torch
+
+    from benches.smollm2 import load
+    from wfsa.decoding import DiscSampler, disc_law
+    from wfsa.demo.prompt_tokens import TURN_END
+    from wfsa.items import ItemIndex
+
+    model, encoder = load()
+    end = encoder.special(TURN_END)
+    names = sorted({language.name for language in pycountry.languages if language.name.isascii()})
+    texts = [encoder.encode(name) for name in names]
+    texts = [text for text in texts if len(text) <= 6 and min(text) > end]
+    random.Random(0).shuffle(texts)
+    texts = sorted(texts[:n_names])
+    first, n_logits = end + 1, int(model.config.vocab_size)  # the index wants the end token outside the codes
+    index = ItemIndex.build([[t - first for t in text] for text in texts], vocab_size=n_logits - first,
+                            offsets=[first] * max(map(len, texts)), logits_size=n_logits, end_token=end)  # fmt: skip
+    prompt = encoder.chat(question)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    begin = clock()
+    law = disc_law(model, prompt, constraint=index, max_new_tokens=index.n_levels + 1)
+    line = {**_line(f"SmolLM2-135M, {len(texts):,} names", law), "question": question, "walk_s": clock() - begin}
+    tell(f"decoding-disc: the law of {len(texts)} names: {line['walk_s']:.0f} s.")
+    costs = []
+    for n_draws, memory in ((1, False), (8, False), (8, True), (None, True)):
+        sampler = DiscSampler(model, prompt, constraint=index, n_draws=n_draws, memory=memory, batch_size=16,
+                              generator=torch.Generator().manual_seed(0))  # fmt: skip
+        begin = clock()
+        found = sampler.sample(n_samples)
+        costs.append({
+            "what": "cost", "n_draws": n_draws, "memory": memory, "n_samples": n_samples, "seconds": clock() - begin,
+            "draws": float(np.mean([s.n_draws for s in found.samples])), "rows": found.n_steps / n_samples,
+            "accepted": float(np.mean([s.accepted for s in found.samples])), "mass": found.mass,
+            "bounds": found.mass_bounds, "truth": law.mass,
+        })  # fmt: skip
+    return line, costs
+
+
+def _law_table(lines: list[dict[str, Any]]) -> str:
+    head = ["set", "sequences", "mass", "plain masking", *(f"K = {k} (bound)" for k in DRAWS)]
+    return table(head, [
+        [r["name"], f"{r['n']:,}", f"{r['mass']:.3g}", f"{r['plain']:.3f}",
+         *(f"{kl:.2g} ({b:.2g})" for kl, b in zip(r["kl"], r["bound"], strict=True))]
+        for r in lines
+    ])  # fmt: skip
+
+
+def _draws_table(lines: list[dict[str, Any]]) -> str:
+    head = ["set", *(f"K = {k}" for k in DRAWS), "exact"]
+    return table(head, [[r["name"], *(number(n) for n in r["draws"])] for r in lines])
+
+
+def _cost_table(lines: list[dict[str, Any]]) -> str:
+    head = ["K", "memory", "draws a sample", "accepted", "rows a sample", "s a sample", "estimate of the mass",
+            "bounds", "truth"]  # fmt: skip
+    return table(head, [
+        ["exact" if r["n_draws"] is None else str(r["n_draws"]), "yes" if r["memory"] else "no", number(r["draws"]),
+         f"{r['accepted']:.0%}", number(r["rows"]), number(r["seconds"] / r["n_samples"]), f"{r['mass']:.3g}",
+         f"{r['bounds'][0]:.3g} – {r['bounds'][1]:.3g}", f"{r['truth']:.3g}"]
+        for r in lines
+    ])  # fmt: skip

@@ -1,0 +1,60 @@
+"""Made-up shopping histories with a structure that can be learnt: a catalogue of random ids and a walk over it.
+
+A catalogue is a random set of ids of L codes, `density` of all there are.  The next item of a walk is found from the
+last one: one of four moods is drawn (55, 25, 15, 5 %), each code moves by the mood's own permutation, and the result is
+taken to the next id, in order, that the catalogue has.  So the first codes can be known up to the mood, the later ones
+follow from the earlier (the mood shows in the first), and the last ones only from knowing the catalogue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+MOODS = (0.55, 0.25, 0.15, 0.05)
+
+
+@dataclass(frozen=True)
+class Shop:
+    """``codes`` int64[N, L], sorted; ``numbers`` their positions among all ids; ``moves`` int64[4, L, V]."""
+
+    n_codes: int
+    codes: Ints
+    numbers: Ints
+    moves: Ints
+
+    @classmethod
+    def make(cls, n_codes: int, n_levels: int, density: float, seed: int) -> Shop:
+        rng = np.random.default_rng(seed)
+        n_all = n_codes**n_levels
+        numbers = np.sort(rng.choice(n_all, max(2, round(n_all * density)), replace=False))
+        moves = rng.permuted(np.broadcast_to(np.arange(n_codes), (len(MOODS), n_levels, n_codes)), axis=2)
+        return cls(n_codes, _codes(numbers, n_codes, n_levels), numbers, moves)
+
+    @property
+    def n_levels(self) -> int:
+        return self.codes.shape[1]
+
+    def walks(self, n: int, n_items: int, rng: np.random.Generator) -> Ints:
+        """int64[n, n_items] of rows of ``codes``."""
+        rows = np.empty((n, n_items), np.int64)
+        rows[:, 0] = rng.integers(0, len(self.codes), n)
+        powers = self.n_codes ** np.arange(self.n_levels - 1, -1, -1)
+        for t in range(1, n_items):
+            mood = rng.choice(len(MOODS), n, p=MOODS)[:, None]
+            moved = self.moves[mood, np.arange(self.n_levels)[None], self.codes[rows[:, t - 1]]]
+            rows[:, t] = np.searchsorted(self.numbers, moved @ powers) % len(self.numbers)
+        return rows
+
+    def tokens(self, rows: Ints) -> Ints:
+        """Histories int64[n, t] as tokens int64[n, t · L]: code c of level l is token ``l · V + c``."""
+        shifted = self.codes[rows] + np.arange(self.n_levels) * self.n_codes
+        return shifted.reshape(len(rows), -1)
+
+
+def _codes(numbers: Ints, n_codes: int, n_levels: int) -> Ints:
+    powers = n_codes ** np.arange(n_levels - 1, -1, -1)
+    return numbers[:, None] // powers % n_codes

@@ -1,0 +1,213 @@
+"""The head against the definition, the drafts against every id there is, training on a rule that can be learnt."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="NO TORCH: wfsa.decoding was not tested")
+transformers = pytest.importorskip("transformers", reason="NO TRANSFORMERS: wfsa.decoding was not tested")
+
+from tests.oracles.tiny_models import N_POSITIONS, tiny_model  # noqa: E402
+from wfsa.decoding import (  # noqa: E402
+    DecodingError,
+    IdHashSet,
+    NezhaHead,
+    NezhaTraining,
+    nezha_search,
+    train_nezha,
+)
+from wfsa.items import ItemIndex  # noqa: E402
+
+SIZES = (5, 4, 6)
+OFFSETS = (10, 20, 30)
+PROMPTS = [[3, 4, 5, 6], [7], [1, 2, 9]]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def _head(seed: int = 0, sizes: tuple[int, ...] = SIZES, **options: Any) -> NezhaHead:
+    torch.manual_seed(seed)
+    head = NezhaHead(sizes, 32, state=16, **options).double().eval()
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.mul_(3)  # choices matter
+    return head
+
+
+def _catalogue(n: int = 30, seed: int = 0) -> list[tuple[int, ...]]:
+    every = list(itertools.product(*map(range, SIZES)))
+    return [every[i] for i in sorted(np.random.default_rng(seed).choice(len(every), n, replace=False))]
+
+
+def _index(items: list[tuple[int, ...]]) -> ItemIndex:
+    return ItemIndex.build([list(i) for i in items], vocab_size=SIZES, offsets=OFFSETS, logits_size=50)
+
+
+def _scores(model: Any, head: NezhaHead, prompts: list[list[int]]) -> Any:
+    """log P of every id, [B, 120], each by teacher forcing."""
+    every = torch.tensor(list(itertools.product(*map(range, SIZES))))
+    with torch.no_grad():
+        hidden = head.hidden(model, prompts)
+        rows = [head.log_probs(h.expand(len(every), -1, -1), every).sum(1) for h in hidden[:, None]]
+    return every, torch.stack(rows)
+
+
+@pytest.mark.parametrize("transition", ["rnn", "add", "none"])
+@pytest.mark.parametrize("placeholders", [True, False])
+def test_a_beam_of_all_ids_ranks_all_ids(transition: Any, placeholders: bool) -> None:
+    model, head = tiny_model("llama", 0), _head(transition=transition, placeholders=placeholders)
+    every, scores = _scores(model, head, PROMPTS)
+    assert torch.allclose(scores.exp().sum(1), torch.ones(3, dtype=scores.dtype))
+    found = nezha_search(model, head, PROMPTS, n_beams=len(every))
+    best = scores.sort(1, descending=True)
+    assert torch.allclose(found.scores, best.values)
+    assert torch.equal(found.codes, every[best.indices])
+    assert not found.valid.any()
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3", "gpt2"])
+def test_padding_changes_nothing(family: str) -> None:
+    model, head = tiny_model(family, 1), _head(1)
+    with torch.no_grad():
+        together = head.hidden(model, PROMPTS)
+        for prompt, states in zip(PROMPTS, together, strict=True):
+            embedded = torch.cat([model.get_input_embeddings()(torch.tensor(prompt)), head.placeholders])
+            alone = model.base_model(inputs_embeds=embedded[None]).last_hidden_state[0, -4:]
+            torch.testing.assert_close(states, alone)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_checks_agree(seed: int) -> None:
+    model, head, items = tiny_model("llama", seed), _head(seed), _catalogue(seed=seed)
+    every, scores = _scores(model, head, PROMPTS)
+    is_item = torch.tensor([tuple(i) in set(items) for i in every.tolist()])
+    index, ids = _index(items), IdHashSet(items, SIZES)
+
+    carried = nezha_search(model, head, PROMPTS, n_beams=30, verify=index)
+    best = scores.masked_fill(~is_item, -torch.inf).sort(1, descending=True)
+    assert carried.valid.all() and torch.allclose(carried.scores, best.values[:, :30])
+    assert torch.equal(carried.codes, every[best.indices[:, :30]])
+
+    for n in (1, 7, 120):
+        plain = nezha_search(model, head, PROMPTS, n_beams=n)
+        checked = nezha_search(model, head, PROMPTS, n_beams=n, verify=ids)
+        for request in range(3):
+            drafts = [tuple(x) for x in plain.codes[request].tolist()]
+            expected = [d for d in drafts if d in set(items)] + [d for d in drafts if d not in set(items)]
+            assert [tuple(x) for x in checked.codes[request].tolist()] == expected
+            assert checked.valid[request].tolist() == [d in set(items) for d in expected]
+        few = nezha_search(model, head, PROMPTS, n_beams=min(n, 30), verify=index)
+        assert few.valid.all() and ids.contains(few.codes).all()
+        assert int(few.valid.sum()) >= min(int(checked.valid.sum()), 3 * min(n, 30))
+
+
+def test_fewer_beams_than_asked_are_flagged() -> None:
+    items = [(0, 0, 0), (1, 0, 0), (1, 1, 1), (4, 3, 5)]
+    model, head = tiny_model("llama", 0), _head()
+    with torch.no_grad():
+        head.codes[0].bias[0] = torch.inf * -1  # the model says never: an item, and no beam
+    found = nezha_search(model, head, PROMPTS, n_beams=4, verify=_index(items))
+    assert found.valid.tolist() == [[True, True, True, False]] * 3
+    assert (found.codes[:, 3] == -1).all() and torch.isneginf(found.scores[:, 3]).all()
+
+
+def test_training_learns_a_rule_that_needs_the_transition() -> None:
+    """The first code is a coin; the others follow from it and the prompt's last token."""
+    losses = {}
+    for transition in ("rnn", "add", "none"):
+        torch.manual_seed(0)
+        config = transformers.LlamaConfig(vocab_size=8, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
+                                          num_attention_heads=2, max_position_embeddings=16)  # fmt: skip
+        model = transformers.LlamaForCausalLM(config)
+        head = NezhaHead([2, 8, 8], 32, transition=transition)
+        rng = np.random.default_rng(0)
+
+        def batches(n: int, rng: np.random.Generator = rng) -> Iterator[tuple[Any, Any]]:
+            for _ in range(n):
+                prompts, coin = rng.integers(0, 8, (64, 3)), rng.integers(0, 2, 64)
+                second = (prompts[:, -1] + 3 * coin) % 8
+                yield torch.from_numpy(prompts), torch.from_numpy(np.stack([coin, second, (second + coin) % 8], 1))
+
+        seen: list[int] = []
+        options = NezhaTraining(learning_rate=5e-3, n_steps=150)
+        history = train_nezha(model, head, batches(150), options, progress=lambda step, _, to=seen: to.append(step))
+        assert len(history) == 150 and seen == list(range(150)) and not model.training and not head.training
+        losses[transition] = float(np.mean(history[-10:]))
+    coin = float(np.log(2))
+    assert losses["rnn"] < coin + 0.1 and losses["add"] < coin + 0.1
+    assert losses["none"] > 2 * coin
+
+
+def test_training_may_leave_the_model_alone() -> None:
+    model, head = tiny_model("llama", 0, dtype="float32"), NezhaHead(SIZES, 32)
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    batch = (torch.tensor([[3, 4]]), torch.tensor([[1, 2, 3]]))
+    train_nezha(model, head, [batch] * 3, NezhaTraining(train_model=False))
+    assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
+    train_nezha(model, head, [batch], NezhaTraining(lm_weight=1.0))
+    assert not all(torch.equal(p, before[name]) for name, p in model.named_parameters())
+
+
+@pytest.mark.parametrize(
+    "options,what",
+    [
+        ({"n_beams": 0}, "n_beams must be an integer of at least 1, not 0"),
+        ({"n_beams": True}, "not True"),
+        ({"n_beams": 121}, "n_beams is 121, and there are only 120 ids"),
+        ({"n_beams": 31, "verify": _index(_catalogue())}, "n_beams is 31, and there are only 30 ids"),
+        ({"verify": ItemIndex.build(np.zeros((0, 3), int), vocab_size=SIZES)}, "the item index is empty"),
+        ({"verify": IdHashSet(np.zeros((0, 3), int), SIZES)}, "the set of ids is empty"),
+        ({"verify": ItemIndex.build([[1, 2, 3]], vocab_size=7)}, r"levels of \[7, 7, 7\], the head of \[5, 4, 6\]"),
+        ({"verify": IdHashSet([[1, 2]], (5, 4))}, r"levels of \[5, 4\], the head for"),
+        ({"verify": {(1, 2, 3)}}, "verify is an IdHashSet, an ItemIndex or None, not set"),
+        ({"verify": ItemIndex.build([[1, 2, 3], [2]], vocab_size=SIZES)}, "different lengths"),
+        ({"prompts": []}, "there must be a prompt"),
+        ({"prompts": [[1], []]}, "at least one token"),
+        ({"prompts": [[50]]}, r"outside range\(50\)"),
+        ({"prompts": torch.zeros(2)}, "prompts must be int64"),
+        ({"prompts": [[1] * N_POSITIONS]}, "positions; the model has"),
+        ({"model": "llama"}, "str is no transformers language model"),
+        ({"head": "head"}, "head must be a NezhaHead, not str"),
+        ({"head": NezhaHead(SIZES, 16).eval()}, "hidden states of 16, LlamaForCausalLM has 32"),
+        ({"head": NezhaHead(SIZES, 32).train()}, "evaluation mode"),
+    ],
+)
+def test_refused(options: dict[str, Any], what: str) -> None:
+    given = {"model": tiny_model("llama", 0), "head": _head(), "prompts": PROMPTS, "n_beams": 2, **options}
+    with pytest.raises(DecodingError, match=what):
+        nezha_search(given.pop("model"), given.pop("head"), given.pop("prompts"), **given)
+
+
+def test_refused_heads_and_training() -> None:
+    for options in ({"sizes": []}, {"sizes": [0]}, {"width": 0}, {"state": 0}):
+        with pytest.raises(DecodingError, match="at least 1 each"):
+            NezhaHead(**{"sizes": SIZES, "width": 32, **options})
+    with pytest.raises(DecodingError, match="transition is one of rnn, add, none"):
+        NezhaHead(SIZES, 32, transition="lstm")  # type: ignore[arg-type]
+    model, head = tiny_model("llama", 0), _head()
+    for targets in (torch.zeros(1, 2, dtype=torch.int64), torch.zeros(1, 3), torch.tensor([[0, 4, 0]])):
+        with pytest.raises(DecodingError, match="targets"):
+            train_nezha(model, head, [(torch.tensor([[1]]), targets)])
+    for bad in (NezhaTraining(learning_rate=0), NezhaTraining(lm_weight=-1), NezhaTraining(n_steps=0)):
+        with pytest.raises(DecodingError, match="training needs"):
+            train_nezha(model, head, [], bad)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="NO GPU")
+def test_on_a_gpu() -> None:
+    model, head, items = tiny_model("llama", 0), _head(), _catalogue()
+    for verify in (None, _index(items), IdHashSet(items, SIZES)):
+        here = nezha_search(model.cpu(), head.cpu(), PROMPTS, n_beams=9, verify=verify)
+        there = nezha_search(model.cuda(), head.cuda(), PROMPTS, n_beams=9, verify=verify)
+        assert torch.equal(here.codes, there.codes.cpu()) and torch.equal(here.valid, there.valid.cpu())

@@ -1,0 +1,103 @@
+"""What is known of a constrained set's mass under a model, prefix by prefix; grows with every draw.
+
+**Problem.**  A mask is myopic: it allows a token after which the model wants to go where the set does not.  How much of
+the model's mass below a prefix is *dead* is seen only when the prefix is visited; then it can be remembered, so that
+later draws avoid the prefix by just as much.
+
+**Form.**  A trie of visited prefixes.  Each node ``v`` has a ``value``, an upper bound on the mass below it::
+
+    value(v) = 1                                                    not visited
+             = 0                                                    a dead end, or an item that has been taken
+             = 1                                                    a complete sequence
+             = Σ p(c | v) · value(c)  over visited children c
+               + P(allowed | v) - Σ p(c | v)                        the allowed rest, as if nothing of it were dead
+
+The root's value bounds the set's mass from above; the summed probability of the complete sequences seen, from below.
+
+**Invariants.**  Values never rise.  They change only in :meth:`DeadMass.settle`, between batches, so that the draws of
+one batch all come from the same proposal.  Probabilities are float64.
+
+Source: the trie of Park et al., *Grammar-Aligned Decoding* (NeurIPS 2024, arXiv 2405.21047), whose exact use, with
+rejection, is Parys et al., *Constrained Adaptive Rejection Sampling* (arXiv 2510.01902); taking samples out of it is
+Shi et al., *Incremental Sampling Without Replacement for Sequence Models* (ICML 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Prefix:
+    """A visited prefix.  ``children``: token → (p(token | prefix), its node); ``n_allowed`` is -1 until visited.
+
+    ``end``: None, "complete", "dead" (nothing of the set below) or "taken" (a sample that may not come again).
+    """
+
+    __slots__ = ("alive", "children", "depth", "end", "n_allowed", "parent", "value")
+
+    def __init__(self, parent: Prefix | None) -> None:
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.value = 1.0
+        self.alive = 1.0
+        self.n_allowed = -1
+        self.end: str | None = None
+        self.children: dict[int, tuple[float, Prefix]] = {}
+
+    def visit(self, alive: float, n_allowed: int) -> None:
+        """The model was asked here: ``alive`` is P(allowed | prefix).  The first answer stays."""
+        if self.n_allowed < 0:
+            self.alive, self.n_allowed = alive, n_allowed
+
+    def child(self, token: int, probability: float) -> Prefix:
+        known = self.children.get(token)
+        if known is None:
+            known = self.children[token] = (probability, Prefix(self))
+        return known[1]
+
+    def bound(self) -> float:
+        """The value by its definition, from the children's values."""
+        if self.end is not None:
+            return 1.0 if self.end == "complete" else 0.0
+        if self.n_allowed < 0:
+            return 1.0
+        seen = sum(p for p, _ in self.children.values())
+        rest = 0.0 if len(self.children) == self.n_allowed else max(self.alive - seen, 0.0)
+        return sum(p * child.value for p, child in self.children.values()) + rest
+
+
+class DeadMass:
+    """The trie of one model, prompt and constraint.  ``found``: summed probability of the complete sequences seen;
+    ``taken``: of those taken out."""
+
+    def __init__(self) -> None:
+        self.root = Prefix(None)
+        self.found = 0.0
+        self.taken = 0.0
+
+    def complete(self, prefix: Prefix, probability: float) -> None:
+        if prefix.end is None:
+            prefix.end = "complete"
+            self.found += probability
+
+    def take(self, prefix: Prefix, probability: float) -> None:
+        """`prefix`, a complete sequence, is out of the set from now on."""
+        prefix.end = "taken"
+        self.taken += probability
+        self.settle([prefix])
+
+    def settle(self, touched: Iterable[Prefix]) -> None:
+        """Bring the values of `touched` nodes and of all above them up to date, the deepest first."""
+        nodes: dict[int, Prefix] = {}
+        for prefix in touched:
+            node: Prefix | None = prefix
+            while node is not None and id(node) not in nodes:
+                nodes[id(node)] = node
+                node = node.parent
+        for node in sorted(nodes.values(), key=lambda n: -n.depth):
+            node.value = min(node.value, node.bound())
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """(low, high): the mass of the whole set, what was taken included, is between them, up to rounding."""
+        return min(self.found, 1.0), min(max(self.root.value + self.taken, self.found), 1.0)

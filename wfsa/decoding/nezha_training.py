@@ -1,0 +1,78 @@
+"""Training a NezhaHead with its model: teacher forcing and cross-entropy, summed over the levels.
+
+The model learns what the placeholders are to it, so it is trained along unless ``train_model=False``.
+With ``lm_weight`` its own next-token loss over the prompt is added, so that it can still be searched token by token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from wfsa.decoding.nezha_head import NezhaHead
+from wfsa.errors import DecodingError
+
+
+@dataclass(frozen=True, slots=True)
+class NezhaTraining:
+    """``learning_rate`` of AdamW, falling to 0 by a cosine when ``n_steps`` is given; ``clip``: norm of gradients."""
+
+    learning_rate: float = 1e-3
+    n_steps: int | None = None
+    lm_weight: float = 0.0
+    train_model: bool = True
+    clip: float = 1.0
+    weight_decay: float = 0.01
+
+
+def train_nezha(
+    model: Any,
+    head: NezhaHead,
+    batches: Iterable[tuple[torch.Tensor, torch.Tensor]],
+    options: NezhaTraining | None = None,
+    *,
+    progress: Callable[[int, float], None] | None = None,
+) -> list[float]:
+    """One step for each batch of (prompts int64[B, P], codes int64[B, L]); the loss of each step, in nats an id.
+
+    Leaves model and head in evaluation mode.  Raises :class:`DecodingError` if a loss is not finite.
+    """
+    options = options or NezhaTraining()
+    if not options.learning_rate > 0 or options.lm_weight < 0 or (options.n_steps is not None and options.n_steps < 1):
+        raise DecodingError(f"training needs a positive learning rate, weight and number of steps: {options}")
+    parameters = list(head.parameters()) + (list(model.parameters()) if options.train_model else [])
+    unique = list({id(p): p for p in parameters}.values())
+    optimizer = torch.optim.AdamW(unique, lr=options.learning_rate, weight_decay=options.weight_decay)
+    schedule = None
+    if options.n_steps is not None:
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.n_steps)
+    model.train(options.train_model)
+    head.train()
+    losses: list[float] = []
+    for step, (prompts, targets) in enumerate(batches):
+        loss = -head.log_probs(head.hidden(model, prompts), targets).sum(1).mean()
+        losses.append(float(loss.detach()))
+        if not torch.isfinite(loss):
+            raise DecodingError(f"the loss of step {step} is {losses[-1]}; lower the learning rate")
+        if options.lm_weight:
+            loss = loss + options.lm_weight * language_model_loss(model, prompts)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(unique, options.clip)
+        optimizer.step()
+        if schedule is not None and step + 1 < (options.n_steps or 0):
+            schedule.step()
+        if progress is not None:
+            progress(step, losses[-1])
+    model.eval()
+    head.eval()
+    return losses
+
+
+def language_model_loss(model: Any, ids: torch.Tensor) -> torch.Tensor:
+    """Mean next-token cross-entropy over int64[B, T]."""
+    logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())

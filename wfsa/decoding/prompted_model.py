@@ -1,0 +1,80 @@
+"""A causal model that has read one prompt, and steps of many continuations of it as the rows of a batch.
+
+The prompt runs once.  A session copies its cache to n rows; each step picks the rows that go on, by index, and feeds
+one token each.  All rows have the same length, so no attention mask and no explicit positions are needed, and any
+causal `transformers` model whose cache can pick rows will do (sliding windows and others included).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from wfsa.errors import DecodingError
+
+
+class PromptedModel:
+    """``n_tokens``: width of the logits.  ``first``: logits [1, V] after the prompt."""
+
+    def __init__(self, model: Any, prompt: Sequence[int], max_new_tokens: int) -> None:
+        check_causal(model)
+        self.model = model
+        self.device = model.get_input_embeddings().weight.device
+        self.n_tokens = int(model.get_output_embeddings().weight.shape[0])
+        ids = [index(token) for token in prompt]
+        if not ids:
+            raise DecodingError("the prompt needs at least one token (a start token, say)")
+        if min(ids) < 0 or max(ids) >= self.n_tokens:
+            raise DecodingError(f"the prompt has a token outside range({self.n_tokens}), the model's vocabulary")
+        limit = getattr(model.config, "max_position_embeddings", None)
+        if limit and len(ids) + max_new_tokens > limit:
+            raise DecodingError(
+                f"prompt and max_new_tokens make {len(ids) + max_new_tokens} positions; the model has {limit}"
+            )
+        with torch.no_grad():
+            output = model(input_ids=torch.tensor([ids], device=self.device), use_cache=True)
+        self.first: torch.Tensor = output.logits[:, -1]
+        self.cache: Any = getattr(output, "past_key_values", None)
+        for needed in ("batch_repeat_interleave", "batch_select_indices"):
+            if not hasattr(self.cache, needed):
+                raise DecodingError(f"{type(model).__name__} keeps a cache that cannot {needed.split('_')[1]} rows")
+
+    def session(self, n: int) -> Session:
+        """n rows, each the prompt alone."""
+        cache = copy.deepcopy(self.cache)
+        cache.batch_repeat_interleave(n)
+        return Session(self.model, cache, self.first.expand(n, -1))
+
+
+class Session:
+    """``logits`` [n, V] after each row's last token."""
+
+    def __init__(self, model: Any, cache: Any, logits: torch.Tensor) -> None:
+        self._model, self._cache, self.logits = model, cache, logits
+
+    def step(self, rows: torch.Tensor, tokens: torch.Tensor) -> None:
+        """Row i is row ``rows[i]`` after ``tokens[i]``; both int64[m]."""
+        if len(rows) != len(self.logits) or not bool((rows == torch.arange(len(rows), device=rows.device)).all()):
+            self._cache.batch_select_indices(rows)
+        output = self._model(input_ids=tokens[:, None], past_key_values=self._cache, use_cache=True)
+        self._cache = output.past_key_values
+        self.logits = output.logits[:, -1]
+
+    def copy(self) -> Session:
+        return Session(self._model, copy.deepcopy(self._cache), self.logits)
+
+
+def check_causal(model: Any) -> None:
+    """A decoder-only `transformers` language model in evaluation mode, or a :class:`DecodingError`."""
+    name = type(model).__name__
+    if not isinstance(model, PreTrainedModel):
+        raise DecodingError(f"model must be a transformers PreTrainedModel, not {name}")
+    if model.config.is_encoder_decoder or model.get_output_embeddings() is None:
+        raise DecodingError(f"{name} is no decoder-only language model")
+    if model.training:
+        raise DecodingError(f"{name} is in training mode, with dropout; call model.eval() first")
