@@ -1,4 +1,4 @@
-"""``python -m benches [schemas | corpus | grammars | vocab | all] [--quick]``: the rules are in benches/__init__.py."""
+"""``python -m benches [schemas | corpus | grammars | vocab | … | all] [--quick]``: rules in benches/__init__.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import corpus, grammars, schemas, vocabularies
+from benches import corpus, decoding_trie, grammars, schemas, vocabularies
 from benches.markdown import RESULTS
 
 _EXAMPLES = """examples:
@@ -24,6 +24,7 @@ _BENCHES = {
     "corpus": (corpus, "every JSON Schema of the recorded corpus: coverage, compile times, reasons"),
     "grammars": (grammars, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
+    "decoding-trie": (decoding_trie, "beam search on one shared KV trie, beside generate()"),
 }
 
 

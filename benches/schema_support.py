@@ -74,7 +74,7 @@ WHEN = {
     ("required", 1): "names that are not under properties",
     ("uniqueItems", 1): "items of many values", ("uniqueItems", 0): "items of few values",
 }  # fmt: skip
-OPTIONS = {"property_order": "any", "unique_items": "unchecked", "formats": "annotate"}
+OPTIONS = {"property_order": "any", "spelling": "any", "unique_items": "unchecked", "formats": "annotate"}
 
 
 def drafts_of(keyword: str) -> list[int]:
@@ -122,7 +122,8 @@ def keyword_table() -> str:
             for option, value in OPTIONS.items():
                 other, other_note = verdict(keyword, schema, drafts[-1], **{option: value})
                 if (other, other_note) != (status, note):
-                    what = other if other != status else f"{other}: {other_note}"
+                    name = "exact" if other == "enforced" else other
+                    what = f"{name}: {other_note}" if other == "narrowed" else name
                     others.append(f"`{option}=\"{value}\"`: {what}")
             status = "exact" if status == "enforced" else status
             rows.append(f"| {shown} | {drafts_text(drafts)} | {status} | {note} | {'; '.join(others)} |")

@@ -9,7 +9,7 @@
 //
 // The same functions run on demand in lazy mode; here they are only called in order.  Where the count of situations
 // or the work passes a cap (a string of at most 500 characters has 500 times the states), the rest stays on demand and
-// `complete()` is false; so it is, always, under "longest".  Caps count steps, not time: same input, same tables.
+// `complete()` is false; so it is, always, under "longest", and where a list has any order: its sets stay on demand.  Caps count steps, not time: same input, same tables.
 // Work comes in small slices, so that the caller can report progress and stop.
 #pragma once
 #include "engine.hpp"
@@ -18,7 +18,8 @@ namespace wfsa {
 
 class Ahead {
   public:
-    explicit Ahead(Engine& engine) : e_(engine) {
+    explicit Ahead(Engine& engine) : e_(engine), growth_(engine) {
+        complete_ = e_.lr.unordered.lists.empty();
         if (!e_.longest()) { index_below(); return; }
         const Snapshot* at = e_.start(arena_, true);
         situations_.push_back({at->configs[0], {}, {}});
@@ -63,6 +64,7 @@ class Ahead {
         std::map<int32_t, int32_t> after;  // terminal -> situation, -1: none
     };
     Engine& e_;
+    const Engine::Growth growth_;
     int stage_ = 0;
     size_t at_ = 0, lexed_ = 0, united_ = 0;
     bool complete_ = true;
@@ -78,11 +80,17 @@ class Ahead {
     std::map<int32_t, vector<Accept>> accepts_;  // root -> what can be cut before the next root
     vector<size_t> seen_;                        // lexer state -> the last root that reached it
 
+    // Can this state lie on a stack?  Those of unordered lists do so with a set only.
+    bool is_read(int32_t s) const {
+        for (const UnorderedList& list : e_.lr.unordered.lists) if (s == list.after_member || s == list.after_separator) return false;
+        return true;
+    }
     void index_below() {
         below_.resize(size_t(e_.lr.n_states()));
         for (int32_t s = 0; s < e_.lr.n_states(); ++s)
-            for (int32_t k = e_.lr.goto_indptr[s]; k < e_.lr.goto_indptr[s + 1]; ++k)
-                if (e_.lr.goto_symbol[k] != e_.end_term) below_[e_.lr.goto_target[k]].push_back(s);
+            if (is_read(s)) for (int32_t k = e_.lr.goto_indptr[s]; k < e_.lr.goto_indptr[s + 1]; ++k)
+                if (e_.lr.goto_symbol[k] != e_.end_term && e_.lr.goto_target[k] < e_.lr.unordered.first)
+                    below_[size_t(e_.lr.goto_target[k])].push_back(s);
         for (auto& b : below_) {
             std::sort(b.begin(), b.end());
             b.erase(std::unique(b.begin(), b.end()), b.end());
@@ -90,7 +98,7 @@ class Ahead {
     }
 
     bool contexts() {
-        for (int32_t q = 0; q < e_.lr.n_states(); ++q) if (e_.lr.n_shifts[q]) e_.lexer.root(e_.state_context[q], 0);
+        for (int32_t q = 0; q < e_.lr.n_states(); ++q) if (e_.lr.n_shifts[q] && is_read(q)) e_.lexer.root(e_.state_context[q], 0);
         return next_stage();
     }
 
@@ -170,6 +178,7 @@ class Ahead {
         if (!(todo_.empty() && starts_.empty())) return true;
         for (size_t stop = std::min(at_ + 8, size_t(e_.lr.n_states())); at_ < stop; ++at_) {
             const int32_t q = int32_t(at_);
+            if (!is_read(q)) continue;
             for (int32_t k = e_.lr.goto_indptr[q]; k < e_.lr.goto_indptr[q] + e_.lr.n_shifts[q]; ++k)
                 for (int32_t u : universes_of_[e_.lr.goto_symbol[k]]) starts_.push_back({u, q});
         }

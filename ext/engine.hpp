@@ -13,13 +13,11 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "gss.hpp"
+#include "distinct.hpp"
 #include "mask_cache.hpp"
 #include "joint_tails.hpp"
 
 namespace wfsa {
-
-struct Miss { int where = 0; };
 
 // What the vocabulary contributes; shared by all constraints over it.
 struct Vocabulary {
@@ -33,6 +31,35 @@ struct Vocabulary {
     std::mutex universes_mutex;
     std::map<vector<int64_t>, std::shared_ptr<const SharedTails>> universes;  // by the tails it unites
 
+    // How tokens stand to JSON's strings and arrays; bits by token.
+    struct Quotes {
+        vector<uint32_t> without, inside, openers;  // no quote; none that ends a string; outside strings, nothing that ends a value
+        vector<int32_t> brackets;           // tokens with an opening bracket
+    };
+    const Quotes& quotes() {
+        std::call_once(quotes_once_, [&] {
+            quotes_.without.assign(size_t(n_words()), 0);
+            quotes_.inside = quotes_.without;
+            quotes_.openers.assign(size_t(n_words()), 0);
+            for (int32_t t = 0; t < int32_t(n_tokens()); ++t) {
+                if (special[size_t(t)]) continue;
+                const uint8_t *p = blob.data() + offsets[size_t(t)], *end = blob.data() + offsets[size_t(t) + 1];
+                const bool quote = std::find(p, end, '"') != end;
+                if (!quote) quotes_.without[size_t(t) >> 5] |= 1u << (t & 31);
+                if (quote ? *p == '"' && std::find(p + 1, end, '"') == end && std::find(p, end, '\\') == end
+                          : std::none_of(p, end, [](uint8_t c) { return c <= ' ' || std::strchr("[]{},:", c); }))
+                    quotes_.openers[size_t(t) >> 5] |= 1u << (t & 31);
+                bool escaped = false, ends = false;
+                for (const uint8_t* x = p; x < end; ++x) {
+                    ends |= *x == '"' && !escaped;
+                    escaped = *x == '\\' && !escaped;
+                }
+                if (!ends) quotes_.inside[size_t(t) >> 5] |= 1u << (t & 31);
+                if (std::find(p, end, '[') != end) quotes_.brackets.push_back(t);
+            }
+        });
+        return quotes_;
+    }
     int64_t n_tokens() const { return int64_t(offsets.size()) - 1; }
     int64_t n_words() const { return (size + 31) / 32; }
     void build() {
@@ -42,6 +69,10 @@ struct Vocabulary {
                 words.push_back({blob.data() + offsets[i], int32_t(offsets[i + 1] - offsets[i]), int32_t(i)});
         trie = Trie(words);
     }
+
+  private:
+    std::once_flag quotes_once_;
+    Quotes quotes_;
 };
 
 class Engine {
@@ -59,7 +90,10 @@ class Engine {
     vector<vector<int32_t>> token_ids;                        // terminal -> exact token ids (empty: byte terminal)
     std::unordered_map<int32_t, vector<int32_t>> token_terms; // token id -> terminals
     vector<int32_t> state_context;                            // "cfg": LR state -> context
+    vector<int32_t> set_context;                              // ... of those with a set of members, -1: not known yet
     vector<int32_t> ignored;
+    vector<uint8_t> distinct;  // by symbol: reductions that void a stack if the item that ends repeats (distinct.hpp); or empty
+    bool may_run_out = false;  // may there be arrays whose items have finitely many values to differ in?
     bool frozen = false;
     bool use_parsing = false;  // tests: decide tails by parsing them, the slow twin of the parser DWA
     mutable std::shared_mutex mutex;
@@ -76,6 +110,8 @@ class Engine {
     // After grammar and terminals are set: LR tables, contexts, follow sets.
     void build(int64_t max_states) {
         lr = Lr0Builder(grammar, max_states).build();
+        distinct = grammar.distinct;
+        find_exhaustible();
         index_tokens();
         follow_bytes();
         if (longest()) follow_terminals();
@@ -83,8 +119,10 @@ class Engine {
             vector<int32_t> contexts(lr.n_states());
             for (int32_t s = 0; s < lr.n_states(); ++s) contexts[s] = context_of(&s, 1);
             state_context = std::move(contexts);
+            attach_unordered(grammar, lr);
         }
     }
+    void find_exhaustible() { may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end(); }
     bool longest() const { return lexer.terms.longest; }
     void index_tokens() {
         for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
@@ -92,12 +130,23 @@ class Engine {
     }
 
     int32_t context_of(const int32_t* states, int32_t n) {
-        if (!longest() && !state_context.empty()) return state_context[states[0]];
+        if (!longest() && !state_context.empty() && known_context(states[0]) >= 0) return known_context(states[0]);
         vector<int32_t> terms;
         terms_of(states, n, terms);
         const int32_t context = lexer.contexts(terms);
         if (longest()) context_by_states_.emplace(vector<int32_t>(states, states + n), context);
+        else if (states[0] >= lr.unordered.first) {
+            const size_t k = size_t(states[0] - lr.unordered.first);
+            if (set_context.size() <= k) set_context.resize(k + 1, -1);
+            set_context[k] = context;
+        }
         return context;
+    }
+    // "cfg": the context of an LR state; -1 if it was not asked for before.
+    int32_t known_context(int32_t state) const {
+        if (state < lr.unordered.first) return state_context[state];
+        const size_t k = size_t(state - lr.unordered.first);
+        return k < set_context.size() ? set_context[k] : -1;
     }
 
     // --- operations; `grow` says whether tables may be extended ---------------------------------------------
@@ -115,16 +164,28 @@ class Engine {
     }
 
     // The snapshot after these bytes, or nullptr.  They have to live as long as it does.
-    const Snapshot* commit_bytes(const Snapshot* from, const uint8_t* p, size_t n, Arena& arena, bool grow) {
+    // `scan` and `text`, if items must differ: the scanner after the text so far, and that text; both move along.
+    const Snapshot* commit_bytes(const Snapshot* from, const uint8_t* p, size_t n, Arena& arena, bool grow, JsonScan* scan = nullptr,
+                                 std::string* text = nullptr) {
         if (n == 0) return from;
         Scratch& s = scratch();
         s.grow = grow;
+        s.scan = nullptr;
         s.in.assign(from->configs, from->configs + from->n);
         for (size_t i = 0; i < n; ++i) {
             step(s.in, p[i], s.out, arena, s);
             if (s.out.empty()) return nullptr;
+            if (scan) {
+                text->push_back(char(p[i]));
+                scan->push(*text, arena);
+                s.scan = scan;
+                s.text = text;
+                s.repeats = -1;
+            }
             cut(s.out, i + 1 < n ? p[i + 1] : -1, arena, s);
+            s.scan = nullptr;
             if (i + 1 == n) drop_spent(s.out, s);
+            if (s.out.empty()) return nullptr;
             s.in.swap(s.out);
         }
         Snapshot* out = snapshot(from, s.in, arena);
@@ -133,16 +194,18 @@ class Engine {
         return out;
     }
 
-    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, bool grow) {
+    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, bool grow, JsonScan* scan = nullptr,
+                                 std::string* text = nullptr) {
         if (from->finished || token < 0 || token >= vocab->n_tokens()) return nullptr;
         const Snapshot* by_text = nullptr;
         const int64_t lo = vocab->offsets[token], hi = vocab->offsets[token + 1];
         if (!vocab->special[token] && hi > lo)
-            by_text = commit_bytes(from, vocab->blob.data() + lo, size_t(hi - lo), arena, grow);
+            by_text = commit_bytes(from, vocab->blob.data() + lo, size_t(hi - lo), arena, grow, scan, text);
         auto terms = token_terms.find(token);
         if (terms == token_terms.end()) return by_text;
         Scratch& s = scratch();
         s.grow = grow;
+        s.scan = nullptr;
         s.out.clear();
         if (by_text) s.out.assign(by_text->configs, by_text->configs + by_text->n);
         bool ended = false;
@@ -284,8 +347,19 @@ class Engine {
         } catch (const Miss&) {
         }
         std::unique_lock<std::shared_mutex> lock(mutex);
+        const Growth growth(*this);
         return op(true);
     }
+    // While one lives, sets of members may be added.  Under the exclusive lock, or before there are other threads.
+    class Growth {
+      public:
+        explicit Growth(Engine& e) : growing_(e.lr.unordered.growing) { growing_ = true; }
+        ~Growth() { growing_ = false; }
+        Growth(const Growth&) = delete;
+
+      private:
+        bool& growing_;
+    };
 
     // --- ahead of time, under "longest" ----------------------------------------------------------------------
 
@@ -440,6 +514,9 @@ class Engine {
         MaskCache masks;
         bool grow = false;
         bool deep = false;  // the mask depends on more than the topmost states
+        const JsonScan* scan = nullptr;  // during a cut, if items must differ
+        const std::string* text = nullptr;
+        int repeats = -1;
     };
     static Scratch& scratch() {
         Arena::prepare();
@@ -459,23 +536,26 @@ class Engine {
     }
     vector<int32_t> shifted_tokens(int32_t state) const {
         vector<int32_t> out;
+        if (state >= lr.unordered.first) return out;
         for (int32_t k = lr.goto_indptr[state]; k < lr.goto_indptr[state] + lr.n_shifts[state]; ++k)
             if (lexer.terms.start[lr.goto_symbol[k]] < 0) out.push_back(lr.goto_symbol[k]);
         return out;
     }
     void terms_of(const int32_t* states, int32_t n, vector<int32_t>& out) const {
         out = ignored;
-        for (int32_t i = 0; i < n; ++i) {
-            const int32_t* at = lr.goto_symbol.data() + lr.goto_indptr[states[i]];
-            out.insert(out.end(), at, at + lr.n_shifts[states[i]]);
-        }
+        for (int32_t i = 0; i < n; ++i) lr.shifted(states[i], out);
         std::sort(out.begin(), out.end());
         out.erase(std::unique(out.begin(), out.end()), out.end());
     }
     int32_t root_of(const int32_t* states, int32_t n, int32_t watch, Scratch& s) {
         int32_t context;
-        if (!longest()) context = state_context[states[0]];
-        else {
+        if (!longest()) {
+            context = known_context(states[0]);
+            if (context < 0) {
+                if (!s.grow) throw Miss{2};
+                context = context_of(states, 1);
+            }
+        } else {
             s.terms.assign(states, states + n);
             auto known = context_by_states_.find(s.terms);
             context = known == context_by_states_.end() ? -1 : known->second;
@@ -657,10 +737,15 @@ class Engine {
 
     // "cfg": the closure's shift edges are in; reduce, and append the configurations that start there.
     void fresh(vector<Config>& cs, Arena& arena, Scratch& s) {
-        s.closure.reduce(lr);
+        if (!s.scan) s.closure.reduce(lr);
+        else s.closure.reduce(lr, [&](int32_t n) {
+            if (!distinct[size_t(n)]) return false;
+            if (s.repeats < 0) s.repeats = s.scan->repeats(*s.text);
+            return s.repeats > 0;
+        });
         for (int32_t i = 0; i < s.closure.n(); ++i) {
             int32_t q = s.closure[i].state;
-            if (lr.n_shifts[q]) cs.push_back(single(make_top(i, arena, s), root_of(&q, 1, 0, s), arena));
+            if (lr.shifts(q)) cs.push_back(single(make_top(i, arena, s), root_of(&q, 1, 0, s), arena));
         }
     }
     // "longest": shift t on all tops that take it, and reduce.  The tops are in s.closure at s.order.
@@ -672,7 +757,7 @@ class Engine {
         }
         s.closure.reduce(lr);
         s.order.clear();
-        for (int32_t i = 0; i < s.closure.n(); ++i) if (lr.n_shifts[s.closure[i].state]) s.order.push_back(i);
+        for (int32_t i = 0; i < s.closure.n(); ++i) if (lr.shifts(s.closure[i].state)) s.order.push_back(i);
         std::sort(s.order.begin(), s.order.end(), [&](int32_t a, int32_t b) { return s.closure[a].state < s.closure[b].state; });
     }
     Config closed(Arena& arena, Scratch& s) {

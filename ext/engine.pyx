@@ -108,9 +108,18 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         vector[int32_t] origin
         cbool nullable_start
 
+    cdef struct UnorderedRule:
+        int32_t body, rest
+        vector[int32_t] members
+        vector[uint8_t] required
+        vector[vector[int32_t]] groups
+        int32_t least, most
+
     cdef cppclass Normaliser:
         Normaliser(int32_t, int32_t)
         void rule(int32_t, const int32_t*, size_t) except +wfsa_translate
+        void unordered(UnorderedRule) except +wfsa_translate
+        void distinct(int32_t, cbool) except +wfsa_translate
         NormalGrammar run(int32_t, const vector[uint8_t]&, const vector[uint8_t]&) except +wfsa_translate
 
     cdef cppclass Terminals:
@@ -479,12 +488,13 @@ cdef _as_array(const vector[int32_t]& v):
 
 
 def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignore, rules, int32_t n_nonterms,
-               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states, list units):
+               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states, list units, unordered, distinct):
     """Normalise, build the LR tables, and return a ConstraintCore with empty caches.
 
     automata: Automaton or None (token-level) per terminal; token_ids: list of id lists per terminal; ranks: preference
     at equal length per terminal; rules: (nonterminal number, right-hand side symbols as in grammar.ir).
-    units: (least, most or None) per counted terminal, else None.
+    units: (least, most or None) per counted terminal, else None.  unordered: grammar.ir.Unordered lists.
+    distinct: as in grammar.ir.
     Returns None when the start symbol derives nothing.
     """
     cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
@@ -497,6 +507,7 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
     cdef Counters no_counters
     cdef int32_t n_terms = len(automata), s, lhs, t
     cdef Automaton a
+    cdef UnorderedRule listed
     cdef set ignored = set(ignore)
     out.vocab = vocab
     out.ptr = make_shared[Engine](vocab.ptr)
@@ -535,6 +546,14 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
             for s in rhs:
                 word.push_back(s if s >= 0 else n_terms + 1 + ~s)
             norm.rule(lhs, word.data(), word.size())
+        for u in unordered:
+            listed.body, listed.rest, listed.members = u.body, u.rest, u.members
+            listed.required = u.required
+            listed.groups = u.groups
+            listed.least, listed.most = u.least, 0x7FFFFFFF if u.most is None else u.most
+            norm.unordered(listed)
+        for lhs, may_run_out in distinct:
+            norm.distinct(lhs, may_run_out)
         word.clear()
         word.push_back(n_terms + 1 + start)
         word.push_back(n_terms)

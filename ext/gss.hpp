@@ -123,14 +123,19 @@ class Closure {
         work_.push_back({i, below});
     }
     void reduce(const LrTables& lr) {
+        reduce(lr, [](int32_t) { return false; });
+    }
+    template <class Barred> void reduce(const LrTables& lr, const Barred& barred) {  // but not to these nonterminals
         for (size_t k = 0; k < work_.size(); ++k) {
             auto [i, left] = work_[k];
             int32_t s = tops_[i].state;
-            for (int32_t d = lr.done_indptr[s]; d < lr.done_indptr[s + 1]; ++d)
+            for (const int32_t *d = lr.done_begin(s), *end = lr.done_end(s); d != end; ++d) {
+                if (barred(*d)) continue;
                 for (int32_t b = 0; b < left->n_below; ++b) {
-                    int32_t g = lr.go(left->below[b]->state, lr.done[d]);
+                    int32_t g = lr.go(left->below[b]->state, *d);
                     if (g >= 0) add(g, left->below[b]);
                 }
+            }
         }
     }
     int32_t n() const { return n_; }

@@ -170,7 +170,7 @@ class JointTails {
         if (to.empty()) return;
         const size_t n = slots_.size(), at = cuts_.size();
         bool known = true;
-        for (int32_t q : to) known &= lr_.done_indptr[q] == lr_.done_indptr[q + 1];
+        for (int32_t q : to) known &= !lr_.completes(q);
         if (!known && certain(rest, to, term)) return;
         if (!known) slots_.resize(n);
         cuts_.push_back({term, from, -1});

@@ -19,16 +19,36 @@
 //   n_shifts[s]                            how many of them are terminals
 //   done_indptr[s] .. done_indptr[s+1]     into done: completed nonterminal symbols
 //
+// States from `unordered.first` on are pairs of one of these and a set of members (unordered.hpp).
+//
 // Source: DeRemer & Knuth's LR(0) construction; Tomita 1986 for carrying conflicts as data.
 #pragma once
 #include "normalise.hpp"
+#include "unordered.hpp"
 
 namespace wfsa {
 
 struct LrTables {
     vector<int32_t> goto_indptr{0}, goto_symbol, goto_target, n_shifts, done_indptr{0}, done;
-    int32_t n_states() const { return int32_t(n_shifts.size()); }
+    mutable UnorderedStates unordered;
+    int32_t n_states() const { return int32_t(n_shifts.size()); }  // without those with a set
+
     int32_t go(int32_t s, int32_t symbol) const {
+        if (s < unordered.first) return base_go(s, symbol);
+        return unordered.go(s, symbol, [this](int32_t base, int32_t x) { return base_go(base, x); });
+    }
+    // Does s shift terminals?  Is a rule complete in it, and which?
+    bool shifts(int32_t s) const { return s >= unordered.first || n_shifts[s]; }
+    bool completes(int32_t s) const { return s < unordered.first && done_indptr[s] < done_indptr[s + 1]; }
+    const int32_t* done_begin(int32_t s) const { return done.data() + (completes(s) ? done_indptr[s] : 0); }
+    const int32_t* done_end(int32_t s) const { return done.data() + (completes(s) ? done_indptr[s + 1] : 0); }
+    // Append the terminals that s shifts.
+    void shifted(int32_t s, vector<int32_t>& out) const {
+        const int32_t base = s < unordered.first ? s : unordered.base_of(s);
+        const int32_t* at = goto_symbol.data() + goto_indptr[base];
+        for (int32_t k = 0; k < n_shifts[base]; ++k) if (base == s || go(s, at[k]) >= 0) out.push_back(at[k]);
+    }
+    int32_t base_go(int32_t s, int32_t symbol) const {
         const int32_t *b = goto_symbol.data() + goto_indptr[s], *e = goto_symbol.data() + goto_indptr[s + 1];
         const int32_t* p = std::lower_bound(b, e, symbol);
         return p != e && *p == symbol ? goto_target[size_t(p - goto_symbol.data())] : -1;
@@ -165,5 +185,52 @@ class Lr0Builder {
         return got.first->second;
     }
 };
+
+// Find the states of unordered lists, and let what leads to them lead to states with sets.
+inline void attach_unordered(const NormalGrammar& g, LrTables& lr) {
+    if (g.unordered.empty()) return;
+    UnorderedStates& out = lr.unordered;
+    out.first = lr.n_states();
+    out.n_terms = g.n_terms;
+    out.growing = true;
+    out.list_of.assign(size_t(g.n_symbols), -1);
+    out.member_of.assign(size_t(g.n_symbols), -1);
+    auto rules = [&](int32_t symbol, auto visit) {
+        for (int32_t i = g.rule_indptr[symbol - g.n_terms]; i < g.rule_indptr[symbol - g.n_terms + 1]; ++i) visit(g.rules[i]);
+    };
+    for (const UnorderedRule& u : g.unordered) {
+        UnorderedList list;
+        list.n_members = list.n_bits = int32_t(u.members.size());
+        list.least = u.least;
+        list.most = u.most;
+        rules(u.rest, [&](const Rule& r) { (r.b < 0 ? list.close : list.separator) = r.a; });
+        rules(u.body, [&](const Rule& r) { out.list_of[size_t(r.a)] = int32_t(out.lists.size()); });
+        for (size_t k = 0; k < u.members.size(); ++k) if (u.members[k] >= 0) out.member_of[size_t(u.members[k])] = int32_t(k);
+        for (const auto& group : u.groups)
+            for (int32_t m : group) if (m >= 0 && out.member_of[size_t(m)] < 0) out.member_of[size_t(m)] = list.n_bits++;
+        list.required.assign(list.n_words(), 0);
+        for (size_t k = 0; k < u.members.size(); ++k) if (u.required[k]) list.required[k >> 6] |= 1ull << (k & 63);
+        for (const auto& group : u.groups) {
+            list.groups.emplace_back(list.n_words(), 0);
+            for (int32_t m : group) if (m >= 0) list.groups.back()[size_t(out.member_of[size_t(m)]) >> 6] |= 1ull << (out.member_of[size_t(m)] & 63);
+        }
+        rules(u.body, [&](const Rule& r) {
+            const int32_t k = out.member_of[size_t(r.a)];
+            list.others |= k < 0 || k >= list.n_members;
+            rules(r.a, [&](const Rule& pair) { list.keys.push_back({pair.a, k}); });
+        });
+        std::sort(list.keys.begin(), list.keys.end());
+        out.lists.push_back(std::move(list));
+    }
+    for (size_t i = 0; i < lr.goto_symbol.size(); ++i) {
+        const int32_t n = out.list_of[size_t(lr.goto_symbol[i])];
+        if (n < 0) continue;
+        UnorderedList& list = out.lists[size_t(n)];
+        list.after_member = lr.goto_target[i];
+        list.after_separator = lr.base_go(list.after_member, list.separator);
+        lr.goto_target[i] = out.begin(lr.goto_symbol[i]);
+    }
+    out.growing = false;
+}
 
 }  // namespace wfsa

@@ -27,12 +27,24 @@ namespace wfsa {
 
 struct Rule { int32_t lhs, a, b; };  // b < 0: unit rule
 
+// A list whose members come in any order (unordered.hpp).  Its rules are among the others: body -> m rest for every
+// member and other m (nonterminals with rules "key value" that occur nowhere else), rest -> separator body | close.
+struct UnorderedRule {
+    int32_t body, rest;
+    vector<int32_t> members;   // each at most once; -1: derives nothing
+    vector<uint8_t> required;  // by member
+    vector<vector<int32_t>> groups;  // members and others, of each group at least one; without `most`
+    int32_t least, most;       // how many members and others together
+};
+
 struct NormalGrammar {
     int32_t n_terms = 0, n_symbols = 0, start = -1;  // start: symbol; -1: derives nothing
     bool nullable_start = false;
     vector<Rule> rules;                              // sorted by lhs
     vector<int32_t> rule_indptr;                     // by symbol - n_terms
     vector<int32_t> origin;                          // by symbol - n_terms: the input nonterminal it comes from
+    vector<uint8_t> distinct;                        // by symbol, if there are any: 1 the item that ends must not repeat, 2 and values may run out
+    vector<UnorderedRule> unordered;                 // with symbols; those that can be reached
 };
 
 class Normaliser {
@@ -43,11 +55,19 @@ class Normaliser {
         for (int32_t i = 0; i < n_nonterms; ++i) origin_[i] = i;
     }
     void rule(int32_t nonterm, const int32_t* rhs, size_t n) { by_lhs_[nonterm].emplace_back(rhs, rhs + n); }
+    void unordered(UnorderedRule rule) { unordered_.push_back(std::move(rule)); }  // with nonterminal numbers
+
+    void distinct(int32_t nonterm, bool may_run_out) { distinct_.push_back({nonterm, may_run_out}); }
 
     // start: nonterminal number.  Terminals in dead_terms have an empty language; nullable_terms also match ε.
     NormalGrammar run(int32_t start, const vector<uint8_t>& dead_terms, const vector<uint8_t>& nullable_terms) {
         dead_ = dead_terms;
         split_nullable_terms(nullable_terms);
+        for (const UnorderedRule& u : unordered_)
+            for (const auto& group : u.groups) {
+                needed_groups_.push_back({u.body, fresh(u.body)});
+                for (int32_t m : group) by_lhs_.back().push_back({n_terms_ + m});
+            }
         NormalGrammar out;
         out.n_terms = n_terms_;
         if (!trim(start)) return out;
@@ -63,6 +83,9 @@ class Normaliser {
     vector<vector<Word>> by_lhs_;
     vector<int32_t> origin_;
     vector<uint8_t> dead_;
+    vector<UnorderedRule> unordered_;
+    vector<std::pair<int32_t, bool>> distinct_;
+    vector<std::pair<int32_t, int32_t>> needed_groups_;  // body, a nonterminal that derives what a group does
     vector<Rule> flat_;  // after binarise; a < 0 and b < 0: ε
 
     int32_t fresh(int32_t like) {
@@ -97,9 +120,14 @@ class Normaliser {
         vector<vector<int32_t>> missing(n);
         vector<int32_t> todo;
         auto done = [&](int32_t a) { if (!productive[a]) { productive[a] = 1; todo.push_back(a); } };
+        vector<vector<int32_t>> needs(n);  // an unordered list has a word only if all its required members have one
+        for (const UnorderedRule& u : unordered_)
+            for (size_t k = 0; k < u.members.size(); ++k) if (u.required[k]) needs[u.body].push_back(u.members[k]);
+        for (auto [body, group] : needed_groups_) needs[body].push_back(group);
         for (int32_t a = 0; a < n; ++a) {
             missing[a].assign(by_lhs_[a].size(), 0);
             for (size_t r = 0; r < by_lhs_[a].size(); ++r) {
+                for (int32_t b : needs[a]) { uses[b].push_back({a, int32_t(r)}); ++missing[a][r]; }
                 for (int32_t s : by_lhs_[a][r]) {
                     if (s >= n_terms_) { uses[s - n_terms_].push_back({a, int32_t(r)}); ++missing[a][r]; }
                     else if (dead_[s]) missing[a][r] = 1 << 29;
@@ -259,6 +287,17 @@ class Normaliser {
             out.rules.insert(out.rules.end(), row.begin(), row.end());
             out.rule_indptr.push_back(int32_t(out.rules.size()));
             out.origin.push_back(origin_[order[k]]);
+        }
+        if (!distinct_.empty()) out.distinct.assign(size_t(n_terms_) + order.size(), 0);
+        for (auto [a, may_run_out] : distinct_) if (number[a] >= 0) out.distinct[size_t(n_terms_ + number[a])] = 1 + may_run_out;
+        for (UnorderedRule u : unordered_) {
+            auto symbol = [&](int32_t a) { return number[a] < 0 ? -1 : n_terms_ + number[a]; };
+            u.body = symbol(u.body);
+            u.rest = symbol(u.rest);
+            if (u.body < 0) continue;
+            for (int32_t& m : u.members) m = symbol(m);
+            for (auto& group : u.groups) for (int32_t& m : group) m = symbol(m);
+            out.unordered.push_back(std::move(u));
         }
         out.start = productive[start] ? n_terms_ : -1;
         out.n_symbols = n_terms_ + int32_t(order.size());

@@ -176,6 +176,31 @@ inline void pack(const Engine& e, Arrays& out) {
     of["lr_done_indptr"] = e.lr.done_indptr;
     of["lr_done"] = e.lr.done;
     of["lr_context"] = e.state_context;
+    const UnorderedStates& unordered = e.lr.unordered;
+    of["set_context"] = e.set_context;
+    of["list_of"] = unordered.list_of;
+    of["member_of"] = unordered.member_of;
+    of["distinct"].assign(e.distinct.begin(), e.distinct.end());
+    of["list_numbers"];
+    vector<vector<int32_t>> keys;
+    for (const UnorderedList& l : unordered.lists) {
+        for (int32_t x : {l.separator, l.close, l.after_member, l.after_separator, l.n_members, l.least, l.most, int32_t(l.others), l.n_bits})
+            of["list_numbers"].push_back(x);
+        keys.emplace_back();
+        for (auto [terminal, member] : l.keys) { keys.back().push_back(terminal); keys.back().push_back(member); }
+    }
+    out.put_rows("list_keys", [&](size_t i) -> const vector<int32_t>& { return keys[i]; }, keys.size());
+    vector<vector<int32_t>> required;
+    for (const UnorderedList& l : unordered.lists) {
+        required.emplace_back();
+        auto put = [&](const vector<uint64_t>& words) {
+            for (uint64_t w : words) { required.back().push_back(int32_t(w)); required.back().push_back(int32_t(w >> 32)); }
+        };
+        put(l.required);
+        for (const auto& group : l.groups) put(group);
+    }
+    out.put_rows("list_required", [&](size_t i) -> const vector<int32_t>& { return required[i]; }, required.size());
+    out.put_rows("list_sets", [&](size_t i) -> const vector<int32_t>& { return unordered.sets[int32_t(i)]; }, size_t(unordered.sets.size()));
 
     out.put_rows("context", [&](size_t i) -> const vector<int32_t>& { return e.lexer.contexts[int32_t(i)]; }, size_t(e.lexer.contexts.size()));
     out.put_rows("watch", [&](size_t i) -> const vector<int32_t>& { return e.lexer.watches[int32_t(i)]; }, size_t(e.lexer.watches.size()));
@@ -351,6 +376,48 @@ inline void pack(const Engine& e, Arrays& out) {
     out.put_rows("joint_cuts", [&](size_t i) -> const vector<int32_t>& { return cuts[i]; }, cuts.size());
 }
 
+// The lists with sets; returns how many LR states they add.
+inline int32_t restore_unordered(const Unpacker& u, int32_t n_lr, int32_t n_terms, int32_t n_symbols, UnorderedStates& out) {
+    const int64_t big = int64_t(1) << 31;
+    const vector<int32_t>& numbers = u.values("list_numbers", 0, big);
+    const auto keys = u.rows("list_keys", -1, big), required = u.rows("list_required", -big, big), sets = u.rows("list_sets", -big, big);
+    const int64_t n_lists = int64_t(keys.size());
+    Unpacker::check(numbers.size() == 9 * keys.size() && required.size() == keys.size(), "the arrays of unordered lists have different lengths");
+    out.list_of = u.values("list_of", -1, n_lists, n_lists ? size_t(n_symbols) : 0);
+    out.member_of = u.values("member_of", -1, big, out.list_of.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+        const int32_t* x = numbers.data() + 9 * i;
+        UnorderedList l;
+        Unpacker::check(x[0] < n_terms && x[1] < n_terms && x[2] < n_lr && x[3] < n_lr && x[7] < 2 && x[4] <= x[8], "an unordered list is out of range");
+        l.separator = x[0], l.close = x[1], l.after_member = x[2], l.after_separator = x[3];
+        l.n_members = x[4], l.least = x[5], l.most = x[6], l.others = x[7], l.n_bits = x[8];
+        const size_t n = 2 * l.n_words();
+        Unpacker::check((n ? required[i].size() >= n && required[i].size() % n == 0 : required[i].empty()) && keys[i].size() % 2 == 0,
+                        "an unordered list has the wrong size");
+        for (size_t w = 0; w < required[i].size(); w += 2) {
+            if (w && w % n == 0) l.groups.emplace_back();
+            (w < n ? l.required : l.groups.back()).push_back(uint64_t(uint32_t(required[i][w])) | uint64_t(uint32_t(required[i][w + 1])) << 32);
+        }
+        for (size_t k = 0; k < keys[i].size(); k += 2) {
+            Unpacker::check(keys[i][k] < n_terms && keys[i][k + 1] < l.n_bits, "a key of an unordered list is out of range");
+            l.keys.push_back({keys[i][k], keys[i][k + 1]});
+        }
+        Unpacker::check(std::is_sorted(l.keys.begin(), l.keys.end()), "the keys of an unordered list are not sorted");
+        out.lists.push_back(std::move(l));
+    }
+    for (size_t s = 0; s < out.list_of.size(); ++s)
+        Unpacker::check(out.list_of[s] < 0 || out.member_of[s] < out.lists[size_t(out.list_of[s])].n_bits, "a member is out of range");
+    for (const auto& set : sets) {
+        Unpacker::check(!set.empty() && set[0] >= 0 && set[0] < n_lists && set.size() == 2 + 2 * out.lists[size_t(set[0])].n_words() && set[1] >= 0,
+                        "a set of members does not fit its list");
+        out.sets(set);
+    }
+    Unpacker::check(out.sets.size() == int32_t(sets.size()), "a set of members is repeated");
+    if (n_lists) out.first = n_lr;
+    out.n_terms = n_terms;
+    return out.n_states();
+}
+
 // Fill a fresh engine; throws Damaged at the first thing that does not fit.
 inline void unpack(const Arrays& in, Engine& e) {
     Unpacker u(in);
@@ -410,8 +477,8 @@ inline void unpack(const Arrays& in, Engine& e) {
 
     LrTables& lr = e.lr;
     lr.n_shifts = u.values("lr_n_shifts", 0, big);
-    const int32_t n_lr = lr.n_states();
-    lr.goto_target = u.values("lr_goto_target", 0, n_lr);
+    const int32_t n_lr = lr.n_states(), n_all = n_lr + restore_unordered(u, n_lr, n_terms, n_symbols, lr.unordered);
+    lr.goto_target = u.values("lr_goto_target", 0, n_all);
     lr.goto_symbol = u.values("lr_goto_symbol", 0, n_symbols, lr.goto_target.size());
     lr.goto_indptr = u.indptr("lr_goto_indptr", lr.goto_symbol.size());
     lr.done = u.values("lr_done", n_terms, n_symbols);
@@ -430,6 +497,11 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
     const int32_t n_contexts = e.lexer.contexts.size(), n_watches = e.lexer.watches.size();
     e.state_context = u.values("lr_context", 0, n_contexts, t.longest ? 0 : size_t(n_lr));
+    const vector<int32_t>& distinct = u.values("distinct", 0, 3);
+    Unpacker::check(distinct.empty() || distinct.size() == size_t(n_symbols), "distinct has the wrong length");
+    e.distinct.assign(distinct.begin(), distinct.end());
+    e.find_exhaustible();
+    e.set_context = u.values("set_context", -1, n_contexts);
 
     const vector<int32_t>& lex_flags = u.values("lex_flags", 0, 16);
     const int64_t n_lex = int64_t(lex_flags.size());
@@ -641,7 +713,7 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
     const vector<int32_t>& from = u.values("dwa_from", 0, n_dwa);
     const size_t n_tr = from.size();
-    const vector<int32_t>&read = u.values("dwa_read", 0, n_lr, n_tr), &weight = u.values("dwa_weight_of", 0, n_weights, n_tr),
+    const vector<int32_t>&read = u.values("dwa_read", 0, n_all, n_tr), &weight = u.values("dwa_weight_of", 0, n_weights, n_tr),
                           &next = u.values("dwa_next", -1, n_dwa, n_tr);
     for (size_t i = 0; i < n_tr; ++i) {
         check_weight(dwa_universe[from[i]], weight[i]);

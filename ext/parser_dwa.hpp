@@ -155,12 +155,12 @@ class ParserDwa {
     void close(const Stack& w, int32_t node) {
         if (!seen_.insert({node, w}).second) return;
         const int32_t top = w.back();
-        if (lr_.n_shifts[top]) {
+        if (lr_.shifts(top)) {
             const int32_t y = lexer_.root(context_of(top), 0);
             lex(w, y, node, 0);
         }
-        for (int32_t d = lr_.done_indptr[top]; d < lr_.done_indptr[top + 1]; ++d) {
-            const int32_t n = lr_.done[d], left = int32_t(w.size()) - 2;
+        for (const int32_t *d = lr_.done_begin(top), *end = lr_.done_end(top); d != end; ++d) {
+            const int32_t n = *d, left = int32_t(w.size()) - 2;
             if (left <= 0) { open_.insert({node, n, 1 - left}); continue; }
             const int32_t g = lr_.go(w[left - 1], n);
             if (g < 0) continue;

@@ -4,6 +4,7 @@
 // A Session is used by one thread at a time; sessions of one engine run in parallel.
 #pragma once
 #include "ahead.hpp"
+#include "distinct_mask.hpp"
 #include "pack.hpp"
 #include <thread>
 
@@ -20,20 +21,26 @@ class Session {
         out.engine_ = engine_;
         out.arena_ = std::make_shared<Arena>(arena_);
         out.now_ = now_;
+        out.text_ = text_;
+        out.past_ = past_;
         return out;
     }
     bool commit_token(int32_t token) {
-        return move(engine_->run([&](bool grow) { return engine_->commit_token(now_, token, *arena_, grow); }));
+        return commit([&](bool grow, JsonScan* scan, std::string* text) { return engine_->commit_token(now_, token, *arena_, grow, scan, text); });
     }
     bool commit_bytes(const uint8_t* p, size_t n) {
-        if (now_->finished) return n == 0;
+        if (now_->finished || n == 0) return n == 0;
         uint8_t* kept = static_cast<uint8_t*>(arena_->bytes(n));
         std::copy(p, p + n, kept);
-        return move(engine_->run([&](bool grow) { return engine_->commit_bytes(now_, kept, n, *arena_, grow); }));
+        return commit([&](bool grow, JsonScan* scan, std::string* text) { return engine_->commit_bytes(now_, kept, n, *arena_, grow, scan, text); });
     }
     bool rollback(int64_t n) {
         if (n < 0 || n > now_->n_commits) return false;
-        for (; n; --n) now_ = now_->before;
+        for (; n; --n) {
+            now_ = now_->before;
+            if (past_) past_ = past_->before;
+        }
+        if (!engine_->distinct.empty()) text_.resize(size_t(scan().n));
         return true;
     }
     // n_words words; bits past the vocabulary are 0.
@@ -42,6 +49,7 @@ class Session {
             engine_->mask(now_, out, n_words, grow);
             return 0;
         });
+        if (!engine_->distinct.empty()) DistinctMask(*engine_, text_).filter(now_, scan(), out);
     }
     bool accepting() const {
         return engine_->run([&](bool grow) { return engine_->takes(now_, engine_->end_term, grow); });
@@ -85,7 +93,10 @@ class Session {
         bool tokens = false;
         ByteBits b = engine_->run([&](bool grow) { return engine_->next_bytes(now_, tokens, grow); });
         std::string out;
-        for (int c = 0; c < 256; ++c) if (b.has(uint8_t(c))) out.push_back(char(c));
+        for (int c = 0; c < 256; ++c) {
+            const uint8_t byte = uint8_t(c);
+            if (b.has(byte) && (engine_->distinct.empty() || fork().commit_bytes(&byte, 1))) out.push_back(char(c));
+        }
         return out;
     }
     vector<int32_t> expected() const {
@@ -97,10 +108,34 @@ class Session {
     std::shared_ptr<Engine> engine_;
     std::shared_ptr<Arena> arena_;
     const Snapshot* now_ = nullptr;
+    // Only where items must differ: the text, and the scanner after every commit.
+    struct Past {
+        const Past* before;
+        JsonScan scan;
+    };
+    mutable std::string text_;
+    const Past* past_ = nullptr;
 
-    bool move(const Snapshot* to) {
-        if (!to) return false;
+    JsonScan scan() const { return past_ ? past_->scan : JsonScan(); }
+    template <class Op> bool commit(const Op& op) {
+        if (engine_->distinct.empty()) {
+            const Snapshot* to = engine_->run([&](bool grow) { return op(grow, nullptr, nullptr); });
+            if (to) now_ = to;
+            return to != nullptr;
+        }
+        const size_t size = text_.size();
+        JsonScan moved;
+        const Snapshot* to = engine_->run([&](bool grow) {
+            text_.resize(size);
+            moved = scan();
+            return op(grow, &moved, &text_);
+        });
+        if (!to || DistinctMask(*engine_, text_).is_stuck(to, moved)) {
+            text_.resize(size);
+            return false;
+        }
         now_ = to;
+        past_ = new (arena_->bytes(sizeof(Past))) Past{past_, moved};
         return true;
     }
 };

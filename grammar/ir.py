@@ -17,6 +17,18 @@ A counted terminal (``units``, only under "cfg") keeps the words of its pattern 
 is ``Cat((a, Repeat(Unit(b), 0, None), c))``, where b and c begin with different bytes, and no word of b begins
 another.  It costs what the pattern costs, where a repetition up to 8,192 costs 8,192 times as much.
 
+An unordered list (`Unordered`, only under "cfg") restricts rules that are there:
+
+    body -> m rest    for every member and every other m        rest -> separator body | close
+
+Each m is a nonterminal with one rule ``key value`` that occurs nowhere else.  The list derives what these rules derive
+with every member at most once, all required ones there, of every group (members and others) at least one, and `least`
+to `most` members and others in all (not both groups and `most`).  Spelled out that takes a nonterminal for every set.
+
+A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  Its derivations whose
+last item equals, as a JSON value, an earlier item of that array do not count.  The flag says that there may be places
+for items with finitely many values, so that they can run out.
+
 ``ignore`` (only under "longest") lists terminals that may stand between, before and after any two terminals.
 """
 
@@ -54,6 +66,17 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
+class Unordered:
+    body: int  # nonterminal numbers
+    rest: int
+    members: tuple[int, ...]
+    required: tuple[bool, ...]  # by member
+    least: int = 0
+    most: int | None = None
+    groups: tuple[tuple[int, ...], ...] = ()  # nonterminal numbers
+
+
+@dataclass(frozen=True, slots=True)
 class Grammar:
     terminals: tuple[Terminal, ...]
     nonterminals: tuple[str, ...]
@@ -62,6 +85,8 @@ class Grammar:
     policy: Policy = "cfg"
     ignore: tuple[int, ...] = ()
     origins: tuple[str, ...] = ()  # per nonterminal, for messages; may be empty
+    unordered: tuple[Unordered, ...] = ()
+    distinct: tuple[tuple[int, bool], ...] = ()  # nonterminal number, may its items have few values
 
     def check_invariants(self) -> None:
         """Raise GrammarError unless every symbol is defined and every number in range."""
@@ -87,6 +112,10 @@ class Grammar:
         for terminal in self.terminals:
             if terminal.units is not None:
                 _check_counted(terminal, self.policy)
+        if self.distinct and self.policy != "cfg":
+            raise GrammarError("a distinct nonterminal needs the 'cfg' policy")
+        if self.unordered:
+            _check_unordered(self)
         for t in self.ignore:
             if not 0 <= t < n_terms:
                 raise GrammarError(f"ignored terminal {t} is out of range")
@@ -110,6 +139,45 @@ def _check_counted(terminal: Terminal, policy: Policy) -> None:
             raise GrammarError(f"counted terminal {terminal.name!r} is not of the form a (Unit b)* c")
     if least < 0 or (most is not None and not least <= most < MAX_UNITS) or least >= MAX_UNITS:
         raise GrammarError(f"counted terminal {terminal.name!r} asks for {least} to {most} units")
+
+
+def _check_unordered(grammar: Grammar) -> None:
+    """Raise GrammarError unless the unordered lists are of the form above, and nothing they take is a dead end."""
+    if grammar.policy != "cfg":
+        raise GrammarError("an unordered list needs the 'cfg' policy")
+    rules: dict[int, list[tuple[int, ...]]] = {}
+    uses: dict[int, int] = {}
+    for lhs, rhs in grammar.rules:
+        rules.setdefault(lhs, []).append(rhs)
+        for s in rhs:
+            if s < 0:
+                uses[~s] = uses.get(~s, 0) + 1
+    for u in grammar.unordered:
+        name = grammar.nonterminals[u.body]
+        others = 0
+        keys: set[int] = set()
+        pairs: set[int] = set()
+        for rhs in rules[u.body]:
+            pair = rules[~rhs[0]] if len(rhs) == 2 and rhs[0] < 0 and rhs[1] == ~u.rest else []
+            if len(pair) != 1 or len(pair[0]) != 2 or pair[0][0] < 0 or pair[0][0] in keys or uses[~rhs[0]] != 1:
+                raise GrammarError(f"unordered list {name!r} has a rule that is not 'member rest'")
+            keys.add(pair[0][0])
+            pairs.add(~rhs[0])
+            others += ~rhs[0] not in u.members
+        match sorted(rules[u.rest], key=len):
+            case [(close,), (separator, body)] if body == ~u.body and min(close, separator) >= 0:
+                pass
+            case _:
+                raise GrammarError(f"unordered list {name!r} does not go on with 'separator body' or 'close'")
+        n, needed = len(u.members), sum(u.required)
+        if len(set(u.members)) != n or len(u.required) != n or len(rules[u.body]) != n + others:
+            raise GrammarError(f"unordered list {name!r} names members that it does not have")
+        if u.groups and (u.most is not None or any(not g or not pairs.issuperset(g) for g in u.groups)):
+            raise GrammarError(f"unordered list {name!r} has a group that is empty or bounded")
+        if u.most is not None and u.most < max(needed + (n > needed or others > 0), u.least, 1):
+            raise GrammarError(f"unordered list {name!r} has members that never fit")
+        if not others and u.least > n:
+            raise GrammarError(f"unordered list {name!r} asks for more members than there are")
 
 
 @dataclass(slots=True)

@@ -86,6 +86,10 @@ class Table(Regular):
     accept: tuple[bool, ...]
     start: int = 0
 
+    def __hash__(self) -> int:
+        """Not of all rows: trees are looked up often, and two tables of one size rarely meet."""
+        return hash((len(self.rows), self.start, self.rows[0], self.rows[-1]))
+
 
 EPSILON = Literal(b"")
 NOTHING = Alt(())

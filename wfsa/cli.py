@@ -53,7 +53,7 @@ examples:
   wfsa compile person.json --vocab tokenizer.json -o person.wfsa
   wfsa compile sql.lark --vocab model.gguf -o sql.wfsa
   wfsa compile --kind regex --text '[0-9]{4}-[0-9]{2}' --vocab llama3.npz -o date.wfsa
-  wfsa compile big.json --vocab llama3.npz -o big.wfsa --set mode=lazy
+  wfsa compile big.json --vocab llama3.npz -o big.wfsa --set mode=lazy --set whitespace=indent --set indent=4
 
 The kind is told by the suffix (.json is a JSON Schema, .lark, .gbnf, .regex) or by --kind.
 A vocabulary is a tokenizer.json, a .gguf, a .tiktoken, a SentencePiece .model, an .npz, or a saved .vocab.
@@ -78,11 +78,12 @@ examples:
   wfsa report person.json
   wfsa report person.json --status narrowed
   wfsa report tools.json --tools --set property_order=any
-  wfsa report old.json --set draft=4 --set formats=annotate
+  wfsa report old.json --set draft=4 --set formats=annotate --set spelling=any
+  wfsa report hard.json --lenient --status widened
 
 enforced: exactly what the keyword admits.  narrowed: some spellings or orders of it are refused.
 annotation: asserts nothing here.  widened: ignored, because an option says so.
-A schema that cannot be enforced is an error.
+A schema that cannot be enforced is an error, unless --lenient is given.
 """,
     "demo": """\
 examples:
@@ -133,7 +134,11 @@ def _parser() -> argparse.ArgumentParser:
     vocab_options(sub, required=True)
     sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
     sub.add_argument(
-        "--set", action="append", default=[], metavar="OPTION=VALUE", help="a field of wfsa.CompileOptions"
+        "--set", action="append", default=[], metavar="OPTION=VALUE",
+        help="a field of wfsa.CompileOptions, or for a JSON Schema of wfsa.SchemaOptions",
+    )  # fmt: skip
+    sub.add_argument(
+        "--lenient", action="store_true", help="ignore what of a JSON Schema cannot be enforced (the report lists it)"
     )
     sub.add_argument("--no-vocab-copy", action="store_true", help="leave no copy of the vocabulary beside OUT")
 
@@ -163,6 +168,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE", help="a field of wfsa.SchemaOptions"
     )
+    sub.add_argument("--lenient", action="store_true", help="list what cannot be enforced in place of an error")
 
     sub = command("demo", "let a small language model write a document under a JSON Schema")
     sub.add_argument("--schema", type=Path, metavar="FILE", help="a JSON Schema (default: an order of an online shop)")
@@ -182,9 +188,16 @@ def _read(path: Path | None) -> bytes:
     return sys.stdin.buffer.read() if path is None or str(path) == "-" else path.read_bytes()
 
 
-def _options(settings: Sequence[str], options: type, without: str) -> dict[str, Any]:
-    """The fields of a dataclass that ``--set`` gives; `without` is no text."""
-    known = {field.name for field in dataclasses.fields(options)} - {without}
+_NO_TEXT: Final = {"progress", "registry"}  # options that are no text
+
+
+def _fields(options: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(options)} - _NO_TEXT
+
+
+def _options(settings: Sequence[str], *options: type) -> dict[str, Any]:
+    """The fields of dataclasses that ``--set`` gives."""
+    known = set().union(*map(_fields, options))
     chosen: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -224,7 +237,13 @@ def _compile(arguments: argparse.Namespace, console: Console) -> int:
         "gbnf": wfsa.compile_gbnf,
         "regex": wfsa.compile_regex,
     }
-    options = _options(arguments.set, wfsa.CompileOptions, "progress")
+    is_schema = kind == "json-schema"
+    options = _options(arguments.set, wfsa.CompileOptions, *([SchemaOptions] if is_schema else []))
+    if is_schema:
+        of_schema = {name: options.pop(name) for name in sorted(_fields(SchemaOptions) & options.keys())}
+        options["schema_options"] = SchemaOptions(**{**of_schema, **({"lenient": True} if arguments.lenient else {})})
+    elif arguments.lenient:
+        raise WfsaError("--lenient is for JSON Schemas")
     vocab = Vocab.from_file(arguments.vocab, eos_ids=arguments.eos, size=arguments.logits)
     with CompileBar(console) as bar:
         constraint = compilers[kind](text, vocab, progress=bar, **options)
@@ -363,7 +382,8 @@ def _report(arguments: argparse.Namespace, _: Console) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    options = SchemaOptions(**_options(arguments.set, SchemaOptions, "registry"))
+    lenient = {"lenient": True} if arguments.lenient else {}
+    options = SchemaOptions(**{**_options(arguments.set, SchemaOptions), **lenient})
     text = _read(arguments.source)
     if arguments.tools:
         try:

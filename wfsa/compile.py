@@ -79,7 +79,8 @@ def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: flo
                 automata.append(automaton(t.pattern, options.max_terminal_states))
             except LimitError as e:
                 where = f" at {t.origin}" if t.origin else ""
-                raise LimitError(f"terminal {t.name!r}{where}: {e}; raise CompileOptions.max_terminal_states") from None
+                message = f"terminal {t.name!r}{where}: {e}; raise CompileOptions.max_terminal_states"
+                raise _TooLarge(message, t.origin) from None
             except RecursionError:
                 raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
             token_ids.append([])
@@ -94,7 +95,7 @@ def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: flo
         core = build_core(
             vocab.core, automata, token_ids, ranks, grammar.ignore, grammar.rules, len(grammar.nonterminals),
             grammar.start, grammar.policy == "longest", options.max_lr_states, options.max_lexer_states,
-            [t.units for t in grammar.terminals],
+            [t.units for t in grammar.terminals], grammar.unordered, grammar.distinct,
         )  # fmt: skip
         if core is None:
             name = grammar.nonterminals[grammar.start]
@@ -110,6 +111,14 @@ def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: flo
     return Constraint(
         core, vocab, tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals), stats
     )
+
+
+class _TooLarge(LimitError):
+    """A terminal has too many states; `origin` is the place that it is from."""
+
+    def __init__(self, message: str, origin: str) -> None:
+        super().__init__(message)
+        self.origin = origin
 
 
 def _check_time(limit: float | None, begin: float, stage: str) -> None:
@@ -199,7 +208,7 @@ def compile_json_schema(
     if not isinstance(schema, (dict, bool)):
         schema = schema_of(schema)
     try:
-        return _compile_lowered(read_json_schema(schema, schema_options, check), vocab, options, begin)
+        return _compile_read(read_json_schema, schema, schema_options, vocab, options, begin, check)
     except NoDocument as e:
         places = _contradiction(schema, schema_options, vocab)
         if not places:
@@ -216,7 +225,7 @@ def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Pl
             return False
         lazy, begin, check = _front_end(mode="lazy", max_seconds=2 * _CONTRADICTION_SECONDS)
         try:
-            _compile_lowered(read_json_schema(some, options, check), vocab, lazy, begin)
+            _compile_read(read_json_schema, some, options, vocab, lazy, begin, check)
         except NoDocument:
             return True
         except WfsaError:
@@ -239,7 +248,7 @@ def compile_tools(
     Raises SchemaError, LimitError, VocabError.
     """
     options, begin, check = _front_end(**keywords)
-    return _compile_lowered(read_tools(tools, schema_options or SchemaOptions(), check), vocab, options, begin)
+    return _compile_read(read_tools, tools, schema_options or SchemaOptions(), vocab, options, begin, check)
 
 
 def _front_end(
@@ -250,13 +259,23 @@ def _front_end(
     return options, begin, partial(_check_time, options.max_seconds, begin, "front end")
 
 
-def _compile_lowered(
-    lowered: LoweredSchema | LoweredTools, vocab: Vocab, options: CompileOptions, begin: float
-) -> Constraint:
-    try:
-        constraint = _compile(lowered.grammar, vocab, options, begin)
-    except GrammarError as e:
-        raise NoDocument(f"no document satisfies the schema ({e}); at $") from None
-    constraint.report = lowered.report
-    constraint.source = lowered.source
-    return constraint
+def _compile_read(
+    read: Callable[..., LoweredSchema | LoweredTools], source: Any, schema_options: SchemaOptions, vocab: Vocab,
+    options: CompileOptions, begin: float, check: Callable[[], None],
+) -> Constraint:  # fmt: skip
+    """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again."""
+    too_large: frozenset[str] = frozenset()
+    while True:
+        lowered = read(source, schema_options, check, too_large)
+        try:
+            constraint = _compile(lowered.grammar, vocab, options, begin)
+        except _TooLarge as error:
+            if not schema_options.lenient or not error.origin or error.origin in too_large:
+                raise
+            too_large |= {error.origin}
+            continue
+        except GrammarError as error:
+            raise NoDocument(f"no document satisfies the schema ({error}); at $") from None
+        constraint.report = lowered.report
+        constraint.source = lowered.source
+        return constraint

@@ -37,3 +37,7 @@ class VocabError(WfsaError):
 
 class StateError(WfsaError):
     """A call that the decoding state cannot serve: commit after the end, rollback too far, a bad buffer."""
+
+
+class DecodingError(WfsaError):
+    """Arguments that a decoding method cannot serve: counts, prompts, a model or a constraint that does not fit."""

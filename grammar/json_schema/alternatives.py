@@ -19,7 +19,9 @@ Intersections multiply, so both the product of two unions and the number of comp
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation, localcontext
+from functools import partial
 from itertools import combinations
 from typing import Any, Literal
 
@@ -41,6 +43,7 @@ from wfsa.grammar.json_schema.shape import (
     Compound,
     Handle,
     KeyClass,
+    Seen,
     Shape,
     complement,
     intersect,
@@ -49,6 +52,7 @@ from wfsa.grammar.json_schema.shape import (
     property_of,
 )
 from wfsa.grammar.json_schema.spelling import contains_text, pattern_language
+from wfsa.grammar.json_schema.widening import CAUGHT
 
 MAX_ALTERNATIVES = 8192
 MAX_COMPOUNDS = 20000
@@ -99,7 +103,7 @@ class Alternatives:
             self._open.add(key)
             try:
                 if found.ref is not None:
-                    out = self._meet(out, self._referred(found.ref, path), path)
+                    out = self._kept(partial(self._also_referred, found.ref, path), out, "$ref", path)
                 if found.parts is not None:
                     out = self._applied(out, found, schema, path)
             finally:
@@ -107,8 +111,8 @@ class Alternatives:
         self._read[key] = schema, out
         return out
 
-    def _referred(self, ref: str, path: str) -> list[Shape]:
-        return self._alternatives_of(*self._target(ref, path))
+    def _also_referred(self, ref: str, path: str, out: list[Shape]) -> list[Shape]:
+        return self._meet(out, self._alternatives_of(*self._target(ref, path)), path)
 
     def _alternatives_of(self, target: Any, path: str) -> list[Shape]:
         if not isinstance(target, (dict, bool)):
@@ -120,37 +124,70 @@ class Alternatives:
         parts = found.parts
         assert parts is not None
         if "$dynamicRef" in parts:
-            out = self._meet(out, self._alternatives_of(*self.document.dynamic(parts["$dynamicRef"], path)), path)
-        for i, branch in enumerate(parts.get("allOf", ())):
-            out = self._meet(out, self._branch(branch, f"{path}.allOf[{i}]"), path)
-        if "anyOf" in parts:
-            out = self._meet(out, self._union(parts["anyOf"], path), path)
-        if "oneOf" in parts:
-            out = self._meet(out, self._one_of(parts["oneOf"], path), path)
-        if "not" in parts:
-            out = self._minus(out, self.alternatives(parts["not"], path + ".not"), path)
-        if "if" in parts:
-            condition = self.alternatives(parts["if"], path + ".if")
-            then = self._meet(condition, self.alternatives(schema.get("then", True), path + ".then"), path)
-            other = self._minus(self.alternatives(schema.get("else", True), path + ".else"), condition, path)
-            out = self._meet(out, [*then, *other], path)
-        for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
-            for name, asked in parts.get(keyword, {}).items():
-                where = f"{path}.{keyword}{segment(name)}"
-                without = Shape(where, properties={name: (False, where)})
-                there = Shape(where, mask=OBJECT, required=(name,))
-                if isinstance(asked, list):
-                    some = [there.changed(required=tuple(dict.fromkeys((name, *asked))))]
-                else:
-                    some = self._meet([there], self.alternatives(asked, where), where)
-                out = self._meet(out, [without, *some], path)
+
+            def referred(shapes: list[Shape]) -> list[Shape]:
+                target = self.document.dynamic(parts["$dynamicRef"], path)
+                return self._meet(shapes, self._alternatives_of(*target), path)
+
+            out = self._kept(referred, out, "$dynamicRef", path)
+        for keyword, apply in self._applicators(parts, schema, path):
+            out = self._kept(apply, out, keyword, path)
         for keyword in ("unevaluatedProperties", "unevaluatedItems"):
             if keyword in parts:
                 if not self.document.tracks:
                     raise TracksNeeded
-                handle = parts[keyword], f"{path}.{keyword}"
-                out = [self._evaluated(s, keyword, handle) for s in out]
+                out = self._kept(partial(self._all_evaluated, keyword, parts[keyword], path), out, keyword, path)
         return out
+
+    def _applicators(
+        self, parts: dict[str, Any], schema: dict[str, Any], path: str
+    ) -> Iterator[tuple[str, Callable[[list[Shape]], list[Shape]]]]:
+        """(keyword, what it leaves of some shapes), in order."""
+        for i, branch in enumerate(parts.get("allOf", ())):
+            where = f"{path}.allOf[{i}]"
+            yield "allOf", lambda out, b=branch, w=where: self._meet(out, self._branch(b, w), path)  # type: ignore[misc]
+        if "anyOf" in parts:
+            yield "anyOf", lambda out: self._meet(out, self._union(parts["anyOf"], path), path)
+        if "oneOf" in parts:
+            yield "oneOf", lambda out: self._meet(out, self._one_of(parts["oneOf"], path), path)
+        if "not" in parts:
+            yield "not", lambda out: self._minus(out, self.alternatives(parts["not"], path + ".not"), path)
+        if "if" in parts:
+            yield "if", partial(self._conditional, parts["if"], schema, path)
+        for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
+            for name, asked in parts.get(keyword, {}).items():
+                yield keyword, partial(self._dependent, name, asked, f"{path}.{keyword}{segment(name)}", path)
+
+    def _kept(
+        self, apply: Callable[[list[Shape]], list[Shape]], shapes: list[Shape], keyword: str, path: str
+    ) -> list[Shape]:
+        """What a keyword leaves of `shapes`: all, if it cannot be enforced and the caller is lenient."""
+        try:
+            return apply(shapes)
+        except CAUGHT as err:
+            if not self.document.widenings.allowed:
+                raise
+            self.document.widenings.add(path, keyword, err)
+        all_seen = {"seen": Seen(all_names=True, all_items=True)} if self.document.tracks else {}
+        return [shape.changed(loose=True, **all_seen) for shape in shapes]
+
+    def _conditional(self, asked: Any, schema: dict[str, Any], path: str, out: list[Shape]) -> list[Shape]:
+        condition = self.alternatives(asked, path + ".if")
+        then = self._meet(condition, self.alternatives(schema.get("then", True), path + ".then"), path)
+        other = self._minus(self.alternatives(schema.get("else", True), path + ".else"), condition, path)
+        return self._meet(out, [*then, *other], path)
+
+    def _dependent(self, name: str, asked: Any, where: str, path: str, out: list[Shape]) -> list[Shape]:
+        without = Shape(where, properties={name: (False, where)})
+        there = Shape(where, mask=OBJECT, required=(name,))
+        if isinstance(asked, list):
+            some = [there.changed(required=tuple(dict.fromkeys((name, *asked))))]
+        else:
+            some = self._meet([there], self.alternatives(asked, where), where)
+        return self._meet(out, [without, *some], path)
+
+    def _all_evaluated(self, keyword: str, asked: Any, path: str, out: list[Shape]) -> list[Shape]:
+        return [self._evaluated(s, keyword, (asked, f"{path}.{keyword}")) for s in out]
 
     def _evaluated(self, shape: Shape, keyword: str, handle: Handle) -> Shape:
         """`handle` holds for what the keywords of `shape` have left."""
@@ -249,6 +286,11 @@ class Alternatives:
                 continue
             ids = {*map(id, touched)}
             kept = [s for s in left if id(s) not in ids]
+            if shape.loose:  # what would be left is too little
+                why = "a set that is not enforced exactly is not excluded here"
+                self.document.widenings.add(path, "", why)
+                left = kept + [s.changed(loose=True) for s in touched]
+                continue
             values = None
             if shape.values is not None:
                 values = [v for v in shape.values if self.accepts(v, shape, wide=True)]
@@ -373,7 +415,11 @@ class Alternatives:
             out = self._any
             if handle.kind == "and":
                 for part in handle.parts:
-                    out = self._meet(out, self.of_handle(part), path_of(part))
+                    try:
+                        out = self._meet(out, self.of_handle(part), path_of(part))
+                    except CAUGHT as err:
+                        self.document.widenings.add(path_of(part), "", err)
+                        out = [shape.changed(loose=True) for shape in out]
             elif handle.kind == "or":
                 out = list({id(s): s for part in handle.parts for s in self.of_handle(part)}.values())
             else:
@@ -388,9 +434,13 @@ class Alternatives:
     # Some formats are known from two sides only (:mod:`.formats`): what has them, and, `wide`, what may have them.
     # Who negates the answer asks for the other one.
 
-    def accepts(self, value: Any, shape: Shape, wide: bool = False) -> bool:
+    # `sure` asks in the same way for what is certainly in a set that is loose, which is nothing.
+
+    def accepts(self, value: Any, shape: Shape, wide: bool = False, sure: bool = False) -> bool:
         """Whether a value satisfies the conditions of a shape, `values` aside."""
         mask = shape.mask
+        if sure and shape.loose:
+            return False
         if isinstance(value, str):
             n = len(value)
             if shape.excluded and json_key(value) in self._keys(shape.excluded):
@@ -412,7 +462,10 @@ class Alternatives:
         if isinstance(value, bool):
             return bool(mask & BOOLEAN)
         if isinstance(value, (int, float, Decimal)):
-            if not mask & (INTEGER if is_whole(value) else FRACTION):
+            kind = INTEGER if is_whole(value) else FRACTION
+            if wide and self.document.wholes != "value":
+                kind = NUMBER  # in draft 4, 1.0 is no integer
+            if not mask & kind:
                 return False
             if shape.excluded and json_key(value) in self._keys(shape.excluded):
                 return False
@@ -434,23 +487,27 @@ class Alternatives:
                 if (len({json_key(v) for v in value}) < len(value)) != shape.repeated:
                     return False
             for c in shape.contains:
-                if sum(self.admits(c.handle, v, wide) for v in value[c.start :]) < c.low:
+                counted = value[c.start :]
+                if sum(self.admits(c.handle, v, wide, sure) for v in counted) < c.low:
                     return False
-                if c.high is not None and sum(self.admits(c.handle, v, not wide) for v in value[c.start :]) > c.high:
+                if c.high is not None and sum(self.admits(c.handle, v, not wide, not sure) for v in counted) > c.high:
                     return False
-            return all(self.admits(item_of(shape, i), v, wide) for i, v in enumerate(value))
+            return all(self.admits(item_of(shape, i), v, wide, sure) for i, v in enumerate(value))
         if not mask & OBJECT or any(name not in value for name in shape.required) or len(value) < shape.min_properties:
             return False
         if shape.max_properties is not None and len(value) > shape.max_properties:
             return False
         for keys, handle in shape.existentials:
-            if not any(self.in_class(name, keys, wide) and self.admits(handle, v, wide) for name, v in value.items()):
+            if not any(
+                self.in_class(name, keys, wide, sure) and self.admits(handle, v, wide, sure)
+                for name, v in value.items()
+            ):
                 return False
         for keys, handle in shape.universals:
-            members = [v for name, v in value.items() if self.in_class(name, keys, not wide)]
-            if not all(self.admits(handle, v, wide) for v in members):
+            members = [v for name, v in value.items() if self.in_class(name, keys, not wide, not sure)]
+            if not all(self.admits(handle, v, wide, sure) for v in members):
                 return False
-        return all(self.admits(property_of(shape, name), v, wide) for name, v in value.items())
+        return all(self.admits(property_of(shape, name), v, wide, sure) for name, v in value.items())
 
     def _keys(self, values: Any) -> frozenset[Key]:
         """The keys of the values of a shape; the list is kept alive, so that its identity stays its own."""
@@ -459,7 +516,7 @@ class Alternatives:
             got = self._value_keys[id(values)] = values, frozenset(map(json_key, values))
         return got[1]
 
-    def in_class(self, name: str, keys: KeyClass, wide: bool = False) -> bool:
+    def in_class(self, name: str, keys: KeyClass, wide: bool = False, sure: bool = False) -> bool:
         """Whether a property's name is in a class."""
         if name in keys.names:
             return False
@@ -470,15 +527,19 @@ class Alternatives:
                 return False
         except UnicodeEncodeError:  # a lone surrogate, which no document spells
             return False
-        return keys.key is None or self.admits(keys.key, name, wide)
+        return keys.key is None or self.admits(keys.key, name, wide, sure)
 
-    def admits(self, handle: Handle, value: Any, wide: bool = False) -> bool:
+    def is_loose(self, handle: Handle) -> bool:
+        """Whether a condition of a child was dropped."""
+        return any(shape.loose for shape in self.of_handle(handle))
+
+    def admits(self, handle: Handle, value: Any, wide: bool = False, sure: bool = False) -> bool:
         for shape in self.of_handle(handle):
             if shape.free:
                 return True
             if shape.values is not None and json_key(value) not in self._keys(shape.values):
                 continue
-            if self.accepts(value, shape, wide):
+            if self.accepts(value, shape, wide, sure):
                 return True
         return False
 

@@ -24,8 +24,10 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from wfsa.errors import LimitError, SchemaError
+from wfsa.grammar.json_schema.number_spellings import Wholes
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import subschemas
+from wfsa.grammar.json_schema.widening import Widenings
 
 MAX_COPIES = 500  # resources, each under one dynamic scope
 
@@ -58,12 +60,14 @@ def no_check() -> None:
 class Document:
     __slots__ = (
         "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "check",
-        "draft", "options", "root", "tracks",
+        "draft", "options", "root", "tracks", "widenings",
     )  # fmt: skip
 
     def __init__(
-        self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False, check: Callable[[], None] = no_check
-    ) -> None:
+        self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False,
+        check: Callable[[], None] = no_check, too_large: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.widenings = Widenings(options.lenient, too_large)
         self.root = root
         self.draft = draft  # of the root; see `draft_at`
         self.options = options
@@ -89,6 +93,12 @@ class Document:
         inner = max((p for p in self._drafts if path.startswith(p) and path[len(p):len(p) + 1] in ("", ".", "[")),
                     key=len, default="")  # fmt: skip
         return self._drafts.get(inner, self.draft)
+
+    @property
+    def wholes(self) -> Wholes:
+        """What the documents read so far take for whole: draft 4 looks at the spelling, later ones at the value."""
+        old = {draft <= 4 for draft in (self.draft, *self._drafts.values())}
+        return "both" if len(old) > 1 else "syntax" if old.pop() else "value"
 
     @property
     def outside(self) -> tuple[str, ...]:

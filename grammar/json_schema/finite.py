@@ -3,7 +3,8 @@
 Two JSON values are equal if they are the same number, string, ..., whatever their spelling: 1 and 1.0 are one value,
 and ``true`` is no number.  `json_key` maps equal values to equal hashable keys.
 
-A value is written the way ``json.dumps(value, ensure_ascii=False)`` writes it.
+A value is written the way ``json.dumps(value, ensure_ascii=False)`` writes it.  Where every spelling is taken, that
+stands for the value, and :mod:`.lexemes` has the others; `MAX_SPELLED` bounds for how many.
 A whole number that the schema writes with a fraction (``1.0``) is accepted both ways.
 """
 
@@ -14,9 +15,12 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from wfsa.grammar.json_schema.intervals import n_digits
 from wfsa.grammar.json_schema.spelling import quoted
 
 Key = tuple[str, Any]
+MAX_SPELLED = 2048  # characters of the constants of one enum that are taken in every spelling
+NUMBER_SIZE = 32  # what a number among them counts
 MAX_BITS = 13000  # of an integer; Python writes no more than 4,300 digits
 
 
@@ -63,6 +67,24 @@ def is_whole(number: int | float | Decimal) -> bool:
     if isinstance(number, Decimal):
         return number == number.to_integral_value()
     return isinstance(number, int) or number.is_integer()
+
+
+def is_cheap(values: list[Any]) -> bool:
+    """Whether every spelling of these constants fits into a small automaton."""
+    size = len(values)
+    todo = list(values)
+    for value in todo:  # grows while it is walked
+        if isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            todo += (*value, *value.values())
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, (int, float, Decimal)):
+            size += max(NUMBER_SIZE, n_digits(Decimal(value)))
+        if size > MAX_SPELLED:
+            return False
+    return True
 
 
 def scalar_spellings(value: Any) -> tuple[bytes, ...]:

@@ -37,6 +37,7 @@ from wfsa.grammar.json_schema.shape import (
     Shape,
 )
 from wfsa.grammar.json_schema.spelling import pattern_language
+from wfsa.grammar.json_schema.widening import CAUGHT, Unenforceable
 
 TYPES = {
     "string": STRING, "object": OBJECT, "integer": INTEGER, "number": NUMBER, "array": ARRAY, "boolean": BOOLEAN,
@@ -49,12 +50,13 @@ Keyword = Callable[["Found", Shape, Any, dict[str, Any]], None]
 class Found:
     """What one schema object holds besides its shape."""
 
-    __slots__ = ("document", "draft", "parts", "ref")
+    __slots__ = ("document", "draft", "lost_pattern", "parts", "ref")
 
     def __init__(self, document: Document, draft: int) -> None:
         self.document = document
         self.draft = draft
         self.ref: str | None = None
+        self.lost_pattern = False  # is there a pattern of names that cannot be read
         self.parts: dict[str, Any] | None = None  # applicators in place, by keyword
 
 
@@ -351,7 +353,12 @@ def _pattern_properties(found: Found, shape: Shape, value: Any, schema: dict[str
     for pattern, child in value.items():
         if not isinstance(pattern, str):
             fail(shape, "patternProperties", f"a pattern must be a string, not {shown(pattern)}")
-        _checked_pattern(pattern, base + segment(pattern))
+        try:
+            _checked_pattern(pattern, base + segment(pattern))
+        except Unenforceable as err:
+            found.document.widenings.add(shape.path, "patternProperties", err)
+            found.lost_pattern = shape.loose = True
+            continue
         handle = _handle(shape, "patternProperties", child, base + segment(pattern))
         universals.append((KeyClass(pattern=pattern), handle))
     shape.universals = (*shape.universals, *universals)
@@ -378,7 +385,7 @@ def _checked_pattern(value: Any, path: str) -> None:
     try:
         pattern_language(value)
     except GrammarError as err:
-        raise SchemaError(f"{err} at {path}") from None
+        raise Unenforceable(f"{err} at {path}") from None
 
 
 def _dependencies(keyword: str) -> Keyword:
@@ -455,7 +462,14 @@ def read_keywords(schema: dict[str, Any], path: str, document: Document) -> tupl
     for keyword, value in schema.items():
         read = readers.get(keyword)
         if read is not None:
-            read(found, shape, value, schema)
+            try:
+                read(found, shape, value, schema)
+            except CAUGHT as err:
+                document.widenings.add(path, keyword, err)
+                shape.loose = True
+    if found.lost_pattern and "additional" in shape.__dict__:
+        document.widenings.add(path, "additionalProperties", "a name may match a pattern that is not enforced")
+        del shape.additional
     if shape.universals and "additional" in shape.__dict__:
         # All others: not named, and not matching a pattern either.
         patterns = frozenset(keys.pattern for keys, _ in shape.universals if keys.pattern is not None)
@@ -482,5 +496,7 @@ def _note_seen(shape: Shape, schema: dict[str, Any], draft: int) -> None:
         isinstance(items, (dict, bool)) or (isinstance(items, list) and "additionalItems" in schema),
         shape.seen.contained,
     )
+    if shape.loose and isinstance(patterns, dict):
+        seen = seen._replace(all_names=True, patterns=frozenset())
     if seen != NOT_SEEN:
         shape.seen = seen

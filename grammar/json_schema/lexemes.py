@@ -9,40 +9,46 @@ go on after its end.  In front, with W the whitespace of the policy, every termi
     flexible     [ \\t\\n\\r]*       ,      :
     compact      nothing         ,      :
     python       nothing         ", "   ": "
+    indent       nothing         ,      ": "    and line breaks, which depend on the depth (:mod:`.indentation`)
 
-So "flexible" accepts whitespace before the document and none behind it.
+A bound on W is a repetition with a maximum.  So "flexible" accepts whitespace before the document and none behind it.
 There is one `Lexemes` per policy and process: equal terminals of two schemas are the same object, which is what caches
 of automata behind the grammar want.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from decimal import Decimal
 
 from wfsa.grammar.json_schema.intervals import INTEGER as INTEGER_TREE
 from wfsa.grammar.json_schema.intervals import NUMBER as NUMBER_TREE
-from wfsa.grammar.json_schema.options import Whitespace
+from wfsa.grammar.json_schema.number_spellings import within
+from wfsa.grammar.json_schema.options import SchemaOptions, Spelling, Whitespace
 from wfsa.grammar.json_schema.shape import BOOLEAN, FRACTION, INTEGER, NULL, SCALARS, STRING
-from wfsa.grammar.json_schema.spelling import ANY_STRING, CANONICAL_STRING, COUNTED_STRING, QUOTE, quoted, spelled
-from wfsa.grammar.regular import EPSILON, Cat, Chars, Literal, Regular, alt, cat, minus, star
+from wfsa.grammar.json_schema.spelling import ANY_STRING, CANONICAL_STRING, COUNTED_STRING, QUOTE, spelled, spelled_text
+from wfsa.grammar.regular import EPSILON, Chars, Literal, Regular, alt, cat, minus, repeat
 
-_JSON_WHITESPACE = star(Chars(((9, 10), (13, 13), (32, 32))))
+_BLANK = Chars(((9, 10), (13, 13), (32, 32)))
 _MAX_CACHED = 4096
+_MAX_POLICIES = 32
 
 
 class Lexemes:
-    """The terminals' patterns under one whitespace policy."""
+    """The terminals' patterns under one policy of whitespace and spelling."""
 
     __slots__ = (
-        "_colon", "_gap", "_keys", "_plain", "_trees", "any_key", "close_array", "close_object", "comma",
+        "_colon", "_gap", "_keys", "_plain", "_spelling", "_trees", "any_key", "close_array", "close_object", "comma",
         "counted_string", "open_array",
         "open_object",
     )  # fmt: skip
 
-    def __init__(self, whitespace: Whitespace) -> None:
-        self._gap: Regular = _JSON_WHITESPACE if whitespace == "flexible" else EPSILON
+    def __init__(self, whitespace: Whitespace, max_whitespace: int | None, spelling: Spelling) -> None:
+        self._spelling: Spelling = spelling
+        self._gap: Regular = repeat(_BLANK, 0, max_whitespace) if whitespace == "flexible" else EPSILON
         space = " " if whitespace == "python" else ""
-        self._colon = Literal(f":{space}".encode())
+        self._colon = Literal(b": " if whitespace in ("python", "indent") else b":")
         self.open_object = self.glued(Literal(b"{"))
         self.close_object = self.glued(Literal(b"}"))
         self.open_array = self.glued(Literal(b"["))
@@ -66,27 +72,34 @@ class Lexemes:
         if got is None:
             if len(self._keys) >= _MAX_CACHED:
                 self._keys.clear()
-            spelling = Literal(quoted(name))
-            if self._gap is EPSILON:
-                got = Literal(spelling.data + self._colon.data)
-            else:
-                got = Cat((self._gap, spelling, self._gap, self._colon))
+            got = self._key_tree(spelled_text(name, self._spelling))
             self._keys[name] = got
         return got
 
     def other_key(self, names: Iterable[str]) -> Regular:
-        """Every key but `names`, canonically spelled."""
+        """Every key but `names`."""
         taken: list[Regular] = []
         for name in names:
             try:
-                taken.append(Literal(quoted(name)))
+                taken.append(spelled_text(name, self._spelling))
             except UnicodeEncodeError:
                 pass  # no text has this name
-        return self._key_tree(minus(CANONICAL_STRING, alt(*taken)))
+        strings = CANONICAL_STRING if self._spelling == "canonical" else ANY_STRING
+        return self._key_tree(minus(strings, alt(*taken)))
 
     def key_of(self, texts: Regular) -> Regular:
-        """The keys in a language of texts, canonically spelled."""
-        return self._key_tree(cat(QUOTE, spelled(texts), QUOTE))
+        """The keys in a language of texts."""
+        return self._key_tree(cat(QUOTE, spelled(texts, self._spelling), QUOTE))
+
+    def constant(self, usual: bytes) -> Regular:
+        """Every spelling of a scalar, which is given by the usual one; without whitespace."""
+        value = json.loads(usual, parse_float=Decimal)
+        if isinstance(value, str):
+            return spelled_text(value, "any")
+        if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+            number = Decimal(value)
+            return within(number, False, number, False)
+        return Literal(usual)
 
     def plain_body(self, mask: int) -> Regular:
         """All scalars of the types in `mask`, without whitespace."""
@@ -121,13 +134,16 @@ class Lexemes:
 
 
 _TYPE_NAMES = ((STRING, "string"), (FRACTION, "number"), (INTEGER, "integer"), (BOOLEAN, "boolean"), (NULL, "null"))
-_made: dict[Whitespace, Lexemes] = {}
+_made: dict[tuple[Whitespace, int | None, Spelling], Lexemes] = {}
 
 
-def lexemes(whitespace: Whitespace) -> Lexemes:
-    got = _made.get(whitespace)
+def lexemes(options: SchemaOptions) -> Lexemes:
+    key = options.whitespace, options.max_whitespace, options.spelling
+    got = _made.get(key)
     if got is None:
-        got = _made[whitespace] = Lexemes(whitespace)
+        if len(_made) >= _MAX_POLICIES:
+            _made.clear()
+        got = _made[key] = Lexemes(*key)
     return got
 
 

@@ -24,17 +24,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.ir import MAX_UNITS, Grammar
 from wfsa.grammar.json_schema.alternatives import Alternatives, TracksNeeded
 from wfsa.grammar.json_schema.document import Document, draft_of, no_check
-from wfsa.grammar.json_schema.finite import json_key, scalar_spellings
+from wfsa.grammar.json_schema.finite import is_cheap, json_key, scalar_spellings
+from wfsa.grammar.json_schema.indentation import indented
 from wfsa.grammar.json_schema.intervals import exact, numbers
 from wfsa.grammar.json_schema.lexemes import lexemes, type_names
+from wfsa.grammar.json_schema.number_spellings import every_spelling
 from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.productions import Member, Productions
+from wfsa.grammar.json_schema.productions import Distinct, Member, Productions
 from wfsa.grammar.json_schema.report import SchemaReport
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
@@ -57,6 +60,8 @@ from wfsa.grammar.json_schema.shape import (
 )
 from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
 from wfsa.grammar.json_schema.spelling import pattern_language, string_language, text_language
+from wfsa.grammar.json_schema.trim import trimmed
+from wfsa.grammar.json_schema.widening import CAUGHT, Unenforceable
 from wfsa.grammar.regex_assertions import ANY_TEXT
 from wfsa.grammar.regular import NOTHING, Literal, Regular, alt, both, minus
 
@@ -78,24 +83,27 @@ class LoweredSchema:
 
 
 def read_json_schema(
-    schema: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check
-) -> LoweredSchema:
+    schema: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check,
+    too_large: frozenset[str] = frozenset(),
+) -> LoweredSchema:  # fmt: skip
     """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
 
     `check` is called now and then; what it raises comes through.
+    `too_large` are paths whose terminals have turned out to be too large, to be widened under ``lenient``.
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     """
     options = options or SchemaOptions()
     try:
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
-        document = Document(schema, draft_of(schema, options.draft), options, check=check)
+        document = Document(schema, draft_of(schema, options.draft), options, False, check, too_large)
         grammar = _lowered(document, schema, "$")
     except RecursionError:
         raise LimitError(
             "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
         ) from None
-    return LoweredSchema(grammar, SchemaReport(schema, options, document.draft), SchemaSource(schema, options))
+    report = SchemaReport(schema, options, document.draft, document.widenings.listed())
+    return LoweredSchema(grammar, report, SchemaSource(schema, options))
 
 
 def read_part(document: Document, part: Any, path: str) -> Grammar:
@@ -118,12 +126,13 @@ def _lowered(document: Document, schema: Any, path: str) -> Grammar:
 
 
 class _Lowering:
-    __slots__ = ("_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
+    __slots__ = ("_all_spellings", "_depth", "_forward", "_queue", "_symbols", "document", "lexemes", "out", "read")
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.read = Alternatives(self.document)
-        self.lexemes = lexemes(document.options.whitespace)
+        self._all_spellings = document.options.spelling == "any"
+        self.lexemes = lexemes(document.options)
         self.out = Productions(self.lexemes)
         self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
         self._depth = 0
@@ -135,7 +144,7 @@ class _Lowering:
         start = self._symbol(schema, path)
         while self._queue:
             shape, bit = self._queue.pop()
-            self._members(shape) if bit == OBJECT else self._items(shape)
+            self._relaxed(shape, bit)
         if start is not None and self._forward:
             start = self._trim(start)
         if start is None:
@@ -144,7 +153,8 @@ class _Lowering:
         if start >= 0:
             scalar, start = start, out.nonterminal("document", path)
             out.rules.append((~start, (scalar,)))
-        return out.build(start)
+        grammar, options = out.build(start), self.document.options
+        return indented(grammar, out, options) if options.whitespace == "indent" else grammar
 
     # ---- from alternatives to symbols ----------------------------------------------------------------------------
 
@@ -169,7 +179,8 @@ class _Lowering:
         """The symbol of a union of shapes; None if it is empty."""
         if len(shapes) == 1:
             shape = shapes[0]
-            if len(shape.__dict__) == 3 and not shape.mask & ~SCALARS:  # path, free, mask: the usual case
+            # Path, free, mask: the usual case.
+            if len(shape.__dict__) == 3 and not shape.mask & ~SCALARS and self._is_plain(shape.mask):
                 return self._plain(shape.mask, path)
         plain = 0  # scalar types that are taken whole
         bounded: dict[tuple[Any, ...], Shape] = {}
@@ -179,7 +190,7 @@ class _Lowering:
             if shape.free:
                 return self._anything()
             if shape.values is not None:
-                self._constants(shape, spellings, parts)
+                self._constants(shape, spellings, bounded, parts)
                 continue
             mask = shape.mask
             if mask & SCALARS:
@@ -190,11 +201,13 @@ class _Lowering:
                         shape.low, shape.low_open, shape.high, shape.high_open, shape.multiples, shape.not_multiples,
                         tuple(map(exact, excluded)),
                     )  # fmt: skip
-                    if conditions == NO_CONDITIONS and mask & NUMBER != FRACTION:
+                    if conditions == NO_CONDITIONS and mask & NUMBER != FRACTION and self._is_plain(mask):
                         plain |= mask & NUMBER
                     else:
-                        bounded[("n", bool(mask & INTEGER), bool(mask & FRACTION), *conditions)] = shape
+                        bounded[self._numbers(mask, conditions)] = shape
                 if mask & STRING:
+                    if path in self.document.widenings.too_large:
+                        shape = self._any_texts(shape)
                     texts = tuple(v for v in shape.excluded if isinstance(v, str))
                     bounds = shape.min_length, shape.max_length, shape.patterns, shape.formats
                     nots = shape.not_patterns, shape.not_formats, texts
@@ -216,6 +229,23 @@ class _Lowering:
         if not parts:
             return None
         return self.out.union(tuple(parts), path)  # type: ignore[arg-type]  # None was taken out
+
+    def _any_texts(self, shape: Shape) -> Shape:
+        """`shape` without what makes an automaton of its strings large."""
+        some = {"patterns": "pattern", "formats": "format", "not_patterns": "not", "not_formats": "not"}
+        given = {field: () for field in some if getattr(shape, field)}
+        for field in given:
+            self.document.widenings.add(shape.path, some[field], "its automaton is too large")
+        return shape.changed(loose=True, **given) if given else shape
+
+    def _is_plain(self, mask: int) -> bool:
+        """Whether the numbers of these types are simple to write: all integers in any spelling are not."""
+        return not self._all_spellings or mask & NUMBER != INTEGER
+
+    def _numbers(self, mask: int, conditions: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The key of a set of numbers: all that its spellings depend on."""
+        wholes = self.document.wholes if self._all_spellings else "canonical"
+        return "n", wholes, bool(mask & INTEGER), bool(mask & FRACTION), *conditions
 
     def _counted(self, shape: Shape) -> int | None:
         """The terminal of strings bounded by nothing but their length."""
@@ -250,10 +280,16 @@ class _Lowering:
         if got is not None:
             return got
         name = "one of several values"
+        if not plain and not spellings and all(kind == "c" for kind, *_ in bounded):
+            return self.out.one_of(tuple(spelling for _, spelling in bounded), path, True)
         pattern = self.lexemes.cached(key) if not spellings else None
         if len(bounded) == 1 and not plain and not spellings:
-            ((kind, *_), shape) = next(iter(bounded.items()))
+            ((kind, *conditions), shape) = next(iter(bounded.items()))
             name = "number in bounds" if kind == "n" else _string_name(shape)
+            if kind == "n" and conditions[3] is not None and conditions[3] == conditions[5]:
+                name = str(conditions[3])
+            elif kind == "n" and conditions[3:] == [*NO_CONDITIONS]:
+                name = "integer" if conditions[1] else "number"
         if pattern is None:
             trees = [tree for k, s in bounded.items() if (tree := self._bounded(k, s)) is not None]
             if plain:
@@ -268,16 +304,24 @@ class _Lowering:
     def _bounded(self, key: tuple[Any, ...], shape: Shape) -> Regular | None:
         """The spellings of the numbers or strings within a shape's bounds."""
         tree: Regular | None
+        if key[0] == "c":
+            return self.lexemes.constant(key[1])
         if key[0] == "s":
-            tree = string_language(*key[1:])
+            tree = string_language(self.document.options.spelling, *key[1:])
             if tree is None:
                 self.read.why = "no string has the length and matches the pattern or format", shape.path
             return tree
-        _, whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded = key
+        _, wholes, whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded = key
+        conditions = whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded
         try:
-            tree = numbers(whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded)
+            tree = numbers(*conditions) if wholes == "canonical" else every_spelling(wholes, *conditions)
         except LimitError as err:
-            raise LimitError(f"{err} at {shape.path}") from None
+            error = LimitError(f"{err} at {shape.path}")
+            if multiples or not_multiples:
+                self.document.widenings.add(shape.path, "multipleOf" if multiples else "not", error)
+                without = low, low_open, high, high_open, (), (), excluded
+                return self._bounded(("n", wholes, whole, fraction, *without), shape)
+            raise error from None
         if tree == NOTHING:
             kind = "number" if fraction else "integer"
             least = "" if low is None else f" {'above' if low_open else 'from'} {low}"
@@ -288,21 +332,33 @@ class _Lowering:
 
     # ---- constants -----------------------------------------------------------------------------------------------
 
-    def _constants(self, shape: Shape, spellings: dict[bytes, None], parts: dict[int | None, None]) -> None:
+    def _constants(
+        self, shape: Shape, spellings: dict[bytes, None], bounded: dict[tuple[Any, ...], Shape],
+        parts: dict[int | None, None],
+    ) -> None:  # fmt: skip
         """Add the values of an enum that satisfy the keywords beside it."""
         assert shape.values is not None
         some = False
+        all_spellings = self._all_spellings and is_cheap(shape.values)
+        any_order = self.document.options.property_order == "any"
         for value in shape.values:
             if not self.read.accepts(value, shape):
                 continue
             if isinstance(value, (dict, list)):
-                symbol = self.out.constant(value, shape.path)
+                symbol = self.out.constant(value, all_spellings, any_order, shape.path)
                 some |= symbol is not None
                 parts[symbol] = None
+            elif all_spellings and isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+                number = exact(value)
+                bounded[self._numbers(shape.mask, (number, False, number, False, (), (), ()))] = shape
+                some = True
             else:
                 for spelling in scalar_spellings(value):
-                    spellings[spelling] = None
                     some = True
+                    if all_spellings:
+                        bounded["c", spelling] = shape
+                    else:
+                        spellings[spelling] = None
         if not some:
             self.read.why = "none of the values in enum or const satisfies the keywords beside it", shape.path
 
@@ -314,14 +370,14 @@ class _Lowering:
         if got != UNSEEN and got != OPEN:
             return got
         if got == OPEN or self._depth >= MAX_DEPTH:
-            if got == UNSEEN:
-                self._later(shape, OBJECT)
+            if got == UNSEEN and not self._later(shape, OBJECT):
+                return self._anything()
             self._forward = True
             got = shape.object_symbol = self.out.nonterminal("object", shape.path)
             return got
         shape.object_symbol = OPEN
         self._depth += 1
-        got = shape.object_symbol = self._members(shape)
+        got = shape.object_symbol = self._relaxed(shape, OBJECT)
         self._depth -= 1
         return got
 
@@ -331,23 +387,64 @@ class _Lowering:
         if got != UNSEEN and got != OPEN:
             return got
         if got == OPEN or self._depth >= MAX_DEPTH:
-            if got == UNSEEN:
-                self._later(shape, ARRAY)
+            if got == UNSEEN and not self._later(shape, ARRAY):
+                return self._anything()
             self._forward = True
             got = shape.array_symbol = self.out.nonterminal("array", shape.path)
             return got
         shape.array_symbol = OPEN
         self._depth += 1
-        got = shape.array_symbol = self._items(shape)
+        got = shape.array_symbol = self._relaxed(shape, ARRAY)
         self._depth -= 1
         return got
 
-    def _later(self, shape: Shape, bit: int) -> None:
-        """Lower a shape from the queue, with the stack empty."""
+    def _later(self, shape: Shape, bit: int) -> bool:
+        """Lower a shape from the queue, with the stack empty; False if it may be anything for being too deep."""
         path = shape.path
         if path.count(".") + path.count("[") > MAX_NESTING:
-            raise LimitError(f"the schema nests deeper than {MAX_NESTING} levels; use $ref for its parts at {path}")
+            why = f"the schema nests deeper than {MAX_NESTING} levels; use $ref for its parts at {path}"
+            self.document.widenings.add(path, "", LimitError(why))
+            return False
         self._queue.append((shape, bit))
+        return True
+
+    def _relaxed(self, shape: Shape, bit: int) -> int | None:
+        """Make the rules of a shape's objects or arrays, without the conditions that cannot be enforced if lenient."""
+        widenings = self.document.widenings
+        make, steps = (self._members, OBJECT_STEPS) if bit == OBJECT else (self._items, ARRAY_STEPS)
+        if not widenings.allowed:
+            return make(shape)
+        if bit == OBJECT:
+            self._drop_loose_names(shape)
+            if shape.path in widenings.too_large:
+                self._drop(shape, ("existentials", "universals"), "the automaton of its names is too large")
+        depth = self._depth
+        while True:
+            try:
+                return make(shape)
+            except CAUGHT as err:
+                self._depth = depth
+                self._forward = True  # rules may have been left unfinished
+                if not any(self._drop(shape, fields, err) for fields in steps):
+                    raise
+
+    def _drop(self, shape: Shape, fields: tuple[str, ...], why: Exception | str) -> bool:
+        """Take conditions away from a shape; False if it has none of them."""
+        given = [field for field in fields if field in shape.__dict__]
+        for field in given:
+            del shape.__dict__[field]
+            self.document.widenings.add(shape.path, KEYWORD_OF.get(field, ""), why)
+        if given:
+            shape.loose = True
+        return bool(given)
+
+    def _drop_loose_names(self, shape: Shape) -> None:
+        """Names that are forbidden for not being in a set that is too large are not known."""
+        known = tuple(u for u in shape.universals if u[0].key is None or not self.read.is_loose(u[0].key))
+        if len(known) < len(shape.universals):
+            shape.universals = known
+            shape.loose = True
+            self.document.widenings.add(shape.path, "propertyNames", "its names are not enforced exactly")
 
     def _members(self, shape: Shape) -> int | None:
         """Make the rules of a shape's objects."""
@@ -452,9 +549,27 @@ class _Lowering:
             return None
         if high is not None and not extras and high >= len(members):
             high = None
-        if low <= sum(is_required for _, _, is_required in members):
+        needed = sum(is_required for _, _, is_required in members)
+        if (high is not None and high < needed) or (not extras and low > len(members)):
+            few = f"only {len(members)} names" if high is None or high >= needed else f"at most {high} properties"
+            self.read.why = f"an object needs {max(low, needed)} properties and can have {few}", path
+            return None
+        if low <= needed:
             low = 0
         forward = shape.object_symbol
+        # A set of members says which conditions are met if the name alone decides, and no bound is in the way.
+        decided = all(len(got) == 1 for _, got, _ in members) and all(len(got) == 1 for _, got in extras)
+        if self.document.options.property_order == "any" and (not wanted or (decided and high is None)):
+            bits = [got[0][1] for got in (*(got for _, got, _ in members), *(got for _, got in extras))]
+            groups = tuple(tuple(k for k, b in enumerate(bits) if b >> i & 1) for i in range(len(wanted)))
+            if not all(groups):
+                self.read.why = "no property can satisfy one of the conditions", path
+                return None
+            return out.unordered_object(
+                tuple((key, got[0][0], is_required) for key, got, is_required in members),
+                tuple((key, got[0][0]) for key, got in extras), low, high, groups, path,
+                forward if forward is not None and forward < 0 else None,
+            )  # fmt: skip
         self._forward = True  # no state may be an end
         return out.object_with_state(
             tuple(members), tuple(extras), low, high, (1 << len(wanted)) - 1,
@@ -531,11 +646,11 @@ class _Lowering:
         low, high = shape.min_items, shape.max_items
         cap = high if high is not None else max(low, len(shape.prefix), *(c.start for c in counted), 1)
         values = self._few_values(shape) if shape.unique or shape.repeated else None
-        if values is None and (shape.unique or shape.repeated):
-            what = "uniqueItems" if shape.unique else "the complement of uniqueItems"
-            raise SchemaError(
-                f"{what} cannot be enforced over more than {MAX_DISTINCT} different items; give the items an enum, or "
-                f"take SchemaOptions(unique_items='unchecked') at {path}"
+        distinct = self._distinct(shape) if values is None else "no"  # compared as they are written
+        if values is None and shape.repeated:
+            raise Unenforceable(
+                f"the complement of uniqueItems cannot be enforced over more than {MAX_DISTINCT} different items; give "
+                f"the items an enum, or take SchemaOptions(unique_items='unchecked') at {path}"
             )
 
         def counts_after(counts: tuple[int, ...], met: int) -> tuple[int, ...] | None:
@@ -603,11 +718,17 @@ class _Lowering:
         forward = shape.array_symbol
         self._forward = True
         return self.out.array_with_state(
-            (0, (0,) * len(counted), 0), choices, is_end, path, forward if forward is not None and forward < 0 else None
-        )
+            (0, (0,) * len(counted), 0), choices, is_end, path,
+            forward if forward is not None and forward < 0 else None, distinct,
+        )  # fmt: skip
 
     def _few_values(self, shape: Shape) -> list[Any] | None:
         """All values that an item of an array can have, if they are few."""
+        values = self._values(shape)
+        return values if values is not None and len(values) <= MAX_DISTINCT else None
+
+    def _values(self, shape: Shape) -> list[Any] | None:
+        """All values that an item of an array can have, if they are listed."""
         found: dict[Any, Any] = {}
         n = len(shape.prefix) + (shape.max_items is None or shape.max_items > len(shape.prefix))
         for i in range(n):
@@ -619,13 +740,39 @@ class _Lowering:
                 else:
                     some = [v for v in s.values if self.read.accepts(v, s)]
                 found.update((json_key(v), v) for v in some)
-        return list(found.values()) if len(found) <= MAX_DISTINCT else None
+        return list(found.values())
+
+    def _distinct(self, shape: Shape) -> Distinct:
+        """Must the items of a shape differ, and has one of them no end of values to have?"""
+        if not shape.unique:
+            return "no"
+        for i in range(len(shape.prefix) + 1):
+            if not self._is_endless(item_of(shape, i)):
+                return "exhaustible"
+        return "endless"
+
+    def _is_endless(self, handle: Handle, depth: int = 3) -> bool:
+        """Whether so many values certainly fit that no document can have them all."""
+        for s in self.read.of_handle(handle) if depth else ():
+            if s.values is not None:
+                continue
+            if s.mask & STRING and (s.max_length is None or s.max_length > FEW) and not (s.patterns or s.formats):
+                return True
+            if s.mask & NUMBER and (s.low is None or s.high is None or s.high - s.low > MANY):
+                return True
+            if s.mask & OBJECT and s.max_properties != 0 and any(
+                self._is_endless(of, depth - 1) for of in (*s.properties.values(), s.additional)
+            ):
+                return True
+            if s.mask & ARRAY and s.max_items != 0 and self._is_endless(item_of(s, 0), depth - 1):
+                return True
+        return False
 
     def _items(self, shape: Shape) -> int | None:
         """Make the rules of a shape's arrays."""
         most = shape.max_items
-        repeats = (shape.unique and (most is None or most > 1)) or shape.repeated
-        if shape.contains or repeats:
+        unique = shape.unique and (most is None or most > 1)
+        if shape.contains or shape.repeated or (unique and self._few_values(shape) is not None):
             return self._items_with_state(shape)
         low, high = shape.min_items, shape.max_items
         prefix: list[int] = []
@@ -645,51 +792,53 @@ class _Lowering:
         if high is not None and low > high:
             self.read.why = f"an array needs {low} items and can have {high}", shape.path
             return None
+        values = self._values(shape) if unique else None
+        if values is not None and len(values) < low:
+            self.read.why = f"an array needs {low} different items and there are {len(values)}", shape.path
+            return None
         while prefix and prefix[-1] == rest:
             prefix.pop()
         forward = shape.array_symbol
         return self.out.array(
-            tuple(prefix), rest, low, high, shape.path, forward if forward is not None and forward < 0 else None
-        )
+            tuple(prefix), rest, low, high, shape.path, forward if forward is not None and forward < 0 else None,
+            self._distinct(shape) if unique else "no",
+        )  # fmt: skip
 
     # ---- recursion -------------------------------------------------------------------------------------------------
 
     def _trim(self, start: int) -> int | None:
         """Drop the rules that derive nothing; None if `start` does."""
-        rules = self.out.rules
-        waiting = [0] * len(rules)  # symbols of a rule not known to derive something
-        uses: list[list[int]] = [[] for _ in self.out.names]
-        good = [False] * len(self.out.names)
-        todo: list[int] = []
-        for i, (lhs, rhs) in enumerate(rules):
-            for symbol in rhs:
-                if symbol < 0:
-                    waiting[i] += 1
-                    uses[~symbol].append(i)
-            if not waiting[i] and not good[lhs]:
-                good[lhs] = True
-                todo.append(lhs)
-        for number in todo:  # grows while it is walked
-            for i in uses[number]:
-                waiting[i] -= 1
-                lhs = rules[i][0]
-                if not waiting[i] and not good[lhs]:
-                    good[lhs] = True
-                    todo.append(lhs)
-        if start < 0 and not good[~start]:
+        if start >= 0:
+            return start
+        out = self.out
+        got = trimmed(out.rules, len(out.names), out.unordered, ~start)
+        if got is None:
             if not self.read.why[0]:
-                self.read.why = "it recurs without end", self.out.origins[~start]
+                self.read.why = "it recurs without end", out.origins[~start]
             return None
-        if not all(good):
-            self.out.rules = [r for i, r in enumerate(rules) if not waiting[i]]
+        out.rules, out.unordered = got
         return start
 
 
 UNKNOWN = object()
 NO_CONDITIONS = (None, False, None, False, (), (), ())
+# What is dropped from an object or array under ``lenient`` if it cannot be enforced, a step at a time.
+OBJECT_STEPS: tuple[tuple[str, ...], ...] = (
+    ("existentials",), ("universals",), ("min_properties", "max_properties"),
+    ("properties", "additional", "required"),
+)  # fmt: skip
+ARRAY_STEPS: tuple[tuple[str, ...], ...] = (
+    ("unique", "repeated"), ("contains",), ("min_items", "max_items"), ("prefix", "rest"),
+)  # fmt: skip
+KEYWORD_OF = {
+    "unique": "uniqueItems", "contains": "contains", "min_items": "minItems", "max_items": "maxItems",
+    "min_properties": "minProperties", "max_properties": "maxProperties", "properties": "properties",
+    "additional": "additionalProperties", "required": "required",
+}  # fmt: skip
 MAX_CLASSES = 6  # patterns and name schemas in one object that are told apart
 MAX_WANTED = 4  # conditions on some member, or kinds of items that are counted
 MAX_DISTINCT = 10  # values of the items of an array that must not repeat
+MANY = 1 << 20  # items that no array has
 FEW = 2  # at least so many characters are cheaper spelled out than counted
 
 

@@ -7,7 +7,8 @@ from typing import Any, Literal, get_args
 
 from wfsa.errors import SchemaError
 
-Whitespace = Literal["flexible", "compact", "python"]
+Whitespace = Literal["flexible", "compact", "python", "indent"]
+Spelling = Literal["canonical", "any"]
 PropertyOrder = Literal["declared", "any"]
 UniqueItems = Literal["exact", "unchecked"]
 Formats = Literal["assert", "annotate"]
@@ -15,33 +16,59 @@ Formats = Literal["assert", "annotate"]
 
 @dataclass(frozen=True, slots=True)
 class SchemaOptions:
-    """How the document may be spelled.
+    r"""How the document may be spelled.
 
     whitespace: "flexible" is any JSON whitespace before every lexeme, none at the end of the document;
-    "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``.
+    "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``; "indent" is what
+    ``json.dumps(indent=...)`` writes.
+    max_whitespace: the most whitespace in one place under "flexible", in characters; None for no bound.
+    indent: spaces for each level under "indent".
+    max_depth: under "indent", levels of objects and arrays down to which what recurs is followed; documents nested
+    deeper are refused there (the report lists it).
+    spelling: "canonical" is one usual spelling of a value wherever the schema says more than its type and length: no
+    escapes that ``json.dumps(ensure_ascii=False)`` would not write, numbers without exponent, whole ones without
+    fraction; "any" is every spelling of each value (``"\u0061"``, ``1.0``, ``10e-1``), in keys too, at the cost of
+    larger automata.  Where the schema says more of a number than its sign, at most `number_spellings.PLACES` digits
+    before and behind the point are sure to be taken beside an exponent.
     property_order: "declared" takes the declared names in the order of the schema, each at most once, and other names
-    anywhere after those; "any" takes every order, at a cost that doubles with each declared name of an object (a
-    LimitError beyond about twelve).
+    anywhere after those; "any" takes every order.  The tables for the sets of names that documents have had by then are
+    made while decoding, so that the first masks with a new set take longer.
     unique_items: "exact" enforces ``uniqueItems`` where the items can have few values, and refuses the schema
     elsewhere; "unchecked" ignores it, so that invalid documents can be written (the report lists it).
     formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it
     by default (the report lists it).
+    lenient: what cannot be enforced is ignored, at the smallest place that holds it, so that invalid documents can be
+    written there (the report lists each as widened); otherwise it is an error.
     draft: 4, 6, 7, 2019 or 2020, for schemas without ``$schema``.
     registry: documents that references may lead to, by address: a mapping, or a ``referencing.Registry``.
     """
 
     whitespace: Whitespace = "flexible"
+    max_whitespace: int | None = None
+    indent: int = 2
+    max_depth: int = 12
+    spelling: Spelling = "canonical"
     property_order: PropertyOrder = "declared"
     unique_items: UniqueItems = "exact"
     formats: Formats = "assert"
+    lenient: bool = False
     registry: Any = None
     draft: int = 2020
 
     def __post_init__(self) -> None:
         if self.draft not in (3, 4, 6, 7, 2019, 2020):
             raise SchemaError(f"unknown draft {self.draft!r}, known are 4, 6, 7, 2019 and 2020; at $")
+        if not isinstance(self.lenient, bool):
+            raise SchemaError(f"lenient must be true or false, not {self.lenient!r}; at $")
+        for name, most in (("max_whitespace", 1 << 12), ("indent", 64), ("max_depth", 256)):
+            value = getattr(self, name)
+            if value is None and name == "max_whitespace":
+                continue
+            if type(value) is not int or not 0 <= value <= most:
+                raise SchemaError(f"{name} must be a whole number from 0 to {most}, not {value!r}; at $")
         choices = {
-            "whitespace": Whitespace, "property_order": PropertyOrder, "unique_items": UniqueItems, "formats": Formats,
+            "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder,
+            "unique_items": UniqueItems, "formats": Formats,
         }  # fmt: skip
         for name, choice in choices.items():
             value, known = getattr(self, name), get_args(choice)

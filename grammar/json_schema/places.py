@@ -7,6 +7,8 @@ yet is read as a place for schemas all the same, since a reference may lead ther
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +22,20 @@ MAPS = frozenset((
 ))  # fmt: skip
 
 Step = str | int
+
+
+_STEP = re.compile(r'\.([^.\[(]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]')
+
+
+def pointer_of(path: str) -> str:
+    """The JSON pointer of a path: ``$.items["a b"][0]`` is ``/items/a b/0``; other documents' paths as they are."""
+    if not path.startswith("$"):
+        return path
+    steps = []
+    for name, index, quoted in _STEP.findall(path):
+        step = json.loads(quoted) if quoted else name or index
+        steps.append("/" + step.replace("~", "~0").replace("/", "~1"))
+    return "".join(steps)
 
 
 def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]:

@@ -24,9 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
+from typing import Literal as OneOf
 
 from wfsa.errors import LimitError
-from wfsa.grammar.ir import Grammar, Terminal
+from wfsa.grammar.ir import Grammar, Terminal, Unordered
 from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.lexemes import Lexemes
 from wfsa.grammar.regular import Alt, Literal, Regular
@@ -34,6 +35,8 @@ from wfsa.grammar.regular import Alt, Literal, Regular
 MAX_CHAIN = 64
 
 MAX_STATES = 5000  # of one object or array that counts
+
+Distinct = OneOf["no", "endless", "exhaustible"]  # must items differ, and out of how many values
 
 Member = tuple[int, int, bool]  # key, value, is it required
 Choice = tuple[int, int]  # value, bits
@@ -45,8 +48,8 @@ class Productions:
     """Terminals, nonterminals and rules under construction; symbols are those of :mod:`wfsa.grammar.ir`."""
 
     __slots__ = (
-        "_made", "close_array", "close_object", "comma", "keys", "lexemes", "names", "open_array", "open_object",
-        "origins", "rules", "terminals",
+        "_made", "close_array", "close_object", "comma", "distinct", "keys", "lexemes", "names",
+        "open_array", "open_object", "origins", "rules", "terminals", "unordered",
     )  # fmt: skip
 
     def __init__(self, lexemes: Lexemes) -> None:
@@ -55,6 +58,8 @@ class Productions:
         self.names: list[str] = []
         self.origins: list[str] = []
         self.rules: list[tuple[int, tuple[int, ...]]] = []
+        self.unordered: list[Unordered] = []
+        self.distinct: list[tuple[int, bool]] = []
         self.keys: dict[str, int | None] = {}
         self._made: dict[Any, int] = {}
         self.open_object = self.terminal("{", lexemes.open_object, "")
@@ -76,8 +81,15 @@ class Productions:
 
     def build(self, start: int) -> Grammar:
         return Grammar(
-            tuple(self.terminals), tuple(self.names), tuple(self.rules), ~start, "cfg", (), tuple(self.origins)
-        )
+            tuple(self.terminals), tuple(self.names), tuple(self.rules), ~start, "cfg", (), tuple(self.origins),
+            tuple(self.unordered), tuple(self.distinct),
+        )  # fmt: skip
+
+    @property
+    def key_terminals(self) -> set[int]:
+        """All terminals of keys with their colons."""
+        made = {n for key, n in self._made.items() if isinstance(key, tuple) and key[0] in ("key", "key class")}
+        return made.union(n for n in self.keys.values() if n is not None)
 
     # ---- keys and scalars ----------------------------------------------------------------------------------------
 
@@ -130,12 +142,13 @@ class Productions:
         """The symbol that was made for `key`."""
         return self._made.get(key)
 
-    def one_of(self, spellings: tuple[bytes, ...], origin: str) -> int:
-        """The terminal of a finite set of scalars."""
-        key = (0, (), spellings)
+    def one_of(self, spellings: tuple[bytes, ...], origin: str, every_spelling: bool = False) -> int:
+        """The terminal of a finite set of scalars, spelled like that or in every way."""
+        key = (0, every_spelling, spellings)
         got = self._made.get(key)
         if got is None:
-            tree = Alt(tuple(map(Literal, spellings))) if len(spellings) > 1 else Literal(spellings[0])
+            write = self.lexemes.constant if every_spelling else Literal
+            tree = Alt(tuple(map(write, spellings))) if len(spellings) > 1 else write(spellings[0])
             text = spellings[0].decode()
             name = text if len(spellings) == 1 else f"one of {len(spellings)} values"
             got = self.scalar(key, name, self.lexemes.glued(tree), origin)
@@ -203,6 +216,45 @@ class Productions:
             rules.append((~lhs, (brace, self.close_object)))
         return lhs
 
+    def unordered_object(
+        self, members: tuple[Member, ...], extras: tuple[tuple[int, int], ...], low: int, high: int | None,
+        groups: tuple[tuple[int, ...], ...], origin: str, lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        """An object of `low` to `high` members in any order, each at most once, and `extras` (key, value).
+
+        Of each group (numbers into members and extras; only without `high`) there has to be at least one.
+        The bounds can be met: all required members fit, and there are as many as `low`.
+        """
+        key = ("any order", members, extras, low, high, groups)
+        if lhs is None:
+            got = self._made.get(key)
+            if got is not None:
+                return got
+            lhs = self.nonterminal("object", origin)
+        self._made.setdefault(key, lhs)
+        needed = sum(required for _, _, required in members)
+        if high == needed:
+            members, extras = tuple(m for m in members if m[2]), ()
+        if not needed and not low and not groups:
+            self.rules.append((~lhs, (self.open_object, self.close_object)))
+        if not members and not extras:
+            return lhs
+        body, rest = self.nonterminal("members", origin), self.nonterminal("members", origin)
+        pairs = []
+        for k, v, *_ in (*members, *extras):
+            pair = self.nonterminal("member", origin)
+            self.rules += [(~pair, (k, v)), (~body, (pair, rest))]
+            pairs.append(~pair)
+        self.rules += [
+            (~rest, (self.close_object,)),
+            (~rest, (self.comma, body)),
+            (~lhs, (self.open_object, body)),
+        ]
+        required = tuple(required for _, _, required in members)
+        named = tuple(tuple(pairs[k] for k in group) for group in groups)
+        self.unordered.append(Unordered(~body, ~rest, tuple(pairs[: len(members)]), required, low, high, named))
+        return lhs
+
     def object_with_state(
         self, members: tuple[Options, ...], extras: tuple[tuple[int, tuple[Choice, ...]], ...], low: int,
         high: int | None, wanted: int, any_order: bool, origin: str, lhs: int | None = None,
@@ -220,7 +272,6 @@ class Productions:
             if got is not None:
                 return got
             lhs = self.nonterminal("object", origin)
-        self._made.setdefault(key, lhs)
         cap = low if high is None else high
         needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
         states: dict[State, int] = {}
@@ -273,19 +324,21 @@ class Productions:
             if count >= low and bits & wanted == wanted and complete:
                 rhs = (self.open_object,) if state is begin else (states[state],)
                 self.rules.append((~lhs, (*rhs, self.close_object)))
+        self._made.setdefault(key, lhs)
         return lhs
 
     # ---- arrays --------------------------------------------------------------------------------------------------
 
     def array(
         self, prefix: tuple[int, ...], rest: int | None, low: int, high: int | None, origin: str,
-        lhs: int | None = None,
+        lhs: int | None = None, distinct: Distinct = "no",
     ) -> int:  # fmt: skip
         """An array of `low` to `high` items, the first ones out of `prefix`, all others `rest`; low <= high.
 
+        `distinct`: must no two of them be equal, and may the values that they can have run out?
         `rest` is None only if `high` is at most ``len(prefix)``.
         """
-        key = ("array", prefix, rest, low, high)
+        key = ("array", prefix, rest, low, high, distinct)
         if lhs is None:
             got = self._made.get(key)
             if got is not None:
@@ -304,7 +357,7 @@ class Productions:
         for i in range(head):
             item = prefix[i] if i < len(prefix) else rest
             assert item is not None
-            at = self._step((self.open_array, item) if not at else (at, comma, item), origin)
+            at = self._step((self.open_array, item) if not at else (at, comma, item), origin, distinct)
             if i + 1 >= low and (i + 1 < head or high == head):
                 rules.append((~lhs, (at, close)))
         if high == head:
@@ -314,27 +367,27 @@ class Productions:
         more, most = max(low - head, 0), None if high is None else high - head
         if more <= MAX_CHAIN:
             for _ in range(more):
-                at = self._step((at, comma, rest), origin)
+                at = self._step((at, comma, rest), origin, distinct)
         else:
             for j in range(more.bit_length() - 1, -1, -1):
                 if more >> j & 1:
-                    at = self._step((at, self._power(rest, j, origin)), origin)
+                    at = self._step((at, self._power(rest, j, origin, distinct)), origin, distinct)
         if most is None:
             rules.append((~at, (at, comma, rest)))
             rules.append((~lhs, (at, close)))
         elif most - more <= MAX_CHAIN:
             rules.append((~lhs, (at, close)))
             for _ in range(most - more):
-                at = self._step((at, comma, rest), origin)
+                at = self._step((at, comma, rest), origin, distinct)
                 rules.append((~lhs, (at, close)))
         else:
             rules.append((~lhs, (at, close)))
-            rules.append((~lhs, (at, self._up_to(rest, most - more, origin), close)))
+            rules.append((~lhs, (at, self._up_to(rest, most - more, origin, distinct), close)))
         return lhs
 
     def array_with_state(
         self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
-        origin: str, lhs: int | None = None,
+        origin: str, lhs: int | None = None, distinct: Distinct = "no",
     ) -> int:  # fmt: skip
         """An array as an automaton over its items: `choices` of a state are (item, next state).
 
@@ -350,6 +403,8 @@ class Productions:
                     if len(states) >= MAX_STATES:
                         raise LimitError(f"an array needs more than {MAX_STATES} states for its counts at {origin}")
                     states[to] = self.nonterminal("items", origin)
+                    if distinct != "no":
+                        self.distinct.append((~states[to], distinct == "exhaustible"))
                     todo.append(to)
                 rhs = (self.open_array, item) if state == begin else (states[state], self.comma, item)
                 self.rules.append((~states[to], rhs))
@@ -360,48 +415,50 @@ class Productions:
             self.rules.append((~lhs, (self.open_array, self.close_array)))
         return lhs
 
-    def _step(self, rhs: tuple[int, ...], origin: str) -> int:
+    def _step(self, rhs: tuple[int, ...], origin: str, distinct: Distinct) -> int:
         p = self.nonterminal("items", origin)
+        if distinct != "no":
+            self.distinct.append((~p, distinct == "exhaustible"))
         self.rules.append((~p, rhs))
         return p
 
-    def _power(self, item: int, j: int, origin: str) -> int:
+    def _power(self, item: int, j: int, origin: str, distinct: Distinct) -> int:
         """``, item`` 2^j times."""
-        key = ("power", item, j)
+        key = ("power", item, j, distinct)
         got = self._made.get(key)
         if got is None:
             if j == 0:
                 rhs: tuple[int, ...] = (self.comma, item)
             else:
-                half = self._power(item, j - 1, origin)
+                half = self._power(item, j - 1, origin, distinct)
                 rhs = half, half
-            got = self._made[key] = self._step(rhs, origin)
+            got = self._made[key] = self._step(rhs, origin, distinct)
         return got
 
-    def _up_to(self, item: int, m: int, origin: str) -> int:
+    def _up_to(self, item: int, m: int, origin: str, distinct: Distinct) -> int:
         """``, item`` once to m times."""
         if m == 1:
-            return self._power(item, 0, origin)
-        key = ("up to", item, m)
+            return self._power(item, 0, origin, distinct)
+        key = ("up to", item, m, distinct)
         got = self._made.get(key)
         if got is None:
             j = m.bit_length() - 1
-            whole = self._power(item, j, origin)
+            whole = self._power(item, j, origin, distinct)
             got = self._made[key] = self.nonterminal("items", origin)
             self.rules.append((~got, (whole,)))
             if m > 1 << j:
-                self.rules.append((~got, (whole, self._up_to(item, m - (1 << j), origin))))
-            self.rules.append((~got, (self._up_to(item, (1 << j) - 1, origin),)))
+                self.rules.append((~got, (whole, self._up_to(item, m - (1 << j), origin, distinct))))
+            self.rules.append((~got, (self._up_to(item, (1 << j) - 1, origin, distinct),)))
         return got
 
     # ---- constants -----------------------------------------------------------------------------------------------
 
-    def constant(self, value: Any, origin: str) -> int | None:
+    def constant(self, value: Any, every_spelling: bool, any_order: bool, origin: str) -> int | None:
         """One value; None if no JSON text spells it."""
         if isinstance(value, list):
             items: list[int] = []
             for v in value:
-                item = self.constant(v, origin)
+                item = self.constant(v, every_spelling, any_order, origin)
                 if item is None:
                     return None
                 items.append(item)
@@ -409,10 +466,12 @@ class Productions:
         if isinstance(value, dict):
             members: list[Member] = []
             for name, v in value.items():
-                key, item = self.key(name, origin), self.constant(v, origin)
+                key, item = self.key(name, origin), self.constant(v, every_spelling, any_order, origin)
                 if key is None or item is None:
                     return None
                 members.append((key, item, True))
+            if any_order and len(members) > 1:
+                return self.unordered_object(tuple(members), (), 0, None, (), origin)
             return self.object(tuple(members), None, origin)
         spellings = scalar_spellings(value)
-        return self.one_of(spellings, origin) if spellings else None
+        return self.one_of(spellings, origin, every_spelling) if spellings else None

@@ -6,7 +6,8 @@ It walks what is applied and what stands under ``$defs``; documents out of a reg
     enforced     exactly the values that the keyword admits
     narrowed     no value that it forbids; some spellings of admitted values, or orders, are refused
     annotation   not an assertion here (titles, unknown words, formats that are not checked)
-    widened      the caller asked that it be ignored (``SchemaOptions.unique_items``)
+    widened      the caller asked that it be ignored (``SchemaOptions.unique_items``), or where it cannot be enforced
+                 (``SchemaOptions.lenient``)
 
 Nothing else is ever widened.  What is called enforced takes every spelling; what is called narrowed may, at one place
 or another, since a keyword is judged without those in other objects.
@@ -15,13 +16,17 @@ or another, since a keyword is judged without those in other objects.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
+from wfsa.grammar.json_schema.finite import MAX_SPELLED, is_cheap
 from wfsa.grammar.json_schema.formats import NARROWED, format_name
 from wfsa.grammar.json_schema.keywords import READERS
+from wfsa.grammar.json_schema.number_spellings import PLACES
 from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.places import subschemas
+from wfsa.grammar.json_schema.places import pointer_of, subschemas
+from wfsa.grammar.json_schema.widening import Widening
 
 Status = Literal["enforced", "narrowed", "annotation", "widened"]
 
@@ -30,7 +35,7 @@ class ReportEntry(NamedTuple):
     """One keyword at one place."""
 
     pointer: str  # JSON pointer of the schema object; "" is the root
-    keyword: str  # "" for what holds for every document
+    keyword: str  # "" for what holds for every document, or if widened for a whole object or array
     status: Status
     note: str = ""
 
@@ -38,14 +43,22 @@ class ReportEntry(NamedTuple):
 _CANONICAL = "strings only as json.dumps(ensure_ascii=False) spells them"
 _COUNT_OR_CLASS = ("minProperties", "maxProperties", "dependentSchemas", "unevaluatedProperties")
 _NO_EXPONENT = "no exponents (0.001, not 1e-3), no -0"
+FAR = PLACES + 4
+_PLACES = (
+    f"beside an exponent at most {PLACES} digits before and behind the point (not 1{'0' * FAR}e-{FAR})"
+)
 _LOCATIONS = frozenset((
     "$id", "id", "$defs", "definitions", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor",
 ))  # fmt: skip
 # Keywords that another one reads, and the first draft that has both.
 BESIDE = {"then": ("if", 7), "else": ("if", 7), "minContains": ("contains", 2019), "maxContains": ("contains", 2019)}
 _WHITESPACE = {
-    "flexible": "any whitespace before every lexeme, none behind the document",
+    "flexible": "{any} before every lexeme, none behind the document",
     "compact": "no whitespace",
+    "indent": (
+        "the layout of json.dumps(indent={indent}); what recurs is followed down to {depth} levels, and documents "
+        "nested deeper are refused there"
+    ),
     "python": 'one space after "," and ":", no other whitespace',
 }
 
@@ -57,6 +70,7 @@ class SchemaReport:
     schema: Any = field(repr=False)
     options: SchemaOptions
     draft: int
+    widened: tuple[Widening, ...] = ()
 
     def __iter__(self) -> Iterator[ReportEntry]:
         return iter(self.entries)
@@ -64,16 +78,21 @@ class SchemaReport:
     @property
     def entries(self) -> tuple[ReportEntry, ...]:
         out = [
-            ReportEntry("", "", "narrowed", f"whitespace: {_WHITESPACE[self.options.whitespace]}"),
+            ReportEntry("", "", "narrowed", f"whitespace: {_whitespace(self.options)}"),
+            ReportEntry("", "", "annotation", f"options: {_shown(self.options)}"),
             ReportEntry("", "", "narrowed", "lone surrogates (\"\\ud800\") are refused"),
         ]
+        lost = {(pointer_of(w.path), w.keyword): w.why for w in self.widened}
         todo: list[tuple[str, Any]] = [("", self.schema)]
         while todo:
             pointer, schema = todo.pop()
             if not isinstance(schema, dict):
                 continue
-            out += self._of(pointer, schema)
+            for entry in self._of(pointer, schema):
+                why = lost.pop((pointer, entry.keyword), None)
+                out.append(entry if why is None else entry._replace(status="widened", note=f"not enforced: {why}"))
             todo += reversed(list(self._children(pointer, schema)))
+        out += (ReportEntry(*place, "widened", f"not enforced: {why}") for place, why in lost.items())
         return tuple(out)
 
     @property
@@ -119,25 +138,70 @@ class SchemaReport:
                 yield "/".join((pointer, *words)), child
 
 
+def _whitespace(options: SchemaOptions) -> str:
+    some = options.max_whitespace
+    return _WHITESPACE[options.whitespace].format(
+        any="any whitespace" if some is None else f"up to {some} characters of whitespace",
+        indent=options.indent, depth=options.max_depth,
+    )  # fmt: skip
+
+
+def _shown(options: SchemaOptions) -> str:
+    """The options in a line, but for the registry."""
+    names = (option.name for option in fields(options) if option.name != "registry")
+    return ", ".join(f"{name}={getattr(options, name)}" for name in names)
+
+
 def _narrowing(keyword: str, value: Any, schema: dict[str, Any], options: SchemaOptions) -> str:
     """Which admitted documents `keyword` makes the grammar refuse."""
+    canonical = options.spelling == "canonical"
     if keyword == "format" and (value in NARROWED or "maxLength" in schema):
-        return f"{_CANONICAL}; of {value} a sublanguage (wfsa.grammar.json_schema.formats)"
+        part = f"of {value} a sublanguage (wfsa.grammar.json_schema.formats)"
+        return f"{_CANONICAL}; {part}" if canonical else part
     if keyword in ("pattern", "format", "patternProperties", "propertyNames"):
-        return _CANONICAL
+        return _CANONICAL if canonical else ""
     if keyword == "multipleOf":
-        return _NO_EXPONENT
+        return _NO_EXPONENT if canonical else _PLACES
     if keyword in ("enum", "const"):
-        return "only the usual spelling of each value; objects in the order of their names here"
+        return _constants(value if keyword == "enum" else [value], options)
     if keyword == "type" and "integer" in (value if isinstance(value, list) else [value]):
-        return "integers without fraction and exponent (1, not 1.0)"
+        if "number" in value:
+            return ""
+        return "integers without fraction and exponent (1, not 1.0)" if canonical else _PLACES
     if keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
-        return "" if isinstance(value, bool) else _NO_EXPONENT
+        if isinstance(value, bool):
+            return ""
+        return _NO_EXPONENT if canonical else _PLACES if value else ""
     if keyword in ("properties", "required", "dependentRequired", "dependencies") and value:
         if keyword == "required" and isinstance(schema.get("properties"), dict) and {*value} <= {*schema["properties"]}:
             return ""
-        order = "in the order of the schema, all others last, " if options.property_order == "declared" else ""
-        return f"names {order}canonically spelled"
+        order = "in the order of the schema, all others last" if options.property_order == "declared" else ""
+        words = ", ".join(filter(None, (order, "canonically spelled" if canonical else "")))
+        return words and f"names {words}"
     if keyword in _COUNT_OR_CLASS and value is not True:
-        return "names canonically spelled"
+        return "names canonically spelled" if canonical else ""
     return ""
+
+
+def _constants(values: Any, options: SchemaOptions) -> str:
+    """Which spellings of the values of an enum are refused."""
+    notes = []
+    kinds = [type(v) for v in _within(values)]
+    if options.spelling == "canonical":
+        notes.append("only the usual spelling of each value")
+    elif not is_cheap(values):
+        notes.append(f"only the usual spelling of each value, since they have more than {MAX_SPELLED} characters")
+    elif {int, float, Decimal}.intersection(kinds):
+        notes.append(_PLACES)
+    if dict in kinds and options.property_order == "declared":
+        notes.append("objects in the order of their names here")
+    return "; ".join(notes)
+
+
+def _within(values: Any) -> list[Any]:
+    """Values and all that is in them."""
+    todo = list(values)
+    for value in todo:  # grows while it is walked
+        if isinstance(value, (list, dict)):
+            todo += value if isinstance(value, list) else value.values()
+    return todo

@@ -147,6 +147,7 @@ class Shape:
     existentials: tuple[Keyed, ...] = ()
 
     seen: Seen = NOT_SEEN
+    loose = False  # too large: a condition was dropped (:mod:`.widening`)
 
     object_symbol: int | None = UNSEEN
     array_symbol: int | None = UNSEEN
@@ -193,6 +194,8 @@ def intersect(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle], Handle]) -
     out.mask = mask
     if a.seen is not NOT_SEEN or b.seen is not NOT_SEEN:
         out.seen = a.seen.united(b.seen)
+    if a.loose or b.loose:
+        out.loose = True
     if a.values is None:
         out.values = b.values
     elif b.values is None:

@@ -11,8 +11,8 @@ units to texts, and its inverse commutes with union, concatenation, repetition, 
 Hence `spelled` may replace the sets of characters in a tree one by one, under And and Minus too, and stays exact.
 
 Where which one is taken: strings with no more than length bounds are read in any spelling.  Under a pattern or a
-format the canonical one is taken: ``[a-z]`` would cost seven states instead of one, at each position, for spellings
-that nobody writes.
+format, and in keys and constants, ``SchemaOptions.spelling`` decides.  By default it is the canonical one: in any
+spelling ``[a-z]`` costs seven states instead of one, at each position, for what hardly anybody writes.
 Lone surrogates (``"\ud800"``) have no text and are refused everywhere.
 """
 
@@ -22,10 +22,12 @@ from functools import lru_cache
 from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
 
 from wfsa.grammar.json_schema.formats import bounded_language, format_language, wide_language
+from wfsa.grammar.json_schema.options import Spelling
 from wfsa.grammar.regex import search_language
 from wfsa.grammar.regex_assertions import lengths
 from wfsa.grammar.regular import (
     ANY_CHAR,
+    NOTHING,
     Alt,
     And,
     ByteSet,
@@ -101,27 +103,94 @@ def canonical_units(ranges: Ranges) -> Regular:
     return alt(*parts)
 
 
+def _hex_words(ranges: Ranges, n: int) -> Regular:
+    """The words of `n` hexadecimal digits, in either case, whose value is in `ranges`."""
+    size = 16 ** (n - 1)
+    if not n or ranges == ((0, 16 * size - 1),):
+        return repeat(_HEX, n, n)
+    first: dict[Ranges, list[int]] = {}  # what has to follow -> the first digits
+    for digit in range(16):
+        base = digit * size
+        rest = tuple((max(a, base) - base, min(b, base + size - 1) - base) for a, b in ranges)
+        rest = tuple((a, b) for a, b in rest if a <= b)
+        if rest:
+            first.setdefault(rest, []).append(digit)
+    return alt(*(
+        cat(char_set("".join(f"{d:x}{d:X}" for d in digits)), _hex_words(rest, n - 1))
+        for rest, digits in first.items()
+    ))  # fmt: skip
+
+
+def _pairs(ranges: Ranges) -> Regular:
+    """The surrogate pairs, with both ``\\u``, of astral characters."""
+    lows: dict[int, list[tuple[int, int]]] = {}  # high surrogate -> the low ones
+    whole: list[tuple[int, int]] = []
+    for a, b in ranges:
+        for high in sorted({(a - 0x10000) >> 10, (b - 0x10000) >> 10}):
+            base = 0x10000 + (high << 10)
+            low = max(a, base) - base, min(b, base + 0x3FF) - base
+            lows.setdefault(high, []).append((0xDC00 + low[0], 0xDC00 + low[1]))
+        if ((a - 0x10000) >> 10) + 1 < (b - 0x10000) >> 10:
+            whole.append((0xD801 + ((a - 0x10000) >> 10), 0xD7FF + ((b - 0x10000) >> 10)))
+    parts: dict[Ranges, list[tuple[int, int]]] = {((0xDC00, 0xDFFF),): whole} if whole else {}
+    for high, some in sorted(lows.items()):
+        parts.setdefault(tuple(sorted(some)), []).append((0xD800 + high, 0xD800 + high))
+    u = Literal(b"\\u")
+    return alt(*(
+        cat(u, _hex_words(tuple(sorted(highs)), 4), u, _hex_words(some, 4)) for some, highs in parts.items()
+    ))  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def any_units(ranges: Ranges) -> Regular:
+    """All spellings of one character out of `ranges`, which hold no surrogates."""
+    if ranges == ANY_CHAR.ranges:  # type: ignore[attr-defined]  # it is a Chars
+        return ANY_UNIT
+    raw = [(max(a, low), min(b, high)) for low, high in ranges for a, b in _RAW]
+    short = [letter for c, letter in (*_SHORT.items(), (0x2F, "/")) if any(a <= c <= b for a, b in ranges)]
+    parts: list[Regular] = [chars(raw)]
+    if short:
+        parts.append(cat(Literal(b"\\"), char_set("".join(short))))
+    plane = tuple((a, min(b, 0xFFFF)) for a, b in ranges if a <= 0xFFFF)
+    if plane:
+        parts.append(cat(Literal(b"\\u"), _hex_words(plane, 4)))
+    astral = tuple((max(a, 0x10000), b) for a, b in ranges if b > 0xFFFF)
+    if astral:
+        parts.append(_pairs(astral))
+    return alt(*(part for part in parts if part != NOTHING))
+
+
 CANONICAL_UNIT = canonical_units(ANY_CHAR.ranges)  # type: ignore[attr-defined]  # it is a Chars
 CANONICAL_STRING = cat(QUOTE, star(CANONICAL_UNIT), QUOTE)
 
 
-def spelled(tree: Regular) -> Regular:
-    """The canonical spellings (without quotes) of the texts in `tree`."""
+def spelled_text(text: str, spelling: Spelling) -> Regular:
+    """The spellings, with quotes, of one text; UnicodeEncodeError for a lone surrogate."""
+    if spelling == "canonical":
+        return Literal(quoted(text))
+    text.encode()
+    return cat(QUOTE, *(any_units(((ord(c), ord(c)),)) for c in text), QUOTE)
+
+
+def spelled(tree: Regular, spelling: Spelling) -> Regular:
+    """The spellings (without quotes) of the texts in `tree`."""
     match tree:
         case Literal(data):
-            return Literal(quoted(data.decode())[1:-1])
+            if spelling == "canonical":
+                return Literal(quoted(data.decode())[1:-1])
+            return cat(*(any_units(((ord(c), ord(c)),)) for c in data.decode()))
         case Chars(ranges):
-            return canonical_units(ranges)
+            return canonical_units(ranges) if spelling == "canonical" else any_units(ranges)
         case Cat(parts):
-            return cat(*map(spelled, parts))
+            return cat(*(spelled(part, spelling) for part in parts))
         case Alt(parts):
-            return alt(*map(spelled, parts))
+            return alt(*(spelled(part, spelling) for part in parts))
         case Repeat(body, low, high):
-            return repeat(spelled(body), low, high)
+            return repeat(spelled(body, spelling), low, high)
         case And(parts):
-            return both(*map(spelled, parts))
+            return both(*(spelled(part, spelling) for part in parts))
         case Minus(left, right):
-            return Minus(spelled(left), spelled(right))
+            return Minus(spelled(left, spelling), spelled(right, spelling))
         case ByteSet():
             raise TypeError("raw bytes in a language of text")
     raise TypeError(f"not a regular tree: {tree!r}")
@@ -169,7 +238,7 @@ def text_language(
 
 @lru_cache(maxsize=1024)
 def string_language(
-    low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...],
+    spelling: Spelling, low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...],
     not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
 ) -> Regular | None:  # fmt: skip
     """The spellings, with quotes, of the strings within these conditions; None if they are seen to be none."""
@@ -178,7 +247,7 @@ def string_language(
             return ANY_STRING
         return None if high is not None and low > high else cat(QUOTE, repeat(ANY_UNIT, low, high), QUOTE)
     tree = text_language(low, high, patterns, formats, not_patterns, not_formats, excluded)
-    return None if tree is None else cat(QUOTE, spelled(tree), QUOTE)
+    return None if tree is None else cat(QUOTE, spelled(tree, spelling), QUOTE)
 
 
 def contains_text(tree: Regular, text: str) -> bool:

@@ -29,8 +29,10 @@ from wfsa.grammar.json_schema.document import contents_of, draft_of, no_check
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import read_json_schema
 from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport
 from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
+from wfsa.grammar.json_schema.widening import Widening
 
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
 _DRAFT_NAMES = {
@@ -47,6 +49,7 @@ class ToolsReport:
 
     parts: tuple[tuple[str, SchemaReport], ...]
     options: SchemaOptions
+    widened: tuple[Widening, ...] = ()  # outside the tools: in documents out of the registry
 
     def __iter__(self) -> Iterator[ReportEntry]:
         return iter(self.entries)
@@ -58,7 +61,10 @@ class ToolsReport:
             out[ReportEntry("", "", "narrowed", "a call has its name before its arguments")] = None
         for prefix, report in self.parts:
             for entry in report:  # what holds for every document is said once
-                out[entry._replace(pointer=prefix + entry.pointer) if entry.keyword else entry] = None
+                whole = not entry.keyword and entry.status != "widened"
+                out[entry if whole else entry._replace(pointer=prefix + entry.pointer)] = None
+        for lost in self.widened:
+            out[ReportEntry(pointer_of(lost.path), lost.keyword, "widened", f"not enforced: {lost.why}")] = None
         return tuple(out)
 
     @property
@@ -96,15 +102,16 @@ class _Registry:
 
 
 def read_tools(
-    tools: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check
-) -> LoweredTools:
+    tools: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check,
+    too_large: frozenset[str] = frozenset(),
+) -> LoweredTools:  # fmt: skip
     """Lower a list of tools to a grammar of one call, or a ``response_format`` to one of its documents.
 
     Raises SchemaError (no tool list, two tools of one name, what a schema can be wrong in) or LimitError.
     """
     options = options or SchemaOptions()
     if isinstance(tools, dict) and "tools" not in tools:
-        lowered = read_json_schema(_response_schema(tools), options, check)
+        lowered = read_json_schema(_response_schema(tools), options, check, too_large)
         return LoweredTools(lowered.grammar, lowered.report, lowered.source)
     prefix, listed = ("", tools) if not isinstance(tools, dict) else ("tools", tools["tools"])
     found = list(_tools(listed, "$" + (f".{prefix}" if prefix else ""), f"/{prefix}" if prefix else ""))
@@ -118,18 +125,25 @@ def read_tools(
     for tool in found:
         arguments = {"type": "object", "$ref": tool.path}
         # A tool that no call fits would fall out of the union without a word.
-        read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner, check)
+        read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner, check, too_large)
         calls.append({
             "type": "object",
             "properties": {"name": {"const": tool.name}, "arguments": arguments},
             "required": ["name", "arguments"],
             "additionalProperties": False,
         })  # fmt: skip
-    lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, check)
+    lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, check, too_large)
     given = [t for t in found if t.schema is not _NO_ARGUMENTS]
-    parts = ((t.pointer, SchemaReport(t.schema, options, draft_of(t.schema, options.draft))) for t in given)
+    parts = []
+    widened = dict.fromkeys(lowered.report.widened)
+    for t in given:
+        own_widened = [w for w in widened if w.path == t.path or w.path.startswith((t.path + ".", t.path + "["))]
+        for w in own_widened:
+            del widened[w]
+        inside = tuple(w._replace(path="$" + w.path[len(t.path) :]) for w in own_widened)
+        parts.append((t.pointer, SchemaReport(t.schema, options, draft_of(t.schema, options.draft), inside)))
     source = replace(lowered.source, tools=True)
-    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options), source)
+    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options, tuple(widened)), source)
 
 
 def _response_schema(response_format: dict[str, Any]) -> Any:

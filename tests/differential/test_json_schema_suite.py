@@ -4,13 +4,13 @@ The floor is in ``json_schema_scores.json``: per draft, apart for the required g
 among these), how many instances
 
     right               get the verdict of the suite
-    right as given      the same where properties have to come in the order of the schema
+    right as given      the same in the declared order of properties and the canonical spelling
     schema refused      are not judged, because the schema is refused
     valid refused       are refused, and should not be
     invalid accepted    are accepted, and should not be: only those in `ACCEPTED_WRONGLY`
 
-Order "any" but for the second line; formats asserted but in the group that calls them an annotation; remote documents
-from the registry.  A schema that nothing satisfies is refused rightly: then every instance is.
+Order and spelling "any" but for the second line; formats asserted but in the group that calls them an annotation;
+remote documents from the registry.  A schema that nothing satisfies is refused rightly: then every instance is.
 
 ``python -m tests.differential.test_json_schema_suite`` writes the table anew, ``... draft7`` lists what is not right.
 """
@@ -54,8 +54,9 @@ def verdicts(draft: str, order: str, folder: Path) -> Iterator[tuple[Verdict, di
         for row in map(json.loads, lines):
             formats = "annotate" if row["file"] == "format" else "assert"
             options = wfsa.SchemaOptions(
-                property_order=order, formats=formats, registry=remotes, draft=DRAFTS[draft]  # type: ignore[arg-type]
-            )
+                property_order=order, spelling="any" if order == "any" else "canonical",  # type: ignore[arg-type]
+                formats=formats, registry=remotes, draft=DRAFTS[draft],  # type: ignore[arg-type]
+            )  # fmt: skip
             constraint = None
             try:
                 constraint = wfsa.compile_json_schema(row["schema"], vocab, mode="lazy", schema_options=options)

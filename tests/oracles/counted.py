@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.oracles import unordered
 from wfsa.grammar.ir import Grammar, Terminal
 from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, repeat
 
 
 def spelled_out(grammar: Grammar) -> Grammar:
-    """The same language without counted terminals: the loop becomes a repetition with bounds."""
+    """The same language without counted terminals (the loop becomes a repetition with bounds) and unordered lists."""
+    grammar = unordered.spelled_out(grammar)
     return replace(grammar, terminals=tuple(map(_plain, grammar.terminals)))
 
 

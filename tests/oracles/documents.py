@@ -8,6 +8,7 @@ that lives as long as the process, since the schemas of a corpus share most of t
 from __future__ import annotations
 
 from tests.oracles.counted import spelled_out
+from tests.oracles.distinct import repeats
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regular import NOTHING, Regular
 
@@ -57,13 +58,15 @@ class Documents:
     """Decides which documents a grammar derives.  The grammar has no rule with an empty right-hand side."""
 
     def __init__(self, grammar: Grammar) -> None:
+        grammar = spelled_out(grammar)
         self._rules: list[list[tuple[int, ...]]] = [[] for _ in grammar.nonterminals]
         for lhs, rhs in grammar.rules:
             assert rhs, "a rule with an empty right-hand side"
             self._rules[lhs].append(rhs)
         self._start = grammar.start
+        self._distinct = {n for n, _ in grammar.distinct}
         self._terminals: list[_Node] = []
-        for t in spelled_out(grammar).terminals:
+        for t in grammar.terminals:
             assert not isinstance(t.pattern, Tokens)
             self._terminals.append(_node(t.pattern))
 
@@ -82,6 +85,8 @@ class Documents:
             for item in todo:  # grows while it is walked
                 lhs, rhs, dot, origin = item
                 if dot == len(rhs):
+                    if lhs in self._distinct and repeats(data, at):
+                        continue
                     for a, b, c, d in waiting[origin].get(lhs, ()):
                         moved = (a, b, c + 1, d)
                         if moved not in column:

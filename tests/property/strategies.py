@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.oracles.earley import CfgOracle
 from tests.oracles.longest import LongestOracle
-from wfsa.grammar.ir import Grammar, Terminal, Tokens
+from wfsa.grammar.ir import Grammar, Terminal, Tokens, Unordered
 from wfsa.grammar.regular import (
     ANY_CHAR,
     NOTHING,
@@ -188,6 +188,8 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
     rules: list[tuple[int, tuple[int, ...]]] = []
     for lhs in range(n):
         rules += [(lhs, tuple(rhs)) for rhs in draw(st.lists(alternative, min_size=2 if lhs == 0 else 1, max_size=4))]
+    if policy == "cfg" and not composed and draw(st.sampled_from([False, False, True])):
+        return _with_lists(draw, terminals, n, rules)
     ignore: Iterable[int] = ()
     if policy == "longest" and draw(st.booleans()):
         # A terminal of its own (whitespace), or, to be nasty, one that the rules use.
@@ -197,6 +199,60 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
         else:
             ignore = (draw(st.integers(0, len(drawn) - 1)),)
     return Grammar(terminals, tuple(f"n{i}" for i in range(n)), tuple(rules), 0, policy, tuple(ignore))  # type: ignore[arg-type]
+
+
+def _with_lists(
+    draw: st.DrawFn, terminals: tuple[Terminal, ...], n: int, rules: list[tuple[int, tuple[int, ...]]]
+) -> Grammar:
+    """The grammar with one or two unordered lists; the start may begin one, and so may their values."""
+    found, names, rules, lists = list(terminals), [f"n{i}" for i in range(n)], list(rules), []
+    punctuation = st.sampled_from([literal("c"), literal(" "), literal("ba"), char_set("c ")])
+    keys = [literal(text) for text in ("a", "b", "ab", "bb", "é", "c")] + [char_set("ab"), plus(literal("a"))]
+    n_lists = draw(st.integers(1, 2))
+    first = len(names)
+    names += [f"list{i}" for i in range(n_lists)]
+
+    def terminal(pattern: Regular) -> int:
+        known = [i for i, t in enumerate(found) if t.pattern == pattern and not t.priority and t.units is None]
+        if not known or draw(st.booleans()):
+            found.append(Terminal(f"T{len(found)}", pattern))
+            known = [len(found) - 1]
+        return known[0]
+
+    def nonterminal(name: str) -> int:
+        names.append(name)
+        return len(names) - 1
+
+    for i in range(n_lists):
+        opening, begin, body, rest = first + i, nonterminal("begin"), nonterminal("body"), nonterminal("rest")
+        drawn = draw(st.lists(st.sampled_from(keys), min_size=1, max_size=4, unique=True))
+        n_others = draw(st.integers(0, min(2, len(drawn))))
+        pairs = []
+        for pattern in drawn:
+            found.append(Terminal(f"K{len(found)}", pattern))
+            key = len(found) - 1
+            value = draw(st.sampled_from([0, 0, 1, 2]))
+            symbol = ~(first + draw(st.integers(0, n_lists - 1))) if value == 2 else terminal(keys[value])
+            pair = nonterminal("pair")
+            rules += [(pair, (key, symbol)), (body, (~pair, ~rest))]
+            pairs.append(pair)
+        members = pairs[n_others:]
+        required = tuple(draw(st.booleans()) for _ in members)
+        least = draw(st.integers(0, 3 if n_others else len(members)))
+        low = max(sum(required) + (sum(required) < len(pairs)), least, 1)
+        most = draw(st.one_of(st.none(), st.integers(low, 4))) if low <= 4 else None
+        rules.append((opening, (terminal(literal("b")), ~begin) if draw(st.booleans()) else (~begin,)))
+        close = terminal(draw(punctuation))
+        separator = terminal(draw(punctuation.filter(lambda x, end=found[close].pattern: x != end)))
+        rules += [(begin, (~body,)), (rest, (close,)), (rest, (separator, ~body))]
+        groups: list[tuple[int, ...]] = []
+        if most is None:
+            groups = draw(st.lists(st.lists(st.sampled_from(pairs), min_size=1, unique=True).map(tuple), max_size=2))
+        if not any(required) and not least and not groups:
+            rules.append((begin, (close,)))
+        lists.append(Unordered(body, rest, tuple(members), required, least, most, tuple(groups)))
+    rules.append((0, (~first,)))
+    return Grammar(tuple(found), tuple(names), tuple(rules), 0, "cfg", unordered=tuple(lists))
 
 
 def oracle_of(grammar: Grammar, names: dict[str, int]) -> CfgOracle | LongestOracle:

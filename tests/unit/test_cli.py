@@ -168,13 +168,32 @@ def test_report(tmp_path: Path, run: Run) -> None:
     assert ["(root)", "title", "annotation"] in rows and ["(root)", "required", "enforced"] in rows
     assert ["/properties/name", "maxLength", "enforced"] in rows
     assert ["/properties/age", "minimum", "narrowed", "no", "exponents"] in [row[:5] for row in rows]
-    assert out.splitlines()[-1] == "5 enforced, 6 narrowed, 1 annotation"
+    assert out.splitlines()[-1] == "5 enforced, 6 narrowed, 2 annotation"
     code, out, _ = run("report", path, "--status", "annotation", "--set", "property_order=any")
     assert code == 0 and "title" in out and "maxLength" not in out
     (tmp_path / "odd.json").write_text('{"properties": {"[/red]": {"uniqueItems": true}}}')
     refused(run("report", tmp_path / "odd.json"), "uniqueItems cannot be enforced")
     code, out, _ = run("report", tmp_path / "odd.json", "--set", "unique_items=unchecked")
     assert code == 0 and "/properties/[~1red]" in out and "widened" in out
+    code, out, _ = run("report", tmp_path / "odd.json", "--lenient", "--status", "widened")
+    assert code == 0 and out.splitlines()[-1].endswith("1 widened") and "uniqueItems" in out
+
+
+@needs_engine
+def test_compile_takes_the_options_of_a_schema(tmp_path: Path, run: Run) -> None:
+    Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], [256], [256]).save(tmp_path / "bytes.vocab")
+    source = tmp_path / "twice.json"
+    source.write_text(json.dumps({"properties": {"a": {"pattern": "^(a+)b\\1$"}, "n": {"type": "integer"}}}))
+    command = "compile", source, "--vocab", tmp_path / "bytes.vocab", "-o", tmp_path / "twice.wfsa"
+    refused(run(*command), "pattern")
+    settings = "--set", "whitespace=compact", "--set", "spelling=any", "--set", "mode=lazy"
+    assert run(*command, "--lenient", *settings)[0] == 0
+    where = tmp_path / "twice.wfsa"
+    assert run("check", where, '{"n":1.0}', "--vocab", tmp_path / "bytes.vocab")[0] == 0
+    assert run("check", where, '{"n": 1}', "--vocab", tmp_path / "bytes.vocab")[0] == 1
+    assert "widened" in run("inspect", where, "--vocab", tmp_path / "bytes.vocab")[1]
+    refused(run(*command, "--set", "spelling=some"), "unknown choice")
+    refused(run("compile", "--kind", "regex", "--text", "a", *command[2:], "--lenient"), "--lenient")
 
 
 def test_report_of_tools(tmp_path: Path, run: Run) -> None:

@@ -55,6 +55,8 @@ def build_core(
     max_lr_states: int,
     max_lexer_states: int,
     units: list[tuple[int, int | None] | None],
+    unordered: Iterable[Any],
+    distinct: Iterable[tuple[int, bool]],
 ) -> ConstraintCore | None: ...
 
 class TokenMask:

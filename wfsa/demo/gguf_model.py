@@ -123,7 +123,7 @@ class GgufModel:
             )
             for i in range(self.n_layers)
         ]
-        base = self._number("rope.freq_base", 10000.0)
+        self.rope_base = base = self._number("rope.freq_base", 10000.0)
         frequencies = base ** -(np.arange(0, self.head, 2, dtype=np.float64) / self.head)
         angles = np.outer(np.arange(self.context), frequencies)
         self._cos, self._sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)

@@ -1,0 +1,340 @@
+"""Beam search on one shared KV trie against `generate(num_beams=b)`: memory and time, on SmolLM2-135M.
+
+Both get the same prompt (a licence to explain), no end token, so that both write the same number of tokens, and
+float32.  First the answers are compared; then, each in a process of its own, the bytes of keys and values after every
+step (counted from the caches' arrays) and the peak of the process over what it had before (sampled); then times,
+alternating in one process, the least of a few rounds.
+
+The model reads its weights once a step whatever the method, so on a model this small that is most of the time; the
+cache's share grows with prompt, beams and model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benches import machine
+from benches.markdown import facts, number, table, write
+from benches.supervisor import ROOT, tell
+
+METHODS = {
+    "generate": "`generate`",
+    "tree-model": "trie, the model's attention",
+    "tree-shared": "trie, `shared` attention",
+    "two_part-shared": "two parts",
+}
+PAPER = {3: (4.06, 1.51), 9: (11.99, 1.51), 15: (19.95, 1.55)}  # MB a token, arXiv 2502.00085
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--beams", type=int, nargs="+", default=[3, 9, 15])
+    parser.add_argument("--prompt", type=int, default=512, help="tokens of the prompt, at most (512)")
+    parser.add_argument("--new", type=int, default=128, help="tokens to write (128)")
+    parser.add_argument("--timed", type=int, default=48, help="tokens to write where time is measured (48)")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument(
+        "--threads", type=int, default=1, help="of torch (1, and then times are the process's CPU time)"
+    )
+
+
+def main(args: argparse.Namespace) -> Path:
+    where = machine.describe()
+    for package in ("torch", "transformers"):
+        where["packages"] += f", {package} {machine.version(package)}"
+    n_prompt, n_new, n_timed = (64, 16, 8) if args.quick else (args.prompt, args.new, args.timed)
+    memory = []
+    for beams in args.beams:
+        for method in ("generate", "tree-shared"):
+            memory += _child(["memory", str(n_prompt), str(n_new), str(args.threads), method, str(beams)])
+            tell(f"decoding-trie: memory, {beams} beams, {method}: done.")
+    times = []
+    for what in ("times", "rooms", "short"):
+        rounds = 1 if args.quick else args.rounds
+        times += _child([what, *map(str, (n_prompt, n_timed, args.threads, rounds, *args.beams))])
+        tell(f"decoding-trie: {what}: done.")
+    plot = _plot(args.out, memory)
+    sections = [
+        "# Beam search on one shared KV trie",
+        (__doc__ or "").split("\n", 2)[2].strip(),
+        facts(where),
+        f"Prompt {memory[0]['n_prompt']} tokens; {n_new} written where memory is measured, {n_timed} where time is; "
+        + ("one torch thread, CPU time." if args.threads == 1 else f"{args.threads} torch threads, wall clock."),
+        "## Memory",
+        _memory_table(memory),
+        "A token: bytes of keys and values after the last step / (prompt + written). "
+        "The paper's model is another one, so only the growth with the beams compares. "
+        "Peak: over the process before the search, with all that a step needs besides the cache (logits, copies), "
+        "but without what loading the weights had left free: some tens of MB, so the small numbers are lower bounds.",
+        f"![Memory against generated length]({plot.name})" if plot else "(No plot: matplotlib is not installed.)",
+        "## Time",
+        _time_table([line for line in times if line["what"] == "times"]),
+        "The prefill is the whole search for one token. A batch beam search runs every prompt b times.",
+        "## Room: steps between two collections",
+        _room_table([line for line in times if line["what"] == "rooms"]),
+        "## Short ids: 8 tokens",
+        _short_table([line for line in times if line["what"] == "short"]),
+    ]
+    return write(args.out, "decoding-trie", sections, memory + times)
+
+
+def _child(arguments: list[str]) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "benches.decoding_trie", *arguments]
+    # Every large block a mapping of its own, which goes back when freed: so the process is as large as what it uses.
+    environment = os.environ | ({"MALLOC_MMAP_THRESHOLD_": "65536"} if arguments[0] == "memory" else {})
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise SystemExit(f"benches: decoding-trie {' '.join(arguments)}: {done.stderr.strip().splitlines()[-1:]}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def _memory_table(lines: list[dict[str, Any]]) -> str:
+    head = ["beams", "entries at the end, batch", "trie: held", "live", "batch / held", "MB a token, batch", "trie",
+            "paper, batch", "trie", "peak MB, batch", "trie"]  # fmt: skip
+    rows = []
+    by = {(line["method"], line["n_beams"]): line for line in lines}
+    for beams in sorted({line["n_beams"] for line in lines}):
+        batch, trie = by["generate", beams], by["tree-shared", beams]
+        n = batch["n_prompt"] + batch["n_new"]
+        per_token = [line["bytes"][-1] / n / 1e6 for line in (batch, trie)]
+        rows.append([
+            str(beams), number(trie["batch"][-1]), number(trie["held"][-1]), number(trie["live"][-1]),
+            number(batch["bytes"][-1] / trie["bytes"][-1]), f"{per_token[0]:.3f}", f"{per_token[1]:.3f}",
+            *(number(x) for x in PAPER.get(beams, (None, None))), number(batch["peak_mb"]), number(trie["peak_mb"]),
+        ])  # fmt: skip
+    return table(head, rows)
+
+
+def _time_table(lines: list[dict[str, Any]]) -> str:
+    head = ["beams", "method", "same sequences as `generate`", "largest difference of scores", "prefill s",
+            "ms a token", "`generate` / this, a token", "in all"]  # fmt: skip
+    rows = []
+    base = {line["n_beams"]: line for line in lines if line["method"] == "generate"}
+    for line in lines:
+        to = base[line["n_beams"]]
+        rows.append([
+            str(line["n_beams"]), METHODS[line["method"]], line["same"], f"{line['difference']:.1e}",
+            number(line["prefill_s"]), number(line["token_ms"]), number(to["token_ms"] / line["token_ms"]),
+            number(to["total_s"] / line["total_s"]),
+        ])  # fmt: skip
+    return table(head, rows)
+
+
+def _room_table(lines: list[dict[str, Any]]) -> str:
+    head = ["collect_every", "beams", "entries held at most", "live at most", "ms a token"]
+    return table(head, [
+        [str(r["collect_every"]), str(r["n_beams"]), number(r["held"]), number(r["live"]), number(r["token_ms"])]
+        for r in lines
+    ])  # fmt: skip
+
+
+def _short_table(lines: list[dict[str, Any]]) -> str:
+    head = ["beams", "method", "same sequences as `generate`", "ms a token", "in all ms", "entries held"]
+    return table(head, [
+        [str(r["n_beams"]), METHODS[r["method"]], r["same"],
+         number(r["token_ms"]), number(r["total_s"] * 1e3), number(r["held"])]
+        for r in lines
+    ])  # fmt: skip
+
+
+def _plot(folder: Path, lines: list[dict[str, Any]]) -> Path | None:
+    try:
+        import matplotlib
+    except ImportError:
+        return None
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "wfsa"  # same input, same bytes
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    beams = sorted({line["n_beams"] for line in lines})
+    colours = dict(zip(beams, plt.get_cmap("viridis")([0.15, 0.5, 0.8] * len(beams)), strict=False))
+    for line in lines:
+        batch = line["method"] == "generate"
+        axes.plot(
+            range(len(line["bytes"])), [n / 1e6 for n in line["bytes"]], "--" if batch else "-",
+            color=colours[line["n_beams"]], label=f"{'batch' if batch else 'trie'}, {line['n_beams']} beams",
+        )  # fmt: skip
+    axes.set_yscale("log")
+    axes.set_xlabel(f"tokens written after a prompt of {lines[0]['n_prompt']}")
+    axes.set_ylabel("keys and values, MB")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(ncols=2, fontsize=8)
+    figure.tight_layout()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "decoding-trie.svg"
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+    return path
+
+
+# --- in the process of its own ---------------------------------------------------------------------------------------
+
+
+class _Runner:
+    def __init__(self, n_prompt: int, threads: int) -> None:
+        import torch
+
+        from benches.smollm2 import load
+
+        torch.set_num_threads(threads)
+        self.model, encoder = load()
+        text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+        low, high = 0, len(text)
+        while low < high:  # as much of the text as makes no more than n_prompt tokens
+            middle = (low + high + 1) // 2
+            if len(self._prompt(encoder, text[:middle])) <= n_prompt:
+                low = middle
+            else:
+                high = middle - 1
+        self.prompt = self._prompt(encoder, text[:low])
+        gc.collect()
+
+    @staticmethod
+    def _prompt(encoder: Any, text: str) -> list[int]:
+        ids: list[int] = encoder.chat("Explain this text in plain words, at length:\n" + text)
+        return ids
+
+    def search(self, method: str, n_beams: int, n_new: int, collect_every: int = 8) -> dict[str, Any]:
+        """sequences, scores, and what KV arrays held after the prefill and each step."""
+        import torch
+        from transformers import LogitsProcessor, LogitsProcessorList
+        from transformers.cache_utils import DynamicCache
+
+        from wfsa.decoding import trie_beam_search
+
+        if method != "generate":
+            form, attention = method.split("-")
+            found = trie_beam_search(
+                self.model, [self.prompt], n_beams=n_beams, max_new_tokens=n_new, eos_token_id=(), pad_token_id=0,
+                collect_every=collect_every, form=form, attention=attention,
+            )  # fmt: skip
+            use = found.kv
+            held = [n * use.bytes_per_entry for n in use.held]
+            return {"sequences": found.tokens[0].tolist(), "scores": found.scores[0], "bytes": held, "use": use}
+
+        held = []
+        cache = DynamicCache(config=self.model.config)
+
+        class Count(LogitsProcessor):  # type: ignore[misc]
+            def __call__(self, ids: Any, scores: Any) -> Any:
+                held.append(sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers))
+                return scores
+
+        ids = torch.tensor([self.prompt])
+        found = self.model.generate(
+            ids, attention_mask=torch.ones_like(ids), num_beams=n_beams, num_return_sequences=n_beams, do_sample=False,
+            max_new_tokens=n_new, pad_token_id=0, past_key_values=cache,
+            logits_processor=LogitsProcessorList([Count()]), return_dict_in_generate=True, output_scores=True,
+        )  # fmt: skip
+        sequences = found.sequences[:, ids.shape[1] :].tolist()
+        return {"sequences": sequences, "scores": found.sequences_scores, "bytes": held}
+
+    def timed(self, method: str, n_beams: int, n_new: int, collect_every: int = 8) -> tuple[dict[str, Any], float]:
+        import torch
+
+        gc.collect()
+        clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+        begin = clock()
+        found = self.search(method, n_beams, n_new, collect_every)
+        return found, clock() - begin
+
+
+def _memory(runner: _Runner, n_new: int, method: str, n_beams: int) -> None:
+    from benches.worker import memory_mb
+
+    gc.collect()
+    before = peak = memory_mb("VmRSS")
+    done = threading.Event()
+
+    def watch() -> None:  # the peak that the kernel keeps is that of reading the weights
+        nonlocal peak
+        while not done.wait(0.005):
+            peak = max(peak, memory_mb("VmRSS"))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    found = runner.search(method, n_beams, n_new)
+    done.set()
+    watcher.join()
+    line = {"what": "memory", "method": method, "n_beams": n_beams, "n_prompt": len(runner.prompt), "n_new": n_new,
+            "bytes": found["bytes"], "peak_mb": peak - before}  # fmt: skip
+    if "use" in found:
+        line |= {"live": found["use"].live, "held": found["use"].held, "batch": found["use"].batch}
+    print(json.dumps(line), flush=True)
+
+
+def _compared(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    same = sum(a == b for a, b in zip(base["sequences"], other["sequences"], strict=True))
+    difference = float((base["scores"] - other["scores"]).abs().max())
+    return {"same": f"{same} of {len(base['sequences'])}", "difference": difference}
+
+
+def _times(runner: _Runner, what: str, methods: list[str], n_new: int, rounds: int, n_beams: int) -> None:
+    total: dict[str, float] = {}
+    prefill: dict[str, float] = {}
+    found: dict[str, dict[str, Any]] = {}
+    for _ in range(rounds):
+        for method in methods:
+            _, seconds = runner.timed(method, n_beams, 1)
+            prefill[method] = min(seconds, prefill.get(method, seconds))
+            found[method], seconds = runner.timed(method, n_beams, n_new)
+            total[method] = min(seconds, total.get(method, seconds))
+    for method in methods:
+        use = found[method].get("use")
+        print(json.dumps({
+            "what": what, "method": method, "n_beams": n_beams, "n_new": n_new,
+            **_compared(found["generate"], found[method]),
+            "prefill_s": prefill[method], "total_s": total[method],
+            "token_ms": (total[method] - prefill[method]) / (n_new - 1) * 1e3,
+            "held": max(use.held) if use else n_beams * (len(runner.prompt) + n_new - 1),
+        }), flush=True)  # fmt: skip
+
+
+def _rooms(runner: _Runner, n_new: int, rounds: int, n_beams: int) -> None:
+    prefill = min(runner.timed("tree-shared", n_beams, 1)[1] for _ in range(rounds))
+    every = (1, 2, 4, 8, 16, 32)
+    total: dict[int, float] = {}
+    use = {}
+    for _ in range(rounds):
+        for n in every:
+            found, seconds = runner.timed("tree-shared", n_beams, n_new, n)
+            total[n], use[n] = min(seconds, total.get(n, seconds)), found["use"]
+    for n in every:
+        print(json.dumps({
+            "what": "rooms", "collect_every": n, "n_beams": n_beams, "held": max(use[n].held), "live": max(use[n].live),
+            "token_ms": (total[n] - prefill) / (n_new - 1) * 1e3,
+        }), flush=True)  # fmt: skip
+
+
+def _run(arguments: list[str]) -> None:
+    what, n_prompt, n_new, threads = arguments[0], *map(int, arguments[1:4])
+    runner = _Runner(n_prompt, threads)
+    if what == "memory":
+        _memory(runner, n_new, arguments[4], int(arguments[5]))
+        return
+    rounds, *beams = map(int, arguments[4:])
+    jobs: dict[str, Callable[[], None]] = {
+        "times": lambda: (
+            [_times(runner, what, ["generate", "tree-model", "tree-shared"], n_new, rounds, b) for b in beams] and None
+        ),
+        "rooms": lambda: _rooms(runner, n_new, rounds, sorted(beams)[len(beams) // 2]),
+        "short": lambda: [_times(runner, what, list(METHODS), 8, rounds + 1, b) for b in (10, 30)] and None,
+    }
+    jobs[what]()
+
+
+if __name__ == "__main__":
+    _run(sys.argv[1:])

@@ -1,0 +1,38 @@
+"""Distinct items by reading the text: what a distinct nonterminal of a grammar means."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def repeats(data: bytes, at: int) -> bool:
+    """Whether the item that ends before `at` equals an earlier one of the array that is open there."""
+    arrays: list[list[int] | None] = []  # where the items of open arrays begin; None: an object
+    in_string = escaped = False
+    for i, b in enumerate(data[:at]):
+        if in_string:
+            in_string = escaped or b != ord('"')
+            escaped = not escaped and b == ord("\\")
+        elif b == ord('"'):
+            in_string = True
+        elif b in b"[{":
+            arrays.append([i + 1] if b == ord("[") else None)
+        elif b in b"]}":
+            arrays.pop()
+        elif b == ord(",") and arrays and arrays[-1] is not None:
+            arrays[-1].append(i + 1)
+    begins = arrays[-1]
+    assert begins is not None, "a distinct nonterminal does not end in an array"
+    ends = [*(b - 1 for b in begins[1:]), at]
+    values = [normal(json.loads(data[b:e])) for b, e in zip(begins, ends, strict=True)]
+    return values[-1] in values[:-1]
+
+
+def normal(value: Any) -> Any:
+    """Values that are equal under ``==`` exactly if JSON Schema says so: True is not 1, and 1.0 is."""
+    if isinstance(value, list):
+        return ["array", *map(normal, value)]
+    if isinstance(value, dict):
+        return {"object": {k: normal(v) for k, v in value.items()}}
+    return ["boolean", str(value)] if isinstance(value, bool) else value

@@ -1,0 +1,46 @@
+"""Language models of a few thousand random parameters, in float64: real architectures, answers in milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FAMILIES = ("llama", "qwen2", "qwen3", "gpt2")
+N_POSITIONS = 128
+
+
+def tiny_model(family: str, seed: int, *, attention: str = "sdpa", n_tokens: int = 50, dtype: str = "float64") -> Any:
+    """Two layers, four heads (two groups, where the family has groups); weights large enough that choices matter."""
+    import torch
+    import transformers
+
+    grouped = {
+        "vocab_size": n_tokens, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": N_POSITIONS,
+        "initializer_range": 0.3, "bos_token_id": None, "eos_token_id": None, "pad_token_id": None,
+    }  # fmt: skip
+    if family == "llama":
+        config: Any = transformers.LlamaConfig(**grouped)
+    elif family == "qwen2":
+        config = transformers.Qwen2Config(**grouped)
+    elif family == "qwen3":
+        config = transformers.Qwen3Config(**grouped, head_dim=8)
+    else:
+        config = transformers.GPT2Config(
+            vocab_size=n_tokens, n_embd=32, n_layer=2, n_head=4, n_positions=N_POSITIONS, initializer_range=0.3,
+            bos_token_id=None, eos_token_id=None,
+        )  # fmt: skip
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention)
+    return model.to(getattr(torch, dtype)).eval()
+
+
+def padded(prompts: list[list[int]]) -> tuple[Any, Any]:
+    """Left-padded ids and mask, int64[B, P]."""
+    import torch
+
+    width = max(map(len, prompts))
+    ids, mask = torch.zeros((2, len(prompts), width), dtype=torch.int64)
+    for i, prompt in enumerate(prompts):
+        ids[i, width - len(prompt) :] = torch.tensor(prompt)
+        mask[i, width - len(prompt) :] = 1
+    return ids, mask

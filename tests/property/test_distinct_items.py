@@ -1,0 +1,122 @@
+"""Arrays whose items must differ: masks, commits and verdicts, against jsonschema-rs and against trying.
+
+Invariant: a document is derived if and only if it is valid; a token is in the mask if and only if its bytes can be
+committed; no walk through the masks ends without a document.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wfsa
+from wfsa.errors import SchemaError
+
+pytestmark = pytest.mark.engine
+
+TOKENS = (
+    *(bytes([b]) for b in range(256)),
+    b'","', b'"a"', b", ", b"1,", b"1,1", b"[1,1", b"true", b"],[", b'","a', b"0,0]", b'{"a"', b"},", b'"],["',
+    b"false,",
+)  # fmt: skip
+END = len(TOKENS)
+scalars = st.sampled_from([
+    {"type": "boolean"}, {"type": "null"}, {"type": "integer"}, {"type": "string"}, {"const": "a"},
+    {"enum": [1, "a", True]}, {"type": "string", "pattern": "^[ab]?$"}, {"type": "number"},
+    {"minimum": 0, "maximum": 1, "type": "integer"}, {},
+])  # fmt: skip
+counts = st.integers(0, 3)
+
+
+def arrays(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries(
+        {"type": st.just("array")},
+        optional={
+            "items": items, "prefixItems": st.lists(items, min_size=1, max_size=2), "minItems": counts,
+            "maxItems": st.integers(1, 4), "uniqueItems": st.sampled_from([True, True, True, False]),
+            "contains": st.sampled_from([{"type": "string"}, {"const": 1}]),
+        },
+    )  # fmt: skip
+
+
+objects = scalars.map(lambda v: {"type": "object", "properties": {"a": v, "b": v}, "additionalProperties": False})
+items = st.one_of(scalars, scalars, arrays(scalars), objects)
+schemas = st.one_of(
+    arrays(items), arrays(items), st.lists(arrays(items), min_size=2, max_size=2).map(lambda both: {"anyOf": both})
+)
+some = st.sampled_from([None, True, False, 0, 1, 0.5, 2, "", "a", "b", "ab", {"a": 1}, {"a": True, "b": 1}])
+values = st.recursive(some, lambda v: st.lists(v, max_size=4), max_leaves=8)
+
+
+def constraint_of(schema: dict[str, Any], mode: str) -> wfsa.Constraint | None:
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    try:
+        return wfsa.compile_json_schema(schema, vocab, mode=mode)
+    except SchemaError:
+        return None
+
+
+@given(schemas, st.lists(values, max_size=8), st.sampled_from(["ahead", "lazy"]))
+def test_verdicts(schema: dict[str, Any], drawn: list[Any], mode: str) -> None:
+    constraint = constraint_of(schema, mode)
+    validator = jsonschema_rs.validator_for(schema)
+    for value in [[], *([v, w] for v in drawn for w in drawn), [[[v], [w]] for v in drawn for w in drawn[:3]]]:
+        for separators in ((",", ":"), (", ", ": ")):
+            data = json.dumps(value, separators=separators).encode()
+            if constraint is None:
+                assert not validator.is_valid(value)
+                continue
+            state = constraint.start()
+            derived = state.commit_bytes(data) and state.is_accepting()
+            assert derived == validator.is_valid(value), data
+
+
+@given(schemas, st.integers(0, 2**32), st.sampled_from(["ahead", "lazy"]))
+def test_walks_end_in_valid_documents(schema: dict[str, Any], seed: int, mode: str) -> None:
+    constraint = constraint_of(schema, mode)
+    if constraint is None:
+        return
+    rng, state, text = random.Random(seed), constraint.start(), b""
+    for step in range(120):
+        allowed = state.get_mask().ids().tolist()
+        assert allowed, f"a dead end after {text!r}"
+        assert set(allowed) - {END} == {t for t in range(END) if state.fork().commit_bytes(TOKENS[t])}, text
+        plain = [t for t in allowed if t != END]
+        choices = [t for t in plain if len(TOKENS[t]) > 1 or chr(TOKENS[t][0]) in '[]{}",:01aebtrufalsn']
+        if END in allowed or (step > 12 and any(t in choices for t in b'"]}')):
+            choices = [END] if END in allowed else [t for t in choices if TOKENS[t] in (b'"', b"]", b"}")]
+        token = rng.choice(choices or allowed)
+        assert state.commit(token)
+        if token == END:
+            assert jsonschema_rs.validator_for(schema).is_valid(json.loads(text)), text
+            return
+        text += TOKENS[token]
+
+
+def test_fork_rollback_and_artifact(tmp_path: Any) -> None:
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    fresh = wfsa.compile_json_schema({"type": "array", "uniqueItems": True, "items": {"type": "integer"}}, vocab)
+    fresh.save(tmp_path / "unique.wfsa")
+    for constraint in (fresh, wfsa.load(tmp_path / "unique.wfsa", vocab)):
+        state = constraint.start()
+        assert state.commit_bytes(b"[1,2,") and state.commit(ord("1"))
+        other = state.fork()
+        assert not state.commit(ord(",")) and not state.commit(ord("]")) and ord("]") not in state.get_mask()
+        assert state.commit(ord("3")) and state.commit(ord("]")) and state.is_accepting()
+        state.rollback(3)
+        assert state.commit_bytes(b"3,13]") and not other.commit_bytes(b",") and other.commit_bytes(b"0]")
+
+
+def test_other_branches_live_on() -> None:
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    unique = {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}
+    either = {"anyOf": [unique, {"type": "array", "items": {"type": "integer"}, "maxItems": 2}]}
+    state = wfsa.compile_json_schema(either, vocab).start()
+    assert state.commit_bytes(b"[1,1") and ord("]") in state.get_mask() and ord(",") not in state.get_mask()
+    assert not state.fork().commit_bytes(b"]]") and state.commit_bytes(b"]")

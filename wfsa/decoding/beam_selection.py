@@ -1,0 +1,123 @@
+"""The bookkeeping of beam search, without a model: log-probabilities in, parents and tokens out.
+
+At each step there are ``b`` running beams for each of ``B`` requests and, after the model, ``b · V`` continuations.
+
+1. Candidates: the ``max(2, 1 + number of end tokens) · b`` best continuations by summed log-probability, so that ``b``
+   of them are unfinished even if every beam could end in each of the ways it can.
+2. A candidate is over if its token ends the sequence, or if it is the last token there is room for.  Of those that are
+   over, the ones among the best ``b`` candidates become hypotheses, with the score ``sum / length ** length_penalty``;
+   the ``b`` best hypotheses are kept.
+3. The best ``b`` candidates that are not over run on.
+4. A request is closed when it has ``b`` hypotheses and, with ``early_stopping=True``, at once; with ``False``, when the
+   best running beam, scored as if it ended now, is no better than the worst hypothesis; with ``"never"``, the same,
+   scored with the length that helps it most (the longest, if ``length_penalty > 0``).  The beams of a closed request
+   are dead.
+
+These are the rules, and the arithmetic (float32 scores), of ``transformers``' ``generate(num_beams=b)``, version 5, so
+that the two can be compared number by number.  One thing differs.  ``generate`` fills beams that do not exist (when a
+constraint leaves fewer than ``b`` continuations) with copies and refused tokens at a score near -10⁹, which can end as
+hypotheses and then count for ``early_stopping=True``.  Here a beam that does not exist is dead: its score is -inf, it
+never becomes a hypothesis, and it never counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+EarlyStopping = bool | Literal["never"]
+
+
+@dataclass(frozen=True, slots=True)
+class BeamRules:
+    """What a search is asked for.  ``eos_ids`` may be empty: then only ``max_new_tokens`` ends a sequence."""
+
+    n_beams: int
+    max_new_tokens: int
+    eos_ids: tuple[int, ...]
+    pad_id: int
+    length_penalty: float = 1.0
+    early_stopping: EarlyStopping = False
+
+    @property
+    def n_candidates(self) -> int:
+        return max(2, 1 + len(self.eos_ids)) * self.n_beams
+
+
+class BeamSelection:
+    """Running beams and hypotheses of B requests.
+
+    ``running`` int64[B, b, T] and ``running_scores`` float32[B, b] (-inf: dead), best first;
+    ``hypotheses`` int64[B, b, T], ``lengths`` int64[B, b] and ``scores`` float32[B, b] (-inf: none), best first;
+    ``T = max_new_tokens``, places after the end hold ``pad_id``.  ``n_steps``: tokens chosen so far.
+    """
+
+    def __init__(self, rules: BeamRules, n_requests: int, device: torch.device) -> None:
+        b, shape = rules.n_beams, (n_requests, rules.n_beams)
+        self.rules = rules
+        self.n_steps = 0
+        self.running = torch.full((*shape, rules.max_new_tokens), rules.pad_id, dtype=torch.int64, device=device)
+        self.running_scores = torch.full(shape, -torch.inf, dtype=torch.float32, device=device)
+        self.running_scores[:, 0] = 0.0  # one beam before the first token: the others would be copies of it
+        self.hypotheses = self.running.clone()
+        self.lengths = torch.zeros(shape, dtype=torch.int64, device=device)
+        self.scores = torch.full(shape, -torch.inf, dtype=torch.float32, device=device)
+        self._open = torch.ones((n_requests, 1), dtype=torch.bool, device=device)
+        self._eos = torch.tensor(rules.eos_ids, dtype=torch.int64, device=device)
+        self._is_top = torch.arange(rules.n_candidates, device=device) < b
+
+    def select(self, log_probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """One step: float32[B, b, V] → (parents, tokens), both int64[B, b]: beam j runs on from ``parents[:, j]``.
+
+        The parent of a dead beam is -1, and its token is 0.
+        """
+        rules, n_tokens = self.rules, log_probs.shape[-1]
+        sums = (log_probs + self.running_scores[:, :, None]).flatten(1)
+        candidate_sums, flat = torch.topk(sums, rules.n_candidates, dim=1)
+        parents, tokens = flat // n_tokens, flat % n_tokens
+        texts = _rows(self.running, parents)
+        texts[:, :, self.n_steps] = tokens
+        self.n_steps += 1
+        ends = torch.isin(tokens, self._eos)
+        if self.n_steps == rules.max_new_tokens:
+            ends = torch.ones_like(ends)
+
+        # What is over joins the hypotheses; a dead candidate has -inf and stays where it is, below everything.
+        over = candidate_sums / self.n_steps**rules.length_penalty
+        over = over.masked_fill(~(ends & self._is_top & self._open), -torch.inf)
+        self.scores, best = torch.topk(torch.cat([self.scores, over], 1), rules.n_beams, dim=1)
+        missing = torch.isneginf(self.scores)
+        hypotheses = _rows(torch.cat([self.hypotheses, texts], 1), best)
+        self.hypotheses = hypotheses.masked_fill(missing[:, :, None], rules.pad_id)
+        lengths = torch.cat([self.lengths, torch.full_like(tokens, self.n_steps)], 1).gather(1, best)
+        self.lengths = lengths.masked_fill(missing, 0)
+
+        # What is not over runs on.
+        unfinished = candidate_sums.masked_fill(ends, -torch.inf)
+        self.running_scores, chosen = torch.topk(unfinished, rules.n_beams, dim=1)
+        self.running = _rows(texts, chosen)
+        self._open &= self._can_improve()
+        self.running_scores = self.running_scores.masked_fill(~self._open, -torch.inf)
+        dead = torch.isneginf(self.running_scores)
+        return parents.gather(1, chosen).masked_fill(dead, -1), tokens.gather(1, chosen).masked_fill(dead, 0)
+
+    def is_done(self) -> bool:
+        """No request can change any more.  Waits for the device."""
+        return self.n_steps == self.rules.max_new_tokens or not bool(self._open.any())
+
+    def _can_improve(self) -> torch.Tensor:
+        rules, best = self.rules, self.running_scores[:, :1]
+        worst = self.scores[:, -1:]  # -inf while there are fewer than b hypotheses
+        full = ~torch.isneginf(worst)
+        if rules.early_stopping is True:
+            return ~full & ~torch.isneginf(best)
+        to_the_end = rules.early_stopping == "never" and rules.length_penalty > 0
+        length = rules.max_new_tokens if to_the_end else self.n_steps
+        return best / length**rules.length_penalty > worst
+
+
+def _rows(beams: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """``beams[i, index[i, j]]`` for all i, j: [B, b, T] and int64[B, c] → [B, c, T]."""
+    return beams.gather(1, index[:, :, None].expand(-1, -1, beams.shape[2]))

@@ -1,0 +1,153 @@
+"""What a `transformers` model must be like to have its KV sequence shared, checked before anything is computed.
+
+The search gives a model explicit positions (``position_ids``), an attention mask for each query (4-D), and a cache of
+its own (``past_key_values``).  A model fits if these three decide the result:
+
+- positions come in through ``position_ids`` (rotary or learned), not from the shape of the mask (ALiBi) or the cache;
+- every layer attends to everything (a sliding window counts columns, and columns are no longer positions), and keeps
+  nothing but keys and values (no recurrent state);
+- attention is computed by a function that takes a 4-D mask: ``eager`` or ``sdpa``.
+
+What cannot be seen from the outside is not guessed: :func:`check_tree` feeds a model two branches at once and one
+after the other, and compares the logits.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from wfsa.decoding.shared_attention import NAME
+from wfsa.decoding.shared_kv import TrieKv
+from wfsa.errors import DecodingError
+
+_NEEDED = ("position_ids", "attention_mask", "past_key_values")
+
+
+class CausalModel:
+    """A model that passed the checks, and how to call it.  ``n_layers``, ``n_tokens`` (width of its logits)."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._checked(model)
+        self.n_layers = len(DynamicCache(config=model.config).layers)
+        self.n_tokens = int(model.get_output_embeddings().weight.shape[0])
+        self.device = model.get_input_embeddings().weight.device
+        self.dtype = model.get_input_embeddings().weight.dtype
+        self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in self._parameters else {}
+
+    @property
+    def attention(self) -> str:
+        return str(self.model.config._attn_implementation)
+
+    def _checked(self, model: Any) -> None:
+        name = type(model).__name__
+        if not isinstance(model, PreTrainedModel):
+            raise DecodingError(f"model must be a transformers PreTrainedModel, not {name}")
+        config = model.config
+        self._parameters = set(inspect.signature(model.forward).parameters)
+        missing = [parameter for parameter in _NEEDED if parameter not in self._parameters]
+        if missing or config.is_encoder_decoder or model.get_output_embeddings() is None:
+            why = f"its forward has no {', '.join(missing)}" if missing else "it is no decoder-only language model"
+            raise DecodingError(f"{name} cannot share one KV sequence: {why}")
+        if getattr(config, "alibi", False):
+            raise DecodingError(f"{name} cannot share one KV sequence: it takes positions from the mask (ALiBi)")
+        layers = DynamicCache(config=config).layers
+        other = sorted({type(layer).__name__ for layer in layers if type(layer) is not DynamicLayer})
+        if other or not layers:
+            what = ", ".join(other) or "none"
+            raise DecodingError(
+                f"{name} cannot share one KV sequence: it needs full attention in all layers, and has {what}"
+            )
+        if self.attention not in ("eager", "sdpa", NAME):
+            raise DecodingError(
+                f"{name} runs attention {self.attention!r}, which takes no tree mask; "
+                "call model.set_attn_implementation('sdpa') first"
+            )
+        if model.training:
+            raise DecodingError(f"{name} is in training mode, with dropout; call model.eval() first")
+
+    def prefill(self, ids: torch.Tensor, mask: torch.Tensor, cache: Any) -> torch.Tensor:
+        """Left-padded prompts int64[B, P], mask int64[B, P] → logits [B, V] after the last token."""
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        if self.attention == "eager" and not bool(mask.all()):
+            # A query in the padding sees nothing, and an eager softmax over nothing is NaN in float64 (the mask's
+            # smallest float64 is -inf in the float32 of the softmax), which 0 · NaN carries everywhere.
+            # So it sees itself.
+            n = mask.shape[1]
+            ones = torch.ones((n, n), dtype=torch.bool, device=mask.device)
+            mask = self._additive((ones.tril() & mask.bool()[:, None, :] | ones.triu().tril())[:, None])
+        output = self.model(
+            input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True,
+            **self._last_only,
+        )  # fmt: skip
+        logits: torch.Tensor = output.logits[:, -1]
+        return logits
+
+    def step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, cache: Any) -> torch.Tensor:
+        """Tokens and positions int64[B, b], mask bool[B, 1, b or 1, columns] → logits [B, b, V]."""
+        if self.attention == "eager":  # eager adds its mask
+            mask = self._additive(mask)
+        output = self.model(
+            input_ids=tokens, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
+        )
+        logits: torch.Tensor = output.logits
+        return logits
+
+    def _additive(self, mask: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(mask, dtype=self.dtype).masked_fill_(~mask, torch.finfo(self.dtype).min)
+
+    @contextmanager
+    def shared_attention(self, on: bool) -> Iterator[None]:
+        """The function of shared_attention.py inside the block; the model's own setting comes back after it."""
+        before = self.attention
+        if not on or before == NAME:
+            yield
+            return
+        self.model.set_attn_implementation(NAME)
+        try:
+            if self.attention != NAME:
+                raise DecodingError(
+                    f"{type(self.model).__name__} does not take its attention from transformers' registry; "
+                    "pass attention='model' and form='tree'"
+                )
+            yield
+        finally:
+            self.model.set_attn_implementation(before)
+
+
+def check_tree(model: Any, *, tolerance: float = 1e-3) -> float:
+    """Largest difference of logits between two branches fed as a tree and each fed in a line; raises if > `tolerance`.
+
+    For a model of a family that is not among those tested: it costs four tiny forward passes.  Differences within the
+    rounding of the model's dtype are expected; a mask or position that is ignored shows as a difference of the size of
+    the logits.
+    """
+    causal = CausalModel(model)
+    n, device = causal.n_tokens, causal.device
+    prompt = torch.arange(5, device=device).remainder(n)[None] + min(1, n - 5)
+    branches = torch.tensor([[min(7, n - 1), min(3, n - 1)], [min(2, n - 1), min(9, n - 1)]], device=device)
+    with torch.no_grad():
+        ones = torch.ones_like(prompt)
+        kv = TrieKv(causal.n_layers, 2, ones, collect_every=2)
+        causal.prefill(prompt, ones, kv.cache)
+        rows = torch.tensor([[0, 1]], device=device)
+        for depth in range(2):
+            kv.follow(rows)
+            tokens = branches[:, depth][None]
+            tree = causal.step(tokens, torch.full_like(tokens, 5 + depth), kv.visible[:, None], kv.cache)
+        line = torch.cat([prompt.expand(2, -1), branches], 1)
+        expected = model(input_ids=line, attention_mask=torch.ones_like(line)).logits[:, -1]
+    difference = float((tree[0] - expected).abs().max())
+    if not difference <= tolerance:
+        raise DecodingError(
+            f"{type(model).__name__} does not follow explicit masks and positions: logits differ by {difference:.3g} "
+            f"between a tree and its branches (tolerance {tolerance:.3g})"
+        )
+    return difference

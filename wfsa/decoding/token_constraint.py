@@ -1,0 +1,116 @@
+"""What a decoding method asks of a constraint: which tokens may come next for a batch of sequences, and the step.
+
+A grammar has one small state a sequence, on the CPU; an item set has one node a sequence, in a tensor on the model's
+device.  A method should see neither.  So a batch of states is one opaque *cursor*, which is never changed in place::
+
+    cursor  = constraint.start(n)                        n sequences, nothing chosen yet
+    allowed = constraint.allowed(cursor, device)         bool[n, n_tokens]
+    cursor  = constraint.advance(cursor, parents, tokens)
+
+``advance`` forks and commits at once: row ``i`` of the new cursor is row ``parents[i]`` of the old one after
+``tokens[i]``.  A parent may be taken several times (beams that branch) or not at all (beams that die), and the number
+of rows may change.  A parent of -1 makes a *dead* row: it allows nothing, and stays dead.
+
+The old cursor stays valid, since states and nodes are immutable: a method can come back to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+
+from wfsa._ext.engine import State, fill_bitmasks
+from wfsa.constraint import Constraint
+from wfsa.errors import DecodingError
+
+
+@runtime_checkable
+class TokenConstraint(Protocol):
+    """Which tokens may follow, for a batch of sequences.
+
+    Attributes: ``n_tokens``, the width of the logits it speaks about; ``eos_ids``, the tokens that end a sequence
+    (empty where every sequence has the same length); ``n_sequences``, how many sequences there are, None if unknown.
+    """
+
+    @property
+    def n_tokens(self) -> int: ...
+    @property
+    def eos_ids(self) -> tuple[int, ...]: ...
+    @property
+    def n_sequences(self) -> int | None: ...
+
+    def start(self, n: int) -> Any:
+        """A cursor for `n` sequences of which nothing is chosen."""
+        ...
+
+    def allowed(self, cursor: Any, device: torch.device) -> torch.Tensor:
+        """bool[n, n_tokens] on `device`: True where the token may come next.  A dead row is all False."""
+        ...
+
+    def advance(self, cursor: Any, parents: torch.Tensor, tokens: torch.Tensor) -> Any:
+        """The cursor whose row ``i`` is row ``parents[i]`` after ``tokens[i]``; both int64[m], a parent of -1 is dead.
+
+        Raises :class:`DecodingError` for a token that is not allowed there.
+        """
+        ...
+
+
+class GrammarTokens:
+    """A :class:`wfsa.Constraint` as a :class:`TokenConstraint`.  The cursor is a tuple of states, None where dead."""
+
+    __slots__ = ("constraint",)
+
+    def __init__(self, constraint: Constraint) -> None:
+        self.constraint = constraint
+
+    @property
+    def n_tokens(self) -> int:
+        return self.constraint.vocab.size
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        return tuple(self.constraint.vocab.eos_ids.tolist())
+
+    @property
+    def n_sequences(self) -> int | None:
+        return None
+
+    def start(self, n: int) -> tuple[State | None, ...]:
+        return tuple(self.constraint.start() for _ in range(n))
+
+    def allowed(self, cursor: Sequence[State | None], device: torch.device) -> torch.Tensor:
+        packed = np.zeros((len(cursor), (self.n_tokens + 31) // 32), np.int32)
+        rows = [i for i, state in enumerate(cursor) if state is not None and not state.is_finished()]
+        fill_bitmasks([state for state in cursor if state is not None and not state.is_finished()], packed, rows=rows)
+        bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little", count=self.n_tokens)
+        return torch.from_numpy(bits.view(np.bool_)).to(device)
+
+    def advance(
+        self, cursor: Sequence[State | None], parents: torch.Tensor, tokens: torch.Tensor
+    ) -> tuple[State | None, ...]:
+        states: list[State | None] = []
+        for parent, token in zip(parents.tolist(), tokens.tolist(), strict=True):
+            old = cursor[parent] if parent >= 0 else None
+            if old is None:
+                states.append(None)
+                continue
+            state = old.fork()
+            if not state.commit(token):
+                raise DecodingError(f"row {len(states)}: {self.constraint.explain(old, token)}")
+            states.append(state)
+        return tuple(states)
+
+
+def as_token_constraint(constraint: object) -> TokenConstraint:
+    """The adapter that fits `constraint`: itself if it is a :class:`TokenConstraint` already."""
+    if isinstance(constraint, Constraint):
+        return GrammarTokens(constraint)
+    if isinstance(constraint, TokenConstraint):
+        return constraint
+    raise DecodingError(
+        f"constraint must be a wfsa.Constraint or have the methods of wfsa.decoding.TokenConstraint, "
+        f"not {type(constraint).__name__}"
+    )

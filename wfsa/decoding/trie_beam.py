@@ -1,0 +1,283 @@
+"""Beam search whose beams share one KV sequence: the result of batch beam search, in a fraction of its memory.
+
+**Problem.**  ``generate(num_beams=b)`` runs ``b`` copies of every prompt, and holds ``b`` KV caches that agree nearly
+everywhere: in the prompt, and up to the last common ancestor of the beams.
+
+**In → out.**  A model, prompts, a constraint or none → for each prompt the ``b`` best sequences with their scores, and
+how many KV entries were held at each step.
+
+**Algorithm.**::
+
+    prefill each prompt once
+    repeat:   log-softmax ─► constraint's mask ─► selection: parents, tokens      beam_selection.py
+              constraint follows the parents                                      token_constraint.py
+              KV trie follows the parents (a gather of booleans)                  shared_kv.py
+              model on b query rows, tree mask, position = depth                  causal_model.py, shared_attention.py
+
+**Invariants.**  Sequences and scores are those of ``generate(num_beams=b)`` (up to rounding: sums run in another
+order); see beam_selection.py for the one place where it is left on purpose.  Refused tokens have score -inf, under the
+model's full normalisation: nothing is renormalised.  The model is not changed; with ``attention="shared"`` its
+attention setting is switched for the time of the search, so run one search at a time on one model object.
+
+**Cost.**  A step reads ``live nodes + b · collect_every`` KV columns once, where batch beam search reads and rewrites
+``b · (P + t)``; `python -m benches decoding-trie` has the numbers.
+
+Source: Chan et al., *Efficient Beam Search for Large Language Models Using Trie-Based Decoding* (EMNLP 2025, arXiv
+2502.00085).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any, Literal
+
+import torch
+from transformers.cache_utils import Cache
+
+from wfsa.decoding.beam_selection import BeamRules, BeamSelection, EarlyStopping
+from wfsa.decoding.causal_model import CausalModel
+from wfsa.decoding.shared_kv import TrieKv, TwoPartLayer, kv_bytes
+from wfsa.decoding.token_constraint import TokenConstraint, as_token_constraint
+from wfsa.errors import DecodingError
+
+Form = Literal["tree", "two_part"]
+Attention = Literal["model", "shared"]
+
+
+@dataclass(frozen=True, slots=True)
+class KvUse:
+    """KV entries (one key and one value in each layer) after the prefill and after each step, all requests together.
+
+    ``live``: seen by some beam.  ``held``: allocated, with dead nodes and room.  ``batch``: what batch beam search
+    holds at the same step, ``b · (P + t)`` a request.  ``bytes_per_entry`` over all layers.
+    """
+
+    live: tuple[int, ...]
+    held: tuple[int, ...]
+    batch: tuple[int, ...]
+    bytes_per_entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeamResult:
+    """The hypotheses of B requests, best first.  Where a constraint leaves fewer than b, ``lengths`` is 0.
+
+    ``tokens`` int64[B, b, T]: what was generated, end token included, then the pad token; ``lengths`` int64[B, b];
+    ``scores`` float32[B, b]: summed log-probability / length ** length_penalty, -inf where there is no hypothesis.
+    """
+
+    tokens: torch.Tensor
+    lengths: torch.Tensor
+    scores: torch.Tensor
+    kv: KvUse
+
+    def ids(self, request: int, rank: int = 0) -> list[int]:
+        """The generated token ids of one hypothesis, end token included."""
+        ids: list[int] = self.tokens[request, rank, : self.lengths[request, rank]].tolist()
+        return ids
+
+
+def trie_beam_search(
+    model: Any,
+    prompts: torch.Tensor | Sequence[Sequence[int]],
+    *,
+    n_beams: int,
+    max_new_tokens: int,
+    attention_mask: torch.Tensor | None = None,
+    constraint: object | None = None,
+    eos_token_id: int | Iterable[int] | None = None,
+    pad_token_id: int | None = None,
+    length_penalty: float = 1.0,
+    early_stopping: EarlyStopping = False,
+    collect_every: int = 8,
+    form: Form = "tree",
+    attention: Attention = "shared",
+) -> BeamResult:
+    """Beam search over one shared KV sequence a request; see the module for what it computes.
+
+    ``prompts``: token ids, one list a request, or int64[B, P], left padded, with ``attention_mask`` [B, P] (1 = a
+    token; all, if it is None).  ``constraint``: a :class:`wfsa.Constraint` or a :class:`TokenConstraint`.
+    ``eos_token_id``: one or several; those of ``model.generation_config`` if None, and none at all if ``()``.
+    ``length_penalty`` and ``early_stopping`` (False, True, "never"): as in ``generate``.
+
+    ``collect_every``: steps between two collections of dead nodes.  ``form="two_part"`` keeps the prompt once and a
+    suffix a beam, for short ids (about 8 tokens).  ``attention="model"`` leaves the model's own attention function in
+    place (``form="tree"`` only); ``"shared"`` switches to the registered one, which copies no keys for grouped-query
+    attention.
+
+    Raises :class:`DecodingError` for arguments that cannot be served: counts below 1, prompts without tokens or not
+    left padded, more beams than sequences, a model that cannot share its KV sequence, a constraint of another
+    vocabulary.
+    """
+    causal = CausalModel(model)
+    for name, count in (("n_beams", n_beams), ("max_new_tokens", max_new_tokens), ("collect_every", collect_every)):
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise DecodingError(f"{name} must be an integer of at least 1, not {count!r}")
+    if early_stopping not in (True, False, "never"):
+        raise DecodingError(f"early_stopping must be True, False or 'never', not {early_stopping!r}")
+    if form not in ("tree", "two_part") or attention not in ("model", "shared"):
+        raise DecodingError(f"form is 'tree' or 'two_part', attention 'model' or 'shared': not {form!r}, {attention!r}")
+    if form == "two_part" and attention == "model":
+        raise DecodingError("form='two_part' needs attention='shared': no model merges two parts by itself")
+    ids, mask = _prompts(prompts, attention_mask, causal)
+    if (longest := int(mask.sum(1).max()) + max_new_tokens) > (limit := _max_positions(model)):
+        raise DecodingError(f"prompt and max_new_tokens make {longest} positions; the model has {limit}")
+    eos_ids = _eos_ids(model, eos_token_id)
+    if pad_token_id is None:
+        pad_token_id = model.generation_config.pad_token_id
+    rules = BeamRules(
+        n_beams=n_beams,
+        max_new_tokens=max_new_tokens,
+        eos_ids=eos_ids,
+        pad_id=pad_token_id if pad_token_id is not None else eos_ids[0] if eos_ids else 0,
+        length_penalty=float(length_penalty),
+        early_stopping=early_stopping,
+    )
+    if rules.n_candidates > n_beams * causal.n_tokens:
+        raise DecodingError(f"{len(eos_ids)} end tokens of a vocabulary of {causal.n_tokens}: nothing else may come")
+    tokens = None if constraint is None else _fitting(as_token_constraint(constraint), causal, rules)
+    with torch.no_grad():
+        return _search(causal, ids, mask, rules, tokens, collect_every, form, attention)
+
+
+def _search(
+    causal: CausalModel,
+    ids: torch.Tensor,
+    mask: torch.Tensor,
+    rules: BeamRules,
+    constraint: TokenConstraint | None,
+    collect_every: int,
+    form: Form,
+    attention: Attention,
+) -> BeamResult:
+    n_requests, b = len(ids), rules.n_beams
+    kv: TrieKv | _TwoPartKv
+    if form == "tree":
+        kv = TrieKv(causal.n_layers, b, mask, collect_every)
+    else:
+        kv = _TwoPartKv(causal.n_layers, b, mask, rules.max_new_tokens)
+    selection = BeamSelection(rules, n_requests, causal.device)
+    # Rows of the constraint are request · b + beam.  Before the first token all beams of a request are the same.
+    cursor = None if constraint is None else constraint.start(n_requests * b)
+    offsets = torch.arange(n_requests, device=causal.device)[:, None] * b
+    positions = mask.sum(1, keepdim=True)
+
+    logits = causal.prefill(ids, mask, kv.cache)[:, None].expand(-1, b, -1)
+    bytes_per_entry = kv_bytes(kv.cache) // (n_requests * _capacity(kv.cache))
+    held, live = [_capacity(kv.cache)], [kv.n_live()]
+    with causal.shared_attention(attention == "shared"):
+        while True:
+            log_probs = torch.log_softmax(logits.float(), dim=-1)
+            if constraint is not None:
+                allowed = constraint.allowed(cursor, causal.device)
+                log_probs = log_probs.masked_fill(~allowed.view(n_requests, b, -1), -torch.inf)
+            parents, tokens = selection.select(log_probs)
+            if selection.is_done():
+                break
+            if constraint is not None:
+                rows = torch.where(parents >= 0, parents + offsets, -1)
+                cursor = constraint.advance(cursor, rows.flatten(), tokens.flatten())
+            kv.follow(parents)
+            logits = causal.step(tokens, positions.expand(-1, b), kv.visible[:, None], kv.cache)
+            positions = positions + 1
+            held.append(_capacity(kv.cache))
+            live.append(kv.n_live())
+    use = KvUse(
+        live=tuple(int(n) for n in torch.stack(live).sum(1).tolist()),
+        held=tuple(n_requests * n for n in held),
+        batch=tuple(n_requests * b * (ids.shape[1] + t) for t in range(len(held))),
+        bytes_per_entry=bytes_per_entry,
+    )
+    return BeamResult(selection.hypotheses, selection.lengths, selection.scores, use)
+
+
+class _TwoPartKv:
+    """The two-part layout behind the interface of :class:`TrieKv`: ``visible``, the prompt's padding, never grows."""
+
+    def __init__(self, n_layers: int, n_beams: int, prompt_mask: torch.Tensor, max_new_tokens: int) -> None:
+        self.cache = Cache(layers=[TwoPartLayer(n_beams * max_new_tokens) for _ in range(n_layers)])
+        self.visible = prompt_mask.bool()[:, None, :]
+        self._n_prompt = prompt_mask.shape[1]
+
+    def follow(self, parents: torch.Tensor) -> None:
+        if self.cache.layers[0].n_columns > self._n_prompt:
+            for layer in self.cache.layers:
+                layer.follow(parents.clamp(min=0), self._n_prompt)
+
+    def n_live(self) -> torch.Tensor:
+        """int64[B]: the prompt's tokens and all suffixes."""
+        n_own = self.cache.layers[0].n_columns - self._n_prompt
+        return self.visible.sum((1, 2)) + n_own
+
+
+def _capacity(cache: Any) -> int:
+    return int(cache.layers[0].keys.shape[2])
+
+
+def _prompts(
+    prompts: torch.Tensor | Sequence[Sequence[int]], attention_mask: torch.Tensor | None, causal: CausalModel
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """ids int64[B, P] and mask int64[B, P] on the model's device, left padded."""
+    if isinstance(prompts, torch.Tensor):
+        if prompts.ndim != 2 or prompts.is_floating_point():
+            raise DecodingError(
+                f"prompts must be int64[B, P] or lists of ids, not {prompts.dtype}{list(prompts.shape)}"
+            )
+        ids = prompts.to(causal.device, torch.int64)
+        mask = torch.ones_like(ids) if attention_mask is None else attention_mask.to(causal.device, torch.int64)
+        if mask.shape != ids.shape:
+            raise DecodingError(f"attention_mask is {list(mask.shape)}, prompts are {list(ids.shape)}")
+        if not bool(((mask == 0) | (mask == 1)).all()) or not bool((mask[:, 1:] >= mask[:, :-1]).all()):
+            raise DecodingError("attention_mask must be 0 or 1, and prompts padded on the left: 0 … 0 1 … 1")
+    else:
+        if attention_mask is not None:
+            raise DecodingError("attention_mask goes with a tensor of prompts; lists of ids are padded here")
+        width = max((len(prompt) for prompt in prompts), default=0)
+        ids = torch.zeros((len(prompts), width), dtype=torch.int64)
+        mask = torch.zeros_like(ids)
+        for i, prompt in enumerate(prompts):
+            ids[i, width - len(prompt) :] = torch.tensor([index(token) for token in prompt], dtype=torch.int64)
+            mask[i, width - len(prompt) :] = 1
+        ids, mask = ids.to(causal.device), mask.to(causal.device)
+    if not len(ids) or not ids.shape[1] or not bool(mask.any(1).all()):
+        raise DecodingError("there must be a prompt, and each needs at least one token (a start token, say)")
+    seen = ids[mask.bool()]
+    if bool((seen < 0).any()) or bool((seen >= causal.n_tokens).any()):
+        raise DecodingError(f"a prompt has a token outside range({causal.n_tokens}), the model's vocabulary")
+    return ids, mask
+
+
+def _eos_ids(model: Any, eos_token_id: int | Iterable[int] | None) -> tuple[int, ...]:
+    if eos_token_id is None:
+        eos_token_id = model.generation_config.eos_token_id
+    if eos_token_id is None:
+        return ()
+    listed = (eos_token_id,) if isinstance(eos_token_id, int) else tuple(index(token) for token in eos_token_id)
+    return tuple(sorted(set(listed)))
+
+
+def _max_positions(model: Any) -> int:
+    limit = getattr(model.config, "max_position_embeddings", None)
+    return int(limit) if limit else 1 << 62
+
+
+def _fitting(constraint: TokenConstraint, causal: CausalModel, rules: BeamRules) -> TokenConstraint:
+    if constraint.n_tokens != causal.n_tokens:
+        raise DecodingError(
+            f"the constraint is for {constraint.n_tokens} tokens, the model's logits have {causal.n_tokens}; "
+            f"if they are only padded, build the vocabulary with size={causal.n_tokens}"
+        )
+    if not set(constraint.eos_ids) <= set(rules.eos_ids):
+        raise DecodingError(
+            f"the constraint ends sequences with {sorted(constraint.eos_ids)}, "
+            f"the search with {sorted(rules.eos_ids)}: "
+            "a sequence that the constraint ends would be lost; pass eos_token_id"
+        )
+    n_sequences = constraint.n_sequences
+    if n_sequences == 0:
+        raise DecodingError("the constraint's set is empty")
+    if n_sequences is not None and rules.n_beams > n_sequences:
+        raise DecodingError(f"n_beams is {rules.n_beams}, and the constraint's set has only {n_sequences} sequences")
+    return constraint
