@@ -33,8 +33,8 @@ class SchemaOptions:
     property_order: "declared" takes the declared names in the order of the schema, each at most once, and other names
     anywhere after those; "any" takes every order.  The tables for the sets of names that documents have had by then are
     made while decoding, so that the first masks with a new set take longer.
-    unique_items: "exact" enforces ``uniqueItems`` where the items can have few values, and refuses the schema
-    elsewhere; "unchecked" ignores it, so that invalid documents can be written (the report lists it).
+    unique_items: "exact" enforces ``uniqueItems``; "unchecked" ignores it, so that invalid documents can be written
+    (the report lists it), and masks inside such arrays cost no more than elsewhere.
     formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it
     by default (the report lists it).
     lenient: what cannot be enforced is ignored, at the smallest place that holds it, so that invalid documents can be

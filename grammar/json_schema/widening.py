@@ -1,7 +1,7 @@
 """What ``SchemaOptions(lenient=True)`` may give up, and the list of what it gave up.
 
 Problem.  Some conditions cannot be enforced: a pattern that is no regular language, alternatives that multiply past a
-limit, ``uniqueItems`` over free values.  Without ``lenient`` each is an error.  With it the condition is dropped at the
+limit.  Without ``lenient`` each is an error.  With it the condition is dropped at the
 smallest place that holds it (one keyword, else one object or array), and a `Widening` says so; the report shows it.
 
 A set that lost a condition is too large, and its complement would be too small: valid documents would be refused in
