@@ -1,4 +1,4 @@
-"""``python -m benches [schemas | grammars | vocab | decoding-disc | decoding-nezha | decoding-trie | all] [--quick]``.
+"""``python -m benches [BENCH | all] [--quick]``; BENCH is one of _BENCHES below.
 
 The rules are in benches/__init__.py.
 """
@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import decoding_disc, decoding_nezha, decoding_trie, grammars, schemas, vocabularies
+from benches import decoding_disc, decoding_nezha, decoding_trie, grammars, items, schemas, vocabularies
 from benches.markdown import RESULTS
 
 _EXAMPLES = """examples:
@@ -18,6 +18,7 @@ _EXAMPLES = """examples:
   python -m benches schemas -n 50 --engines wfsa wfsa-lazy llguidance
   python -m benches grammars --cases sql json-lark --engines wfsa glrmask
   python -m benches vocab --only llama3 gemma3
+  python -m benches items --items 1e5 1e6 --kinds uniform zipf --beams 2x70 16x256
 
 Results go to benches/results/NAME.md, with the raw lines in NAME.jsonl beside."""
 
@@ -25,6 +26,7 @@ _BENCHES = {
     "schemas": (schemas, "JSON Schemas of the recorded corpus"),
     "grammars": (grammars, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
+    "items": (items, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
     "decoding-disc": (decoding_disc, "unbiased sampling: distance from the truth against the number of draws"),
     "decoding-nezha": (decoding_nezha, "the self-drafting head, beside beam search"),
     "decoding-trie": (decoding_trie, "beam search on one shared KV trie, beside generate()"),

@@ -1,4 +1,4 @@
-"""The ``wfsa`` command: compile, check, inspect, mask, report, demo.
+"""The ``wfsa`` command: compile, check, inspect, mask, report, items, demo.
 
 **Exit codes.** 0: done (``check``: the text is accepted). 1: ``check`` refused the text, or the demo's document is
 not valid. 2: an error, told in one line on standard error.
@@ -28,6 +28,7 @@ import numpy as np
 from wfsa.errors import ArtifactError, GrammarError, SchemaError, WfsaError
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema, read_tools
 from wfsa.grammar.json_schema.report import Status
+from wfsa.items import cli as items_cli
 from wfsa.vocab import Vocab
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ examples:
   wfsa mask person.wfsa '{"name": '
   wfsa inspect person.wfsa
   wfsa report person.json
+  wfsa items build catalogue.npy --codes 2048 -o catalogue.items
   wfsa demo
 """,
     "compile": """\
@@ -84,6 +86,7 @@ enforced: exactly what the keyword admits.  narrowed: some spellings or orders o
 annotation: asserts nothing here.  widened: ignored, because an option says so.
 A schema that cannot be enforced is an error.
 """,
+    "items": items_cli.EXAMPLES,
     "demo": """\
 examples:
   wfsa demo
@@ -163,6 +166,8 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE", help="a field of wfsa.SchemaOptions"
     )
+
+    items_cli.add_arguments(command("items", "index a catalogue of semantic ids, and look into it"))
 
     sub = command("demo", "let a small language model write a document under a JSON Schema")
     sub.add_argument("--schema", type=Path, metavar="FILE", help="a JSON Schema (default: an order of an online shop)")
@@ -398,7 +403,8 @@ def _demo(arguments: argparse.Namespace, _: Console) -> int:
 
 
 _COMMANDS: Final = {
-    "compile": _compile, "check": _check, "inspect": _inspect, "mask": _mask, "report": _report, "demo": _demo,
+    "compile": _compile, "check": _check, "inspect": _inspect, "mask": _mask, "report": _report, "items": items_cli.run,
+    "demo": _demo,
 }  # fmt: skip
 
 

@@ -227,3 +227,25 @@ def test_allowed() -> None:
     text = readable.allowed_text(vocab, np.array([0, 1, 2, 4, 5], np.int32))
     assert text == "the end or one of a b non-ASCII (3 tokens: 'a', b'\\xff', 'bb') or special '<t>'"
     assert readable.shortest_tokens(vocab, np.array([0, 1, 4], np.int32), 2) == [4, 0]
+
+
+def test_items(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = np.random.default_rng(0).integers(0, 64, (5000, 3), dtype=np.int32)
+    np.save(tmp_path / "rows.npy", rows)
+    np.save(tmp_path / "ids.npy", np.arange(5000) + 70_000)
+    out = tmp_path / "rows.items"
+    build = ["items", "build", str(tmp_path / "rows.npy"), "--codes", "64", "-o", str(out)]
+    assert main([*build, "--ids", str(tmp_path / "ids.npy")]) == 0
+    assert "5,000 items" in capsys.readouterr().out
+    assert main(["items", "inspect", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "interval, head of" in shown and "columns" in shown and "widest node" in shown
+    codes = [str(x) for x in rows[17]]
+    assert main(["items", "query", str(out), *codes[:2]]) == 0
+    assert f"{codes[2]:>8}  1 sequences" in capsys.readouterr().out
+    assert main(["items", "query", str(out), *codes]) == 0
+    assert "70017" in capsys.readouterr().out
+    assert main(["items", "query", str(out), "64"]) == 1
+    assert main(["items", "query", str(tmp_path / "rows.npy")]) == 2
+    assert main([*build[:-3], "4", "-o", str(out)]) == 2
+    assert "where codes are 0 .. 3" in capsys.readouterr().err

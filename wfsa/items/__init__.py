@@ -3,6 +3,7 @@
 from wfsa.items.beams import Beams
 from wfsa.items.filter import ItemFilter
 from wfsa.items.index import ItemIndex
+from wfsa.items.live import Catalogue, LiveFilter, LiveItems
 from wfsa.items.rows import ItemChunk
 
-__all__ = ["Beams", "ItemChunk", "ItemFilter", "ItemIndex"]
+__all__ = ["Beams", "Catalogue", "ItemChunk", "ItemFilter", "ItemIndex", "LiveFilter", "LiveItems"]

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ class CsrLayout:
     lengths: npt.NDArray[np.uint8] | None
     has_prefix_items: bool
 
-    name = "csr"
+    name: ClassVar[Literal["csr"]] = "csr"
 
     @property
     def n_head(self) -> int:
@@ -167,6 +167,8 @@ class CsrLayout:
         slots = np.asarray([*self.slot_offset, *[0] * n_levels], np.int64)
         head = (count == 0) & (level < depth) & (value >= slots[np.minimum(level, n_levels)])
         head &= value + 1 < slots[np.minimum(level, n_levels) + 1]
+        safe = np.where(head, value, 0)
+        head &= self.starts[safe] < self.starts[safe + 1]
         states = np.asarray([*[0] * depth, *self.state_offset], np.int64)
         tail = (count == 0) & (level >= depth) & (level < n_levels) & (value >= states[np.minimum(level, n_levels)])
         tail &= value < states[np.minimum(level, n_levels) + 1]

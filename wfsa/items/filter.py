@@ -11,15 +11,17 @@ A leaf with several items is live when one of them is. Two bits an item and filt
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from wfsa._ext.items_step import FilterCore, live_before, live_words
 from wfsa.errors import ItemError
-from wfsa.items.bits import pack_bits, popcount, ranks
+from wfsa.items.bits import popcount
 from wfsa.items.head import offset_dtype
 from wfsa.items.nodes import Int64s
 
@@ -34,15 +36,25 @@ class ItemFilter:
     n_leaves: int
     words: npt.NDArray[np.int32]
     before: npt.NDArray[Any]
+    core: FilterCore = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "core", FilterCore(self.words, self.before))
+
+    @classmethod
+    def of_words(cls, n_leaves: int, words: npt.NDArray[np.int32]) -> ItemFilter:
+        """From int32[U // 32 + 1], bits past U clear; the array is kept."""
+        before = np.empty(len(words), offset_dtype(n_leaves))
+        live_before(words, before)
+        return cls(n_leaves, words, before)
 
     @classmethod
     def of_leaves(cls, live: npt.NDArray[np.bool_]) -> ItemFilter:
         """From bool[U], in the index's order."""
         n = len(live)
-        bits = np.zeros((n // 32 + 1) * 32, np.bool_)
-        bits[:n] = live
-        words = pack_bits(bits)
-        return cls(n, words, ranks(words).astype(offset_dtype(n)))
+        words = np.zeros(n // 32 + 1, np.int32)
+        words.view(np.uint8)[: -(-n // 8)] = np.packbits(live, bitorder="little")
+        return cls.of_words(n, words)
 
     @classmethod
     def of_rows(cls, index: ItemIndex, live: Any) -> ItemFilter:
@@ -53,7 +65,25 @@ class ItemFilter:
         rows = np.asarray(live)
         if rows.dtype != np.bool_ or rows.shape != (index.n_items,):
             raise ItemError(f"a filter needs bool[{index.n_items}], not {rows.dtype}{list(rows.shape)}")
-        return cls.of_leaves(index.live_leaves(rows))
+        flags = np.ascontiguousarray(rows).view(np.uint8)
+        if index.item_order is None and index.item_indptr is None:
+            return cls.of_leaves(flags.view(np.bool_))
+        threads = min(len(os.sched_getaffinity(0)), 8)
+        return cls.of_words(
+            index.n_leaves, live_words(flags, index.item_order, index.item_indptr, index.n_leaves, threads)
+        )
+
+    @classmethod
+    def of_ids(cls, index: ItemIndex, ids: Any) -> ItemFilter:
+        """From the ids of the live items; unknown ids are an ItemError."""
+        rows = np.zeros(index.n_items, np.bool_)
+        rows[index.rows_of_ids(ids)] = True
+        return cls.of_rows(index, rows)
+
+    def __and__(self, other: ItemFilter) -> ItemFilter:
+        """Leaves that are live in both."""
+        check_filters(other, 0, self.n_leaves)
+        return ItemFilter.of_words(self.n_leaves, self.words & other.words)
 
     def rank(self, leaves: Int64s) -> Int64s:
         """Live leaves before each of ``leaves`` (0 .. U)."""

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from wfsa.errors import LimitError
 
 MAX_CELLS: Final = 1 << 31
+NARROW: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class HeadShape:
 
 def offset_dtype(largest: int) -> np.dtype[np.int32] | np.dtype[np.int64]:
     """int32 where it holds ``largest``, else int64."""
-    return np.dtype(np.int32) if largest < 1 << 31 else np.dtype(np.int64)
+    return np.dtype(np.int32) if largest < NARROW else np.dtype(np.int64)
 
 
 def choose_depth(nodes: npt.NDArray[np.int64], min_length: int, sizes: Sequence[int], small: int) -> int:

@@ -15,15 +15,16 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from wfsa._ext.items_step import StepCore
 from wfsa.errors import ItemError
-from wfsa.items import numpy_backend
+from wfsa.items import cython_backend, numpy_backend
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.build import BuildOptions, Progress, build, default_threads
 from wfsa.items.csr import CsrLayout
@@ -36,6 +37,7 @@ from wfsa.items.rows import open_file
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Backend = Literal["cython", "numpy"]
 Layout = IntervalLayout | CsrLayout
 LAYOUTS: Final = ("interval", "csr")
 
@@ -57,6 +59,10 @@ class ItemIndex:
     item_order: npt.NDArray[Any] | None
     item_indptr: npt.NDArray[Any] | None
     ids: npt.NDArray[np.int64] | None
+    core: StepCore = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "core", cython_backend.make_core(self.layout))
 
     # --- making and keeping ---------------------------------------------------------------------------------------
 
@@ -212,34 +218,63 @@ class ItemIndex:
         low, high = self.layout.intervals(nodes)
         return high - low
 
-    def live_leaves(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """bool[U] from bool[N] over input rows: whether any item of a leaf is live."""
-        ranked = rows if self.item_order is None else rows[self.item_order]
-        if self.item_indptr is None:
-            return ranked
-        return np.logical_or.reduceat(ranked, self.item_indptr[:-1]) if len(ranked) else ranked
+    def rows_of_ids(self, ids: Any) -> Int64s:
+        """Input rows of item ids, in their order; every row with an id when several have it.
+
+        Raises ItemError on an id that no item has. Sorts the ids once a call: O(N log N) where the caller gave ids.
+        """
+        wanted = np.asarray(ids)
+        if wanted.ndim != 1 or (wanted.dtype.kind not in "iu" and wanted.size):
+            raise ItemError(f"item ids are {wanted.dtype}{list(wanted.shape)}, not integers [n]")
+        wanted = wanted.astype(np.int64)
+        if self.ids is None:
+            unknown = (wanted < 0) | (wanted >= self.n_items)
+            if unknown.any():
+                raise ItemError(f"no item has the id {int(wanted[unknown][0])}; ids are 0 .. {self.n_items - 1}")
+            return wanted
+        order = np.argsort(self.ids, kind="stable")
+        sorted_ids = self.ids[order]
+        low, high = np.searchsorted(sorted_ids, wanted, "left"), np.searchsorted(sorted_ids, wanted, "right")
+        if (low == high).any():
+            raise ItemError(f"no item has the id {int(wanted[low == high][0])}")
+        counts = high - low
+        steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows: Int64s = order[np.repeat(low, counts) + steps]
+        return rows
 
     # --- the step -------------------------------------------------------------------------------------------------
 
-    def allowed(self, nodes: Any, filters: Filters = None) -> npt.NDArray[np.int32]:
+    def allowed(self, nodes: Any, filters: Filters = None, *, backend: Backend = "cython") -> npt.NDArray[np.int32]:
         """Which tokens may come next: packed int32[*nodes.shape, ceil(logits_size / 32)]."""
-        return numpy_backend.allowed(self, self._nodes(nodes), filters)
+        masks: npt.NDArray[np.int32] = _backend(backend).allowed(self, self._nodes(nodes), filters)
+        return masks
 
-    def children(self, nodes: Any, filters: Filters = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
+    def children(
+        self, nodes: Any, filters: Filters = None, *, backend: Backend = "cython"
+    ) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
         """Next tokens and nodes of the flattened nodes: indptr int64[n + 1], tokens int32, nodes int64."""
-        return numpy_backend.children(self, self._nodes(nodes), filters)
+        found: tuple[Int64s, npt.NDArray[np.int32], Int64s] = _backend(backend).children(
+            self, self._nodes(nodes), filters
+        )
+        return found
 
-    def mask_logits(self, logits: Any, nodes: Any, filters: Filters = None) -> npt.NDArray[Any]:
+    def mask_logits(
+        self, logits: Any, nodes: Any, filters: Filters = None, *, backend: Backend = "cython"
+    ) -> npt.NDArray[Any]:
         """A copy of ``logits[*nodes.shape, logits_size]`` with -inf at every token that is not allowed."""
         nodes = self._nodes(nodes)
-        return numpy_backend.mask_logits(self, self._logits(logits, nodes.shape), nodes, filters)
+        masked: npt.NDArray[Any] = _backend(backend).mask_logits(
+            self, self._logits(logits, nodes.shape), nodes, filters
+        )
+        return masked
 
-    def advance(self, nodes: Any, tokens: Any, filters: Filters = None) -> Int64s:
+    def advance(self, nodes: Any, tokens: Any, filters: Filters = None, *, backend: Backend = "cython") -> Int64s:
         """The nodes after one token each; -1 where the token is not allowed."""
         nodes, tokens = self._nodes(nodes), np.asarray(tokens)
         if tokens.shape != nodes.shape or tokens.dtype.kind not in "iu":
             raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
-        return numpy_backend.advance(self, nodes, tokens, filters)
+        following: Int64s = _backend(backend).advance(self, nodes, tokens, filters)
+        return following
 
     def beam_step(
         self,
@@ -249,31 +284,52 @@ class ItemIndex:
         width: int | None = None,
         normalise: Normalise = "full",
         filters: Filters = None,
+        backend: Backend = "cython",
+        threads: int = 1,
     ) -> Beams:
         """Log-softmax, mask, cumulative scores, exact top ``width`` (default: as many) a request, advance.
 
         ``logits``: float[B, M, logits_size]. The rules, also for ties, are in ``wfsa.items.beams``.
+        ``threads`` share out the requests; the back end numpy uses one.
         """
         nodes = self._nodes(beams.nodes)
         if nodes.ndim != 2:
             raise ItemError(f"beams have nodes of shape {list(nodes.shape)}, not [B, M]")
+        for name in ("scores", "valid", "sequences"):
+            shape = np.shape(getattr(beams, name))
+            if shape[:2] != nodes.shape or len(shape) != 2 + (name == "sequences"):
+                raise ItemError(f"beams have {name} of shape {list(shape)} for nodes of shape {list(nodes.shape)}")
         if self.has_prefix_items and self.levels.end_token is None:
             raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
-        if width is not None and width < 1:
+        width = nodes.shape[1] if width is None else width
+        if width < 1:
             raise ItemError(f"{width} beams")
         logits = self._logits(logits, nodes.shape)
-        return numpy_backend.beam_step(self, beams, logits, width or nodes.shape[1], normalise, filters)
+        if _backend(backend) is numpy_backend:
+            return numpy_backend.beam_step(self, beams, logits, width, normalise, filters)
+        return cython_backend.beam_step(self, beams, logits, width, normalise, filters, threads)
 
     def _nodes(self, nodes: Any) -> Int64s:
         array = np.asarray(nodes)
         if array.dtype != np.int64:
             raise ItemError(f"nodes are {array.dtype}, not int64")
-        self.layout.check_nodes(array)
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        bad = self.core.bad_node(array)
+        if bad != -1:
+            raise ItemError(f"{bad} is no node of this index")
         return array
 
     def _logits(self, logits: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         array = np.asarray(logits)
-        if array.shape != (*shape, self.logits_size) or array.dtype not in (np.float32, np.float16, np.float64):
+        if array.shape != (*shape, self.logits_size) or array.dtype.char not in "efd":
             want = [*shape, self.logits_size]
             raise ItemError(f"logits are {array.dtype}{list(array.shape)}, not float32 or float16 {want}")
         return array
+
+
+def _backend(name: Backend) -> Any:
+    if name == "cython":
+        return cython_backend
+    if name == "numpy":
+        return numpy_backend
+    raise ItemError(f"backend={name!r}; here it is cython or numpy")

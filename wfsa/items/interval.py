@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +65,7 @@ class IntervalLayout:
     lengths: npt.NDArray[np.uint8] | None
     has_prefix_items: bool
 
-    name = "interval"
+    name: ClassVar[Literal["interval"]] = "interval"
 
     @property
     def root(self) -> int:
@@ -185,7 +185,8 @@ class IntervalLayout:
         at = np.minimum(level, n_levels)
         # The last slot of a level is an end, never a node.
         slot = (level < n_levels) & (value >= offsets[at]) & (value + 1 < offsets[at + 1])
-        slot &= (level < self.depth) | (self._bit(np.where(slot, value, 0)) == 1)
+        safe = np.where(slot, value, 0)
+        slot &= np.where(level < self.depth, self.starts[safe] < self.starts[safe + 1], self._bit(safe) == 1)
         rows = (level >= self.depth) & (count <= self.small) & (value + count <= self.n_leaves)
         good = (nodes < 0) | (known & (nodes >> 55 == 0) & np.where(count > 0, rows, slot))
         if not bool(np.all(good)):

@@ -1,0 +1,201 @@
+"""What an item index is measured against: each takes prefixes of codes and says which codes may follow.
+
+An arm's ``candidates(prefixes, logprobs)`` is timed: for beams at one level, the allowed codes' log-probabilities.
+``allowed(prefixes)`` gives the same sets in any time, for the check before the clock.
+
+    dict trie       nested dicts, a Python loop over beams
+    prefix fn       transformers' PrefixConstrainedLogitsProcessor over that trie, masks of the whole vocabulary
+    PPV             after DISC (AISTATS 2025): parallel binary search of prefix + token in the sorted rows, here with a
+                    lexicographic comparison of the whole prefix; exact: every token, or the 50 likeliest; from
+                    scratch, or from the prefix's interval, carried along
+    hash bitmap     a bit for each hash of a prefix and a token; answers may be wrong, so its rate of false ones is told
+    STATIC          arXiv 2602.22647: CSR with [token, next] pairs, every beam reads the level's widest row; in torch
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.items import ItemIndex
+from wfsa.items.csr import CsrLayout
+
+Codes = npt.NDArray[np.int32]
+
+
+class DictTrie:
+    def __init__(self, rows: Codes) -> None:
+        self.root: dict[int, Any] = {}
+        for row in rows.tolist():
+            node = self.root
+            for code in row:
+                node = node.setdefault(code, {})
+
+    def node(self, prefix: list[int]) -> dict[int, Any]:
+        node = self.root
+        for code in prefix:
+            node = node.get(code, {})
+        return node
+
+    def allowed(self, prefixes: Codes) -> list[list[int]]:
+        return [sorted(self.node(prefix)) for prefix in prefixes.tolist()]
+
+    def candidates(self, prefixes: Codes, logprobs: npt.NDArray[np.float32]) -> list[Any]:
+        return [logprobs[i, list(self.node(prefix))] for i, prefix in enumerate(prefixes.tolist())]
+
+
+class PrefixFunction:
+    """transformers' own processor; it masks the whole vocabulary of every beam."""
+
+    def __init__(self, trie: DictTrie, n_beams: int) -> None:
+        import torch
+        from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
+
+        self.torch = torch
+        self.processor = PrefixConstrainedLogitsProcessor(lambda _, ids: list(trie.node(ids.tolist())), n_beams)
+
+    def candidates(self, prefixes: Codes, logprobs: npt.NDArray[np.float32]) -> Any:
+        return self.processor(self.torch.from_numpy(prefixes), self.torch.from_numpy(logprobs))
+
+
+class PrefixVerification:
+    """PPV over sorted rows [U, L] (column-major: a level's codes are contiguous)."""
+
+    def __init__(self, columns: list[npt.NDArray[Any]]) -> None:
+        self.columns = columns
+        self.n = len(columns[0])
+
+    def _below(self, at: npt.NDArray[np.int64], key: Codes, strict: bool) -> npt.NDArray[np.bool_]:
+        """Whether the row at each place is < key (strict) or <= key, comparing key's length of codes."""
+        less, equal = np.zeros(len(at), np.bool_), np.ones(len(at), np.bool_)
+        for level in range(key.shape[1]):
+            codes = self.columns[level][at]
+            less |= equal & (codes < key[:, level])
+            equal &= codes == key[:, level]
+        return less if strict else less | equal
+
+    def bounds(self, keys: Codes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """First row with each prefix, and the end of those rows, from scratch: 2 log2(U) steps over all columns."""
+        found = []
+        for strict in (True, False):
+            low, high = np.zeros(len(keys), np.int64), np.full(len(keys), self.n)
+            while (open_ := low < high).any():
+                middle = (low + high) // 2
+                below = self._below(np.minimum(middle, self.n - 1), keys, strict)
+                low = np.where(open_ & below, middle + 1, low)
+                high = np.where(open_ & ~below, middle, high)
+            found.append(low)
+        return found[0], found[1]
+
+    def has_code(
+        self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], level: int, codes: npt.NDArray[Any]
+    ) -> npt.NDArray[np.bool_]:
+        """Whether codes[n, K] occur among the rows low .. high of each beam: log2(rows) steps over one column."""
+        column = self.columns[level]
+        left = np.broadcast_to(low[:, None], codes.shape).copy()
+        right = np.broadcast_to(high[:, None], codes.shape).copy()
+        while (open_ := left < right).any():
+            middle = (left + right) // 2
+            below = open_ & (column[np.minimum(middle, self.n - 1)] < codes)
+            left = np.where(below, middle + 1, left)
+            right = np.where(open_ & ~below, middle, right)
+        return (left < high[:, None]) & (column[np.minimum(left, self.n - 1)] == codes)
+
+    def scratch(self, prefixes: Codes, codes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """As published, but right: every prefix + token is searched from the beginning."""
+        n, k = codes.shape
+        keys = np.concatenate([np.repeat(prefixes, k, 0), codes.reshape(-1, 1).astype(np.int32)], 1)
+        low, high = self.bounds(keys)
+        return (low < high).reshape(n, k)
+
+
+class HashBitmap:
+    """2**bits bits; a prefix of codes and a code hash to one. Vectorised over all codes of a level."""
+
+    def __init__(self, rows: Codes, bits: int, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.multipliers = rng.integers(1, 1 << 62, rows.shape[1], dtype=np.uint64) | np.uint64(1)
+        self.shift = np.uint64(64 - bits)
+        self.words = np.zeros(1 << max(bits - 3, 0), np.uint8)
+        for begin in range(0, len(rows), 1 << 20):
+            state = np.zeros(len(rows[begin : begin + (1 << 20)]), np.uint64)
+            for level in range(rows.shape[1]):
+                state = self.mix(state, rows[begin : begin + (1 << 20), level], level)
+                at = state >> self.shift
+                np.bitwise_or.at(self.words, at >> np.uint64(3), np.uint8(1) << (at & np.uint64(7)).astype(np.uint8))
+
+    def mix(self, state: npt.NDArray[np.uint64], codes: npt.NDArray[Any], level: int) -> npt.NDArray[np.uint64]:
+        with np.errstate(over="ignore"):
+            mixed = (state ^ (codes.astype(np.uint64) + np.uint64(1))) * self.multipliers[level]
+            mixed ^= mixed >> np.uint64(29)
+            return mixed * np.uint64(0xBF58476D1CE4E5B9)
+
+    def allowed(self, prefixes: Codes, size: int) -> npt.NDArray[np.bool_]:
+        state = np.zeros(len(prefixes), np.uint64)
+        for level in range(prefixes.shape[1]):
+            state = self.mix(state, prefixes[:, level], level)
+        at = self.mix(state[:, None], np.arange(size)[None], prefixes.shape[1]) >> self.shift
+        return (self.words[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8) & np.uint8(1)).astype(np.bool_)
+
+
+class Static:
+    """The published arrays and step. ``pairs`` int32[E + V, 2] of token and next state, ``indptr`` int32[S + 2].
+
+    Made from our csr layout with a head of depth d = 2, whose states are renumbered to leave room for those of level 1.
+    """
+
+    def __init__(self, index: ItemIndex) -> None:
+        import torch
+
+        layout = index.layout
+        assert isinstance(layout, CsrLayout) and layout.depth == 2
+        self.torch, self.layout, size = torch, layout, index.levels.sizes[0]
+        n_edges = len(layout.codes)
+        pairs = np.zeros((n_edges + size, 2), np.int32)
+        pairs[:n_edges, 0] = layout.codes
+        pairs[:n_edges, 1] = np.arange(layout.n_head, layout.n_head + n_edges)
+        self.pairs = torch.from_numpy(pairs)
+        indptr = np.append(layout.indptr, layout.indptr[-1]).astype(np.int32)
+        self.indptr = torch.from_numpy(indptr)
+        self.dense_states = torch.from_numpy(layout.head_state.reshape(size, size).astype(np.int32))
+        self.dense_mask = self.dense_states >= 0
+        self.widest = layout.widest()
+        self.ninf = torch.tensor(-float("inf"))
+
+    def nbytes(self) -> int:
+        return sum(x.nbytes for x in (self.pairs, self.indptr, self.dense_states, self.dense_mask))
+
+    def states(self, nodes: npt.NDArray[np.int64]) -> Any:
+        return self.torch.from_numpy(nodes & ((1 << 40) - 1))
+
+    def candidates(self, states: Any, logprobs: Any, level: int) -> tuple[Any, Any, Any]:
+        """The masked log-probabilities, tokens and next states, [n, widest row of the level]."""
+        with self.torch.inference_mode():
+            return self._candidates(states, logprobs, level)
+
+    def _candidates(self, states: Any, logprobs: Any, level: int) -> tuple[Any, Any, Any]:
+        torch, limit = self.torch, self.widest[level]
+        begin = self.indptr[states]
+        count = self.indptr[states + 1] - begin
+        places = torch.arange(limit)
+        read = self.pairs[(begin[:, None] + places[None]).clamp(max=len(self.pairs) - 1)]
+        tokens = read[..., 0]
+        found = logprobs.gather(1, tokens.long().clamp(max=logprobs.shape[1] - 1))
+        return torch.where(places[None] < count[:, None], found, self.ninf), tokens, read[..., 1]
+
+    def step(self, states: Any, scores: Any, logits: Any, level: int) -> tuple[Any, Any, Any, Any]:
+        """Log-softmax, candidates, the best as many a request, their tokens and states. states [B, M]."""
+        with self.torch.inference_mode():
+            return self._step(states, scores, logits, level)
+
+    def _step(self, states: Any, scores: Any, logits: Any, level: int) -> tuple[Any, Any, Any, Any]:
+        torch = self.torch
+        n, m = states.shape
+        found, tokens, following = self._candidates(
+            states.reshape(-1), torch.log_softmax(logits.reshape(n * m, -1), -1), level
+        )
+        every = (scores[..., None] + found.reshape(n, m, -1)).reshape(n, -1)
+        best, at = every.topk(m, -1)
+        return best, at // found.shape[1], tokens.reshape(n, -1).gather(1, at), following.reshape(n, -1).gather(1, at)

@@ -1,0 +1,387 @@
+"""Building, saving and loading item indexes: against the NumPy twins, out of core, from files, and what is refused."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wfsa.items.head
+from tests.oracles.item_layouts import build_csr, build_interval, sort_leaves
+from wfsa import ArtifactError, WfsaError
+from wfsa.errors import ItemError, LimitError
+from wfsa.items import Beams, Catalogue, ItemChunk, ItemFilter, ItemIndex
+from wfsa.items.csr import check_csr
+from wfsa.items.interval import IntervalLayout, check_interval
+from wfsa.items.nodes import pack
+from wfsa.items.rows import read_parquet, read_rows
+
+
+def same_arrays(a: ItemIndex, b: ItemIndex) -> None:
+    left, right = a.arrays(), b.arrays()
+    assert left.keys() == right.keys()
+    for name, array in left.items():
+        assert array.dtype == right[name].dtype, name
+        np.testing.assert_array_equal(array, right[name], err_msg=name)
+    assert a.root == b.root and a.levels == b.levels and a.has_prefix_items == b.has_prefix_items
+
+
+def random_rows(
+    rng: np.random.Generator, n: int, n_levels: int, size: int, dtype: Any, skew: bool, ragged: bool
+) -> Any:
+    """An array, or values with offsets; skewed: nine codes of ten are among a fiftieth."""
+
+    def codes(count: int) -> np.ndarray[Any, Any]:
+        found = rng.integers(0, size, count)
+        if skew:
+            found = np.where(rng.random(count) < 0.9, found % max(size // 50, 1), found)
+        return found.astype(dtype)
+
+    if not ragged:
+        return codes(n * n_levels).reshape(n, n_levels)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, n_levels + 1, n))])
+    return codes(int(offsets[-1])), offsets
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0, 1, 2, 40, 3000]),
+    st.integers(1, 16),
+    st.sampled_from([1, 2, 3, 200, 300, 70_000, 1 << 17]),
+    st.sampled_from(["u4", "i4", "u8", "i8", ">i4"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_compiled_builder_equals_its_twin(
+    seed: int, n: int, n_levels: int, size: int, dtype: str, skew: bool, ragged: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    given_rows = random_rows(rng, n, n_levels, size, dtype, skew, ragged)
+    leaves, order, indptr = sort_leaves(*read_rows(given_rows).padded())
+    small = int(rng.integers(1, 40))
+    for layout in ("interval", "csr"):
+        index = ItemIndex.build(
+            given_rows, vocab_size=size, layout=layout, small=small, threads=int(rng.integers(1, 4))
+        )
+        depth = index.layout.depth
+        if isinstance(index.layout, IntervalLayout):
+            twin: Any = build_interval(leaves, index.levels, depth, small)
+            assert index.layout.slot_offset == twin.slot_offset
+            check_interval(index.layout)
+        else:
+            twin = build_csr(leaves, index.levels, depth)
+            assert index.layout.state_offset == twin.state_offset
+            check_csr(index.layout)
+        for name, array in twin.arrays().items():
+            assert index.layout.arrays()[name].dtype == array.dtype, name
+            np.testing.assert_array_equal(index.layout.arrays()[name], array, err_msg=name)
+        assert index.item_order is not None
+        np.testing.assert_array_equal(index.item_order, order)
+        if index.item_indptr is None:
+            assert len(indptr) == n + 1
+        else:
+            np.testing.assert_array_equal(index.item_indptr, indptr)
+
+
+@pytest.mark.parametrize("layout", ["interval", "csr"])
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("skew", [False, True])
+def test_out_of_core_gives_the_same_index(layout: str, ragged: bool, skew: bool, tmp_path: Path) -> None:
+    """Runs of a MiB: 200,000 rows are a dozen runs, with chunks of any size, equal rows across runs, and ids."""
+    rng = np.random.default_rng(7)
+    n, n_levels, size = 200_000, 4, 50
+    data = random_rows(rng, n, n_levels, size, np.int32, skew, ragged)
+    ids = rng.permutation(n) + 5_000_000_000
+    whole = ItemIndex.build(data, ids, [size] * n_levels, layout=layout)
+    assert whole.n_leaves < n
+
+    def chunks() -> Iterator[ItemChunk]:
+        cuts = [0, *sorted(rng.integers(0, n, 9).tolist()), n]
+        for begin, end in pairwise(cuts):
+            if ragged:
+                values, offsets = data
+                part: Any = values[offsets[begin] : offsets[end]], offsets[begin : end + 1] - offsets[begin]
+            else:
+                part = data[begin:end]
+            yield ItemChunk(part, ids[begin:end])
+
+    parted = ItemIndex.build(chunks(), vocab_size=[size] * n_levels, layout=layout, memory=1 << 20, scratch=tmp_path)
+    same_arrays(whole, parted)
+    assert list(tmp_path.iterdir()) == []  # scratch files have no names
+    same_arrays(whole, ItemIndex.build(data, ids, [size] * n_levels, layout=layout, memory=1 << 20, scratch=tmp_path))
+    parted.save(tmp_path / "parted.items")
+    same_arrays(whole, ItemIndex.load(tmp_path / "parted.items"))
+
+
+def test_files(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(1)
+    rows, ids = rng.integers(0, 100, (1000, 3), dtype=np.int32), rng.permutation(1000) + 10
+    whole = ItemIndex.build(rows, ids, 100)
+    np.save(tmp_path / "rows.npy", rows)
+    same_arrays(whole, ItemIndex.build(tmp_path / "rows.npy", ids, 100))
+    columns = pa.table({"a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2], "item": ids})
+    pq.write_table(columns, tmp_path / "columns.parquet", row_group_size=300)
+    same_arrays(whole, ItemIndex.build(tmp_path / "columns.parquet", vocab_size=100, id_column="item"))
+    lists = pa.table({"item": ids, "sid": rows.tolist(), "price": rng.random(1000)})
+    pq.write_table(lists, tmp_path / "lists.parquet", row_group_size=300)
+    same_arrays(whole, ItemIndex.build(tmp_path / "lists.parquet", vocab_size=[100] * 3, id_column="item"))
+    fixed = pa.table({"sid": pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), 3), "item": ids})
+    pq.write_table(fixed, tmp_path / "fixed.parquet")
+    same_arrays(whole, ItemIndex.build(tmp_path / "fixed.parquet", vocab_size=[100] * 3, id_column="item"))
+    ragged = pa.table({"sid": [[1], [1, 2], [3, 4, 5]]})
+    pq.write_table(ragged, tmp_path / "ragged.parquet")
+    assert ItemIndex.build(tmp_path / "ragged.parquet", vocab_size=[9] * 3, end_token=9).n_leaves == 3
+    with pytest.raises(ItemError, match="no column 'nothing'"):
+        list(read_parquet(tmp_path / "lists.parquet", ["nothing"]))
+    with pytest.raises(ItemError, match="has nulls"):
+        pq.write_table(pa.table({"a": [1, None]}), tmp_path / "nulls.parquet")
+        ItemIndex.build(tmp_path / "nulls.parquet", vocab_size=3)
+    (tmp_path / "text.parquet").write_text("no")
+    (tmp_path / "text.npy").write_text("no")
+    for name in ("text.parquet", "text.npy", "rows.csv"):
+        with pytest.raises(ItemError, match=r"text|rows\.csv"):
+            ItemIndex.build(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "says"),
+    [
+        ([[1, 2], [3, -4]], {}, r"item 1 has a negative code: \[3, -4\]"),
+        ([[1, 2], [3, 4]], {"vocab_size": 4}, "code 4 at level 1, where codes are 0 .. 3"),
+        ([[1, 2], [3, 4]], {"vocab_size": [4, 5, 6]}, "3 entries, the items have 2 levels"),
+        ([[1], []], {}, "item 1 has no codes"),
+        ([[1.5, 2.0]], {}, "not integers"),
+        (np.zeros((2, 2, 2), int), {}, r"shape \[2, 2, 2\]"),
+        (np.zeros((2, 31), int), {}, "31 codes"),
+        ([[1, 1 << 31]], {}, "past 2147483647"),
+        (np.asarray([[1, 2**64 - 1]], np.uint64), {}, "past 2147483647"),
+        ([[1, 2]], {"item_ids": [1, 2]}, "item_ids"),
+        ([[1, 2]], {"offsets": [0, 5], "logits_size": 7}, "outside logits of 7"),
+        ([[1, 2]], {"end_token": 1}, "the end token 1 is a code's token"),
+        ([[1, 2]], {"head_depth": 3}, "head depth 3"),
+        ([[1, 2], [1]], {"head_depth": 2}, "no item may end in the head"),
+        ([[1, 2]], {"small": 0}, "1 to 1023"),
+        ([[1, 2]], {"layout": "tree"}, "layout='tree'"),
+        (iter([[[1], [1, 2]]]), {}, "one entry a level"),
+        (iter([ItemChunk([[1]], [3]), [[2]]]), {"vocab_size": 5}, "some chunks have item ids"),
+    ],
+)
+def test_bad_items(rows: Any, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ItemError, match=says):
+        ItemIndex.build(rows, **options)
+
+
+def test_a_head_that_is_too_large() -> None:
+    with pytest.raises(LimitError, match="a dense head of depth 3 has"):
+        ItemIndex.build([[2047] * 4], head_depth=3)
+
+
+def test_bad_steps() -> None:
+    index = ItemIndex.build([[1, 2], [1, 3], [0, 0]], vocab_size=4)
+    beams = Beams.start(index, 2, 3)
+    good = np.zeros((2, 3, 4), np.float32)
+    for backend in ("numpy", "cython"):
+        for value in (np.nan, np.inf):
+            bad = good.copy()
+            bad[1, 0, 2] = value
+            with pytest.raises(ItemError, match="request 1, beam 0 have NaN"):
+                index.beam_step(beams, bad, backend=backend)
+            bad[1, 0, 2], bad[1, 2, 1] = 0, value  # a missing beam's logits are not read
+            index.beam_step(beams, bad, backend=backend)
+    for logits in (good[:1], good[:, :, :3], good.astype(np.int32), "text"):
+        with pytest.raises(ItemError, match="logits are"):
+            index.beam_step(beams, logits)
+    for nodes in (np.asarray([1.0]), np.asarray([5], np.int32), np.asarray([1 << 62]), np.asarray([pack(0, 900, 0)])):
+        with pytest.raises(ItemError, match="node"):
+            index.allowed(nodes)
+    with pytest.raises(ItemError, match="tokens are"):
+        index.advance(np.asarray([index.root]), np.asarray([1, 2]))
+    with pytest.raises(ItemError, match="normalise"):
+        index.beam_step(beams, good, normalise="softmax")  # type: ignore[arg-type]
+    with pytest.raises(ItemError, match="0 beams"):
+        index.beam_step(beams, good, width=0)
+    with pytest.raises(ItemError, match="backend"):
+        index.allowed(np.asarray([index.root]), backend="tpu")  # type: ignore[arg-type]
+    ragged = ItemIndex.build([[1, 2], [1]], vocab_size=4)
+    with pytest.raises(ItemError, match="end_token"):
+        ragged.beam_step(Beams.start(ragged, 2, 3), good)
+    with pytest.raises(ItemError, match="a filter needs"):
+        ItemFilter.of_rows(index, np.ones(4, np.bool_))
+    with pytest.raises(ItemError, match="a filter over 5"):
+        index.allowed(np.asarray([index.root]), ItemFilter.of_leaves(np.ones(5, np.bool_)))
+    with pytest.raises(ItemError, match="1 filters for 2"):
+        index.beam_step(beams, good, filters=[None])
+    with pytest.raises(ItemError, match="no item has the id 7"):
+        ItemFilter.of_ids(index, [7])
+
+
+def test_every_kind_of_logits() -> None:
+    index = ItemIndex.build([[1, 2], [1, 3], [0, 0]], vocab_size=4)
+    beams = Beams.start(index, 1, 2)
+    logits = np.asarray([[[1.5, 0.25, 9, 9], [0, 0, 0, 0]]])
+    results = [index.beam_step(beams, logits.astype(t)) for t in (np.float16, np.float32, np.float64)]
+    for result in results:
+        assert result.tokens.tolist() == [[0, 1]]
+        np.testing.assert_array_equal(result.scores, results[0].scores)
+    for dtype in (np.float16, np.float64):
+        masked = index.mask_logits(logits.astype(dtype), beams.nodes)
+        assert masked.dtype == dtype and np.isneginf(masked[0, 0]).tolist() == [False, False, True, True]
+
+
+def test_more_beams_than_items() -> None:
+    index = ItemIndex.build([[1, 2], [1, 2], [0, 3]], [7, 8, 9], vocab_size=4)
+    beams = Beams.start(index, 1, 5)
+    for _ in range(3):
+        beams = index.beam_step(beams, np.zeros((1, 5, 4), np.float32))
+    assert beams.valid.tolist() == [[True, True, False, False, False]]
+    assert index.item_ids(beams.nodes) == [[9], [7, 8], [], [], []]
+    assert index.first_item(beams.nodes).tolist() == [[9, 7, -1, -1, -1]]
+    assert beams.sequences.tolist()[0][:3] == [[0, 3, -1], [1, 2, -1], [-1, -1, -1]]
+
+
+def test_hubs_and_single_chains() -> None:
+    """A node with all of 2^17 codes; a chain without branches below a hub; one item."""
+    size = 1 << 17
+    hub = np.stack([np.zeros(size, np.int64), np.arange(size), np.arange(size) % 3], 1)
+    chain = np.concatenate([hub, np.full((100, 3), size - 1)])
+    for layout in ("interval", "csr"):
+        index = ItemIndex.build(chain, vocab_size=size, layout=layout)
+        node = index.advance(np.asarray([index.root]), np.asarray([0]))
+        assert index.children(node)[1].tolist() == list(range(size))
+        assert index.n_below(node).tolist() == [size]
+        last = index.advance(node, np.asarray([77]))
+        assert index.children(last)[1].tolist() == [77 % 3]
+        end = index.advance(last, np.asarray([77 % 3]))
+        assert index.item_ids(end) == [[77]]
+        assert index.layout.widest()[1] == size
+        one = ItemIndex.build([[5, 6, 7]], vocab_size=size, layout=layout)
+        assert one.children(np.asarray([one.root]))[1].tolist() == [5]
+
+
+def test_wide_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if 2^31 were 10: every offset is int64, and nothing else changes."""
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 6, (500, 4)).tolist() + [[1], [2, 3]]
+    narrow = {name: ItemIndex.build(rows, vocab_size=6, end_token=6, layout=name) for name in ("interval", "csr")}
+    monkeypatch.setattr(wfsa.items.head, "NARROW", 10)
+    live = rng.random(502) < 0.3
+    for name, index in narrow.items():
+        wide = ItemIndex.build(rows, vocab_size=6, end_token=6, layout=name)
+        assert wide.arrays()["starts"].dtype == np.int64 and wide.arrays()["item_order"].dtype == np.int64
+        for key, array in index.arrays().items():
+            np.testing.assert_array_equal(array, wide.arrays()[key])
+        filters = [ItemFilter.of_rows(x, live) for x in (index, wide)]
+        assert filters[1].before.dtype == np.int64
+        for backend in ("numpy", "cython"):
+            beams = [Beams.start(x, 1, 9) for x in (index, wide)]
+            for _ in range(5):
+                logits = rng.normal(size=(1, 9, 7)).astype(np.float32)
+                beams = [
+                    x.beam_step(b, logits, filters=f, backend=backend)
+                    for x, b, f in zip((index, wide), beams, filters, strict=True)
+                ]
+                np.testing.assert_array_equal(beams[0].nodes, beams[1].nodes)
+                np.testing.assert_array_equal(beams[0].tokens, beams[1].tokens)
+
+
+def test_node_ids_past_32_bits() -> None:
+    assert int(pack(16, 1023, (1 << 40) - 1)) == (16 << 50) | (1023 << 40) | ((1 << 40) - 1)
+
+
+@pytest.mark.parametrize("layout", ["interval", "csr"])
+def test_damaged_files(layout: str, tmp_path: Path) -> None:
+    """A file cut anywhere, or with any byte changed, loads as what was saved or is an ArtifactError."""
+    rng = np.random.default_rng(11)
+    rows = [row[: rng.integers(1, 4)].tolist() for row in rng.integers(0, 5, (150, 3))]
+    index = ItemIndex.build(rows, vocab_size=5, end_token=5, layout=layout, small=4)
+    path = tmp_path / "index.items"
+    index.save(path)
+    good = path.read_bytes()
+    index.save(path)
+    assert path.read_bytes() == good
+    same_arrays(index, ItemIndex.load(path))
+    same_arrays(index, ItemIndex.load(path, verify=False))
+    for cut in [0, 4, 12, *rng.integers(0, len(good), 40).tolist()]:
+        path.write_bytes(good[:cut])
+        with pytest.raises(ArtifactError):
+            ItemIndex.load(path)
+    header = 8 + int.from_bytes(good[:8], "little")
+    refused = 0
+    for at in [*range(0, header, 7), *rng.integers(header, len(good), 60).tolist()]:
+        changed = bytearray(good)
+        changed[at] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(changed))
+        try:
+            loaded = ItemIndex.load(path)
+        except ArtifactError:
+            refused += 1
+        else:
+            assert at < header
+            loaded.children(np.asarray([loaded.root]))
+        if at >= header:
+            with pytest.raises(ArtifactError, match="damaged"):
+                ItemIndex.load(path)
+    assert refused > 60
+    path.write_bytes(good + b"more")
+    with pytest.raises(ArtifactError, match="belong to no array"):
+        ItemIndex.load(path)
+    with pytest.raises(FileNotFoundError):
+        ItemIndex.load(tmp_path / "nothing")
+
+
+def test_memory_by_part() -> None:
+    index = ItemIndex.build(np.arange(12).reshape(4, 3), vocab_size=12)
+    parts = index.memory()
+    assert parts["total"] == parts["layout"] + parts["items"] == sum(a.nbytes for a in index.arrays().values())
+    ranked = ItemIndex.build(np.arange(12).reshape(4, 3), "rank", 12)
+    assert ranked.memory()["items"] == 0
+    assert ranked.item_ids(ranked.advance(np.asarray([ranked.root]), np.asarray([3]))) == [[]]
+
+
+def test_progress_and_cancelling() -> None:
+    rows = np.random.default_rng(0).integers(0, 2048, (300_000, 8), dtype=np.int32)
+    seen: list[tuple[str, float]] = []
+    ItemIndex.build(rows, progress=lambda stage, fraction: seen.append((stage, fraction)))
+    assert [f for _, f in seen] == sorted(f for _, f in seen) and seen[-1] == ("layout", 1.0)
+
+    def stop(stage: str, fraction: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ItemIndex.build(rows, progress=stop)
+
+
+def test_a_catalogue_refuses_and_merges_in_the_background() -> None:
+    rng = np.random.default_rng(2)
+    catalogue = Catalogue(ItemIndex.build(rng.integers(0, 9, (1000, 3)), vocab_size=9))
+    for call, says in [
+        (lambda: catalogue.add([[1, 2, 3]], [5]), "id 5 is live already"),
+        (lambda: catalogue.add([[1, 2, 9]], [2000]), "code 9 at level 2"),
+        (lambda: catalogue.add([[1, 2, 3]], [2000, 2001]), "2 ids for 1 items"),
+        (lambda: catalogue.remove([3000]), "no live item has the id 3000"),
+        (lambda: catalogue.remove([4, 4]), "given twice"),
+    ]:
+        with pytest.raises(WfsaError, match=says):
+            call()
+    assert catalogue.items.n_items == 1000
+    catalogue.add([[1, 2, 3]], [2000])
+    catalogue.remove([4])
+    thread = catalogue.merge_in_background()
+    assert isinstance(thread, threading.Thread)
+    catalogue.add([[8, 8, 8]], [2001])
+    catalogue.remove([2000, 7])
+    thread.join()
+    assert catalogue.items.n_items == 999
+    catalogue.merge()
+    merged = catalogue.items.base
+    assert merged.n_items == 999 and catalogue.n_added == 0
+    assert sorted(merged.ids.tolist()) == sorted({*range(1000), 2001} - {4, 7})  # type: ignore[union-attr]

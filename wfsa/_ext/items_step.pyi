@@ -1,0 +1,46 @@
+"""Types of the compiled module; the documentation is in ext/items_step.pyx."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_Array = npt.NDArray[Any]
+_Int64s = npt.NDArray[np.int64]
+_Filters = Sequence[FilterCore | None] | None
+
+class FilterCore:
+    words: npt.NDArray[np.int32]
+    before: _Array
+    def __init__(self, words: npt.NDArray[np.int32], before: _Array) -> None: ...
+
+def live_words(
+    rows: npt.NDArray[np.uint8], order: _Array | None, indptr: _Array | None, n_leaves: int, threads: int
+) -> npt.NDArray[np.int32]: ...
+def live_before(words: npt.NDArray[np.int32], before: _Array) -> None: ...
+def log_sum_exp(row: npt.NDArray[np.float32]) -> float: ...
+
+class StepCore:
+    def __init__(self, layout: str, arrays: dict[str, _Array], scalars: dict[str, Any]) -> None: ...
+    def bad_node(self, nodes: _Int64s) -> int: ...
+    def allowed(self, nodes: _Int64s, per_request: int, filters: _Filters) -> npt.NDArray[np.int32]: ...
+    def children(
+        self, nodes: _Int64s, per_request: int, filters: _Filters
+    ) -> tuple[_Int64s, npt.NDArray[np.int32], _Int64s]: ...
+    def mask_logits(
+        self, logits: npt.NDArray[np.float32], nodes: _Int64s, per_request: int, filters: _Filters
+    ) -> npt.NDArray[np.float32]: ...
+    def advance(self, nodes: _Int64s, tokens: _Int64s, per_request: int, filters: _Filters) -> _Int64s: ...
+    def beam_step(
+        self,
+        nodes: _Int64s,
+        scores: npt.NDArray[np.float32],
+        valid: npt.NDArray[np.bool_],
+        sequences: npt.NDArray[np.int32],
+        logits: npt.NDArray[np.float32],
+        width: int,
+        normalise: int,
+        filters: _Filters,
+        threads: int,
+    ) -> tuple[int, _Int64s, _Array, _Array, _Array, _Array, _Array]: ...
