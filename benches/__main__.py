@@ -1,4 +1,7 @@
-"""``python -m benches [schemas | corpus | grammars | vocab | … | all] [--quick]``: rules in benches/__init__.py."""
+"""``python -m benches [BENCH | all] [--quick]``; BENCH is one of _BENCHES below.
+
+The rules are in benches/__init__.py.
+"""
 
 from __future__ import annotations
 
