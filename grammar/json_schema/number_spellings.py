@@ -103,7 +103,7 @@ def _rest(size: int, low: int, high: int) -> _Rest:
         least, most = max(low - size * width, 0), min(high - size * width, width - 1)
         levels.append((least, most) if least <= most else _NONE)
         width *= 10
-    while levels and levels[-1] == _NONE:
+    while levels and levels[-1] == _NONE and high < _ANY:  # without end, what follows the levels is all
         levels.pop()
     return _Rest(low <= size <= high, tuple(levels), high == _ANY)
 

@@ -5,6 +5,7 @@ Invariant: narrow ⊆ the set ⊆ wide for every number; with up to `PLACES` dig
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from decimal import Context, Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
+from wfsa.grammar.json_schema import SchemaOptions, number_spellings, read_json_schema
 from wfsa.grammar.json_schema.number_spellings import PLACES, multiples, within
 from wfsa.grammar.json_schema.spelling import ANY_UNIT, any_units, spelled, spelled_text
 from wfsa.grammar.regex import search_language
@@ -143,6 +144,35 @@ def test_nothing_between() -> None:
         multiples(Decimal(999999999))
     with pytest.raises(LimitError, match="digits"):
         within(None, False, Decimal("1e100000"), False)
+
+
+EXPONENTS = (-101, -100, -99, -21, -20, -19, -10, -9, -1, 0, 1, 2, 9, 10, 11, 19, 20, 21, 99, 100, 101, 110, 199, 200)
+
+
+def reads(low: int, high: int, text: str) -> bool:
+    """Whether the automaton of a range of exponents takes a text."""
+    state: Hashable = number_spellings._Sign(low, high)
+    ends = False
+    for char in text:
+        moves = number_spellings._exponent(state)[1]
+        if char not in moves:
+            return False
+        state = moves[char]
+        ends = number_spellings._exponent(state)[0]
+    return ends
+
+
+def test_every_range_of_exponents() -> None:
+    endless = number_spellings._ANY
+    texts = [(n, f"{n}") for n in range(-230, 2300, 3)] + [(n, f"{n}") for n in EXPONENTS if n < 0]
+    texts += [(n, sign + zeros + str(n)) for n in range(231) for sign in ("", "+") for zeros in ("", "00")]
+    texts += [(0, "-0"), (0, "+00")]
+    for low in (-endless, *EXPONENTS):
+        for high in (*EXPONENTS, endless):
+            if low <= high:
+                wrong = [text for n, text in texts if reads(low, high, text) != (low <= n <= high)]
+                assert not wrong, (low, high, wrong[:5])
+    assert not any(reads(-endless, endless, text) for text in ("", "+", "-", "+-1"))
 
 
 # ---- schemas -------------------------------------------------------------------------------------------------------
