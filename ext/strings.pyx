@@ -256,6 +256,10 @@ cdef class StringState:
             return []
         return ([0] if self.next_bytes() else []) + ([1] if self.is_accepting() else [])
 
+    def text(self):
+        """What has been committed so far, as bytes."""
+        return self.core.text(self.place.lo)[: self.place.depth]
+
     def explain(self, token_id):
         """Why `token_id` is allowed or refused here, in one line."""
         return self.constraint.explain(self, token_id)

@@ -55,4 +55,10 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
                 bodies[to] = fresh("body")
                 todo.append(to)
             rules.append((rest, (separator, ~bodies[to])))
+    while True:  # a body of which nothing can be taken has no rule
+        bare = {*range(len(names))} - {lhs for lhs, _ in rules}
+        kept = [rule for rule in rules if not any(s < 0 and ~s in bare for s in rule[1])]
+        if len(kept) == len(rules):
+            break
+        rules = kept
     return replace(grammar, nonterminals=tuple(names), origins=tuple(origins), rules=tuple(rules))
