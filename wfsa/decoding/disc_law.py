@@ -14,7 +14,7 @@ The expectation over K - 1 draws is one integral, because 1 / a = ∫ exp(-t a) 
 
     KL(p ‖ q_K)  ≤  r^K KL(p ‖ s_K)  ≤  r^K Var(x) / (K Z²)
 
-Derived here; the theorem of Ye et al. (arXiv 2504.09135) has the same two factors, the r^K and the 1 / K.
+Derived here, for the DISC of Ye et al. (arXiv 2504.09135); their theorem was not at hand to compare the constants.
 """
 
 from __future__ import annotations
