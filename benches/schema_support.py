@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from benches import rival_keywords
 from wfsa.errors import SchemaError
 from wfsa.grammar.json_schema import SchemaOptions, alternatives, lowering, read_json_schema
 from wfsa.grammar.json_schema.formats import NAMES, NARROWED
@@ -166,7 +167,10 @@ def limit_table() -> str:
     return "\n".join(rows)
 
 
-TABLES = {"keywords": keyword_table, "formats": format_table, "scores": score_table, "limits": limit_table}
+TABLES = {
+    "keywords": keyword_table, "formats": format_table, "scores": score_table, "limits": limit_table,
+    "rivals": rival_keywords.table,
+}  # fmt: skip
 
 
 def written(text: str) -> str:
