@@ -584,7 +584,8 @@ class _Lowering:
         """
         read = self.read
         classes = [keys for keys, _ in (*shape.universals, *shape.existentials)]
-        patterns = dict.fromkeys(p for k in classes for p in (*sorted(k.patterns), *([k.pattern] if k.pattern else [])))
+        own = ([] if k.pattern is None else [k.pattern] for k in classes)
+        patterns = dict.fromkeys(p for k, one in zip(classes, own, strict=True) for p in (*sorted(k.patterns), *one))
         schemas = {id(k.key): k.key for k in classes if k.key is not None}
         atoms: list[tuple[Any, Regular, Regular]] = [(p, pattern_language(p), pattern_language(p)) for p in patterns]
         atoms += [(i, self._texts(handle), self._texts(handle, wide=True)) for i, handle in schemas.items()]

@@ -445,6 +445,11 @@ def test_algebra(schema: dict[str, Any], valid: list[Any], invalid: list[Any]) -
     assert not any(text(v) in docs for v in invalid)
 
 
+def test_the_empty_pattern_is_every_name() -> None:
+    docs = documents({"patternProperties": {"": {"type": "string"}}})
+    assert b'{"a": "x"}' in docs and b'{"": "x"}' in docs and b'{"a": 1}' not in docs
+
+
 def test_any_order() -> None:
     schema = {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["b"], "additionalProperties": False}
     docs = documents(schema, property_order="any")
