@@ -135,9 +135,29 @@ class Normaliser {
                 if (!missing[a][r]) done(a);
             }
         }
+        // ... and enough members, or others, which can be repeated.
+        vector<int32_t> lacking(unordered_.size());
+        vector<vector<std::pair<int32_t, bool>>> counted(n);  // nonterminal -> lists that wait for it, as one of the members
+        for (size_t u = 0; u < unordered_.size(); ++u) {
+            lacking[u] = unordered_[u].least;
+            if (lacking[u] < 2) continue;
+            const vector<int32_t>& members = unordered_[u].members;
+            for (size_t r = 0; r < by_lhs_[unordered_[u].body].size(); ++r) {
+                const int32_t m = by_lhs_[unordered_[u].body][r][0] - n_terms_;
+                counted[m].push_back({int32_t(u), std::find(members.begin(), members.end(), m) != members.end()});
+                ++missing[unordered_[u].body][r];
+            }
+        }
         while (!todo.empty()) {
             int32_t b = todo.back(); todo.pop_back();
             for (auto [a, r] : uses[b]) if (!--missing[a][r]) done(a);
+            for (auto [u, member] : counted[b]) {
+                const bool waits = lacking[u] > 0;
+                lacking[u] = member ? lacking[u] - 1 : 0;
+                if (!waits || lacking[u] > 0) continue;
+                const int32_t a = unordered_[u].body;
+                for (int32_t& m : missing[a]) if (!--m) done(a);
+            }
         }
         if (!productive[start]) return false;
         vector<uint8_t> reach(n, 0);

@@ -34,8 +34,25 @@ def trimmed(
         if not waiting[i] and not good[lhs]:
             good[lhs] = True
             todo.append(lhs)
+    # ... and enough members, or others, which can be repeated.
+    lacking = [u.least for u in lists]
+    counted: dict[int, tuple[int, bool]] = {}  # the list that waits for a nonterminal, and whether it is a member
+    bodies: list[list[int]] = [[] for _ in lists]
+    large = {u.body: k for k, u in enumerate(lists) if u.least > 1}
+    for i, (lhs, rhs) in enumerate(rules) if large else ():
+        if lhs in large:
+            k = large[lhs]
+            counted[~rhs[0]] = k, ~rhs[0] in lists[k].members
+            bodies[k].append(i)
+            waiting[i] += 1
     for number in todo:  # grows while it is walked
-        for i in uses[number]:
+        released: list[int] = []
+        if number in counted:
+            k, member = counted[number]
+            if lacking[k] > 0:
+                lacking[k] = lacking[k] - 1 if member else 0
+                released = bodies[k] if lacking[k] <= 0 else []
+        for i in (*uses[number], *released):
             waiting[i] -= 1
             lhs = rules[i][0]
             if not waiting[i] and not good[lhs]:

@@ -463,6 +463,14 @@ def test_any_order() -> None:
     assert b'{"c": 1, "b": 1}' in docs and b'{"b": 1, "c": 1, "a": 1}' in docs and b'{"c": 1}' not in docs
 
 
+def test_any_order_with_members_that_never_end() -> None:
+    endless = {"type": "object", "minProperties": 2, "properties": {"a": {}}, "additionalProperties": {"$ref": "#"}}
+    with pytest.raises(SchemaError, match="no document satisfies"):
+        read_json_schema(endless, SchemaOptions(property_order="any"))
+    docs = documents({**endless, "type": ["object", "null"]}, property_order="any")
+    assert b'{"x": null, "a": 1}' in docs and b"null" in docs and b'{"a": 1}' not in docs
+
+
 def test_any_order_of_many_names() -> None:
     names = [f"p{i}" for i in range(1000)]
     grammar = read_json_schema(
