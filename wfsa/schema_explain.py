@@ -24,9 +24,10 @@ from wfsa.errors import WfsaError
 from wfsa.grammar.json_schema import SchemaSource
 from wfsa.grammar.json_schema.document import Document, draft_of, segment
 from wfsa.grammar.json_schema.lowering import read_part
+from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.prefix import WHITESPACE, Written, written
 from wfsa.grammar.json_schema.units import units
-from wfsa.grammar.json_schema.words import MAX_SHOWN, keyword_text, list_text, pointer_of, value_text
+from wfsa.grammar.json_schema.words import MAX_SHOWN, keyword_text, list_text, value_text
 from wfsa.vocab import Vocab
 
 END: Final = b""  # the end of the text, in place of a byte

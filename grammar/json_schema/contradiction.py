@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 from wfsa.grammar.json_schema.document import Document, draft_of, segment
 from wfsa.grammar.json_schema.keywords import READERS
 from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.words import keyword_text, pointer_of
+from wfsa.grammar.json_schema.places import pointer_of
+from wfsa.grammar.json_schema.words import keyword_text
 
 MAX_TESTS = 250
 MAX_PLACES = 4  # that are shown

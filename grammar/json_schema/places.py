@@ -24,18 +24,26 @@ MAPS = frozenset((
 Step = str | int
 
 
-_STEP = re.compile(r'\.([^.\[(]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]')
+_STEP = re.compile(r'\.([^.\[(]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\(\d+\)')
 
 
-def pointer_of(path: str) -> str:
-    """The JSON pointer of a path: ``$.items["a b"][0]`` is ``/items/a b/0``; other documents' paths as they are."""
-    if not path.startswith("$"):
+def pointer_of(path: str, outside: tuple[str, ...] = ()) -> str:
+    """The JSON pointer of a path: ``$.items["a b"][0]`` is ``/items/a b/0``.
+
+    `outside` are the addresses of other documents: their places are shown as ``address#/pointer``.
+    Other paths that do not begin at ``$`` stay as they are.
+    ``(1)`` marks a copy of a resource under a dynamic scope, and is left out.
+    """
+    if not path.startswith(("$", *outside)):
         return path
+    root = max((uri for uri in outside if path.startswith(uri)), key=len, default="")
     steps = []
-    for name, index, quoted in _STEP.findall(path):
-        step = json.loads(quoted) if quoted else name or index
-        steps.append("/" + step.replace("~", "~0").replace("/", "~1"))
-    return "".join(steps)
+    for found in _STEP.finditer(path, len(root) or 1):
+        name, index, quoted = found.groups()
+        if name is not None or index is not None or quoted is not None:
+            step = json.loads(quoted) if quoted else name or index
+            steps.append("/" + step.replace("~", "~0").replace("/", "~1"))
+    return (root and root + "#") + "".join(steps)
 
 
 def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]:

@@ -7,30 +7,12 @@ a document did wrong is added by whoever knows the document.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
 MAX_SHOWN = 6  # values of an enum, names of a list
 _MAX_TEXT = 40  # characters of one value
 _ARTICLES = {"integer": "an integer", "object": "an object", "array": "an array", "null": "null"}
-_STEP = re.compile(r'\.([^.\[(]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\(\d+\)')
-
-
-def pointer_of(path: str, outside: Iterable[str] = ()) -> str:
-    """The JSON pointer of a path: ``$.items["a b"][0]`` is ``/items/a b/0``.
-
-    `outside` are the addresses of other documents: their places are shown as ``address#/pointer``.
-    ``(1)`` marks a copy of a resource under a dynamic scope, and is left out.
-    """
-    root = max((uri for uri in outside if path.startswith(uri)), key=len, default="")
-    steps = []
-    for found in _STEP.finditer(path, len(root) or 1):
-        name, index, quoted = found.groups()
-        if name is not None or index is not None or quoted is not None:
-            step = json.loads(quoted) if quoted else name or index
-            steps.append("/" + step.replace("~", "~0").replace("/", "~1"))
-    return (root and root + "#") + "".join(steps)
 
 
 def value_text(value: Any) -> str:
