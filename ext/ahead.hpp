@@ -9,7 +9,8 @@
 //
 // The same functions run on demand in lazy mode; here they are only called in order.  Where the count of situations
 // or the work passes a cap (a string of at most 500 characters has 500 times the states), the rest stays on demand and
-// `complete()` is false; so it is, always, under "longest", and where a list has any order: its sets stay on demand.  Caps count steps, not time: same input, same tables.
+// `complete()` is false; so it is, always, under "longest", and where a list has any order: its sets stay on demand.
+// Caps count steps, not time: same input, same tables.
 // Work comes in small slices, so that the caller can report progress and stop.
 #pragma once
 #include "engine.hpp"
@@ -80,15 +81,15 @@ class Ahead {
     std::map<int32_t, vector<Accept>> accepts_;  // root -> what can be cut before the next root
     vector<size_t> seen_;                        // lexer state -> the last root that reached it
 
-    // Can this state lie on a stack?  Those of unordered lists do so with a set only.
-    bool is_read(int32_t s) const {
-        for (const UnorderedList& list : e_.lr.unordered.lists) if (s == list.after_member || s == list.after_separator) return false;
-        return true;
-    }
+    vector<uint8_t> is_read_;                    // "cfg": LR state -> can it lie on a stack?
+
     void index_below() {
+        is_read_.assign(size_t(e_.lr.n_states()), 1);
+        for (const UnorderedList& list : e_.lr.unordered.lists)  // those of unordered lists do so with a set only
+            is_read_[size_t(list.after_member)] = is_read_[size_t(list.after_separator)] = 0;
         below_.resize(size_t(e_.lr.n_states()));
         for (int32_t s = 0; s < e_.lr.n_states(); ++s)
-            if (is_read(s)) for (int32_t k = e_.lr.goto_indptr[s]; k < e_.lr.goto_indptr[s + 1]; ++k)
+            if (is_read_[size_t(s)]) for (int32_t k = e_.lr.goto_indptr[s]; k < e_.lr.goto_indptr[s + 1]; ++k)
                 if (e_.lr.goto_symbol[k] != e_.end_term && e_.lr.goto_target[k] < e_.lr.unordered.first)
                     below_[size_t(e_.lr.goto_target[k])].push_back(s);
         for (auto& b : below_) {
@@ -98,7 +99,7 @@ class Ahead {
     }
 
     bool contexts() {
-        for (int32_t q = 0; q < e_.lr.n_states(); ++q) if (e_.lr.n_shifts[q] && is_read(q)) e_.lexer.root(e_.state_context[q], 0);
+        for (int32_t q = 0; q < e_.lr.n_states(); ++q) if (e_.lr.n_shifts[q] && is_read_[size_t(q)]) e_.lexer.root(e_.state_context[q], 0);
         return next_stage();
     }
 
@@ -178,7 +179,7 @@ class Ahead {
         if (!(todo_.empty() && starts_.empty())) return true;
         for (size_t stop = std::min(at_ + 8, size_t(e_.lr.n_states())); at_ < stop; ++at_) {
             const int32_t q = int32_t(at_);
-            if (!is_read(q)) continue;
+            if (!is_read_[size_t(q)]) continue;
             for (int32_t k = e_.lr.goto_indptr[q]; k < e_.lr.goto_indptr[q] + e_.lr.n_shifts[q]; ++k)
                 for (int32_t u : universes_of_[e_.lr.goto_symbol[k]]) starts_.push_back({u, q});
         }
