@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 ONE = frozenset((
@@ -27,7 +27,7 @@ Step = str | int
 _STEP = re.compile(r'\.([^.\[(]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\(\d+\)')
 
 
-def pointer_of(path: str, outside: tuple[str, ...] = ()) -> str:
+def pointer_of(path: str, outside: Sequence[str] = ()) -> str:
     """The JSON pointer of a path: ``$.items["a b"][0]`` is ``/items/a b/0``.
 
     `outside` are the addresses of other documents: their places are shown as ``address#/pointer``.

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
+from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.prefix import written
-from wfsa.grammar.json_schema.words import pointer_of
 from wfsa.schema_explain import byte_vocab
 
 from ..property.test_json_schema_random import schemas
