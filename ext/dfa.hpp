@@ -486,13 +486,14 @@ inline Dfa without_epsilon(const Dfa& d) {
 // out, so that the body of a string has one name in all terminals that contain one; others are named by their DFA.
 class StateNames {
   public:
-    static vector<int64_t> of(const Dfa& d) {
+    // `known`: the automaton is kept, so its states will be met again under their names; if not, they get none (-1).
+    static vector<int64_t> of(const Dfa& d, bool known) {
         static StateNames names;
         std::lock_guard<std::mutex> lock(names.mutex_);
         vector<int64_t> out;
         vector<int32_t> key;
         for (int32_t s = 0; s < d.size(); ++s) {
-            if (!large_loop(d, s) || !spell(d, s, key)) { out.push_back(names.next_++); continue; }
+            if (!large_loop(d, s) || !spell(d, s, key)) { out.push_back(known ? names.next_++ : -1); continue; }
             const auto got = names.known_.emplace(key, names.next_);
             names.next_ += got.second;
             out.push_back(got.first->second);

@@ -92,7 +92,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         pass
 
     Counters find_counters(const Dfa&) except +wfsa_translate
-    vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&) except +wfsa_translate
+    vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&, cbool) except +wfsa_translate
 
     cdef cppclass Trie:
         int32_t n_nodes()
@@ -259,9 +259,10 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     if got.nullable:
         got.with_empty = got.dfa
         got.dfa = without_epsilon(got.with_empty)
-    got.names = state_names(got.dfa)
+    kept = got.dfa.size() <= _KEPT_STATES
+    got.names = state_names(got.dfa, kept)
     got.counters = find_counters(got.dfa)
-    if got.dfa.size() <= _KEPT_STATES:
+    if kept:
         if len(_AUTOMATA) >= _AUTOMATA_MAX:
             _AUTOMATA.clear()
         _AUTOMATA[key] = got
