@@ -15,7 +15,7 @@ Call = Callable[[], Any]
 Timer = Callable[[Call], float]
 
 SLOW_US = 20_000.0
-LEAST = 5
+LEAST = 3
 BUSY_CYCLES = 200_000
 
 
@@ -57,7 +57,7 @@ def clock(arms: Mapping[str, tuple[Call, Timer]], seconds: float, calls: int) ->
     """Microseconds of each counted call of each arm: up to ``calls``, or for ``seconds``, but at least LEAST."""
     times: dict[str, list[float]] = {name: [] for name in arms}
     spent = dict.fromkeys(arms, 0.0)
-    last = {name: timer(call) for name, (call, timer) in arms.items()}  # warm
+    last = {name: timer(call) for name, (call, timer) in arms.items()}  # not counted
     waiting = list(arms)
     while waiting:
         for name in list(waiting):

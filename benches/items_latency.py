@@ -32,7 +32,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--normalise", default="full", choices=["full", "level", "valid", "none"])
     parser.add_argument("--compile", action="store_true", help="torch.compile on a CPU, too")
     parser.add_argument("--no-static", action="store_true", help="without STATIC, which takes most of the memory")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for an arm's calls at one shape (2)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for an arm's calls at one shape (1)")
     parser.add_argument("--calls", type=int, default=200, help="of an arm at one shape, at most (200)")
 
 
@@ -102,15 +102,22 @@ def main(args: argparse.Namespace) -> Path:
     lines: list[dict[str, Any]] = []
     todo = list(catalogues(args))
     path = args.out / f"{name}.md"
+    known: dict[Catalogue, list[dict[str, Any]]] = {}  # one that two sweeps have is run once
     for number, catalogue in enumerate(todo, 1):
         tell(f"{name}: {number}/{len(todo)}, {catalogue}.")
-        for event in _worker(catalogue, options):
-            lines.append(asdict(catalogue) | event)
-            tell(f"    {_told(event)}.")
+        same = replace(catalogue, sweep="")
+        if same in known:
+            lines += [line | {"sweep": catalogue.sweep} for line in known[same]]
+        else:
+            known[same] = []
+            for event in _worker(catalogue, options):
+                known[same].append(asdict(catalogue) | event)
+                tell(f"    {_told(event)}.")
+            lines += known[same]
         path = report(args.out, name, __doc__ or "", where, lines)  # what is there when a later one fails
     failed = sum(line["what"] == "failed" for line in lines)
     if failed:
-        raise SystemExit(f"benches: {failed} of {len(todo)} catalogues failed, see {path}")
+        raise SystemExit(f"benches: {name}: {failed} of {len(todo)} catalogues failed, see {path}")
     return path
 
 

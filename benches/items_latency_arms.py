@@ -83,7 +83,9 @@ def start_at(index: ItemIndex, rows: Any, level: int, n_requests: int, width: in
 def candidates(index: ItemIndex, nodes: Any, logprobs: Any) -> tuple[Any, Any, Any, Any]:
     """What STATIC's kernel gives, ragged instead of padded: indptr, tokens, their log-probabilities, next nodes."""
     indptr, tokens, following = index.children(nodes)
-    return indptr, tokens, logprobs[np.repeat(np.arange(len(nodes)), np.diff(indptr)), tokens], following
+    at = np.repeat(np.arange(len(nodes)) * logprobs.shape[1], np.diff(indptr))
+    at += tokens
+    return indptr, tokens, logprobs.reshape(-1).take(at), following
 
 
 def unconstrained(logits: Any, scores: Any) -> Any:

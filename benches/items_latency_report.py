@@ -145,9 +145,7 @@ def _memory(lines: list[Line]) -> str:
             "STATIC, B/item", "MB", "widest row", "peak of the process GB"]  # fmt: skip
     body = []
     peaks = {_catalogue(x): x["peak_gb"] for x in lines if x["what"] in ("built", "done")}
-    for x in lines:
-        if x["what"] != "built":
-            continue
+    for x in {_catalogue(x): x for x in lines if x["what"] == "built"}.values():
         n, static = x["rows"], x.get("static_bytes")
         body.append([
             x["kind"], number(n), number(x["codes"]), number(x["children"] or None), number(x["leaves"]),
@@ -159,7 +157,7 @@ def _memory(lines: list[Line]) -> str:
 
 
 def _catalogue(line: Line) -> tuple[Any, ...]:
-    return tuple(line[key] for key in ("sweep", "kind", "items", "codes", "children"))
+    return tuple(line[key] for key in ("kind", "items", "codes", "children"))
 
 
 def _notes(lines: list[Line]) -> Iterable[str]:
@@ -172,7 +170,7 @@ def _notes(lines: list[Line]) -> Iterable[str]:
             place = f"{x['kind']} {x['items']:,}, V {x['codes']:,}{below}" + (f", {x['beams']}" if "beams" in x else "")
             about.setdefault(what, {})[place] = None
     if about:
-        yield "## What is missing"
+        yield "## Remarks"
         yield "\n".join(f"- {what} ({'; '.join(places)})" for what, places in about.items())
 
 
