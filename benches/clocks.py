@@ -55,9 +55,9 @@ def _events(call: Call, busy: bool) -> float:
 
 def clock(arms: Mapping[str, tuple[Call, Timer]], seconds: float, calls: int) -> dict[str, list[float]]:
     """Microseconds of each counted call of each arm: up to ``calls``, or for ``seconds``, but at least LEAST."""
-    times: dict[str, list[float]] = {name: [] for name in arms}
-    spent = dict.fromkeys(arms, 0.0)
-    last = {name: timer(call) for name, (call, timer) in arms.items()}  # not counted
+    last = {name: timer(call) for name, (call, timer) in arms.items()}
+    times = {name: [first] if first > SLOW_US else [] for name, first in last.items()}
+    spent = {name: sum(found) / 1e6 for name, found in times.items()}
     waiting = list(arms)
     while waiting:
         for name in list(waiting):
