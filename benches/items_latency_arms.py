@@ -74,7 +74,9 @@ def start_at(index: ItemIndex, rows: Any, level: int, n_requests: int, width: in
         nodes[request], prefixes[request] = at[chosen], picked[chosen]
     scores = rng.normal(size=nodes.shape).astype(np.float32)
     none, there = np.zeros(nodes.shape, np.int32), np.ones(nodes.shape, np.bool_)
-    return Start(Beams(nodes, scores, there, none, none, prefixes), prefixes.reshape(n_requests * width, level), distinct)
+    return Start(
+        Beams(nodes, scores, there, none, none, prefixes), prefixes.reshape(n_requests * width, level), distinct
+    )
 
 
 # --- the arms --------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benches.markdown import facts, number, table, write
-from benches.plots import shades, svg
+from benches.plots import svg
 from benches.targets import Target, against, target_table
 
 Line = dict[str, Any]
@@ -17,6 +17,9 @@ TITLES = {
     "codes": "Latency against V",
     "children": "Latency against the children of a node",
 }
+COLOURS = {"wfsa": "C0", "torch": "C4", "triton": "C2", "STATIC": "C1", "unconstrained": "k", "read": "0.5",
+           "maximum": "0.75"}  # fmt: skip
+STYLES = {"step": "-", "candidates": "--", "": "-"}
 SYMBOLS = {"items": "|C|", "codes": "V", "children": "children"}
 
 
@@ -182,22 +185,23 @@ def _plot(path: Path, times: list[Line]) -> Path | None:
     device = any(_graph(x["arm"]) for x in times)
     shown = [x for x in times if (_graph(x["arm"]) if device else "," not in x["arm"])]
     kinds, shapes = (list(dict.fromkeys(x[key] for x in shown)) for key in ("kind", "beams"))
-    arms = list(dict.fromkeys(x["arm"] for x in shown))
     _, rows = _rows(shown)
 
     def draw(grid: Any) -> None:
-        colours = dict(zip(arms, shades(len(arms)), strict=True))
         for (kind, beams, arm), by in rows.items():
             axes = grid[kinds.index(kind)][shapes.index(beams)]
             values = sorted(by)
-            line = "-" if arm.startswith(("wfsa", "torch", "triton")) else "--" if arm.startswith("STATIC") else ":"
-            axes.plot(values, [by[x]["p50"] for x in values], line, marker=".", color=colours[arm], label=arm)
+            who, _, what = arm.partition(",")[0].partition(": ")
+            line = STYLES.get(what, ":")
+            colour, marker = COLOURS[who], "x" if "compiled" in arm else "."
+            axes.plot(values, [by[x]["p50"] for x in values], line, marker=marker, color=colour, label=arm)
             axes.fill_between(values, [by[x]["p10"] for x in values], [by[x]["p90"] for x in values],
-                              color=colours[arm], alpha=0.15, linewidth=0)  # fmt: skip
+                              color=colour, alpha=0.15, linewidth=0)  # fmt: skip
             axes.set(xscale="log", yscale="log", title=f"{kind}, {beams} beams", xlabel="|C|", ylabel="µs")
         for axes in grid.flat:
             axes.grid(alpha=0.3, which="both")
-        grid[0][-1].legend(fontsize=7)
+        known = grid[0][0].get_legend_handles_labels()  # the smallest shape has every arm
+        grid[0][-1].legend(*known, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
 
-    size = (4.4 * len(shapes), 3.6 * len(kinds))
+    size = (4.2 * len(shapes) + 2.2, 3.6 * len(kinds))
     return svg(path, draw, nrows=len(kinds), ncols=len(shapes), figsize=size, squeeze=False)
