@@ -43,8 +43,9 @@ struct StepOutput {
 };
 
 struct ChildrenOutput {
-  std::vector<int64_t> indptr, nodes;
-  std::vector<int32_t> tokens;
+  int64_t* indptr;  // [n + 1]
+  int32_t* tokens;  // room for as many as most_children() says
+  int64_t* nodes;
 };
 
 class Step {
@@ -53,7 +54,9 @@ class Step {
   // The first id that is no node of this index, or -1.
   virtual int64_t bad_node(const int64_t* nodes, int64_t n) const = 0;
   virtual void allowed(const int64_t* nodes, int64_t n, int64_t per_request, const FilterView* const* live, uint32_t* out) const = 0;
-  virtual void children(const int64_t* nodes, int64_t n, int64_t per_request, const FilterView* const* live, ChildrenOutput& out) const = 0;
+  virtual int64_t most_children(const int64_t* nodes, int64_t n) const = 0;
+  virtual void children(const int64_t* nodes, int64_t n, int64_t per_request, const FilterView* const* live,
+                        const ChildrenOutput& out) const = 0;
   virtual void mask_logits(const float* logits, const int64_t* nodes, int64_t n, int64_t per_request, const FilterView* const* live,
                            float* out) const = 0;
   virtual void advance(const int64_t* nodes, const int64_t* tokens, int64_t n, int64_t per_request, const FilterView* const* live,
@@ -137,16 +140,35 @@ class StepOf final : public Step {
     }
   }
 
-  void children(const int64_t* nodes, int64_t n, int64_t per, const FilterView* const* live, ChildrenOutput& out) const override {
-    out.indptr.assign(1, 0);
+  int64_t most_children(const int64_t* nodes, int64_t n) const override {
+    int64_t most = 0;
+    for (int64_t i = 0; i < n; ++i)
+      if (nodes[i] >= 0) most += trie_.most_children(nodes[i]) + (trie_.shape.end_token >= 0);
+    return most;
+  }
+
+  void children(const int64_t* nodes, int64_t n, int64_t per, const FilterView* const* live,
+                const ChildrenOutput& out) const override {
+    int64_t k = 0;
     for (int64_t i = 0; i < n; ++i) {
-      each(nodes[i], live ? live[i / per] : nullptr, [&](int64_t token, int64_t place) {
-        out.tokens.push_back((int32_t)token);
-        out.nodes.push_back(target(nodes[i], place));
-        return true;
+      out.indptr[i] = k;
+      if (nodes[i] < 0) continue;
+      if (i + kAhead < n) trie_.prefetch(nodes[i + kAhead]);
+      const FilterView* filter = live ? live[i / per] : nullptr;
+      int64_t leaf = may_end(nodes[i], filter);
+      if (leaf >= 0) {
+        out.tokens[k] = (int32_t)trie_.shape.end_token;
+        out.nodes[k++] = make_node(kEnded, 1, leaf);
+      }
+      int32_t offset = (int32_t)trie_.shape.offsets[level_of(nodes[i])];
+      int32_t* tokens = out.tokens;
+      int64_t* following = out.nodes;
+      trie_.each_child(nodes[i], filter, [&](int64_t code, int64_t child) {
+        tokens[k] = offset + (int32_t)code;
+        following[k++] = child;
       });
-      out.indptr.push_back((int64_t)out.tokens.size());
     }
+    out.indptr[n] = k;
   }
 
   void mask_logits(const float* logits, const int64_t* nodes, int64_t n, int64_t per, const FilterView* const* live,

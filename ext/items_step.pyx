@@ -3,7 +3,6 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
@@ -67,13 +66,15 @@ cdef extern from "items_step.hpp" namespace "wfsa::items" nogil:
         int32_t* sequences
 
     cdef cppclass ChildrenOutput:
-        vector[int64_t] indptr, nodes
-        vector[int32_t] tokens
+        int64_t* indptr
+        int32_t* tokens
+        int64_t* nodes
 
     cdef cppclass Step:
         int64_t bad_node(const int64_t*, int64_t)
         void allowed(const int64_t*, int64_t, int64_t, const FilterView* const*, uint32_t*) except +
-        void children(const int64_t*, int64_t, int64_t, const FilterView* const*, ChildrenOutput&) except +
+        int64_t most_children(const int64_t*, int64_t)
+        void children(const int64_t*, int64_t, int64_t, const FilterView* const*, const ChildrenOutput&)
         void mask_logits(const float*, const int64_t*, int64_t, int64_t, const FilterView* const*, float*) except +
         void advance(const int64_t*, const int64_t*, int64_t, int64_t, const FilterView* const*, int64_t*) except +
         int64_t beam_step(const StepInput&, const StepOutput&, int) except +
@@ -223,16 +224,18 @@ cdef class StepCore:
         self._live(filters, live)
         cdef int64_t n = nodes.size
         cdef const int64_t* nodes_at = <const int64_t*>_data(nodes)
-        cdef ChildrenOutput found
+        cdef int64_t most = self.step.get().most_children(nodes_at, n)
+        cdef ChildrenOutput out
+        indptr, tokens, following = np.empty(n + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
+        out.indptr = <int64_t*>_data(indptr)
+        out.tokens = <int32_t*>_data(tokens)
+        out.nodes = <int64_t*>_data(following)
         with nogil:
-            self.step.get().children(nodes_at, n, per_request, live.data(), found)
-        indptr, tokens = np.empty(n + 1, np.int64), np.empty(<int64_t>found.tokens.size(), np.int32)
-        children = np.empty(<int64_t>found.nodes.size(), np.int64)
-        memcpy(_data(indptr), found.indptr.data(), found.indptr.size() * 8)
-        if found.tokens.size():
-            memcpy(_data(tokens), found.tokens.data(), found.tokens.size() * 4)
-            memcpy(_data(children), found.nodes.data(), found.nodes.size() * 8)
-        return indptr, tokens, children
+            self.step.get().children(nodes_at, n, per_request, live.data(), out)
+        found = int(indptr[n])
+        if 2 * found < most:  # a view would hold on to what was not needed
+            return indptr, tokens[:found].copy(), following[:found].copy()
+        return indptr, tokens[:found], following[:found]
 
     def mask_logits(self, object logits, object nodes, int64_t per_request, object filters):
         """float32[n, V] from the same and int64[n]."""

@@ -5,10 +5,12 @@
 //   valid(node)                whether the id can be of this index
 //   scan(node, live, f)        f(code, place) for each child in order of codes; false from f stops
 //   child(node, place)         the id of the child that scan showed at `place`
+//   each_child(node, live, f)  f(code, id) for each child: scan and child in one, where all ids are wanted
 //   find(node, code, live)     the id of one child, or kNone
 //   interval(node)             first leaf and end
 //   terminal(node)             the leaf that ends here, or -1
 //   has_children(node)
+//   most_children(node)        no fewer than it has
 //   prefetch(node)             a hint: the node will be scanned soon
 //
 // `live` may be null. A node id is level << 50 | count << 40 | value, see wfsa/items/nodes.py.
@@ -96,6 +98,7 @@ struct IntervalTrie : Head<Offset> {
   using Base::shape;
   using Base::starts;
   const Code* columns;
+  static constexpr int64_t kAhead = 16;  // children between the hint and the read
 
   IntervalTrie(const Shape& s, const Arrays& a) : Base(s, a), columns(static_cast<const Code*>(a.columns)) {}
 
@@ -134,6 +137,15 @@ struct IntervalTrie : Head<Offset> {
     return count_of(node) > (terminal(node) >= 0);
   }
 
+  int64_t most_children(int64_t node) const {
+    int level = level_of(node);
+    if (level >= shape.n_levels) return 0;
+    if (count_of(node)) return count_of(node);
+    if (level < shape.depth) return shape.sizes[level];
+    auto [first, end] = list(value_of(node));
+    return end - first;
+  }
+
   // Slots of the child list of an indexed node; the last one is an end.
   std::pair<int64_t, int64_t> list(int64_t slot) const {
     uint32_t below = arrays.indexed_words[slot >> 5] & ((1u << (slot & 31)) - 1);
@@ -162,6 +174,7 @@ struct IntervalTrie : Head<Offset> {
       const Code* col = column(level);
       auto [slot, end] = list(value);
       for (; slot < end; ++slot) {
+        if (slot + kAhead < end) __builtin_prefetch(col + starts[slot + kAhead]);
         int64_t low = starts[slot];
         if (live && !live->any(low, starts[slot + 1])) continue;
         if (!f((int64_t)col[low], slot)) return;
@@ -169,9 +182,39 @@ struct IntervalTrie : Head<Offset> {
     }
   }
 
+  template <class F>
+  void each_child(int64_t node, const FilterView* live, F&& f) const {
+    int level = level_of(node);
+    if (level >= shape.n_levels) return;
+    int64_t count = count_of(node), value = value_of(node);
+    if (!count && level < shape.depth) {
+      this->scan_head(node, live, [&](int64_t code, int64_t slot) {
+        f(code, make(level + 1, slot, starts[slot], starts[slot + 1]));
+        return true;
+      });
+      return;
+    }
+    const Code* col = column(level);
+    if (count) {
+      int64_t low = value + (arrays.lengths && arrays.lengths[value] == level), high, end = value + count;
+      for (; low < end; low = high) {
+        for (high = low + 1; high < end && col[high] == col[low];) ++high;
+        if (!live || live->any(low, high)) f((int64_t)col[low], make_node(level + 1, high - low, low));
+      }
+      return;
+    }
+    auto [slot, end] = list(value);
+    for (int64_t low = starts[slot], high; slot < end; ++slot, low = high) {
+      if (slot + kAhead < end) __builtin_prefetch(col + starts[slot + kAhead]);
+      high = starts[slot + 1];
+      if (!live || live->any(low, high)) f((int64_t)col[low], make(level + 1, slot, low, high));
+    }
+  }
+
+  // Without a branch: which of the two it is, is as good as random below a hub.
   int64_t make(int level, int64_t slot, int64_t low, int64_t high) const {
-    if (level >= shape.depth && high - low <= shape.small) return make_node(level, high - low, low);
-    return make_node(level, 0, slot);
+    int64_t few = -(int64_t)((level >= shape.depth) & (high - low <= shape.small));
+    return (make_node(level, high - low, low) & few) | (make_node(level, 0, slot) & ~few);
   }
   int64_t child(int64_t node, int64_t place) const {
     int level = level_of(node);
@@ -270,6 +313,11 @@ struct CsrTrie : Head<Offset> {
     if (level >= shape.n_levels) return false;
     return level < shape.depth || arrays.indptr[value_of(node)] < arrays.indptr[value_of(node) + 1];
   }
+  int64_t most_children(int64_t node) const {
+    int level = level_of(node);
+    if (level >= shape.n_levels) return 0;
+    return level < shape.depth ? shape.sizes[level] : arrays.indptr[value_of(node) + 1] - arrays.indptr[value_of(node)];
+  }
   template <class F>
   void scan(int64_t node, const FilterView* live, F&& f) const {
     int level = level_of(node);
@@ -286,6 +334,13 @@ struct CsrTrie : Head<Offset> {
       }
       if (!f((int64_t)codes[edge], edge)) return;
     }
+  }
+  template <class F>
+  void each_child(int64_t node, const FilterView* live, F&& f) const {
+    scan(node, live, [&](int64_t code, int64_t place) {
+      f(code, child(node, place));
+      return true;
+    });
   }
   int64_t child(int64_t node, int64_t place) const {
     int level = level_of(node);
