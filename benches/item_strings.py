@@ -1,4 +1,4 @@
-"""compile_items on synthetic names: build, memory, masks at every step of random names.
+"""compile_items on synthetic names: build, save and load, memory, masks at every step of random names.
 
     python -m benches.item_strings [--names 5000000] [--vocab ../shared/data/vocabs/llama3.npz] [--hub 4096]
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import tempfile
 import time
 from pathlib import Path
 
@@ -61,6 +62,14 @@ def main() -> None:
     print(f"{len(texts):,} names of {stats['bytes'] / len(texts):.1f} bytes, {vocab.size:,} logits, hub {options.hub}")
     print(f"build {seconds:.2f} s ({cpu_seconds:.2f} s of processor), peak +{peak / 1024:.0f} MiB")
     print(f"holds {held / 2**20:.0f} MiB; {stats}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "names.wfsa")
+        for label, work in (("save", lambda: constraint.save(path)), ("load", lambda: wfsa.load(path, vocab))):
+            began, cpu_began = time.perf_counter(), time.process_time()
+            work()
+            seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+            print(f"{label} {seconds:.2f} s ({cpu_seconds:.2f} s of processor), {path.stat().st_size / 2**20:.0f} MiB")
 
     longest: dict[bytes, int] = {}
     special = set(vocab.special_ids.tolist())
