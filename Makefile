@@ -7,6 +7,7 @@
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
 #   make nightly    thousands of random examples and the slow tests
 #   make bench      the rivals side by side, results under benches/results
+#   make bench-items  a constrained step against |C|, V and branching; BENCH_ARGS="--device cuda" on a GPU
 #   make build      only the environment and the engine
 
 PYTHON ?= python3
@@ -23,7 +24,7 @@ STAMPS := $(VENV)/stamps
 ENGINE_SOURCES := $(wildcard ext/*.pyx ext/*.pxd ext/*.hpp)
 SANITIZE_TREE := build/sanitize/tree
 
-.PHONY: build demo test lint types sanitize nightly bench clean
+.PHONY: build demo test lint types sanitize nightly bench bench-items clean
 .DELETE_ON_ERROR:
 
 build: $(STAMPS)/engine
@@ -81,6 +82,9 @@ nightly: $(STAMPS)/engine $(STAMPS)/model
 
 bench: $(STAMPS)/engine $(STAMPS)/rivals
 	$(PY) -m benches $(BENCH_ARGS)
+
+bench-items: $(STAMPS)/engine $(STAMPS)/rivals
+	$(PY) -m benches items-latency $(BENCH_ARGS)
 
 # The sanitizer build lives in a copy of the tree, so that it never takes the place of the fast engine; ../shared is
 # found from there too. The interpreter is not built with ASan, so its runtime is preloaded, and libstdc++ with it (without

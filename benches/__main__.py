@@ -16,6 +16,7 @@ from benches import (
     decoding_trie,
     grammars,
     items,
+    items_latency,
     schemas,
     vocabularies,
 )
@@ -28,6 +29,7 @@ _EXAMPLES = """examples:
   python -m benches corpus --every 20                 every 20th of 9,090 schemas; without --every some hours
   python -m benches grammars --cases sql json-lark --engines wfsa glrmask
   python -m benches vocab --only llama3 gemma3
+  python -m benches items-latency --device cuda --sweeps items
   python -m benches items --items 1e5 1e6 --kinds uniform zipf --beams 2x70 16x256
 
 Results go to benches/results/NAME.md, with the raw lines in NAME.jsonl beside."""
@@ -41,6 +43,7 @@ _BENCHES = {
     "decoding-nezha": (decoding_nezha, "the self-drafting head, beside beam search"),
     "decoding-trie": (decoding_trie, "beam search on one shared KV trie, beside generate()"),
     "items": (items, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
+    "items-latency": (items_latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
 }
 
 
@@ -59,7 +62,8 @@ def parser() -> argparse.ArgumentParser:
     for name, (bench, what) in _BENCHES.items():
         bench.add_arguments(which.add_parser(name, help=what, description=bench.__doc__, parents=[common],
                                              formatter_class=formatter))  # fmt: skip
-    which.add_parser("all", help="all but corpus with their defaults; what no argument does", parents=[common])
+    what = "all but corpus and items-latency, with their defaults; what no argument does"
+    which.add_parser("all", help=what, parents=[common])
     return top
 
 
@@ -74,7 +78,7 @@ def main() -> None:
         print(_BENCHES[args.bench][0].main(args).read_text(encoding="utf-8"))
         return
     for name, (bench, _) in _BENCHES.items():
-        if name == "corpus":  # hours; asked for by name
+        if name == "corpus" or (name == "items-latency" and not args.quick):  # hours, or gigabytes: asked for by name
             continue
         one = arguments.parse_args([name])
         for key in ("quick", "vocab", "out", "cpu", "keep_samples"):

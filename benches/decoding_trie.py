@@ -25,6 +25,7 @@ from typing import Any
 
 from benches import machine
 from benches.markdown import facts, number, table, write
+from benches.plots import shades, svg
 from benches.supervisor import ROOT, tell
 
 METHODS = {
@@ -150,34 +151,22 @@ def _short_table(lines: list[dict[str, Any]]) -> str:
 
 
 def _plot(folder: Path, lines: list[dict[str, Any]]) -> Path | None:
-    try:
-        import matplotlib
-    except ImportError:
-        return None
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "wfsa"  # same input, same bytes
-    import matplotlib.pyplot as plt
+    def draw(axes: Any) -> None:
+        beams = sorted({line["n_beams"] for line in lines})
+        colours = dict(zip(beams, shades(len(beams)), strict=True))
+        for line in lines:
+            batch = line["method"] == "generate"
+            axes.plot(
+                range(len(line["bytes"])), [n / 1e6 for n in line["bytes"]], "--" if batch else "-",
+                color=colours[line["n_beams"]], label=f"{'batch' if batch else 'trie'}, {line['n_beams']} beams",
+            )  # fmt: skip
+        axes.set_yscale("log")
+        axes.set_xlabel(f"tokens written after a prompt of {lines[0]['n_prompt']}")
+        axes.set_ylabel("keys and values, MB")
+        axes.grid(alpha=0.3, which="both")
+        axes.legend(ncols=2, fontsize=8)
 
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    beams = sorted({line["n_beams"] for line in lines})
-    colours = dict(zip(beams, plt.get_cmap("viridis")([0.15, 0.5, 0.8] * len(beams)), strict=False))
-    for line in lines:
-        batch = line["method"] == "generate"
-        axes.plot(
-            range(len(line["bytes"])), [n / 1e6 for n in line["bytes"]], "--" if batch else "-",
-            color=colours[line["n_beams"]], label=f"{'batch' if batch else 'trie'}, {line['n_beams']} beams",
-        )  # fmt: skip
-    axes.set_yscale("log")
-    axes.set_xlabel(f"tokens written after a prompt of {lines[0]['n_prompt']}")
-    axes.set_ylabel("keys and values, MB")
-    axes.grid(alpha=0.3, which="both")
-    axes.legend(ncols=2, fontsize=8)
-    figure.tight_layout()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "decoding-trie.svg"
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-    return path
+    return svg(folder / "decoding-trie.svg", draw, figsize=(7, 4.2))
 
 
 # --- in the process of its own ---------------------------------------------------------------------------------------

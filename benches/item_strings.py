@@ -1,6 +1,6 @@
 """compile_items on synthetic names: build, save and load, memory, masks at every step of random names.
 
-    python -m benches.item_strings [--names 5000000] [--vocab ../shared/data/vocabs/llama3.npz] [--hub 4096]
+    python -m benches.item_strings [--names 5e6] [--vocab ../shared/data/vocabs/llama3.npz] [--hub 4096] [--enum lazy]
 
 Names are brand, type, attributes and a number, Zipf-skewed, as in a shop's catalogue. Each is cut into the longest
 tokens from the left; the text is checked to be accepted. A mask's time is one ``fill_bitmask`` into a ready buffer, in
@@ -42,27 +42,39 @@ def names(n: int, seed: int = 0) -> list[str]:
 
 def main() -> None:
     shared = Path(__file__).resolve().parent.parent.parent / "shared/data/vocabs/llama3.npz"
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--names", type=int, default=5_000_000)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--names", type=float, default=5e6)
     parser.add_argument("--vocab", default=os.fspath(shared))
     parser.add_argument("--hub", type=int, default=4096)
     parser.add_argument("--walks", type=int, default=3000)
+    parser.add_argument("--enum", choices=["lazy", "ahead"], help="as the enum of a property of a schema, instead")
     options = parser.parse_args()
     vocab = wfsa.Vocab.from_file(options.vocab)
-    texts = names(options.names)
+    texts = names(int(options.names))
     rng = np.random.default_rng(1)
     shuffled = [texts[i] for i in rng.permutation(len(texts))]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began, cpu_began = time.perf_counter(), time.process_time()
-    constraint = wfsa.compile_items(shuffled, vocab, hub=options.hub)
+    if options.enum:
+        schema = {"type": "object", "properties": {"name": {"enum": shuffled}, "count": {"type": "integer"}}}
+        schema |= {"required": ["name", "count"], "additionalProperties": False}
+        constraint = wfsa.compile_json_schema(schema, vocab, mode=options.enum)
+    else:
+        constraint = wfsa.compile_items(shuffled, vocab, hub=options.hub)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    stats = constraint.stats
-    held = stats["bytes"] + 16 * stats["strings"] + 4 * stats["hub_tokens"]
-    print(f"{len(texts):,} names of {stats['bytes'] / len(texts):.1f} bytes, {vocab.size:,} logits, hub {options.hub}")
-    print(f"build {seconds:.2f} s ({cpu_seconds:.2f} s of processor), peak +{peak / 1024:.0f} MiB")
-    print(f"holds {held / 2**20:.0f} MiB; {stats}")
+    print(f"{len(texts):,} names of {sum(map(len, texts)) / len(texts):.1f} bytes, {vocab.size:,} logits")
+    print(f"build {seconds:.2f} s ({cpu_seconds:.2f} s of processor), peak +{peak / 1024:.0f} MiB; {constraint.stats}")
+    if not options.enum:
+        held = constraint.stats["bytes"] + 16 * constraint.stats["strings"] + 4 * constraint.stats["hub_tokens"]
+        print(f"holds {held / 2**20:.0f} MiB")
+        save_and_load(constraint, vocab)
+    walk(constraint, vocab, texts, shuffled, options)
+    print(f"peak after the walks +{(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024:.0f} MiB")
 
+
+def save_and_load(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> None:
+    """Print the time of both, and the size of the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "names.wfsa")
         for label, work in (("save", lambda: constraint.save(path)), ("load", lambda: wfsa.load(path, vocab))):
@@ -71,6 +83,12 @@ def main() -> None:
             seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
             print(f"{label} {seconds:.2f} s ({cpu_seconds:.2f} s of processor), {path.stat().st_size / 2**20:.0f} MiB")
 
+
+def walk(
+    constraint: wfsa.Constraint, vocab: wfsa.Vocab, texts: list[str], shuffled: list[str], options: argparse.Namespace
+) -> None:
+    """Write random names in the longest tokens, and print the times of masks and commits."""
+    rng = np.random.default_rng(2)
     longest: dict[bytes, int] = {}
     special = set(vocab.special_ids.tolist())
     for token_id, data in enumerate(vocab.tokens):
@@ -81,6 +99,8 @@ def main() -> None:
     first, masks, commits, own = [], [], [], []
     for at in rng.integers(0, len(texts), options.walks).tolist():
         data, state, done = texts[at].encode(), constraint.start(), 0
+        if options.enum:
+            data = b'{"name":"' + data + b'","count":7}'
         while done < len(data):
             size = next(k for k in range(min(len(data) - done, 64), 0, -1) if data[done : done + k] in longest)
             clock, cpu = time.perf_counter_ns(), time.thread_time_ns()
@@ -94,7 +114,7 @@ def main() -> None:
             commits.append(time.perf_counter_ns() - clock)
             done += size
         assert state.is_accepting() and state.commit(end)
-        assert texts[at] == shuffled[constraint_item(constraint, data)]
+        assert options.enum or texts[at] == shuffled[item_of(constraint, data)]
     for label, times in (("first mask", first), ("later masks", masks), ("commits", commits), ("masks, cpu", own)):
         us = np.percentile(np.asarray(times) / 1e3, [50, 99, 99.9, 100])
         print(
@@ -102,7 +122,7 @@ def main() -> None:
         )
 
 
-def constraint_item(constraint: wfsa.Constraint, data: bytes) -> int:
+def item_of(constraint: wfsa.Constraint, data: bytes) -> int:
     state = constraint.start()
     assert state.commit_bytes(data)
     return state.item()  # type: ignore[attr-defined, no-any-return]

@@ -183,8 +183,9 @@ def _baselines(rows: Any, index: ItemIndex, prefixes: Any, nodes: Any, logits: A
         for row in range(len(nodes)):
             assert sorted(found[row][masked[row] > -np.inf].tolist()) == expected[row], "STATIC differs"
         grid_t, at_t = torch.from_numpy(grid), at.reshape(grid.shape[:2])
-        arms["STATIC: candidates"] = lambda: static.candidates(at, values, level)
-        arms["STATIC: step"] = lambda: static.step(at_t, scores, grid_t, level)
+        inference = torch.inference_mode()
+        arms["STATIC: candidates"] = inference(lambda: static.candidates(at, values, level))
+        arms["STATIC: step"] = inference(lambda: static.step(at_t, scores, grid_t, level))
         notes["STATIC: candidates"] = f"{static.widest[level]} wide, {static.nbytes() / len(rows):.1f} bytes an item"
     arms["no constraint: log-softmax and top-M"] = lambda: _unconstrained(torch, grid)
     leaves = np.arange(index.n_leaves)

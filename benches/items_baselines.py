@@ -143,59 +143,56 @@ class HashBitmap:
 class Static:
     """The published arrays and step. ``pairs`` int32[E + V, 2] of token and next state, ``indptr`` int32[S + 2].
 
-    Made from our csr layout with a head of depth d = 2, whose states are renumbered to leave room for those of level 1.
+    Made from our csr layout with a head of depth d, 1 or 2, whose states are renumbered to leave room for those of
+    level 1; the index is not kept. Callers put ``torch.inference_mode`` around the calls.
     """
 
-    def __init__(self, index: ItemIndex) -> None:
+    def __init__(self, index: ItemIndex, device: Any = "cpu") -> None:
         import torch
 
         layout = index.layout
-        assert isinstance(layout, CsrLayout) and layout.depth == 2
-        self.torch, self.layout, size = torch, layout, index.levels.sizes[0]
+        assert isinstance(layout, CsrLayout) and 1 <= layout.depth <= 2
+        self.torch, self.depth = torch, layout.depth
         n_edges = len(layout.codes)
-        pairs = np.zeros((n_edges + size, 2), np.int32)
-        pairs[:n_edges, 0] = layout.codes
-        pairs[:n_edges, 1] = np.arange(layout.n_head, layout.n_head + n_edges)
-        self.pairs = torch.from_numpy(pairs)
-        indptr = np.append(layout.indptr, layout.indptr[-1]).astype(np.int32)
-        self.indptr = torch.from_numpy(indptr)
-        self.dense_states = torch.from_numpy(layout.head_state.reshape(size, size).astype(np.int32))
+        pairs = np.zeros((n_edges + index.levels.sizes[0], 2), np.int32)
+        for begin in range(0, n_edges, 1 << 24):
+            end = min(begin + (1 << 24), n_edges)
+            pairs[begin:end, 0] = layout.codes[begin:end]
+            pairs[begin:end, 1] = np.arange(layout.n_head + begin, layout.n_head + end)
+        self.pairs = torch.from_numpy(pairs).to(device)
+        indptr = np.empty(len(layout.indptr) + 1, np.int32)
+        indptr[:-1], indptr[-1] = layout.indptr, layout.indptr[-1]
+        self.indptr = torch.from_numpy(indptr).to(device)
+        head = layout.head_state.astype(np.int32).reshape(index.levels.sizes[: layout.depth])
+        self.dense_states = torch.from_numpy(head).to(device)
         self.dense_mask = self.dense_states >= 0
         self.widest = layout.widest()
-        self.ninf = torch.tensor(-float("inf"))
+        self.ninf = torch.tensor(-float("inf"), device=device)
 
     def nbytes(self) -> int:
         return sum(x.nbytes for x in (self.pairs, self.indptr, self.dense_states, self.dense_mask))
 
     def states(self, nodes: npt.NDArray[np.int64]) -> Any:
-        return self.torch.from_numpy(nodes & ((1 << 40) - 1))
+        """The states of the csr index's nodes, which are at or below the head's last level."""
+        return self.torch.from_numpy(nodes & ((1 << 40) - 1)).to(self.pairs.device)
 
     def candidates(self, states: Any, logprobs: Any, level: int) -> tuple[Any, Any, Any]:
         """The masked log-probabilities, tokens and next states, [n, widest row of the level]."""
-        with self.torch.inference_mode():
-            return self._candidates(states, logprobs, level)
-
-    def _candidates(self, states: Any, logprobs: Any, level: int) -> tuple[Any, Any, Any]:
         torch, limit = self.torch, self.widest[level]
         begin = self.indptr[states]
         count = self.indptr[states + 1] - begin
-        places = torch.arange(limit)
+        places = torch.arange(limit, device=states.device)
         read = self.pairs[(begin[:, None] + places[None]).clamp(max=len(self.pairs) - 1)]
         tokens = read[..., 0]
         found = logprobs.gather(1, tokens.long().clamp(max=logprobs.shape[1] - 1))
         return torch.where(places[None] < count[:, None], found, self.ninf), tokens, read[..., 1]
 
     def step(self, states: Any, scores: Any, logits: Any, level: int) -> tuple[Any, Any, Any, Any]:
-        """Log-softmax, candidates, the best as many a request, their tokens and states. states [B, M]."""
-        with self.torch.inference_mode():
-            return self._step(states, scores, logits, level)
-
-    def _step(self, states: Any, scores: Any, logits: Any, level: int) -> tuple[Any, Any, Any, Any]:
+        """Log-softmax, candidates, the best as many a request: scores, parents, tokens, states. states [B, M]."""
         torch = self.torch
         n, m = states.shape
-        found, tokens, following = self._candidates(
-            states.reshape(-1), torch.log_softmax(logits.reshape(n * m, -1), -1), level
-        )
+        logprobs = torch.log_softmax(logits.reshape(n * m, -1), -1)
+        found, tokens, following = self.candidates(states.reshape(-1), logprobs, level)
         every = (scores[..., None] + found.reshape(n, m, -1)).reshape(n, -1)
-        best, at = every.topk(m, -1)
+        best, at = every.topk(min(m, every.shape[1]), -1)
         return best, at // found.shape[1], tokens.reshape(n, -1).gather(1, at), following.reshape(n, -1).gather(1, at)

@@ -1,8 +1,9 @@
-"""Made catalogues for the item benches: uniform, Zipf and clustered codes, by blocks, the same for the same seed."""
+"""Made catalogues for the item benches, by blocks, the same for the same seed."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +12,20 @@ KINDS: Final = ("uniform", "zipf", "clustered")
 _BLOCK: Final = 1 << 20
 
 
-def rows(kind: str, n: int, n_levels: int, size: int, seed: int = 0) -> npt.NDArray[np.int32]:
-    """int32[n, n_levels], codes below ``size``.
+def code_dtype(size: int) -> np.dtype[Any]:
+    """The narrowest type for codes below ``size``: uint16 or int32."""
+    return np.dtype(np.uint16 if size <= 1 << 16 else np.int32)
+
+
+def rows(kind: str, n: int, n_levels: int, size: int, seed: int = 0, dtype: Any = np.int32) -> npt.NDArray[Any]:
+    """dtype[n, n_levels], codes below ``size``; the codes do not depend on the dtype.
 
     uniform    every code alike
     zipf       at each level code c has weight 1 / (c + 1), levels independent: hubs under hubs
     clustered  n / 100 centres, uniform; an item is a centre with its last 3 codes drawn anew
     """
     rng = np.random.default_rng(seed)
-    out = np.empty((n, n_levels), np.int32)
+    out = np.empty((n, n_levels), dtype)
     weights = np.cumsum(1 / np.arange(1, size + 1))
     centres = rng.integers(0, size, (max(n // 100, 1), n_levels), dtype=np.int32)
     for begin in range(0, n, _BLOCK):
@@ -34,3 +40,64 @@ def rows(kind: str, n: int, n_levels: int, size: int, seed: int = 0) -> npt.NDAr
         else:
             raise ValueError(kind)
     return out
+
+
+def branching_rows(
+    n: int, n_levels: int, size: int, level: int, children: int, seed: int = 0, dtype: Any = np.int32
+) -> npt.NDArray[Any]:
+    """dtype[m, n_levels]: every node of ``level`` has exactly ``children`` children, with one item below each.
+
+    m is n rounded up to a multiple of ``children``, so there are ``m / children`` nodes. ``size`` is a power of two: a
+    node's prefix is the number ``j * odd mod size ** level`` in base ``size``, its children's codes are ``(first + i *
+    stride) mod size`` with a stride that is odd and a node's own; both give different values for different j or i.
+    """
+    if size & (size - 1) or not 0 <= level < n_levels or not 1 <= children <= size:
+        raise ValueError(f"{children} children at level {level} of {n_levels}, {size} codes")
+    n_nodes = -(-n // children)
+    if level * (size.bit_length() - 1) < 62 and n_nodes > size**level:
+        raise ValueError(f"{n_nodes} nodes at level {level}, {size} codes")
+    rng = np.random.default_rng(seed)
+    out = np.empty((n_nodes * children, n_levels), dtype)
+    number = np.arange(n_nodes, dtype=np.int64) * ((int(rng.integers(1 << 20)) << 1) | 1)
+    for at in reversed(range(level)):
+        number, code = number // size, number % size
+        out[:, at] = np.repeat(code, children)
+    first, stride = rng.integers(0, size, n_nodes), rng.integers(0, size, n_nodes) | 1
+    step = np.arange(children)
+    for begin in range(0, n_nodes, max(_BLOCK // children, 1)):
+        end = min(begin + max(_BLOCK // children, 1), n_nodes)
+        codes = (first[begin:end, None] + step * stride[begin:end, None]) % size
+        out[begin * children : end * children, level] = codes.reshape(-1)
+    out[:, level + 1 :] = rng.integers(0, size, (len(out), n_levels - level - 1), dtype=np.int32)
+    return out[rng.permutation(len(out))]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """One catalogue of a sweep, and the step that is taken in it.
+
+    sweep     which of its numbers is varied: "items", "codes" or "children"
+    kind      of KINDS, or "branching": every node at the step's level has ``children`` children (0: as it comes)
+    items, levels, codes     |C|, L, V
+    level     of the beams' nodes, from 0
+    shapes    "BxM": requests x beams
+    """
+
+    sweep: str
+    kind: str
+    items: int
+    levels: int
+    codes: int
+    level: int
+    children: int
+    shapes: tuple[str, ...]
+
+    def rows(self) -> npt.NDArray[Any]:
+        dtype = code_dtype(self.codes)
+        if self.kind == "branching":
+            return branching_rows(self.items, self.levels, self.codes, self.level, self.children, dtype=dtype)
+        return rows(self.kind, self.items, self.levels, self.codes, dtype=dtype)
+
+    def __str__(self) -> str:
+        below = f", {self.children:,} children" if self.children else ""
+        return f"{self.kind} |C| = {self.items:,}, V = {self.codes:,}{below}"

@@ -15,7 +15,7 @@ from benches.schema_sample import Sample, take_sample
 from benches.supervisor import run, tell
 from benches.targets import Target, against, target_table
 
-OURS = ("wfsa", "wfsa-lazy")
+OURS = ("wfsa", "wfsa-lazy", "wfsa-any-order")
 _KEEPS = ("wfsa", "glrmask")  # can be saved
 
 #: column -> (samples, percentile)

@@ -36,9 +36,11 @@ struct VectorHash {
 };
 
 struct Edge {
-    uint8_t lo, hi;
     int32_t target;
-    uint8_t count = 0;  // 1: these bytes begin a counted unit (grammar/regular.py)
+    uint8_t lo, hi;
+    uint8_t count;  // 1: these bytes begin a counted unit (grammar/regular.py)
+    Edge(uint8_t lo_ = 0, uint8_t hi_ = 0, int32_t target_ = 0, uint8_t count_ = 0)
+        : target(target_), lo(lo_), hi(hi_), count(count_) {}
     bool operator==(const Edge& o) const { return lo == o.lo && hi == o.hi && target == o.target && count == o.count; }
     bool continues(int32_t hi_before, int32_t target_before, uint8_t count_before) const {
         return target_before == target && count_before == count && hi_before + 1 == lo;
@@ -70,6 +72,10 @@ inline void tidy(vector<Edge>& es) {
     es.resize(n);
 }
 
+// A set of words (word_set.hpp) is deterministic and minimal as it is, and may have millions of states.  Where one is all
+// that is left to be read, the automaton before it leads into it: targets from kTail on are the states of such a tail.
+constexpr int32_t kTail = 1 << 29;
+
 // Moore refinement; cls and members describe the coarsest partition of the live states.
 inline void refine(const vector<vector<Edge>>& out, const vector<uint8_t>& accept, const vector<vector<int32_t>>& into,
                    const vector<uint8_t>& live, vector<int32_t>& cls, vector<vector<int32_t>>& members) {
@@ -90,8 +96,9 @@ inline void refine(const vector<vector<Edge>>& out, const vector<uint8_t>& accep
         for (int32_t s : members[c]) {
             merged.clear();
             for (const Edge& e : out[s]) {
-                if (!live[e.target]) continue;
-                const Edge to{e.lo, e.hi, cls[e.target], e.count};
+                const bool tail = e.target >= kTail;
+                if (!tail && !live[e.target]) continue;
+                const Edge to{e.lo, e.hi, tail ? e.target : cls[e.target], e.count};
                 if (!merged.empty() && to.continues(merged.back().hi, merged.back().target, merged.back().count)) merged.back().hi = e.hi;
                 else merged.push_back(to);
             }
@@ -135,14 +142,15 @@ inline void merge_equal(int32_t start, const vector<vector<Edge>>& out, const ve
         auto& [s, k] = path.back();
         if (k < out[s].size()) {
             const int32_t t = out[s][k++].target;
-            if (live[t] && !seen[t]) { seen[t] = 1; path.push_back({t, 0}); }
+            if (t < kTail && live[t] && !seen[t]) { seen[t] = 1; path.push_back({t, 0}); }
             continue;
         }
         sig.assign(1, accept[s]);
         for (const Edge& e : out[s]) {
-            if (!live[e.target]) continue;
+            const bool tail = e.target >= kTail;
+            if (!tail && !live[e.target]) continue;
             sig.push_back(e.label());
-            sig.push_back(e.target == s ? -1 : cls[e.target] >= 0 ? cls[e.target] : -2 - e.target);
+            sig.push_back(e.target == s ? -1 : tail ? e.target : cls[e.target] >= 0 ? cls[e.target] : -2 - e.target);
         }
         auto got = known.emplace(sig, int32_t(members.size()));
         if (got.second) members.emplace_back();
@@ -152,44 +160,56 @@ inline void merge_equal(int32_t start, const vector<vector<Edge>>& out, const ve
     }
 }
 
-// Trim to co-accessible states, minimise, number breadth first.
-inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<uint8_t>& accept) {
+// Trim to co-accessible states, minimise, number breadth first.  States from kTail on are those of `tail`.
+inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<uint8_t>& accept, const Dfa& tail = {}) {
     const int32_t n = int32_t(out.size());
     vector<vector<int32_t>> into(n);
-    for (int32_t s = 0; s < n; ++s)
-        for (const Edge& e : out[s]) into[e.target].push_back(s);
     vector<uint8_t> live(n, 0);
     vector<int32_t> todo;
-    for (int32_t s = 0; s < n; ++s)
-        if (accept[s]) { live[s] = 1; todo.push_back(s); }
+    for (int32_t s = 0; s < n; ++s) {
+        for (const Edge& e : out[s]) {
+            if (e.target >= kTail) live[s] = 1;
+            else into[e.target].push_back(s);
+        }
+        if (accept[s]) live[s] = 1;
+        if (live[s]) todo.push_back(s);
+    }
     while (!todo.empty()) {
         int32_t s = todo.back(); todo.pop_back();
         for (int32_t p : into[s]) if (!live[p]) { live[p] = 1; todo.push_back(p); }
     }
     Dfa dfa;
-    if (n == 0 || !live[start]) return dfa;
+    if (start < kTail && (n == 0 || !live[start])) return dfa;
 
     vector<int32_t> cls(n, -1);
     vector<vector<int32_t>> members;
     if (n > kRefineMost) merge_equal(start, out, accept, live, cls, members);
     else refine(out, accept, into, live, cls, members);
 
-    vector<int32_t> number(members.size(), -1), order{cls[start]};
-    number[cls[start]] = 0;
+    vector<int32_t> number(members.size(), -1), tail_number(size_t(tail.size()), -1), order;
+    auto number_of = [&](int32_t c) {  // of a class, or of a state of the tail
+        int32_t& got = c >= kTail ? tail_number[c - kTail] : number[c];
+        if (got < 0) { got = int32_t(order.size()); order.push_back(c); }
+        return got;
+    };
+    number_of(start >= kTail ? start : cls[start]);
     vector<Edge> row;
     for (size_t k = 0; k < order.size(); ++k) {
-        int32_t s = members[order[k]].front();
         row.clear();
-        for (const Edge& e : out[s]) {
-            if (!live[e.target]) continue;
-            int32_t c = cls[e.target];
-            if (number[c] < 0) { number[c] = int32_t(order.size()); order.push_back(c); }
-            row.push_back({e.lo, e.hi, number[c], e.count});
+        if (const int32_t s = order[k] - kTail; s >= 0) {
+            for (int32_t e = tail.indptr[s]; e < tail.indptr[s + 1]; ++e)
+                row.push_back({tail.edges[e].lo, tail.edges[e].hi, number_of(kTail + tail.edges[e].target)});
+            dfa.accept.push_back(tail.accept[s]);
+        } else {
+            const int32_t first = members[order[k]].front();
+            for (const Edge& e : out[first])
+                if (e.target >= kTail) row.push_back({e.lo, e.hi, number_of(e.target), e.count});
+                else if (live[e.target]) row.push_back({e.lo, e.hi, number_of(cls[e.target]), e.count});
+            tidy(row);
+            dfa.accept.push_back(accept[first]);
         }
-        tidy(row);
         dfa.edges.insert(dfa.edges.end(), row.begin(), row.end());
         dfa.indptr.push_back(int32_t(dfa.edges.size()));
-        dfa.accept.push_back(accept[s]);
     }
     return dfa;
 }
@@ -223,46 +243,6 @@ struct RangeSplitter {
         }
     }
 };
-
-// The minimal DFA of a finite set of words, which are sorted, different and not empty: incremental construction (Daciuk,
-// Mihov, Watson and Watson 2000).  Linear in the words; no more states are ever held than the result and one word.
-inline Dfa of_words(const vector<std::string>& words) {
-    vector<vector<Edge>> out(1);
-    vector<uint8_t> accept(1, 0);
-    vector<int32_t> spare, path{0};  // path: the states along the last word
-    std::unordered_map<vector<int32_t>, int32_t, VectorHash> known;
-    vector<int32_t> sig;
-    auto settle = [&](size_t keep) {  // replace the states of the last word beyond `keep` by equal ones that are known
-        for (; path.size() > keep + 1; path.pop_back()) {
-            const int32_t s = path.back();
-            sig.assign(1, accept[s]);
-            for (const Edge& e : out[s]) { sig.push_back(e.label()); sig.push_back(e.target); }
-            auto got = known.emplace(sig, s);
-            if (got.second) continue;
-            out[path[path.size() - 2]].back().target = got.first->second;
-            out[s].clear();
-            spare.push_back(s);
-        }
-    };
-    const std::string* before = nullptr;
-    for (const std::string& word : words) {
-        size_t common = 0;
-        if (before) while (common < word.size() && common < before->size() && word[common] == (*before)[common]) ++common;
-        settle(common);
-        for (size_t i = common; i < word.size(); ++i) {
-            int32_t s;
-            if (spare.empty()) { s = int32_t(out.size()); out.emplace_back(); accept.push_back(0); }
-            else { s = spare.back(); spare.pop_back(); accept[s] = 0; }
-            const uint8_t byte = uint8_t(word[i]);
-            out[path.back()].push_back({byte, byte, s});
-            path.push_back(s);
-        }
-        accept[path.back()] = 1;
-        before = &word;
-    }
-    settle(0);
-    return finish(0, out, accept);
-}
 
 struct Fragment { int32_t start, end; };  // NFA piece: one entry, one exit
 
@@ -302,6 +282,13 @@ class Nfa {
         return {d.size() ? base : state(), end};
     }
 
+    // The same for an automaton that is large and with which every word ends that goes through it; at most one.
+    bool has_tail() const { return tail_.size() > 0; }
+    Fragment embed_last(Dfa&& d) {
+        tail_ = std::move(d);
+        return {kTail, state()};
+    }
+
     // The first byte of every word of this fragment is counted; nothing may lead back to its start.
     void count_first(Fragment f) {
         mark_.assign(byte_.size(), 0);
@@ -321,6 +308,7 @@ class Nfa {
         mark_.assign(byte_.size(), 0);
         auto intern = [&](vector<int32_t>& set) {
             work += close(set);
+            if (set.size() == 1 && set[0] >= kTail) return set[0];  // what follows is known
             if (work > most_work)
                 throw LimitExceeded("a terminal needs more than " + std::to_string(most_work) + " steps to become a DFA");
             auto got = ids.emplace(set, int32_t(sets.size()));
@@ -329,17 +317,25 @@ class Nfa {
                     throw LimitExceeded("a terminal needs more than " + std::to_string(limit_) + " DFA states");
                 sets.push_back(set);
                 out.emplace_back();
-                accept.push_back(std::binary_search(set.begin(), set.end(), f.end));
+                bool accepts = std::binary_search(set.begin(), set.end(), f.end);
+                for (int32_t q : set) accepts |= q >= kTail && tail_.accept[q - kTail];
+                accept.push_back(accepts);
             }
             return got.first->second;
         };
         vector<int32_t> set{f.start};
-        intern(set);
+        const int32_t start = intern(set);
         RangeSplitter split;
         for (size_t s = 0; s < sets.size(); ++s) {
             split.clear();
-            for (int32_t q : sets[s])
-                for (const Edge& e : byte_[q]) split.add(e.lo, e.hi, e.target << 1 | e.count);
+            for (int32_t q : sets[s]) {
+                if (q < kTail) {
+                    for (const Edge& e : byte_[q]) split.add(e.lo, e.hi, e.target << 1 | e.count);
+                    continue;
+                }
+                for (int32_t e = tail_.indptr[q - kTail]; e < tail_.indptr[q - kTail + 1]; ++e)
+                    split.add(tail_.edges[e].lo, tail_.edges[e].hi, (kTail + tail_.edges[e].target) << 1);
+            }
             work += split.work;
             split.work = 0;
             split.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& targets) {
@@ -354,7 +350,7 @@ class Nfa {
             });
             tidy(out[s]);
         }
-        return finish(0, out, accept);
+        return finish(start, out, accept, tail_);
     }
 
   private:
@@ -363,6 +359,7 @@ class Nfa {
     vector<vector<Edge>> byte_;
     vector<vector<int32_t>> eps_;
     vector<uint8_t> mark_;
+    Dfa tail_;
 
     int32_t state() {
         if (int64_t(byte_.size()) >= 8 * limit_)
@@ -374,18 +371,23 @@ class Nfa {
     // ε-closure in place; keeps only states that have byte edges or no ε edge (the others carry nothing).
     // Returns the number of steps.
     int64_t close(vector<int32_t>& set) {
-        vector<int32_t> todo(set), seen;
-        for (int32_t q : todo) if (!mark_[q]) { mark_[q] = 1; seen.push_back(q); }
+        vector<int32_t> todo, seen, tails;
+        auto meet = [&](int32_t q) {
+            if (q >= kTail) tails.push_back(q);
+            else if (!mark_[q]) { mark_[q] = 1; seen.push_back(q); todo.push_back(q); }
+        };
+        for (int32_t q : set) meet(q);
         while (!todo.empty()) {
             int32_t q = todo.back(); todo.pop_back();
-            for (int32_t r : eps_[q]) if (!mark_[r]) { mark_[r] = 1; seen.push_back(r); todo.push_back(r); }
+            for (int32_t r : eps_[q]) meet(r);
         }
-        set.clear();
+        set = tails;
         for (int32_t q : seen) {
             mark_[q] = 0;
             if (!byte_[q].empty() || eps_[q].empty()) set.push_back(q);
         }
         std::sort(set.begin(), set.end());
+        if (tails.size() > 1) set.erase(std::unique(set.begin(), set.end()), set.end());
         return int64_t(seen.size());
     }
     void utf8(int32_t from, int32_t to, uint32_t lo, uint32_t hi, int len, int left) {
@@ -484,13 +486,14 @@ inline Dfa without_epsilon(const Dfa& d) {
 // out, so that the body of a string has one name in all terminals that contain one; others are named by their DFA.
 class StateNames {
   public:
-    static vector<int64_t> of(const Dfa& d) {
+    // `known`: the automaton is kept, so its states will be met again under their names; if not, they get none (-1).
+    static vector<int64_t> of(const Dfa& d, bool known) {
         static StateNames names;
         std::lock_guard<std::mutex> lock(names.mutex_);
         vector<int64_t> out;
         vector<int32_t> key;
         for (int32_t s = 0; s < d.size(); ++s) {
-            if (!large_loop(d, s) || !spell(d, s, key)) { out.push_back(names.next_++); continue; }
+            if (!large_loop(d, s) || !spell(d, s, key)) { out.push_back(known ? names.next_++ : -1); continue; }
             const auto got = names.known_.emplace(key, names.next_);
             names.next_ += got.second;
             out.push_back(got.first->second);

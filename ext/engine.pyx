@@ -3,7 +3,7 @@
 
 Python validates here, the kernels trust.  The algorithms are in the headers, one stage a file:
 
-    dfa.hpp  normalise.hpp  lr0.hpp  trie.hpp  lexer.hpp  profile.hpp  parser_dwa.hpp  gss.hpp  engine.hpp  session.hpp
+    dfa.hpp  word_set.hpp  normalise.hpp  lr0.hpp  trie.hpp  lexer.hpp  profile.hpp  parser_dwa.hpp  gss.hpp  engine.hpp  session.hpp
 """
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
@@ -22,13 +22,14 @@ from libcpp.vector cimport vector
 import numpy as np
 
 from wfsa.errors import ArtifactError, GrammarError, LimitError, StateError
-from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat, Table, Unit
+from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat, Table, Unit, Words
 
 
 cdef extern from *:
     """
     #include <stdexcept>
     #include "session.hpp"
+    #include "word_set.hpp"
     static PyObject *wfsa_limit_error = nullptr, *wfsa_artifact_error = nullptr, *wfsa_grammar_error = nullptr;
     static void wfsa_set_errors(PyObject* limit, PyObject* artifact, PyObject* grammar) {
         Py_INCREF(limit);
@@ -75,20 +76,24 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         Fragment pair() except +wfsa_translate
         Fragment bytes(const uint8_t*, size_t) except +wfsa_translate
         Fragment embed(const Dfa&) except +wfsa_translate
+        cbool has_tail()
+        Fragment embed_last(Dfa) except +wfsa_translate
         void byte_range(Fragment, uint8_t, uint8_t) except +wfsa_translate
         void epsilon(int32_t, int32_t) except +wfsa_translate
         void code_points(Fragment, uint32_t, uint32_t) except +wfsa_translate
         void count_first(Fragment) except +wfsa_translate
         Dfa determinize(Fragment) except +wfsa_translate
 
-    Dfa of_words(const vector[string]&) except +wfsa_translate
+    cdef cppclass string_view "std::string_view":
+        string_view(const char*, size_t)
+    Dfa automaton_of_words "wfsa::WordSet::automaton"(const vector[string_view]&) except +wfsa_translate
     Dfa product(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
     Dfa without_epsilon(const Dfa&) except +wfsa_translate
     cdef cppclass Counters:
         pass
 
     Counters find_counters(const Dfa&) except +wfsa_translate
-    vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&) except +wfsa_translate
+    vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&, cbool) except +wfsa_translate
 
     cdef cppclass Trie:
         int32_t n_nodes()
@@ -208,6 +213,7 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
 
 _AUTOMATA = {}  # (Regular, limit) -> Automaton; front ends share tree objects, so most terminals are found here
 _AUTOMATA_MAX = 8192
+_KEPT_STATES = 1 << 16  # larger ones are not kept
 _MAX_DEPTH = 400
 _MANY_WORDS = 8
 
@@ -215,11 +221,14 @@ _MANY_WORDS = 8
 cdef class Automaton:
     """The minimal byte DFA of a regular tree, without the empty word; `nullable` says whether the tree has it."""
 
-    cdef Dfa full  # with the empty word
-    cdef Dfa dfa   # without
+    cdef Dfa with_empty  # only where the empty word is in it
+    cdef Dfa dfa         # without
     cdef vector[int64_t] names  # of its states
     cdef Counters counters
     cdef readonly bint nullable
+
+    cdef const Dfa* full(self) noexcept:
+        return &self.with_empty if self.nullable else &self.dfa
 
     @property
     def n_states(self):
@@ -228,13 +237,16 @@ cdef class Automaton:
     def arrays(self):
         """(indptr int32[n+1], lo uint8[e], hi uint8[e], target int32[e], accept uint8[n])."""
         cdef Edge e
+        cdef const Dfa* d = self.full()
+        cdef size_t i
         lo, hi, to = [], [], []
-        for e in self.full.edges:
+        for i in range(d.edges.size()):
+            e = d.edges[i]
             lo.append(e.lo)
             hi.append(e.hi)
             to.append(e.target)
-        return (np.array(self.full.indptr, np.int32), np.array(lo, np.uint8), np.array(hi, np.uint8),
-                np.array(to, np.int32), np.array(self.full.accept, np.uint8))
+        return (np.array(d.indptr, np.int32), np.array(lo, np.uint8), np.array(hi, np.uint8),
+                np.array(to, np.int32), np.array(d.accept, np.uint8))
 
 
 cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
@@ -247,43 +259,63 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     if got is not None:
         return got
     got = Automaton.__new__(Automaton)
-    got.full = _dfa(tree, max_states, 0)
-    got.nullable = got.full.size() > 0 and got.full.accept[0] != 0
-    got.dfa = without_epsilon(got.full)
-    got.names = state_names(got.dfa)
+    got.dfa = _dfa(tree, max_states, 0)
+    got.nullable = got.dfa.size() > 0 and got.dfa.accept[0] != 0
+    if got.nullable:
+        got.with_empty = got.dfa
+        got.dfa = without_epsilon(got.with_empty)
+    kept = got.dfa.size() <= _KEPT_STATES
+    got.names = state_names(got.dfa, kept)
     got.counters = find_counters(got.dfa)
-    if len(_AUTOMATA) >= _AUTOMATA_MAX:
-        _AUTOMATA.clear()
-    _AUTOMATA[key] = got
+    if kept:
+        if len(_AUTOMATA) >= _AUTOMATA_MAX:
+            _AUTOMATA.clear()
+        _AUTOMATA[key] = got
     return got
 
 
 cdef Dfa _dfa(tree, int64_t limit, int depth) except *:
-    cdef Dfa left, right
+    cdef Dfa left
+    cdef Automaton one, other
     kind = type(tree)
     if kind is And:
-        left = automaton(tree.parts[0], limit).full
+        left = automaton(tree.parts[0], limit).full()[0]
         for part in tree.parts[1:]:
-            right = automaton(part, limit).full
-            left = product(left, right, True, limit)
+            other = automaton(part, limit)
+            left = product(left, other.full()[0], True, limit)
         return left
     if kind is Minus:
-        left = automaton(tree.left, limit).full
-        right = automaton(tree.right, limit).full
-        return product(left, right, False, limit)
+        one, other = automaton(tree.left, limit), automaton(tree.right, limit)
+        return product(one.full()[0], other.full()[0], False, limit)
     cdef Nfa* nfa = new Nfa(limit)
     try:
-        return nfa.determinize(_nfa(nfa, tree, limit, depth))
+        return nfa.determinize(_nfa(nfa, tree, limit, depth, True))
     finally:
         del nfa
 
 
-cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
+cdef Fragment _word_set(Nfa* nfa, words, bint last) except *:
+    """The automaton of different words, in any order."""
+    cdef vector[string_view] views
+    cdef Dfa d
+    if not words:
+        return nfa.nothing()
+    ordered = sorted(words)  # holds the bytes of the views
+    for word in ordered:
+        views.push_back(string_view(PyBytes_AS_STRING(word), PyBytes_GET_SIZE(word)))
+    with nogil:
+        d = automaton_of_words(views)
+    if last and not nfa.has_tail():
+        return nfa.embed_last(move(d))
+    return nfa.embed(d)
+
+
+cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *:
+    """Add the automaton of a tree to `nfa`; `last`: nothing is read after it."""
     cdef Fragment f, g
     cdef const uint8_t* p
     cdef Dfa body
     cdef int64_t k, low, high
-    cdef vector[string] words
     if depth > _MAX_DEPTH:
         raise GrammarError(f"a terminal is nested more than {_MAX_DEPTH} deep; flatten it")
     kind = type(tree)
@@ -292,25 +324,25 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
         return nfa.bytes(p, PyBytes_GET_SIZE(tree.data))
     if kind is Cat:
         f = nfa.empty()
-        for part in tree.parts:
-            g = _nfa(nfa, part, limit, depth + 1)
+        for k, part in enumerate(tree.parts):
+            g = _nfa(nfa, part, limit, depth + 1, last and k == len(tree.parts) - 1)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
         return f
+    if kind is Words:
+        return _word_set(nfa, tree.words, last)
     if kind is Alt:
         f = nfa.pair()
         parts = tree.parts
-        if len(parts) >= _MANY_WORDS:  # an enum: its trie needs no subsets
-            texts = {part.data for part in parts if type(part) is Literal and part.data}
+        if len(parts) >= _MANY_WORDS:
+            texts = {part.data for part in parts if type(part) is Literal}
             if len(texts) >= _MANY_WORDS:
-                for text in sorted(texts):
-                    words.push_back(text)
-                g = nfa.embed(of_words(words))
+                g = _word_set(nfa, texts, last)
                 nfa.epsilon(f.start, g.start)
                 nfa.epsilon(g.end, f.end)
-                parts = [part for part in parts if type(part) is not Literal or not part.data]
+                parts = [part for part in parts if type(part) is not Literal]
         for part in parts:
-            g = _nfa(nfa, part, limit, depth + 1)
+            g = _nfa(nfa, part, limit, depth + 1, last)
             nfa.epsilon(f.start, g.start)
             nfa.epsilon(g.end, f.end)
         return f
@@ -330,14 +362,14 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
         if low > limit or high > limit:
             raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states")
         if low + high > 3:
-            body = automaton(tree.body, limit).full
+            body = automaton(tree.body, limit).full()[0]
         f = nfa.empty()
         for k in range(low):
-            g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1)
+            g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
         if high < 0:
-            g = _nfa(nfa, tree.body, limit, depth + 1)
+            g = _nfa(nfa, tree.body, limit, depth + 1, False)
             h = nfa.pair()
             nfa.epsilon(f.end, h.start)
             nfa.epsilon(h.start, g.start)
@@ -348,7 +380,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
         end = nfa.pair()
         for k in range(low, high):
             nfa.epsilon(f.end, end.end)
-            g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1)
+            g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
         nfa.epsilon(f.end, end.end)
@@ -367,13 +399,13 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth) except *:
         return f
     if kind is Unit:
         f = nfa.empty()  # nothing leads back to a state of its own
-        g = _nfa(nfa, tree.body, limit, depth + 1)
+        g = _nfa(nfa, tree.body, limit, depth + 1, False)
         nfa.epsilon(f.end, g.start)
         nfa.count_first(g)
         f.end = g.end
         return f
     if kind is And or kind is Minus:
-        return nfa.embed(automaton(tree, limit).full)
+        return nfa.embed(automaton(tree, limit).full()[0])
     raise TypeError(f"not a regular tree: {tree!r}")
 
 

@@ -41,7 +41,7 @@ struct Terminals {
     vector<uint8_t> open;           // component -> can it still count? (of counted terminals)
     vector<uint8_t> ignore;         // terminal is ignored between others
     vector<uint8_t> inlined;        // ... and short like white space: its end is no event, lexing starts again by itself
-    vector<int64_t> name;           // component -> name of the DFA's state (dfa.hpp), -1 if it came from a file
+    vector<int64_t> name;           // component -> name of the DFA's state (dfa.hpp), -1 if it is not known elsewhere
     vector<int32_t> place, remaining;  // components in counters (counter.hpp)
     vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
     bool longest = false;
@@ -143,7 +143,7 @@ class Lexer {
     std::deque<LexState> states;
     Interner contexts, watches;
     Interner spans;  // disjoint ascending ranges of counts: lo, hi, lo, hi, ...
-    int64_t limit = 1 << 22;
+    int64_t limit = 1 << 22;  // of states with several components
 
     Lexer() { watches({}); }
 
@@ -257,9 +257,7 @@ class Lexer {
 
     // For restoring a saved lexer: append a state as it was.
     void restore(LexState&& s) {
-        vector<int32_t> key;
-        encode(s.hyps, s.root, key);
-        ids_.emplace(key, int32_t(states.size()));
+        number(s.hyps, s.root) = int32_t(states.size());
         append(std::move(s));
     }
     void append(LexState&& s) {
@@ -273,14 +271,10 @@ class Lexer {
   private:
     // The usual case: one component alone, whose DFA says it all.
     void step_one(int32_t c, vector<Edge>& out) {
-        alone_.resize(terms.term.size(), -1);
+        vector<Hypothesis> next{{-1, {0}, {}}};
         for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
-            const int32_t to = terms.edges[e].target;
-            if (alone_[to] < 0) {
-                vector<Hypothesis> next{{-1, {to}, {}}};
-                alone_[to] = intern(next, false);
-            }
-            out.push_back({terms.edges[e].lo, terms.edges[e].hi, alone_[to], terms.edges[e].count});
+            next[0].main[0] = terms.edges[e].target;
+            out.push_back({terms.edges[e].lo, terms.edges[e].hi, intern(next, false), terms.edges[e].count});
         }
     }
     void step_all(const LexState& s, vector<Edge>& out) {
@@ -329,6 +323,17 @@ class Lexer {
     RangeSplitter splitter_;
     vector<int32_t> key_;
     vector<int32_t> alone_;  // component -> the state of it alone, -1 if there is none yet
+
+    // Where the number of such a state is kept; -1 if there is none yet.
+    int32_t& number(const vector<Hypothesis>& hyps, bool root) {
+        const Hypothesis& h = hyps[0];
+        if (!root && hyps.size() == 1 && h.context < 0 && h.main.size() == 1 && h.watch.empty()) {
+            if (alone_.empty()) alone_.resize(terms.term.size(), -1);
+            return alone_[size_t(h.main[0])];
+        }
+        encode(hyps, root, key_);
+        return ids_.emplace(key_, -1).first->second;
+    }
 
     static void normal(vector<int32_t>& v) {
         std::sort(v.begin(), v.end());
@@ -412,13 +417,11 @@ class Lexer {
             std::sort(hyps.begin(), hyps.end());
             hyps.erase(std::unique(hyps.begin(), hyps.end()), hyps.end());
         }
-        encode(hyps, root, key_);
-        auto got = ids_.emplace(key_, int32_t(states.size()));
-        if (!got.second) return got.first->second;
-        if (int64_t(states.size()) >= limit) {
-            ids_.erase(got.first);  // asked for again, it is an error again
+        int32_t& y = number(hyps, root);
+        if (y >= 0) return y;
+        if (int64_t(ids_.size()) > limit)  // states of one component are no more than the components
             throw LimitExceeded("the lexer needs more than " + std::to_string(limit) + " states");
-        }
+        y = int32_t(states.size());
         states.emplace_back();
         LexState& s = states.back();
         s.hyps = hyps;
@@ -438,7 +441,7 @@ class Lexer {
                 for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);
                 s.accepts.push_back({t, watches(without_redundant(watch))});
             }
-        return got.first->second;
+        return y;
     }
 };
 

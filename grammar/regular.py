@@ -4,6 +4,7 @@ Front ends build these trees; the engine (ext/dfa.hpp) turns them into byte DFAs
 All nodes are immutable and hashable, so that equal terminals share one DFA.
 
     Literal(b"abc")            exactly these bytes (b"" is the empty word)
+    Words(frozenset(...))      one out of a set of byte strings, up to millions
     Chars(((97, 122),))        one code point out of sorted, disjoint, inclusive ranges, encoded as UTF-8
     ByteSet(((128, 255),))     one raw byte out of such ranges
     Cat((a, b))  Alt((a, b))   concatenation, union;  Alt(()) is the empty language
@@ -35,6 +36,11 @@ class Regular:
 @dataclass(frozen=True, slots=True)
 class Literal(Regular):
     data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Words(Regular):
+    words: frozenset[bytes]
 
 
 @dataclass(frozen=True, slots=True)

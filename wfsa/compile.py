@@ -39,7 +39,8 @@ class CompileOptions:
     """How to compile.
 
     mode: "ahead" expands everything that can be reached; "lazy" expands on first use.
-    max_terminal_states, max_lr_states, max_lexer_states: LimitError beyond these.
+    max_terminal_states, max_lr_states, max_lexer_states: LimitError beyond these. What is linear in the grammar is not
+        counted: the states of a set of words (an enum) that ends a terminal, lexer states that stand in one terminal.
     max_seconds: LimitError when compiling takes longer; None for no limit.
     progress: called with (stage, fraction between 0 and 1).
     """

@@ -67,6 +67,7 @@ def has_bit(buffer: Buffer, token_id: int) -> bool:
 ENGINES = {
     "wfsa": ("benches.engines.wfsa_engine", "WfsaAhead"),
     "wfsa-lazy": ("benches.engines.wfsa_engine", "WfsaLazy"),
+    "wfsa-any-order": ("benches.engines.wfsa_engine", "WfsaAnyOrder"),
     "llguidance": ("benches.engines.llguidance_engine", "LLGuidance"),
     "glrmask": ("benches.engines.glrmask_engine", "GLRMask"),
     "xgrammar": ("benches.engines.xgrammar_engine", "XGrammar"),

@@ -1,11 +1,11 @@
-"""This project, in its two modes."""
+"""This project, in its two modes, and with the members of objects in any order."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import wfsa
 from benches.engines import Buffer, has_bit
@@ -16,14 +16,16 @@ from benches.recorded_data import Vocabulary
 class WfsaAhead:
     name = "wfsa"
     mode = "ahead"
+    order: Literal["declared", "any"] = "declared"
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocab = wfsa.Vocab(
             vocabulary.tokens, special_ids=vocabulary.special_ids, eos_ids=vocabulary.eos_ids
         )
         self.eos = vocabulary.eos_ids[0]
+        options = wfsa.SchemaOptions(property_order=self.order)
         self.front_ends: dict[Kind, Callable[..., Any]] = {
-            "json_schema": wfsa.compile_json_schema,
+            "json_schema": partial(wfsa.compile_json_schema, schema_options=options),
             "lark": wfsa.compile_lark,
             "gbnf": wfsa.compile_gbnf,
         }
@@ -62,3 +64,8 @@ class WfsaAhead:
 class WfsaLazy(WfsaAhead):
     name = "wfsa-lazy"
     mode = "lazy"
+
+
+class WfsaAnyOrder(WfsaLazy):
+    name = "wfsa-any-order"
+    order = "any"

@@ -447,6 +447,8 @@ class Alternatives:
                 return False
             if not mask & STRING or n < shape.min_length or (shape.max_length is not None and n > shape.max_length):
                 return False
+            if not (shape.patterns or shape.not_patterns or shape.formats or shape.not_formats):
+                return True
             try:
                 inner, outer = (wide_language, format_language) if wide else (format_language, wide_language)
                 return (

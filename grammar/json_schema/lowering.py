@@ -291,12 +291,15 @@ class _Lowering:
             elif kind == "n" and conditions[3:] == [*NO_CONDITIONS]:
                 name = "integer" if conditions[1] else "number"
         if pattern is None:
+            dropped = len(self.document.widenings)
             trees = [tree for k, s in bounded.items() if (tree := self._bounded(k, s)) is not None]
             if plain:
                 trees.append(self.lexemes.plain_body(plain))
             if not trees and not spellings:
                 return None
             pattern = self.lexemes.glued(alt(*trees, *map(Literal, spellings)))
+            if len(self.document.widenings) > dropped:  # to be found again, and listed, at every place
+                return self.out.scalar((key, path), name, pattern, path)
             if not spellings:
                 self.lexemes.keep(key, pattern)
         return self.out.scalar(key, name, pattern, path)

@@ -30,7 +30,7 @@ from wfsa.errors import LimitError
 from wfsa.grammar.ir import Grammar, Terminal, Unordered
 from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.lexemes import Lexemes
-from wfsa.grammar.regular import Alt, Literal, Regular
+from wfsa.grammar.regular import Literal, Regular, Words, alt
 
 MAX_CHAIN = 64
 
@@ -147,8 +147,11 @@ class Productions:
         key = (0, every_spelling, spellings)
         got = self._made.get(key)
         if got is None:
-            write = self.lexemes.constant if every_spelling else Literal
-            tree = Alt(tuple(map(write, spellings))) if len(spellings) > 1 else write(spellings[0])
+            tree: Regular
+            if every_spelling:
+                tree = alt(*map(self.lexemes.constant, spellings))
+            else:
+                tree = Words(frozenset(spellings)) if len(spellings) > 1 else Literal(spellings[0])
             text = spellings[0].decode()
             name = text if len(spellings) == 1 else f"one of {len(spellings)} values"
             got = self.scalar(key, name, self.lexemes.glued(tree), origin)

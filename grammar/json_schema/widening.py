@@ -50,5 +50,8 @@ class Widenings:
         reason = str(why).partition("; ")[0].partition(" at $")[0]
         self._found.setdefault((path, keyword), Widening(path, keyword, reason))
 
+    def __len__(self) -> int:
+        return len(self._found)
+
     def listed(self) -> tuple[Widening, ...]:
         return tuple(self._found.values())

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from tests.oracles.counted import spelled_out
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
+from wfsa.grammar.regular import Words as WordSet
 
 from .earley import Item, TokenItem
 
@@ -39,6 +40,8 @@ def words(tree: Regular, k: int) -> Words:
     match tree:
         case Literal(data):
             return _short([tuple(data)], k)
+        case WordSet(data):
+            return _short(map(tuple, data), k)
         case ByteSet(ranges):
             return _short([(b,) for lo, hi in ranges for b in range(lo, hi + 1)], k)
         case Chars(ranges):
@@ -85,6 +88,8 @@ def has_words(tree: Regular) -> bool:
             return all(map(has_words, parts))
         case Alt(parts):
             return any(map(has_words, parts))
+        case WordSet(data):
+            return bool(data)
         case ByteSet(ranges) | Chars(ranges):
             return bool(ranges)
         case Repeat(body, low, high):
@@ -112,7 +117,12 @@ def prefixes(tree: Regular, k: int) -> Words:
 
 
 def _length(leaf: Regular) -> int:
-    return len(leaf.data) if isinstance(leaf, Literal) else 4
+    match leaf:
+        case Literal(data):
+            return len(data)
+        case WordSet(data):
+            return max(map(len, data))
+    return 4
 
 
 def _sequence_prefixes(parts: list[tuple[Words, Words]], k: int) -> Words:

@@ -4,7 +4,7 @@ The text is a sequence of *items*: an int 0..255 is a byte, a `TokenItem` is one
 flattened until only items are left: a terminal becomes a nonterminal with rules for its bytes.  So every way of cutting
 bytes into terminals counts, because there are no terminals any more.
 
-    Literal   -> its bytes             Repeat     -> a chain of optional bodies, or a left-recursive star
+    Literal, Words -> their bytes      Repeat     -> a chain of optional bodies, or a left-recursive star
     Cat, Alt  -> a rule, some rules    And, Minus -> right-linear rules over the states of its table
     Tokens    -> one token item
 
@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from tests.oracles.counted import spelled_out
 from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.grammar.regular import Alt, ByteSet, Cat, Chars, Literal, Regular, Repeat
+from wfsa.grammar.regular import Alt, ByteSet, Cat, Chars, Literal, Regular, Repeat, Words
 
 from .regular_words import language, utf8_ranges
 
@@ -167,6 +167,9 @@ class _Flattener:
         match tree:
             case Literal(data):
                 self._rule(me, *(frozenset((byte,)) for byte in data))
+            case Words(words):
+                for data in words:
+                    self._rule(me, *(frozenset((byte,)) for byte in data))
             case ByteSet(ranges):
                 for lo, hi in ranges:
                     self._rule(me, frozenset(range(lo, hi + 1)))

@@ -22,6 +22,7 @@ from wfsa.grammar.regular import (
     Regular,
     Repeat,
     Table,
+    Words,
     alt,
     both,
     cat,
@@ -38,6 +39,8 @@ def nullable(tree: Regular) -> bool:
             return data == b""
         case Cat(parts) | And(parts):
             return all(nullable(p) for p in parts)
+        case Words(words):
+            return b"" in words
         case Alt(parts):
             return any(nullable(p) for p in parts)
         case Repeat(body, low, _):
@@ -98,6 +101,8 @@ def derivative(tree: Regular, byte: int) -> Regular:
             return EPSILON if any(lo <= byte <= hi for lo, hi in ranges) else NOTHING
         case Chars(ranges):
             return _utf8_tree(ranges).get(byte, NOTHING)
+        case Words(words):
+            return alt(*(Literal(word[1:]) for word in words if word and word[0] == byte))
         case Alt(parts):
             return alt(*(derivative(p, byte) for p in parts))
         case And(parts):

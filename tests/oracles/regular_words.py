@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
+from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat, Words
 
 DEAD = -1
 Row = dict[int, int]  # byte -> state; what is missing is dead
@@ -72,6 +72,8 @@ class _Thompson:
                 for byte in data:
                     at = self.ranges(at, [(byte, byte)])
                 return at
+            case Words(words):
+                return self.read(Alt(tuple(map(Literal, words))), at)
             case ByteSet(ranges):
                 return self.ranges(at, ranges)
             case Cat(parts):

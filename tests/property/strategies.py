@@ -29,6 +29,7 @@ from wfsa.grammar.regular import (
     Regular,
     Repeat,
     Unit,
+    Words,
     alt,
     both,
     cat,
@@ -58,7 +59,8 @@ _rare = st.sampled_from([
     star(char_set("ab")),
     plus(ANY_CHAR),
 ])
-_leaves = st.one_of(_words, _words, _sets, _rare)
+_word_sets = st.frozensets(st.text(st.sampled_from(LETTERS), max_size=4).map(str.encode), max_size=12).map(Words)
+_leaves = st.one_of(_words, _words, _sets, _word_sets, _rare)
 _bounds = st.sampled_from([(0, 1), (0, None), (1, None), (1, 2), (0, 2), (2, 3), (2, None)])
 
 

@@ -82,6 +82,17 @@ def test_nothing_is_widened_needlessly() -> None:
     assert all(entry.status != "widened" for entry in read_json_schema(schema, LENIENT).report)
 
 
+def test_what_is_dropped_is_not_remembered() -> None:
+    """A terminal without its multipleOf was kept for later schemas, which did not say so, or were not lenient."""
+    conditions = {"type": "integer", "multipleOf": MANY, "minimum": 8}
+    for _ in range(2):
+        lowered = read_json_schema({"properties": {"a": conditions, "b": dict(conditions)}}, LENIENT)
+        found = [(e.pointer, e.keyword) for e in lowered.report if e.status == "widened"]
+        assert found == [("/properties/a", "multipleOf"), ("/properties/b", "multipleOf")]
+    with pytest.raises(LimitError):
+        read_json_schema(conditions)
+
+
 def test_malformed_stays_an_error() -> None:
     for schema in ({"type": "strin"}, {"$ref": "#/nowhere"}, {"minimum": "1"}, {"allOf": [False]}):
         with pytest.raises(SchemaError):

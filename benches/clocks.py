@@ -1,0 +1,72 @@
+"""Medians with spread of several calls side by side, on a CPU or a CUDA device.
+
+Arms come in turn, so that a busy machine is busy for all. In its turn an arm is called five times, of which the first
+(which finds the caches full of the others' data) is not counted; a slow arm, for which that makes no difference, once.
+An arm is done after some calls or some seconds, whichever is first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Call = Callable[[], Any]
+Timer = Callable[[Call], float]
+
+SLOW_US = 20_000.0
+LEAST = 3
+BUSY_CYCLES = 200_000
+
+
+def on_cpu(call: Call) -> float:
+    """Microseconds of one call."""
+    begin = time.perf_counter_ns()
+    call()
+    return (time.perf_counter_ns() - begin) / 1e3
+
+
+def on_cuda(call: Call) -> float:
+    """Microseconds between two events round one call; where launching is what takes long, that is what is measured."""
+    return _events(call, busy=False)
+
+
+def on_cuda_enqueued(call: Call) -> float:
+    """The same, while the device spins for about 0.1 ms, in which the call is enqueued: no launch is in the number.
+
+    For graphs, whose enqueuing is one launch.
+    """
+    return _events(call, busy=True)
+
+
+def _events(call: Call, busy: bool) -> float:
+    import torch
+
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
+    if busy:
+        torch.cuda._sleep(BUSY_CYCLES)
+    begin.record()
+    call()
+    end.record()
+    torch.cuda.synchronize()
+    return float(begin.elapsed_time(end)) * 1e3
+
+
+def clock(arms: Mapping[str, tuple[Call, Timer]], seconds: float, calls: int) -> dict[str, list[float]]:
+    """Microseconds of each counted call of each arm: up to ``calls``, or for ``seconds``, but at least LEAST."""
+    last = {name: timer(call) for name, (call, timer) in arms.items()}
+    times = {name: [first] if first > SLOW_US else [] for name, first in last.items()}
+    spent = {name: sum(found) / 1e6 for name, found in times.items()}
+    waiting = list(arms)
+    while waiting:
+        for name in list(waiting):
+            call, timer = arms[name]
+            slow = last[name] > SLOW_US
+            found = [timer(call) for _ in range(1 if slow else 5)]
+            times[name] += found if slow else found[1:]
+            spent[name] += sum(found) / 1e6
+            last[name] = found[-1]
+            if len(times[name]) >= calls or (spent[name] >= seconds and len(times[name]) >= LEAST):
+                waiting.remove(name)
+    return times

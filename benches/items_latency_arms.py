@@ -1,0 +1,197 @@
+"""The arms of items-latency: what is called, and how its answer is checked before the clock.
+
+An arm is a function and its arguments, so that ``torch.compile`` sees the function itself. Its *forms* are: as it is,
+``compiled``, and on CUDA either of them as a ``graph``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from benches.clocks import Call
+from benches.items_baselines import Static
+from wfsa.items import Beams, ItemIndex
+
+Check = Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """``check`` raises AssertionError on a wrong answer; None where there is nothing to compare with."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    check: Check | None = None
+    compiles: bool = True
+
+    def call(self) -> Call:
+        return partial(self.function, *self.arguments, **self.options)
+
+    def compiled(self) -> Arm:
+        function = torch.compile(self.function, fullgraph=True, dynamic=False)
+        return replace(self, name=f"{self.name}, compiled", function=function)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a step begins. ``prefixes`` int[B * M, level] are the codes of the beams' nodes; ``distinct``: no request
+    has a node twice."""
+
+    beams: Beams
+    prefixes: npt.NDArray[np.int32]
+    distinct: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n_requests, width = self.beams.nodes.shape
+        return n_requests, width
+
+
+def start_at(index: ItemIndex, rows: Any, level: int, n_requests: int, width: int, seed: int = 0) -> Start:
+    """Different nodes of a level: the prefixes of random items, in the order in which they come up, so that hubs come
+    as often as their items let them. Where a level has fewer nodes than beams they are repeated."""
+    rng = np.random.default_rng(seed)
+    nodes = np.empty((n_requests, width), np.int64)
+    prefixes = np.empty((n_requests, width, level), np.int32)
+    distinct = True
+    for request in range(n_requests):
+        picked = rows[rng.integers(0, len(rows), 8 * width), :level].astype(np.int32)
+        at = np.full(len(picked), index.root, np.int64)
+        for code in picked.T:
+            at = index.advance(at, code)
+        firsts = np.sort(np.unique(at, return_index=True)[1])
+        distinct = distinct and len(firsts) >= width
+        chosen = np.resize(firsts, width)
+        nodes[request], prefixes[request] = at[chosen], picked[chosen]
+    scores = rng.normal(size=nodes.shape).astype(np.float32)
+    none, there = np.zeros(nodes.shape, np.int32), np.ones(nodes.shape, np.bool_)
+    return Start(
+        Beams(nodes, scores, there, none, none, prefixes), prefixes.reshape(n_requests * width, level), distinct
+    )
+
+
+# --- the arms --------------------------------------------------------------------------------------------------------
+
+
+def candidates(index: ItemIndex, nodes: Any, logprobs: Any) -> tuple[Any, Any, Any, Any]:
+    """What STATIC's kernel gives, ragged instead of padded: indptr, tokens, their log-probabilities, next nodes."""
+    indptr, tokens, following = index.children(nodes)
+    at = np.repeat(np.arange(len(nodes)) * logprobs.shape[1], np.diff(indptr))
+    at += tokens
+    return indptr, tokens, logprobs.reshape(-1).take(at), following
+
+
+def unconstrained(logits: Any, scores: Any) -> Any:
+    """A step of beam search without an index."""
+    every = scores[:, :, None] + torch.log_softmax(logits, -1)
+    return every.flatten(1).topk(every.shape[1], dim=1)
+
+
+def baselines(logits: Any, scores: Any) -> Iterator[Arm]:
+    yield Arm("read", torch.logsumexp, (logits, -1))
+    yield Arm("maximum", torch.amax, (logits, -1))
+    yield Arm("unconstrained", unconstrained, (logits, scores))
+
+
+def host_arms(index: ItemIndex, start: Start, logits: Any, normalise: str, want: Beams) -> Iterator[Arm]:
+    """The compiled CPU engine's."""
+    flat = logits.reshape(-1, logits.shape[-1])
+    nodes = start.beams.nodes.reshape(-1)
+    yield Arm("wfsa: candidates", candidates, (index, nodes, flat), compiles=False)
+    yield Arm("wfsa: top-M of log-probs", index.beam_step, (start.beams, logits), {"normalise": "none"},
+              partial(same_best, candidates(index, nodes, flat), start.beams), compiles=False)  # fmt: skip
+    yield Arm("wfsa: step", index.beam_step, (start.beams, logits), {"normalise": normalise},
+              partial(same_beams, want), compiles=False)  # fmt: skip
+
+
+def device_arm(name: str, items: Any, start: Start, given: Beams, logits: Any, level: int, normalise: str,
+               want: Beams) -> Arm:  # fmt: skip
+    """A step of TorchItems or TritonItems; the latter's kernels are compiled already."""
+    options = {"normalise": normalise, "level": level, "distinct": start.distinct}
+    check = partial(same_beams, want)
+    return Arm(name, items.beam_step, (given, logits), options, check, compiles=name.startswith("torch"))
+
+
+def static_arms(static: Static, states: Any, scores: Any, logits: Any, level: int, index: ItemIndex, start: Start,
+                host_logits: Any, want: Beams | None) -> Iterator[Arm]:  # fmt: skip
+    """``want``: None where the step's scores have another normalisation than STATIC's, which is "full"."""
+    nodes = start.beams.nodes.reshape(-1)
+    expected = candidates(index, nodes, host_logits.reshape(len(nodes), -1))
+    yield Arm("STATIC: candidates", static.candidates, (states.reshape(-1), logits.flatten(0, 1), level),
+              check=partial(same_candidates, expected))  # fmt: skip
+    yield Arm("STATIC: step", static.step, (states, scores, logits, level),
+              check=None if want is None else partial(same_step, want))  # fmt: skip
+
+
+def graph_of(call: Call, pool: Any) -> tuple[Call, Any]:
+    """The call captured in a CUDA graph, and the tensors that a replay writes."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=pool):
+        written = call()
+    return graph.replay, written
+
+
+# --- checks ----------------------------------------------------------------------------------------------------------
+
+
+def same_beams(want: Beams, got: Beams) -> None:
+    """The same beams are there, with scores equal to a few units in the last place, and nearly all nodes: those whose
+    scores differ by less than that may change places."""
+    valid, scores, nodes = (_host(getattr(got, name)) for name in ("valid", "scores", "nodes"))
+    assert np.array_equal(want.valid, valid), "other beams are missing"
+    np.testing.assert_allclose(scores, want.scores, atol=2e-5)
+    same = (want.nodes == nodes).mean()
+    assert same > 0.99, f"{1 - same:.1%} of the nodes differ"
+
+
+def same_step(want: Beams, got: tuple[Any, Any, Any, Any]) -> None:
+    """STATIC's scores, parents and tokens; it flags nothing, so missing beams are those of score -inf."""
+    scores, parents, tokens, _ = map(_host, got)
+    width = scores.shape[1]
+    assert not want.valid[:, width:].any(), "beams are missing"
+    np.testing.assert_allclose(scores, want.scores[:, :width], atol=2e-5)
+    there = want.valid[:, :width]
+    same = ((parents == want.parents[:, :width]) & (tokens == want.tokens[:, :width]))[there].mean()
+    assert same > 0.99, f"{1 - same:.1%} of the beams differ"
+
+
+def same_candidates(want: tuple[Any, Any, Any, Any], got: tuple[Any, Any, Any]) -> None:
+    """Both are in order of the token within a beam."""
+    found, tokens = _host(got[0]), _host(got[1])
+    there = found > -np.inf
+    assert np.array_equal(there.sum(1), np.diff(want[0])), "numbers of candidates differ"
+    assert np.array_equal(tokens[there], want[1]), "tokens differ"
+    assert np.array_equal(found[there], want[2]), "log-probabilities differ"
+
+
+def same_best(every: tuple[Any, Any, Any, Any], start: Beams, got: Beams) -> None:
+    """The scores are the best of all candidates'."""
+    indptr, _, logprobs, _ = every
+    scores = np.repeat(start.scores.reshape(-1), np.diff(indptr)) + logprobs
+    n_requests, width = start.nodes.shape
+    for request in range(n_requests):
+        best = scores[indptr[request * width] : indptr[(request + 1) * width]]
+        if len(best) > width:
+            best = np.partition(best, len(best) - width)[len(best) - width :]
+        np.testing.assert_array_equal(np.sort(best)[::-1], got.scores[request][: len(best)])
+        assert not got.valid[request][len(best) :].any()
+
+
+def _host(tensor: Any) -> Any:
+    return tensor.cpu().numpy() if isinstance(tensor, torch.Tensor) else tensor

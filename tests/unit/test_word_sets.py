@@ -1,0 +1,79 @@
+"""Terminals that are sets of words: minimal, exact, and as large as an enum gets."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import wfsa
+from wfsa._ext.engine import automaton
+from wfsa.grammar.regular import Literal, Regular, Words, cat, char_set, optional, star
+
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"ab", b"ba", b"aa", b""], eos_ids=[259])
+
+
+def drawn(seed: int, n: int, letters: bytes = b"abc", longest: int = 9) -> frozenset[bytes]:
+    choose = random.Random(seed)
+    return frozenset(bytes(choose.choices(letters, k=choose.randint(0, longest))) for _ in range(n))
+
+
+def reads(tree: Regular, text: bytes) -> bool:
+    indptr, lo, hi, target, accept = automaton(tree).arrays()
+    state = 0
+    for byte in text:
+        edges = range(indptr[state], indptr[state + 1])
+        state = next((int(target[e]) for e in edges if lo[e] <= byte <= hi[e]), -1)
+        if state < 0:
+            return False
+    return bool(accept[state])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_minimal_automaton(seed: int) -> None:
+    """It has a state for each set of endings that words have after a prefix (Myhill and Nerode)."""
+    words = drawn(seed, 40 * (1 + seed % 5)) - {b""}
+    prefixes = {word[:n] for word in words for n in range(len(word) + 1)}
+    endings = {frozenset(word[len(p) :] for word in words if word.startswith(p)) for p in prefixes}
+    assert automaton(Words(words)).n_states == len(endings)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_words_and_nothing_else(seed: int) -> None:
+    words = drawn(seed, 300)
+    probes = drawn(-1 - seed, 300) | words
+    before, tree = star(char_set(" a")), Words(words)
+    for text in probes:
+        assert reads(tree, text) == (text in words)
+        assert reads(cat(Literal(b"x"), tree), b"x" + text) == (text in words)
+        assert reads(cat(tree, Literal(b"!")), text + b"!") == (text in words)
+        ways = [text[n:] for n in range(len(text) + 1) if not text[:n].strip(b" a")]
+        assert reads(cat(before, tree), text) == any(rest in words for rest in ways)  # what is before runs into it
+        assert reads(cat(before, tree), b"  " + text) == any(rest in words for rest in ways)
+        assert reads(cat(optional(tree), tree), text) == any(
+            text[:n] in words | {b""} and text[n:] in words for n in range(len(text) + 1)
+        )
+
+
+def test_no_words() -> None:
+    assert automaton(Words(frozenset())).n_states == 0
+    assert automaton(cat(Literal(b"a"), Words(frozenset()))).n_states == 0
+    assert automaton(Words(frozenset([b""]))).nullable
+
+
+@pytest.mark.parametrize("mode", ["lazy", "ahead"])
+def test_an_enum_beyond_the_limits(mode: str) -> None:
+    """Its states are linear in its bytes and no limit's business."""
+    choose = random.Random(5)
+    values = sorted({"".join(choose.choices("abcdefgh", k=12)) for _ in range(40_000)})
+    constraint = wfsa.compile_json_schema(
+        {"type": "array", "items": {"enum": values}}, VOCAB, mode=mode, max_terminal_states=1000, max_lexer_states=1000
+    )
+    for value in (values[0], values[-1], *choose.sample(values, 50)):
+        state = constraint.start()
+        assert state.commit_bytes(f'["{value}","{value[:7]}'.encode())
+        after = {word[7] for word in values if word.startswith(value[:7])}
+        assert {chr(t) for t in state.get_mask().ids() if t < 256} == after
+        assert not state.commit_bytes(b"z")
+        assert state.commit_bytes(f'{value[7:]}"]'.encode())
+        assert state.is_accepting()
