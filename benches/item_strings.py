@@ -1,4 +1,4 @@
-"""compile_items on synthetic names: build, memory, masks at every step of random names.
+"""compile_items on synthetic names: build, save and load, memory, masks at every step of random names.
 
     python -m benches.item_strings [--names 5e6] [--vocab ../shared/data/vocabs/llama3.npz] [--hub 4096] [--enum lazy]
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import tempfile
 import time
 from pathlib import Path
 
@@ -67,8 +68,20 @@ def main() -> None:
     if not options.enum:
         held = constraint.stats["bytes"] + 16 * constraint.stats["strings"] + 4 * constraint.stats["hub_tokens"]
         print(f"holds {held / 2**20:.0f} MiB")
+        save_and_load(constraint, vocab)
     walk(constraint, vocab, texts, shuffled, options)
     print(f"peak after the walks +{(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024:.0f} MiB")
+
+
+def save_and_load(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> None:
+    """Print the time of both, and the size of the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "names.wfsa")
+        for label, work in (("save", lambda: constraint.save(path)), ("load", lambda: wfsa.load(path, vocab))):
+            began, cpu_began = time.perf_counter(), time.process_time()
+            work()
+            seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+            print(f"{label} {seconds:.2f} s ({cpu_seconds:.2f} s of processor), {path.stat().st_size / 2**20:.0f} MiB")
 
 
 def walk(

@@ -1,4 +1,5 @@
-"""Item indexes: build time, bytes by part, and the latency of a step, ours and the baselines' side by side.
+"""Item indexes: build time, bytes by part, and the latency of a step, ours and the baselines' side by side;
+and the time of a live filter from bools.
 
 Correctness first: every arm's sets are compared with the index's before a clock runs. A step is taken at the third
 level (or ``--level``), from the nodes of random items, with one thread; *candidates* is what STATIC calls its kernel
@@ -80,7 +81,34 @@ def _build(rows: Any, kind: str, args: argparse.Namespace, out: list[dict[str, A
         out.append(line)
         print(line, flush=True)
     assert index is not None
+    out.append(_filter(rows, index, kind))
+    print(out[-1], flush=True)
     return index
+
+
+def _filter(rows: Any, index: ItemIndex, kind: str) -> dict[str, Any]:
+    """A filter from bool[N] in the order of the input, a tenth of the items live."""
+    live = np.random.default_rng(2).random(len(rows)) < 0.1
+    made = ItemFilter.of_rows(index, live)
+    for row in np.flatnonzero(live)[:100]:
+        node = np.asarray([index.root])
+        for code in rows[row]:
+            node = index.advance(node, np.asarray([code]), made)
+        assert node[0] >= 0, "a live item is refused"
+    walls, cpus = [], []
+    for _ in range(7):
+        begin, cpu = time.perf_counter(), time.process_time()
+        ItemFilter.of_rows(index, live)
+        walls.append(time.perf_counter() - begin)
+        cpus.append(time.process_time() - cpu)
+    return {
+        "bench": "filter",
+        "kind": kind,
+        "items": len(rows),
+        "layout": index.layout.name,
+        "seconds": float(np.median(walls)),
+        "cpu_seconds": float(np.median(cpus)),
+    }
 
 
 def _steps(rows: Any, index: ItemIndex, kind: str, shape: tuple[int, ...], args: argparse.Namespace) -> list[Any]:
@@ -208,7 +236,7 @@ def _builds(lines: list[dict[str, Any]]) -> str:
     head = [
         "catalogue",
         "items",
-        "layout",
+        "layout, or what is made",
         "seconds",
         "CPU seconds",
         "peak GB so far",
@@ -218,6 +246,11 @@ def _builds(lines: list[dict[str, Any]]) -> str:
     ]
     body = []
     for line in lines:
+        if line["bench"] == "filter":
+            what = f"filter from {line['items'] / 1e6:g} M bools"
+            figures = number(line["seconds"]), number(line["cpu_seconds"])
+            body.append([line["kind"], number(line["items"]), what, *figures, "", "", "", ""])
+            continue
         parts = dict(line["bytes"])
         whole, items = parts.pop("layout"), parts.pop("items")
         parts.pop("total")

@@ -8,6 +8,7 @@ Python validates here, the kernels trust.  The algorithms are in the headers, on
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 from libcpp cimport bool as cbool
@@ -198,10 +199,14 @@ cdef extern from "session.hpp" namespace "wfsa" nogil:
         string next_bytes() except +wfsa_translate
         string text() except +wfsa_translate
         vector[int32_t] expected() except +wfsa_translate
+        MaskJob job(int64_t)
 
-    void fill_masks(const vector[const Session*]&, const vector[uint32_t*]&, int64_t, int64_t) except +wfsa_translate
+    const char* kMaskJob
 
+    cdef cppclass MaskJob:
+        int64_t n_words
 
+    void fill_masks(const vector[MaskJob]&, const vector[uint32_t*]&, int64_t, int64_t) except +wfsa_translate
 
 
 # --- regular languages -------------------------------------------------------------------------------------------
@@ -825,14 +830,15 @@ cdef class State:
 def fill_bitmasks(states, buffer, threads=1, rows=None):
     """Fill row ``rows[i]`` (row i when `rows` is None) of an int32[B, ceil(V/32)] buffer with the mask of states[i].
 
-    The masks are computed on `threads` threads, without the interpreter lock.  Raises StateError on a buffer that does
-    not fit, or when two states share a row; the buffer is left as it was then.
+    The states may belong to different constraints, closed sets of texts among them.  The masks are computed on
+    `threads` threads, without the interpreter lock.  Raises StateError on a buffer that does not fit, or when two
+    states share a row; the buffer is left as it was then.  TypeError on what is no state.
     """
     cdef Target target
-    cdef vector[const Session*] sessions
+    cdef vector[MaskJob] jobs
     cdef vector[uint32_t*] outs
-    cdef State s
-    cdef int64_t n_words, n_threads = integer(threads)
+    cdef MaskJob job
+    cdef int64_t n_words = 0, n_threads = integer(threads)
     states = list(states)
     rows = list(range(len(states))) if rows is None else [integer(r) for r in rows]
     if len(rows) != len(states) or len(set(rows)) != len(rows):
@@ -841,19 +847,29 @@ def fill_bitmasks(states, buffer, threads=1, rows=None):
         raise StateError(f"threads must be at least 1, not {n_threads}")
     if not states:
         return
-    n_words = max((<State?>state).n_words for state in states)
+    for state in states:
+        job = mask_job(state)
+        n_words = max(n_words, job.n_words)
+        jobs.push_back(job)
     target_open(&target, buffer, n_words, min(rows))
     try:
         if target.view.ndim == 1 and len(states) > 1 or max(rows) >= (target.view.shape[0] if target.view.ndim == 2 else 1):
             raise StateError(f"row {max(rows)} is out of range for the mask buffer")
-        for state, row in zip(states, rows):
-            s = state
-            sessions.push_back(&s.session)
+        for row in rows:
             outs.push_back(<uint32_t*>target.view.buf + <int64_t>row * target.n_words)
         with nogil:
-            fill_masks(sessions, outs, target.n_words, n_threads)
+            fill_masks(jobs, outs, target.n_words, n_threads)
     finally:
         PyBuffer_Release(&target.view)
+
+
+cdef MaskJob mask_job(state) except *:
+    """Of a State, or of another module's state, which has it in a capsule."""
+    if isinstance(state, State):
+        return (<State>state).session.job((<State>state).n_words)
+    if not hasattr(state, "_mask_job"):
+        raise TypeError(f"a {type(state).__name__} is no state of a constraint")
+    return (<MaskJob*>PyCapsule_GetPointer(state._mask_job(), kMaskJob))[0]
 
 
 cdef struct Target:

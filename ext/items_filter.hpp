@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -46,46 +46,60 @@ struct FilterView {
   }
 };
 
-// words from bool[N] over input rows: leaf u is live when a row of it is. order and indptr may be null (identity).
-// `words` has n_leaves / 32 + 1 entries and is overwritten.
-inline void pack_live(const uint8_t* rows, Offsets order, Offsets indptr, int64_t n_leaves, int threads, uint32_t* words) {
-  int64_t n_words = n_leaves / 32 + 1;
-  int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, n_words / 4096));
-  auto work = [&](int64_t begin, int64_t end) {
-    for (int64_t w = begin; w < end; ++w) {
-      uint32_t word = 0;
-      int64_t first = w * 32, count = std::min<int64_t>(32, n_leaves - first);
-      for (int64_t b = 0; b < count; ++b) {
-        int64_t from = first + b, to = from + 1;
-        if (indptr.data) {
-          from = indptr[first + b];
-          to = indptr[first + b + 1];
-        }
-        uint32_t bit = 0;
-        for (int64_t i = from; i < to; ++i) bit |= rows[order.data ? order[i] : i] != 0;
-        word |= bit << b;
-      }
-      words[w] = word;
-    }
-  };
-  // The common case, one item a leaf in order of a narrow array, without the branches.
-  auto gather = [&](int64_t begin, int64_t end) {
-    const int32_t* at = static_cast<const int32_t*>(order.data);
-    for (int64_t w = begin; w < end; ++w) {
-      int64_t count = std::min<int64_t>(32, n_leaves - w * 32);
-      uint32_t word = 0;
-      if (count == 32 && (w + 2) * 32 <= n_leaves)
-        for (int b = 0; b < 32; ++b) __builtin_prefetch(rows + at[w * 32 + 32 + b]);
-      for (int64_t b = 0; b < count; ++b) word |= (uint32_t)(rows[at[w * 32 + b]] != 0) << b;
-      words[w] = word;
-    }
-  };
-  bool plain = order.data && !order.wide && !indptr.data;
-  std::vector<std::thread> pool;
-  for (int p = 0; p < parts; ++p) {
-    int64_t begin = n_words * p / parts, end = n_words * (p + 1) / parts;
-    pool.emplace_back([&, begin, end] { plain ? gather(begin, end) : work(begin, end); });
+inline uint32_t bit_of(const uint32_t* bits, int64_t i) { return bits[i >> 5] >> (i & 31) & 1; }
+
+// One row a leaf: bit u of the result is bit order[u] of `rows`. Words begin .. end.
+template <class Offset>
+void gather_rows(const uint32_t* rows, const Offset* order, int64_t n_leaves, int64_t begin, int64_t end, uint32_t* words) {
+  for (int64_t w = begin; w < end; ++w) {
+    const Offset* at = order + w * 32;
+    const int64_t count = n_leaves - w * 32;
+    uint32_t word = 0;
+    if (count >= 32)
+      for (int b = 0; b < 32; ++b) word |= bit_of(rows, at[b]) << b;
+    else
+      for (int b = 0; b < count; ++b) word |= bit_of(rows, at[b]) << b;
+    words[w] = word;
   }
+}
+
+// Any number of rows a leaf; without order, the rows are in the leaves' order.
+inline void gather_lists(const uint32_t* rows, Offsets order, Offsets indptr, int64_t n_leaves, int64_t begin, int64_t end,
+                         uint32_t* words) {
+  for (int64_t w = begin; w < end; ++w) {
+    const int64_t first = w * 32, count = std::min<int64_t>(32, n_leaves - first);
+    uint32_t word = 0;
+    for (int64_t b = 0; b < count; ++b) {
+      uint32_t bit = 0;
+      for (int64_t i = indptr[first + b]; i < indptr[first + b + 1]; ++i) bit |= bit_of(rows, order.data ? order[i] : i);
+      word |= bit << b;
+    }
+    words[w] = word;
+  }
+}
+
+// words[n_leaves / 32 + 1] from bits by input row: leaf u is live when a row of it is. order may be null (the rows are in
+// the leaves' order) where indptr is not, and indptr where each leaf has one row.
+//
+// Bits and not bytes, since order reads them all over the place: 20 million are 2.5 MB, where bytes miss every cache.
+inline void gather_live(const uint32_t* rows, Offsets order, Offsets indptr, int64_t n_leaves, int threads, uint32_t* words) {
+  const int64_t n_words = n_leaves / 32 + 1;
+  const int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, n_words / 4096));
+  auto fill = [=](int part) {
+    const int64_t begin = n_words * part / parts, end = n_words * (part + 1) / parts;
+    if (indptr.data) gather_lists(rows, order, indptr, n_leaves, begin, end, words);
+    else if (order.wide) gather_rows(rows, static_cast<const int64_t*>(order.data), n_leaves, begin, end, words);
+    else gather_rows(rows, static_cast<const int32_t*>(order.data), n_leaves, begin, end, words);
+  };
+  std::vector<std::thread> pool;
+  for (int part = 1; part < parts; ++part) {
+    try {
+      pool.emplace_back(fill, part);
+    } catch (const std::system_error&) {  // no more threads to be had
+      fill(part);
+    }
+  }
+  fill(0);
   for (auto& t : pool) t.join();
 }
 

@@ -20,7 +20,7 @@ cdef extern from "items_step.hpp" namespace "wfsa::items" nogil:
         Offsets before
         int64_t rank(int64_t)
 
-    void pack_live(const uint8_t*, Offsets, Offsets, int64_t, int, uint32_t*) except +
+    void gather_live(const uint32_t*, Offsets, Offsets, int64_t, int, uint32_t*) except +
     void count_before[Offset](const uint32_t*, int64_t, Offset*)
 
     cdef cppclass Shape:
@@ -118,13 +118,13 @@ cdef class FilterCore:
 
 
 def live_words(object rows, object order, object indptr, int64_t n_leaves, int threads):
-    """Words of a filter, int32[n_leaves / 32 + 1], from uint8[N] by input row."""
+    """Words of a filter, int32[n_leaves / 32 + 1], from those of the input rows, int32[N / 32 + 1]."""
     words = np.empty(n_leaves // 32 + 1, np.int32)
-    cdef const uint8_t* rows_at = <const uint8_t*>_data(rows)
+    cdef const uint32_t* rows_at = <const uint32_t*>_data(rows)
     cdef Offsets order_at = _offsets(order), indptr_at = _offsets(indptr)
     cdef uint32_t* out = <uint32_t*>_data(words)
     with nogil:
-        pack_live(rows_at, order_at, indptr_at, n_leaves, threads, out)
+        gather_live(rows_at, order_at, indptr_at, n_leaves, threads, out)
     return words
 
 

@@ -5,8 +5,8 @@
 #pragma once
 #include "ahead.hpp"
 #include "distinct_mask.hpp"
+#include "mask_job.hpp"
 #include "pack.hpp"
-#include <thread>
 
 namespace wfsa {
 
@@ -104,6 +104,10 @@ class Session {
         return engine_->expected(now_);
     }
 
+    MaskJob job(int64_t n_words) const {
+        return {this, [](const void* of, uint32_t* out, int64_t n) { static_cast<const Session*>(of)->mask(out, n); }, n_words};
+    }
+
   private:
     std::shared_ptr<Engine> engine_;
     std::shared_ptr<Arena> arena_;
@@ -139,28 +143,5 @@ class Session {
         return true;
     }
 };
-
-// The masks of many sessions, dealt out to threads one by one.
-inline void fill_masks(const vector<const Session*>& sessions, const vector<uint32_t*>& outs, int64_t n_words, int64_t n_threads) {
-    std::atomic<size_t> next{0};
-    std::mutex lock;
-    std::exception_ptr failed;
-    auto work = [&] {
-        try {
-            for (size_t i; (i = next++) < sessions.size();) sessions[i]->mask(outs[i], n_words);
-        } catch (...) {
-            std::lock_guard<std::mutex> guard(lock);
-            failed = std::current_exception();
-        }
-    };
-    vector<std::thread> threads;
-    try {
-        for (int64_t t = 1; t < n_threads && size_t(t) < sessions.size(); ++t) threads.emplace_back(work);
-    } catch (const std::system_error&) {  // no more threads to be had: fewer do the same
-    }
-    work();
-    for (std::thread& t : threads) t.join();
-    if (failed) std::rethrow_exception(failed);
-}
 
 }  // namespace wfsa

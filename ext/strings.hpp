@@ -11,16 +11,22 @@
 // **Hubs.** Places with at least `hub` strings are few (each byte of text has at most n / hub of them) and the only
 // slow ones: their tokens are kept as lists, made when the table is built, in the order of a walk over all places.
 //
+// **Loaded.** A saved table is the texts and `order`; load_strings checks that they are sorted and distinct, which is all
+// that the walks rely on, and the hubs' lists are made again: a fortieth of the time that sorting takes, and lists out of
+// a file could not be believed.
+//
 // No tokenisation is preferred: every sequence of tokens whose bytes spell a string is taken.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "mask_job.hpp"
 #include "trie.hpp"
 
 namespace wfsa {
@@ -35,6 +41,7 @@ class StringTable {
     vector<uint8_t> blob;
     vector<int64_t> offset;  // n + 1
     vector<int64_t> order;   // of each string the first input position that has it
+    int64_t n_given = 0;     // input positions
     Trie trie;
     vector<uint8_t> token_blob;
     vector<int64_t> token_offset;
@@ -71,6 +78,7 @@ class StringTable {
             const int c = compare(a.i, b.i);
             return c ? c < 0 : a.i < b.i;
         });
+        n_given = n_in;
         blob.clear();
         blob.reserve(size_t(in[n_in] - in[0]));
         offset.assign(1, 0);
@@ -83,6 +91,27 @@ class StringTable {
             order.push_back(i);
         }
         blob.shrink_to_fit();
+    }
+
+    // What set_strings has made, from a file: n texts of `bytes`, and for each its position among `given`.
+    // std::invalid_argument where the texts are not sorted and distinct, or two have one position.
+    void load_strings(const uint8_t* bytes, int64_t n_bytes, const int64_t* ends, const int64_t* positions, int64_t n_in,
+                      int64_t given) {
+        auto wrong = [](const char* what, int64_t i) { throw std::invalid_argument(what + std::to_string(i)); };
+        if (n_in < 1 || given < n_in) wrong("fewer texts were given than there are: ", given);
+        if (ends[0] != 0 || ends[n_in] != n_bytes) wrong("the texts' lengths do not add up to their bytes: ", ends[n_in]);
+        for (int64_t i = 0; i < n_in; ++i)
+            if (ends[i] >= ends[i + 1]) wrong("an empty text, or a negative length: text ", i);
+        for (int64_t i = 1; i < n_in; ++i) {
+            const int64_t before = ends[i] - ends[i - 1], size = ends[i + 1] - ends[i];
+            const int c = std::memcmp(bytes + ends[i - 1], bytes + ends[i], size_t(std::min(before, size)));
+            if (c > 0 || (c == 0 && before >= size)) wrong("the texts are not sorted and distinct: text ", i);
+        }
+        check_positions(positions, n_in, given);
+        n_given = given;
+        blob.assign(bytes, bytes + n_bytes);
+        offset.assign(ends, ends + n_in + 1);
+        order.assign(positions, positions + n_in);
     }
 
     void set_vocabulary(const uint8_t* bytes, const int64_t* ends, int64_t n_tokens, const int32_t* specials,
@@ -178,6 +207,27 @@ class StringTable {
     }
 
   private:
+    // In range and different: by a bit a position, or by sorting them where there are many more positions than texts.
+    static void check_positions(const int64_t* positions, int64_t n, int64_t given) {
+        auto wrong = [](const char* what, int64_t i) { throw std::invalid_argument(what + std::to_string(i)); };
+        for (int64_t i = 0; i < n; ++i)
+            if (positions[i] < 0 || positions[i] >= given) wrong("an input position is out of range: ", positions[i]);
+        if (given / 64 <= n) {
+            vector<uint64_t> seen(size_t(given / 64 + 1), 0);
+            for (int64_t i = 0; i < n; ++i) {
+                uint64_t& word = seen[size_t(positions[i] / 64)];
+                const uint64_t bit = uint64_t(1) << (positions[i] % 64);
+                if (word & bit) wrong("two texts have one input position: ", positions[i]);
+                word |= bit;
+            }
+            return;
+        }
+        vector<int64_t> sorted(positions, positions + n);
+        std::sort(sorted.begin(), sorted.end());
+        for (size_t i = 1; i < sorted.size(); ++i)
+            if (sorted[i - 1] == sorted[i]) wrong("two texts have one input position: ", sorted[i]);
+    }
+
     struct KeyHash {
         size_t operator()(const std::pair<int64_t, int64_t>& k) const {
             return size_t(uint64_t(k.first) * 0x9E3779B97F4A7C15ull ^ uint64_t(k.second) * 0xC2B2AE3D27D4EB4Full);
@@ -269,6 +319,18 @@ class StringTable {
             }
         }
     }
+};
+
+// What a thread that fills masks needs of a state.
+struct StringMask {
+    const StringTable* table = nullptr;
+    Place place;  // empty (lo = hi) after the end
+
+    static void fill(const void* self, uint32_t* out, int64_t n_words) {
+        const StringMask& mask = *static_cast<const StringMask*>(self);
+        mask.table->mask(mask.place, out, n_words);
+    }
+    MaskJob job(int64_t n_words) const { return {this, fill, n_words}; }
 };
 
 }  // namespace wfsa

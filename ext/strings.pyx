@@ -2,7 +2,9 @@
 """States over a closed set of byte strings: the boundary to strings.hpp. Python has checked what comes in here."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr, make_shared
 from libcpp.vector cimport vector
@@ -26,10 +28,11 @@ cdef extern from "strings.hpp" namespace "wfsa" nogil:
         vector[int32_t] eos
         vector[int32_t] hub_tokens
         vector[uint8_t] special
-        int64_t hub
+        int64_t hub, n_given
         int64_t n()
         int64_t n_hubs()
         void set_strings(const uint8_t*, const int64_t*, int64_t) except +
+        void load_strings(const uint8_t*, int64_t, const int64_t*, const int64_t*, int64_t, int64_t) except +
         void set_vocabulary(const uint8_t*, const int64_t*, int64_t, const int32_t*, int64_t, const int32_t*,
                             int64_t) except +
         void build_hubs(int64_t) except +
@@ -40,6 +43,16 @@ cdef extern from "strings.hpp" namespace "wfsa" nogil:
         vector[uint8_t] next_bytes(const Place&) except +
         int64_t shared(const Place&, int64_t)
 
+    cdef cppclass MaskJob:
+        pass
+
+    cdef cppclass StringMask:
+        const StringTable* table
+        Place place
+        MaskJob job(int64_t)
+
+    const char* kMaskJob
+
 
 cdef class StringsCore:
     """The table of one set of strings over one vocabulary. Use :func:`wfsa.compile_items`."""
@@ -49,27 +62,55 @@ cdef class StringsCore:
 
     def __init__(self, const uint8_t[::1] blob, const int64_t[::1] offsets, const uint8_t[::1] token_blob,
                  const int64_t[::1] token_offsets, const int32_t[::1] special, const int32_t[::1] eos, int64_t size,
-                 int64_t hub, int64_t hub_tokens):
+                 int64_t hub, int64_t hub_tokens, const int64_t[::1] order=None, int64_t n_given=0):
+        """Sorts the texts; with `order` they are those of :meth:`arrays`, which ValueError checks.
+
+        blob uint8, offsets int64[n + 1] of the texts and the tokens; special, eos int32; order int64[n], each text's
+        position among the n_given.
+        """
         cdef StringTable* t
         cdef const uint8_t* bytes_ = &blob[0] if blob.shape[0] else NULL
         cdef const uint8_t* token_bytes = &token_blob[0] if token_blob.shape[0] else NULL
         cdef const int32_t* specials = &special[0] if special.shape[0] else NULL
         cdef const int32_t* ends = &eos[0] if eos.shape[0] else NULL
+        cdef const int64_t* positions = NULL
+        cdef int64_t n = offsets.shape[0] - 1
+        if order is not None:
+            if n < 1 or order.shape[0] != n:
+                raise ValueError(f"{order.shape[0]} input positions of {n} texts")
+            positions = &order[0]
         self.ptr = make_shared[StringTable]()
         t = self.ptr.get()
         self.n_words = (size + 31) // 32
         self.n_tokens = token_offsets.shape[0] - 1
         t.hub = hub
         with nogil:
-            t.set_strings(bytes_, &offsets[0], offsets.shape[0] - 1)
+            if positions:
+                t.load_strings(bytes_, blob.shape[0], &offsets[0], positions, n, n_given)
+            else:
+                t.set_strings(bytes_, &offsets[0], n)
             t.set_vocabulary(token_bytes, &token_offsets[0], self.n_tokens, specials, special.shape[0], ends,
                              eos.shape[0])
             t.build_hubs(hub_tokens)
 
-    def counts(self):
-        """Strings, bytes of text, places with a list, tokens in the lists."""
+    @property
+    def hub(self):
+        return self.ptr.get().hub
+
+    def arrays(self):
+        """The sorted texts, copied: blob uint8, offsets int64[n + 1], order int64[n]."""
         cdef StringTable* t = self.ptr.get()
-        return {"strings": t.n(), "bytes": t.blob.size(), "hubs": t.n_hubs(), "hub_tokens": t.hub_tokens.size()}
+        cdef uint8_t[::1] blob = np.empty(<int64_t>t.blob.size(), np.uint8)
+        cdef int64_t[::1] offsets = np.empty(t.n() + 1, np.int64), order = np.empty(t.n(), np.int64)
+        memcpy(&blob[0], t.blob.data(), t.blob.size())
+        memcpy(&offsets[0], t.offset.data(), 8 * t.offset.size())
+        memcpy(&order[0], t.order.data(), 8 * t.order.size())
+        return np.asarray(blob), np.asarray(offsets), np.asarray(order)
+
+    def counts(self):
+        """Strings, texts they were made from, bytes of text, places with a list, tokens in the lists."""
+        cdef StringTable* t = self.ptr.get()
+        return {"strings": t.n(), "given": t.n_given, "bytes": t.blob.size(), "hubs": t.n_hubs(), "hub_tokens": t.hub_tokens.size()}
 
     def text(self, int64_t i):
         """String i of the sorted ones."""
@@ -95,6 +136,8 @@ cdef class StringState:
     cdef cbool ended
     cdef vector[Place] history
     cdef object cached
+    cdef StringMask view  # of place and ended, where a mask is made
+    cdef MaskJob mask_job
     cdef public object constraint
 
     def __init__(self):
@@ -113,12 +156,24 @@ cdef class StringState:
         return self.cached
 
     cdef void _mask(self, uint32_t* p) noexcept nogil:
+        self._view()
+        self.view.table.mask(self.view.place, p, self.core.n_words)
+
+    cdef void _view(self) noexcept nogil:
+        """Set `view` to what has been written, or after the end to no place."""
         cdef Place nowhere
+        self.view.table = self.core.ptr.get()
         if self.ended:
             nowhere.lo = nowhere.hi = nowhere.depth = 0
-            self.core.ptr.get().mask(nowhere, p, self.core.n_words)
+            self.view.place = nowhere
         else:
-            self.core.ptr.get().mask(self.place, p, self.core.n_words)
+            self.view.place = self.place
+
+    def _mask_job(self):
+        """What wfsa.fill_bitmasks takes of this state, in a capsule; holds until the state changes."""
+        self._view()
+        self.mask_job = self.view.job(self.core.n_words)
+        return PyCapsule_New(&self.mask_job, kMaskJob, NULL)
 
     def fill_bitmask(self, buffer, row=None):
         """Copy the mask into an int32[ceil(V/32)] array, or into row `row` of an int32[B, ceil(V/32)] one.

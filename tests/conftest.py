@@ -8,7 +8,7 @@ No deadline on single examples: an example's time says nothing on a shared machi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +39,17 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"REAL DATA MISSING: {SHARED_DATA} is not there, so nothing real was tested")
     return SHARED_DATA
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """One thread for torch: products of tiny models, where threads only wait for each other on a busy machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 class VocabFile(NamedTuple):

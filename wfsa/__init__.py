@@ -23,7 +23,7 @@ from wfsa.errors import (
     WfsaError,
 )
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.items.strings import compile_items
+from wfsa.items.strings import StringConstraint, compile_items
 from wfsa.vocab import Vocab
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "SchemaOptions",
     "State",
     "StateError",
+    "StringConstraint",
     "TokenMask",
     "Vocab",
     "VocabError",

@@ -26,6 +26,9 @@ from wfsa.constraint import Constraint
 from wfsa.errors import ArtifactError, WfsaError
 from wfsa.grammar.json_schema import ReportEntry
 from wfsa.grammar.json_schema.sources import from_text, to_text
+from wfsa.items.array_file import format_of
+from wfsa.items.string_storage import FORMAT as STRINGS
+from wfsa.items.strings import StringConstraint
 from wfsa.vocab import Vocab
 
 FORMAT: Final = "wfsa-constraint"
@@ -63,17 +66,21 @@ def to_bytes(constraint: Constraint) -> bytes:
 
 
 def load(path: str | os.PathLike[str], vocab: Vocab) -> Constraint:
-    """Read a constraint compiled for `vocab`.
+    """Read a constraint compiled for `vocab`: what :meth:`Constraint.save` wrote, a closed set of texts among others.
 
     Raises ArtifactError on a file that is damaged, foreign, of another version, or compiled for another vocabulary;
     OSError when it cannot be read.
     """
+    if format_of(Path(path)) == STRINGS:
+        return StringConstraint.load(path, vocab)
     return from_bytes(Path(path).read_bytes(), vocab, str(path))
 
 
 def from_bytes(data: bytes, vocab: Vocab, where: str = "the data") -> Constraint:
     """The inverse of :func:`to_bytes`."""
     head = _head(data, where)
+    if head.get("format") == STRINGS:
+        raise ArtifactError(f"{where} is a closed set of texts; give wfsa.load its path")
     if head.get("format") != FORMAT:
         raise ArtifactError(f"{where} is not a wfsa constraint (format {head.get('format')!r})")
     if head.get("version") != VERSION:

@@ -3,9 +3,8 @@
 **Exit codes.** 0: done (``check``: the text is accepted). 1: ``check`` refused the text, or the demo's document is
 not valid. 2: an error, told in one line on standard error.
 
-**Which vocabulary.** An artifact knows its vocabulary by fingerprint only. ``compile`` leaves a copy of the
-vocabulary beside the artifact, named by its fingerprint and so shared by all artifacts there; the other commands look
-for it, or take ``--vocab``.
+**Which vocabulary.** ``compile`` and ``items names`` leave a copy of the vocabulary beside the artifact
+(``wfsa/vocab_arguments.py``); the other commands look for it, or take ``--vocab``.
 
 Errors of wfsa and of the file system are told; anything else is a bug and keeps its traceback.
 """
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO, get_args
 
 import numpy as np
 
+from wfsa import vocab_arguments
 from wfsa.errors import ArtifactError, GrammarError, SchemaError, WfsaError
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema, read_tools
 from wfsa.grammar.json_schema.report import Status
@@ -120,21 +120,13 @@ def _parser() -> argparse.ArgumentParser:
             name, help=text, description=text[0].upper() + text[1:] + ".", epilog=_EXAMPLES[name]
         )
 
-    def vocab_options(sub: argparse.ArgumentParser, required: bool) -> None:
-        found = "" if required else " (default: the copy that compile left beside the artifact)"
-        sub.add_argument("--vocab", type=Path, required=required, metavar="V", help=f"the model's vocabulary{found}")
-        sub.add_argument(
-            "--eos", type=int, action="append", metavar="ID", help="an end token's id, in place of those in V"
-        )
-        sub.add_argument("--logits", type=int, metavar="N", help="the width of the model's logits, where larger than V")
-
     sub = command("compile", "compile a JSON Schema or a grammar for a vocabulary")
     sub.add_argument(
         "source", type=Path, nargs="?", metavar="SCHEMA_OR_GRAMMAR", help="a file, or - for standard input"
     )
     sub.add_argument("--text", help="the schema or grammar itself, in place of a file")
     sub.add_argument("--kind", choices=KINDS, help="what the source is (default: by suffix)")
-    vocab_options(sub, required=True)
+    vocab_arguments.add_arguments(sub, required=True)
     sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
     sub.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE",
@@ -143,24 +135,23 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--lenient", action="store_true", help="ignore what of a JSON Schema cannot be enforced (the report lists it)"
     )
-    sub.add_argument("--no-vocab-copy", action="store_true", help="leave no copy of the vocabulary beside OUT")
 
     sub = command("check", "tell whether a text is accepted, and if not, where and what was expected there")
     sub.add_argument("artifact", type=Path)
     sub.add_argument("text", nargs="?")
     sub.add_argument("--file", type=Path, help="read the text from a file, or - for standard input")
-    vocab_options(sub, required=False)
+    vocab_arguments.add_arguments(sub, required=False)
 
     sub = command("inspect", "show an artifact's sizes, stack-depth bound, stages' times and report")
     sub.add_argument("artifact", type=Path)
-    vocab_options(sub, required=False)
+    vocab_arguments.add_arguments(sub, required=False)
 
     sub = command("mask", "show the tokens that may follow a prefix")
     sub.add_argument("artifact", type=Path)
     sub.add_argument("prefix")
     sub.add_argument("--limit", type=int, default=40, help="how many tokens to list (default: %(default)s)")
     sub.add_argument("--ids", action="store_true", help="print the ids only, one a line")
-    vocab_options(sub, required=False)
+    vocab_arguments.add_arguments(sub, required=False)
 
     sub = command("report", "show what of a JSON Schema is enforced, keyword by keyword")
     sub.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
@@ -173,7 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--lenient", action="store_true", help="list what cannot be enforced in place of an error")
 
-    items_cli.add_arguments(command("items", "index a catalogue of semantic ids, and look into it"))
+    items_cli.add_arguments(command("items", "index a catalogue of semantic ids, or a closed set of texts"))
 
     sub = command("demo", "let a small language model write a document under a JSON Schema")
     sub.add_argument("--schema", type=Path, metavar="FILE", help="a JSON Schema (default: an order of an online shop)")
@@ -249,15 +240,12 @@ def _compile(arguments: argparse.Namespace, console: Console) -> int:
         options["schema_options"] = SchemaOptions(**{**of_schema, **({"lenient": True} if arguments.lenient else {})})
     elif arguments.lenient:
         raise WfsaError("--lenient is for JSON Schemas")
-    vocab = Vocab.from_file(arguments.vocab, eos_ids=arguments.eos, size=arguments.logits)
+    vocab = vocab_arguments.read(arguments)
     with CompileBar(console) as bar:
         constraint = compilers[kind](text, vocab, progress=bar, **options)
     output: Path = arguments.output
     constraint.save(output)
-    if not arguments.no_vocab_copy:
-        copy = output.parent / f"{vocab.fingerprint[:16]}.vocab"
-        if not copy.exists():
-            vocab.save(copy)
+    vocab_arguments.leave_copy(arguments, vocab, output)
     print(f"{output}: {output.stat().st_size / 1024:,.1f} KB for {len(vocab):,} tokens")
     return 0
 
@@ -267,7 +255,7 @@ def _load(arguments: argparse.Namespace) -> tuple[Any, Vocab]:
 
     artifact: Path = arguments.artifact
     if arguments.vocab is not None:
-        vocab = Vocab.from_file(arguments.vocab, eos_ids=arguments.eos, size=arguments.logits)
+        vocab = vocab_arguments.read(arguments)
         return wfsa.load(artifact, vocab), vocab
     with open(artifact, "rb"):  # a missing artifact is told as such
         pass

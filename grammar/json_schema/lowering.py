@@ -641,15 +641,14 @@ class _Lowering:
                 trees.append(tree)
         return alt(*trees)
 
-    def _items_with_state(self, shape: Shape) -> int | None:
-        """Arrays that count kinds of items, or whose items must not repeat."""
+    def _items_with_state(self, shape: Shape, values: list[Any] | None) -> int | None:
+        """Arrays that count kinds of items, or whose items must not repeat; `values` if they are few and may not."""
         read, path = self.read, shape.path
         counted = shape.contains
         if len(counted) > MAX_WANTED:
             raise LimitError(f"more than {MAX_WANTED} kinds of items are counted at {path}")
         low, high = shape.min_items, shape.max_items
         cap = high if high is not None else max(low, len(shape.prefix), *(c.start for c in counted), 1)
-        values = self._few_values(shape) if shape.unique or shape.repeated else None
         distinct = self._distinct(shape) if values is None else "no"  # compared as they are written
         if values is None and shape.repeated:
             raise Unenforceable(
@@ -726,11 +725,6 @@ class _Lowering:
             forward if forward is not None and forward < 0 else None, distinct,
         )  # fmt: skip
 
-    def _few_values(self, shape: Shape) -> list[Any] | None:
-        """All values that an item of an array can have, if they are few."""
-        values = self._values(shape)
-        return values if values is not None and len(values) <= MAX_DISTINCT else None
-
     def _values(self, shape: Shape) -> list[Any] | None:
         """All values that an item of an array can have, if they are listed."""
         found: dict[Any, Any] = {}
@@ -776,8 +770,11 @@ class _Lowering:
         """Make the rules of a shape's arrays."""
         most = shape.max_items
         unique = shape.unique and (most is None or most > 1)
-        if shape.contains or shape.repeated or (unique and self._few_values(shape) is not None):
-            return self._items_with_state(shape)
+        counts = bool(shape.contains or shape.repeated)
+        values = self._values(shape) if unique or (counts and (shape.unique or shape.repeated)) else None
+        few = values if values is not None and len(values) <= MAX_DISTINCT else None
+        if counts or few is not None:
+            return self._items_with_state(shape, few)
         low, high = shape.min_items, shape.max_items
         prefix: list[int] = []
         for i, handle in enumerate(shape.prefix):
@@ -796,7 +793,6 @@ class _Lowering:
         if high is not None and low > high:
             self.read.why = f"an array needs {low} items and can have {high}", shape.path
             return None
-        values = self._values(shape) if unique else None
         if values is not None and len(values) < low:
             self.read.why = f"an array needs {low} different items and there are {len(values)}", shape.path
             return None

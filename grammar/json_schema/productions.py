@@ -178,6 +178,16 @@ class Productions:
             self.rules += [(~got, (part,)) for part in parts]
         return got
 
+    def _begin(self, key: object, name: str, origin: str, lhs: int | None) -> tuple[int, bool]:
+        """The symbol of an object or array that is to be made, and whether the one of `key` will do.
+
+        It will not do for a symbol that is given: that one needs rules of its own.
+        """
+        got = self._made.get(key) if lhs is None else None
+        if got is not None:
+            return got, True
+        return self.nonterminal(name, origin) if lhs is None else lhs, False
+
     # ---- objects -------------------------------------------------------------------------------------------------
 
     def object(
@@ -185,11 +195,9 @@ class Productions:
     ) -> int:
         """An object of `members` in order, then of `extra` (key, value) in any number.  `lhs` is used if given."""
         key = (members, extra)
-        if lhs is None:
-            got = self._made.get(key)
-            if got is not None:
-                return got
-            lhs = self.nonterminal("object", origin)
+        lhs, known = self._begin(key, "object", origin, lhs)
+        if known:
+            return lhs
         self._made.setdefault(key, lhs)
         brace, comma, names, rules = self.open_object, self.comma, self.names, self.rules
         at = 0  # number + 1 of the last P; 0 if nothing can have been written so far
@@ -229,11 +237,9 @@ class Productions:
         The bounds can be met: all required members fit, and there are as many as `low`.
         """
         key = ("any order", members, extras, low, high, groups)
-        if lhs is None:
-            got = self._made.get(key)
-            if got is not None:
-                return got
-            lhs = self.nonterminal("object", origin)
+        lhs, known = self._begin(key, "object", origin, lhs)
+        if known:
+            return lhs
         self._made.setdefault(key, lhs)
         needed = sum(required for _, _, required in members)
         if high == needed:
@@ -270,11 +276,9 @@ class Productions:
         Raises LimitError when there are too many.
         """
         key = ("state", members, extras, low, high, wanted, any_order)
-        if lhs is None:
-            got = self._made.get(key)
-            if got is not None:
-                return got
-            lhs = self.nonterminal("object", origin)
+        lhs, known = self._begin(key, "object", origin, lhs)
+        if known:
+            return lhs
         cap = low if high is None else high
         needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
         states: dict[State, int] = {}
@@ -327,7 +331,7 @@ class Productions:
             if count >= low and bits & wanted == wanted and complete:
                 rhs = (self.open_object,) if state is begin else (states[state],)
                 self.rules.append((~lhs, (*rhs, self.close_object)))
-        self._made.setdefault(key, lhs)
+        self._made.setdefault(key, lhs)  # not before: it may have been too large
         return lhs
 
     # ---- arrays --------------------------------------------------------------------------------------------------
@@ -342,11 +346,9 @@ class Productions:
         `rest` is None only if `high` is at most ``len(prefix)``.
         """
         key = ("array", prefix, rest, low, high, distinct)
-        if lhs is None:
-            got = self._made.get(key)
-            if got is not None:
-                return got
-            lhs = self.nonterminal("array", origin)
+        lhs, known = self._begin(key, "array", origin, lhs)
+        if known:
+            return lhs
         self._made.setdefault(key, lhs)
         comma, close, rules = self.comma, self.close_array, self.rules
         if low == 0:

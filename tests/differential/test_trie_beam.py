@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ from tests.oracles.tiny_models import FAMILIES, padded, tiny_model  # noqa: E402
 from wfsa.decoding import trie_beam_search  # noqa: E402
 from wfsa.decoding.causal_model import check_tree  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PAD, NEW = 49, 14
 FORMS = (("tree", "model"), ("tree", "shared"), ("two_part", "shared"))
 # (beams, length penalty, early stopping, end tokens): ends that are met early, late and never.
@@ -29,15 +30,6 @@ SEARCHES: tuple[tuple[int, float, Any, list[int]], ...] = (
     (6, 1.0, "never", [3]),
     (8, 0.7, True, [4, 5]),
 )
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny products; threads only wait for each other on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def _prompts(seed: int, lengths: tuple[int, ...] = (9, 4, 1)) -> list[list[int]]:

@@ -249,6 +249,27 @@ def test_allowed() -> None:
     assert readable.shortest_tokens(vocab, np.array([0, 1, 4], np.int32), 2) == [4, 0]
 
 
+def test_items_names(tmp_path: Path, vocab: Path, run: Run) -> None:
+    titles, out = tmp_path / "titles.txt", tmp_path / "out" / "titles.wfsa"
+    titles.write_bytes(b"green tea\r\ngreen apple\ngrapes\n")
+    out.parent.mkdir()
+    command = "items", "names", titles, "--vocab", vocab, "-o", out
+    code, told, err = run(*command)
+    assert (code, err) == (0, "") and "3 texts" in told and "for 261 tokens" in told
+    assert run("check", out, "green tea")[0] == 0  # by the copy of the vocabulary
+    code, told, _ = run("check", out, "green pea")
+    assert code == 1 and "refused at" in told
+    assert "3 texts" not in run("inspect", out)[1] and "strings" in run("inspect", out)[1]
+    assert run("mask", out, "gr", "--ids")[1].split() == [str(ord("a")), str(ord("e"))]
+    assert run(*command, "--no-vocab-copy")[0] == 0 and len(list(out.parent.glob("*.vocab"))) == 1
+    titles.write_bytes(b"green tea\n\ngrapes\n")
+    refused(run(*command), "line 2 is empty")
+    titles.write_bytes(b"")
+    refused(run(*command), "is empty")
+    code, told, _ = run("items", "names", "--help")
+    assert code == 0 and "--vocab" in told and "TEXTS" in told
+
+
 def test_items(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = np.random.default_rng(0).integers(0, 64, (5000, 3), dtype=np.int32)
     np.save(tmp_path / "rows.npy", rows)

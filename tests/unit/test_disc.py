@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,10 @@ from tests.oracles.tiny_models import N_POSITIONS, tiny_model  # noqa: E402
 from wfsa.decoding import DecodingError, DiscLaw, DiscSampler, disc_law, disc_sample  # noqa: E402
 from wfsa.items import ItemIndex  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PROMPT = [3, 4, 5]
 Text = tuple[int, ...]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def _model(seed: int = 0, family: str = "llama", spread: float = 0.3) -> Any:

@@ -338,6 +338,26 @@ def test_damaged_files(layout: str, tmp_path: Path) -> None:
         ItemIndex.load(tmp_path / "nothing")
 
 
+@pytest.mark.parametrize("ranked", [False, True])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_a_filter_over_many_items(ranked: bool, repeats: bool) -> None:
+    """Enough words for several threads; one row a leaf, or several."""
+    rng = np.random.default_rng(5)
+    n = 800_011
+    codes = rng.integers(0, n // 2, n) if repeats else rng.permutation(n)
+    index = ItemIndex.build(np.stack([codes >> 10, codes & 1023], 1), "rank" if ranked else None)
+    assert index.n_leaves // 32 > 2 * 4096 and (index.item_indptr is not None) == repeats
+    live = rng.random(n) < 0.3
+    rows = np.sort(codes, kind="stable") if ranked else codes  # what codes the rows of `live` have
+    known = np.zeros(n, np.bool_)
+    known[rows[live]] = True
+    want = known[np.unique(codes)]
+    for made in (ItemFilter.of_rows(index, live), ItemFilter.of_ids(index, np.flatnonzero(live))):
+        got = np.unpackbits(made.words.view(np.uint8), bitorder="little")
+        assert (got[: index.n_leaves] == want).all() and not got[index.n_leaves :].any()
+        assert made.n_live == want.sum()
+
+
 def test_memory_by_part() -> None:
     index = ItemIndex.build(np.arange(12).reshape(4, 3), vocab_size=12)
     parts = index.memory()

@@ -23,17 +23,11 @@ from wfsa.decoding import (  # noqa: E402
 )
 from wfsa.items import ItemIndex  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SIZES = (5, 4, 6)
 OFFSETS = (10, 20, 30)
 PROMPTS = [[3, 4, 5, 6], [7], [1, 2, 9]]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def _head(seed: int = 0, sizes: tuple[int, ...] = SIZES, **options: Any) -> NezhaHead:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,7 @@ from tests.oracles.tiny_models import tiny_model  # noqa: E402
 from wfsa.decoding import DecodingError, GrammarTokens, TokenConstraint, trie_beam_search  # noqa: E402
 from wfsa.decoding.causal_model import check_tree  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def _search(model: Any = None, prompts: Any = ((5, 6, 7),), **options: Any) -> Any:

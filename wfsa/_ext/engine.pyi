@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from wfsa._ext.strings import StringState
 from wfsa.grammar.regular import Regular
 
 class Automaton:
@@ -91,5 +92,5 @@ class State:
     def n_configurations(self) -> int: ...
 
 def fill_bitmasks(
-    states: Sequence[State], buffer: Any, threads: int = 1, rows: Sequence[int] | None = None
+    states: Sequence[State | StringState], buffer: Any, threads: int = 1, rows: Sequence[int] | None = None
 ) -> None: ...

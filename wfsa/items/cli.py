@@ -1,22 +1,28 @@
-"""``wfsa items build | inspect | query``: the command line of item indexes; ``wfsa/cli.py`` calls it.
+"""``wfsa items build | inspect | query | names``: the command line of item indexes; ``wfsa/cli.py`` calls it.
 
 ``build`` reads .npy or Parquet files, ``inspect`` shows sizes by part and by level, ``query`` says what follows a
-prefix of codes and which items it is. Errors and exit codes are those of ``wfsa``.
+prefix of codes and which items it is. ``names`` makes a closed set of texts out of a file with one a line: an artifact
+like those of ``wfsa compile``, for ``wfsa check``, ``inspect`` and ``mask``.
+
+Errors and exit codes are those of ``wfsa``.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from wfsa import vocab_arguments
 from wfsa.errors import ItemError
 from wfsa.items.index import LAYOUTS, ItemIndex
 from wfsa.items.interval import SMALL
 from wfsa.items.rows import open_npy
+from wfsa.items.strings import compile_items
 from wfsa.progress import CompileBar
 
 if TYPE_CHECKING:
@@ -28,6 +34,8 @@ examples:
   wfsa items build catalogue.parquet --column sid --ids item_id --codes 256,256,256 -o catalogue.items
   wfsa items inspect catalogue.items
   wfsa items query catalogue.items 17 4 2033
+  wfsa items names titles.txt --vocab tokenizer.json -o titles.wfsa
+  wfsa check titles.wfsa 'green tea'
 """
 
 
@@ -56,11 +64,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("index", type=Path)
     sub.add_argument("codes", type=int, nargs="*", help="the prefix, none for the root")
     sub.add_argument("--limit", type=int, default=20, help="how many codes and items to list (default: %(default)s)")
+    sub = commands.add_parser("names", help="make a closed set of texts, one a line, a constraint for a vocabulary")
+    sub.add_argument("source", type=Path, metavar="TEXTS", help="a file, or - for standard input; none may be empty")
+    vocab_arguments.add_arguments(sub, required=True)
+    sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run a parsed command; returns the exit code."""
-    return {"build": _build, "inspect": _inspect, "query": _query}[arguments.items_command](arguments, console)
+    commands = {"build": _build, "inspect": _inspect, "query": _query, "names": _names}
+    return commands[arguments.items_command](arguments, console)
 
 
 def _numbers(text: str | None, name: str) -> list[int] | None:
@@ -165,9 +178,24 @@ def _query(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _print(renderable: Any) -> None:
-    import sys
+def _names(arguments: argparse.Namespace, console: Console) -> int:
+    source, output = arguments.source, arguments.output
+    data: bytes = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
+    lines = [line.removesuffix(b"\r") for line in data.removesuffix(b"\n").split(b"\n")] if data else []
+    if not all(lines):
+        raise ItemError(f"{source}: line {lines.index(b'') + 1} is empty; a text has at least one byte")
+    if not lines:
+        raise ItemError(f"{source} is empty: nothing could ever be written")
+    vocab = vocab_arguments.read(arguments)
+    constraint = compile_items(lines, vocab)
+    constraint.save(output)
+    vocab_arguments.leave_copy(arguments, vocab, output)
+    size, seconds = output.stat().st_size, constraint.stats["seconds"]
+    print(f"{output}: {len(constraint):,} texts, {size / 1e6:,.1f} MB for {len(vocab):,} tokens, {seconds:.1f} s")
+    return 0
 
+
+def _print(renderable: Any) -> None:
     from rich.console import Console
 
     Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(renderable)

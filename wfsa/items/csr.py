@@ -33,7 +33,7 @@ import numpy.typing as npt
 from wfsa.errors import ItemError
 from wfsa.items.head import HeadShape
 from wfsa.items.levels import Levels
-from wfsa.items.nodes import ENDED, NONE, Int64s, count_of, level_of, pack, value_of
+from wfsa.items.nodes import ENDED, NONE, Int64s, count_of, leaves_that_end, level_of, pack, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +125,7 @@ class CsrLayout:
     def terminals(self, nodes: Int64s) -> Int64s:
         """The leaf that ends at each node, -1 where none does."""
         low, high = self.intervals(nodes)
-        level = level_of(nodes)
-        if self.lengths is None:
-            ends = (level == len(self.levels)) | (level == ENDED)
-        else:
-            safe = np.minimum(low, max(self.n_leaves - 1, 0))
-            ends = (high > low) & ((self.lengths[safe] == level) | (level == ENDED))
-        return np.where((nodes >= 0) & ends, low, -1)
+        return leaves_that_end(nodes, low, high, self.lengths, len(self.levels))
 
     def sequences(self, leaves: Int64s) -> npt.NDArray[np.int32]:
         """Codes int32[n, L] of leaves, -1 past an end."""

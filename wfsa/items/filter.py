@@ -51,10 +51,7 @@ class ItemFilter:
     @classmethod
     def of_leaves(cls, live: npt.NDArray[np.bool_]) -> ItemFilter:
         """From bool[U], in the index's order."""
-        n = len(live)
-        words = np.zeros(n // 32 + 1, np.int32)
-        words.view(np.uint8)[: -(-n // 8)] = np.packbits(live, bitorder="little")
-        return cls.of_words(n, words)
+        return cls.of_words(len(live), _words(live))
 
     @classmethod
     def of_rows(cls, index: ItemIndex, live: Any) -> ItemFilter:
@@ -65,13 +62,11 @@ class ItemFilter:
         rows = np.asarray(live)
         if rows.dtype != np.bool_ or rows.shape != (index.n_items,):
             raise ItemError(f"a filter needs bool[{index.n_items}], not {rows.dtype}{list(rows.shape)}")
-        flags = np.ascontiguousarray(rows).view(np.uint8)
         if index.item_order is None and index.item_indptr is None:
-            return cls.of_leaves(flags.view(np.bool_))
+            return cls.of_leaves(rows)
         threads = min(len(os.sched_getaffinity(0)), 8)
-        return cls.of_words(
-            index.n_leaves, live_words(flags, index.item_order, index.item_indptr, index.n_leaves, threads)
-        )
+        words = live_words(_words(rows), index.item_order, index.item_indptr, index.n_leaves, threads)
+        return cls.of_words(index.n_leaves, words)
 
     @classmethod
     def of_ids(cls, index: ItemIndex, ids: Any) -> ItemFilter:
@@ -99,6 +94,13 @@ class ItemFilter:
     @property
     def n_live(self) -> int:
         return int(self.before[-1]) + int(popcount(self.words[-1:])[0])
+
+
+def _words(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    """bool[n] as int32[n // 32 + 1], bit ``i % 32`` of word ``i // 32``."""
+    words = np.zeros(len(live) // 32 + 1, np.int32)
+    words.view(np.uint8)[: -(-len(live) // 8)] = np.packbits(live, bitorder="little")
+    return words
 
 
 Filters = ItemFilter | Sequence[ItemFilter | None] | None

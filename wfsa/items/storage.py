@@ -8,9 +8,7 @@ Same index, same bytes.
 
 from __future__ import annotations
 
-import json
 import os
-import zlib
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ArtifactError, ItemError, LimitError
+from wfsa.items import array_file
 from wfsa.items.csr import CsrLayout, check_csr
 from wfsa.items.index import ItemIndex
 from wfsa.items.interval import IntervalLayout, check_interval
@@ -25,9 +24,7 @@ from wfsa.items.levels import Levels
 
 FORMAT: Final = "wfsa-items"
 VERSION: Final = 1
-_DTYPES: Final = {"U8": np.uint8, "U16": np.uint16, "I32": np.int32, "I64": np.int64}
-_NAMES: Final = {np.dtype(kind): name for name, kind in _DTYPES.items()}
-_BLOCK: Final = 1 << 24
+_KIND: Final = "an item index"
 
 
 def save(index: ItemIndex, path: str | os.PathLike[str]) -> None:
@@ -47,46 +44,13 @@ def save(index: ItemIndex, path: str | os.PathLike[str]) -> None:
         head.update(small=layout.small, slot_offset=list(layout.slot_offset))
     else:
         head["state_offset"] = list(layout.state_offset)
-    arrays = index.arrays()
-    # The widest types first, so that every array lies at a multiple of its type's size.
-    names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
-    head["checksums"] = {name: _checksum(arrays[name]) for name in names}
-    header: dict[str, Any] = {"__metadata__": {"wfsa": json.dumps(head, sort_keys=True)}}
-    at = 0
-    for name in names:
-        array = arrays[name]
-        header[name] = {
-            "dtype": _NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [at, at + array.nbytes],
-        }
-        at += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    target = Path(path)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with scratch.open("wb") as out:
-            out.write(len(text).to_bytes(8, "little") + text)
-            for name in names:
-                for block in _blocks(arrays[name]):
-                    out.write(block)
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
+    array_file.write(path, head, index.arrays())
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> ItemIndex:
     """Map a saved index; see :meth:`ItemIndex.load`."""
-    where = str(path)
-    head, table, base = _header(Path(path), where)
-    if head.get("format") != FORMAT:
-        raise ArtifactError(f"{where} is not an item index (format {head.get('format')!r})")
-    if head.get("version") != VERSION:
-        raise ArtifactError(
-            f"{where} has format version {head.get('version')!r}, this wfsa reads {VERSION}; build it again"
-        )
-    arrays = _map(Path(path), table, base, where)
+    where = Path(path)
+    head, arrays = array_file.read(where, _KIND, FORMAT, VERSION)
     try:
         index = _index(head, arrays)
         if verify:
@@ -99,53 +63,8 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> ItemIndex:
         reason = f"{e.args[0]!r} is missing" if isinstance(e, KeyError) else str(e)
         raise ArtifactError(f"{where} is damaged: {reason}") from None
     if verify:
-        sums = head.get("checksums")
-        for name, array in arrays.items():
-            if not isinstance(sums, dict) or sums.get(name) != _checksum(array):
-                raise ArtifactError(f"{where} is damaged: {name} does not match its checksum")
+        array_file.verify(where, head, arrays)
     return index
-
-
-def _header(path: Path, where: str) -> tuple[dict[str, Any], dict[str, Any], int]:
-    with path.open("rb") as file:
-        size = path.stat().st_size
-        length = int.from_bytes(file.read(8), "little")
-        if size < 16 or not 2 <= length <= size - 8:
-            raise ArtifactError(f"{where} is not an item index, or it is cut short ({size} bytes)")
-        text = file.read(length)
-    try:
-        table = json.loads(text)
-        head = json.loads(table.pop("__metadata__")["wfsa"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ArtifactError(f"{where} is not an item index, or its header is damaged") from None
-    if not isinstance(head, dict) or not isinstance(table, dict):
-        raise ArtifactError(f"{where} is damaged: bad header")
-    return head, table, 8 + length
-
-
-def _map(path: Path, table: dict[str, Any], base: int, where: str) -> dict[str, npt.NDArray[Any]]:
-    size = path.stat().st_size - base
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    data = np.memmap(path, np.uint8, "r", base) if size else np.zeros(0, np.uint8)
-    end = 0
-    for name, entry in table.items():
-        try:
-            dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(int(x) for x in entry["shape"])
-            begin, stop = (int(x) for x in entry["data_offsets"])
-        except (KeyError, TypeError, ValueError):
-            raise ArtifactError(f"{where} is damaged: bad entry for array {name!r}") from None
-        count = 1
-        for extent in shape:
-            count *= extent
-        if min((0, *shape)) < 0 or len(shape) > 2 or stop - begin != count * dtype.itemsize or begin % dtype.itemsize:
-            raise ArtifactError(f"{where} is damaged: array {name!r} does not fit its place")
-        if not 0 <= begin <= stop <= size:
-            raise ArtifactError(f"{where} is cut short: array {name!r} ends at byte {base + stop} of {base + size}")
-        end = max(end, stop)
-        arrays[name] = np.asarray(data[begin:stop]).view(dtype).reshape(shape)
-    if end != size:
-        raise ArtifactError(f"{where} is damaged: {size - end} bytes belong to no array")
-    return arrays
 
 
 def _index(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> ItemIndex:
@@ -193,16 +112,3 @@ def _check_items(index: ItemIndex) -> None:
         raise ItemError("item_order is out of range")
     if indptr is not None and (int(indptr[0]) != 0 or int(indptr[-1]) != index.n_items or np.any(np.diff(indptr) < 1)):
         raise ItemError("item_indptr does not rise from 0 to the number of items")
-
-
-def _blocks(array: npt.NDArray[Any]) -> Any:
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    for begin in range(0, len(flat), _BLOCK):
-        yield flat[begin : begin + _BLOCK].data
-
-
-def _checksum(array: npt.NDArray[Any]) -> int:
-    value = 0
-    for block in _blocks(array):
-        value = zlib.crc32(block, value)
-    return value

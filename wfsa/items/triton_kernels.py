@@ -62,6 +62,14 @@ def rank_live(filter_words, filter_before, row, leaf, mask):
 
 
 @triton.jit
+def is_live(filtered, filter_words, filter_before, row, low, high, mask):
+    """Whether a leaf of ``low .. high`` is live, or there is no filter; ``mask``: where it matters."""
+    ask = filtered & mask
+    before_low = rank_live(filter_words, filter_before, row, low, ask)
+    return ~filtered | (rank_live(filter_words, filter_before, row, high, ask) > before_low)
+
+
+@triton.jit
 def state_leaves(states, level, mask, leaf_low_ptr, leaf_high_ptr, meta, N_LEAVES, N_LEVELS: tl.constexpr,
                  HAS_HIGH: tl.constexpr):  # fmt: skip
     low = read(leaf_low_ptr, states, mask)
@@ -184,6 +192,21 @@ def child(kind, level, base, stop, column, number, i, mask, meta, starts_ptr, co
     size = high - low
     leafy = (size <= SMALL_LIMIT) & (below >= DEPTH)
     return (below << 50) | tl.where(leafy, (size << 40) | low, at), low, high
+
+
+@triton.jit
+def live_children(kind, level, base, stop, column, number, i, present, filtered, filter_words, filter_before,
+                  filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
+                  N_HEAD, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr,
+                  SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr, HAS_HIGH: tl.constexpr,
+                  ):  # fmt: skip
+    """Those of the ``present`` entries i whose child has a live leaf below it, or all where there is no filter."""
+    _child, low, high = child(
+        kind, level, base, stop, column, number, i, present & filtered, meta, starts_ptr, codes_ptr, head_state_ptr,
+        leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR,
+        HAS_HIGH,
+    )  # fmt: skip
+    return present & is_live(filtered, filter_words, filter_before, filter_row, low, high, present)
 
 
 @triton.jit
@@ -315,14 +338,11 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
             i = at + lanes
             code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
             if FILTER:
-                _child, child_low, child_high = child(
-                    kinds, levels, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
-                    head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
-                    SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
+                present = live_children(
+                    kinds, levels, base, stop, column, number, i, present, some, filter_words, filter_before,
+                    filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
+                    N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
                 )  # fmt: skip
-                live_low = rank_live(filter_words, filter_before, filter_row, child_low, present & some)
-                live_high = rank_live(filter_words, filter_before, filter_row, child_high, present & some)
-                present = present & (~some | (live_high > live_low))
             x = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
             poor = poor | ((x != x) | (x == POSITIVE)).to(tl.int32)
             if NORM == 2:
@@ -357,14 +377,11 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         i = at + lanes
         code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
         if FILTER:
-            _child, child_low, child_high = child(
-                kinds, levels, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
-                head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
-                SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
+            present = live_children(
+                kinds, levels, base, stop, column, number, i, present, some, filter_words, filter_before,
+                filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
+                N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
             )  # fmt: skip
-            live_low = rank_live(filter_words, filter_before, filter_row, child_low, present & some)
-            live_high = rank_live(filter_words, filter_before, filter_row, child_high, present & some)
-            present = present & (~some | (live_high > live_low))
         logit = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
         token = token_base + code
         value = shift + logit
@@ -470,10 +487,7 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
     if HAS_END:
         closing = own & ~ended
         if FILTER:
-            ask = filtered & closing
-            before_low = rank_live(filter_words, filter_before, filter_row, low, ask)
-            own_live = rank_live(filter_words, filter_before, filter_row, low + 1, ask) > before_low
-            closing = closing & (~filtered | own_live)
+            closing = closing & is_live(filtered, filter_words, filter_before, filter_row, low, low + 1, closing)
     kinds, levels, some = kind + lanes * 0, level + lanes * 0, spread(filtered, lanes)
     n = width + closing.to(tl.int64)
     at = width * 0
@@ -481,19 +495,16 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
         i = at + lanes
         code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
         if FILTER:
-            _child, child_low, child_high = child(
-                kinds, levels, base, stop, column, number, i, present & some, meta, starts_ptr, codes_ptr,
-                head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT,
-                SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
+            present = live_children(
+                kinds, levels, base, stop, column, number, i, present, some, filter_words, filter_before,
+                filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
+                N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
             )  # fmt: skip
-            live_low = rank_live(filter_words, filter_before, filter_row, child_low, present & some)
-            live_high = rank_live(filter_words, filter_before, filter_row, child_high, present & some)
-            present = present & (~some | (live_high > live_low))
         last = (i == width) & spread(closing, lanes)
         token = tl.where(last, END, token_base + code)
         present = present | last
         if BITS:
-            bit = (tl.full([BLOCK], 1, tl.int32) << (token & 31).to(tl.int32))
+            bit = tl.full([BLOCK], 1, tl.int32) << (token & 31).to(tl.int32)
             tl.atomic_or(out_ptr + row * V + (token >> 5), bit, mask=present)
         else:
             x = tl.load(logits_ptr + row * V + token, mask=present)
@@ -531,16 +542,11 @@ def advance(nodes_ptr, tokens_ptr, out_ptr, which_ptr, filter_words, filter_befo
         leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
     )  # fmt: skip
     if FILTER:
-        live_low = rank_live(filter_words, filter_before, filter_row, child_low, found & filtered)
-        live_high = rank_live(filter_words, filter_before, filter_row, child_high, found & filtered)
-        found = found & (~filtered | (live_high > live_low))
+        found = found & is_live(filtered, filter_words, filter_before, filter_row, child_low, child_high, found)
     after = tl.where(found, after, -1)
     if HAS_END:
         closing = own & ~ended & (token == END)
         if FILTER:
-            ask = filtered & closing
-            before_low = rank_live(filter_words, filter_before, filter_row, low, ask)
-            own_live = rank_live(filter_words, filter_before, filter_row, low + 1, ask) > before_low
-            closing = closing & (~filtered | own_live)
+            closing = closing & is_live(filtered, filter_words, filter_before, filter_row, low, low + 1, closing)
         after = tl.where(closing, ENDED_LEAF | low, after)
     tl.store(out_ptr + at, after, mask=inside)

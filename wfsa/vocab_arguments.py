@@ -1,0 +1,36 @@
+"""The vocabulary on the command line: the options that name it, and the copy that lies beside an artifact.
+
+An artifact knows its vocabulary by fingerprint only, so a command that writes one leaves a copy of the vocabulary
+beside it, named by its fingerprint and so shared by all artifacts there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from wfsa.vocab import Vocab
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """``--vocab``, ``--eos`` and ``--logits``; required where an artifact is written, which may leave a copy."""
+    found = "" if required else " (default: the copy that compile left beside the artifact)"
+    parser.add_argument("--vocab", type=Path, required=required, metavar="V", help=f"the model's vocabulary{found}")
+    parser.add_argument(
+        "--eos", type=int, action="append", metavar="ID", help="an end token's id, in place of those in V"
+    )
+    parser.add_argument("--logits", type=int, metavar="N", help="the width of the model's logits, where larger than V")
+    if required:
+        parser.add_argument("--no-vocab-copy", action="store_true", help="leave no copy of the vocabulary beside OUT")
+
+
+def read(arguments: argparse.Namespace) -> Vocab:
+    """The vocabulary that ``--vocab`` names."""
+    return Vocab.from_file(arguments.vocab, eos_ids=arguments.eos, size=arguments.logits)
+
+
+def leave_copy(arguments: argparse.Namespace, vocab: Vocab, artifact: Path) -> None:
+    """Beside ``artifact``, unless there is one or ``--no-vocab-copy`` is given."""
+    copy = artifact.parent / f"{vocab.fingerprint[:16]}.vocab"
+    if not arguments.no_vocab_copy and not copy.exists():
+        vocab.save(copy)
