@@ -161,12 +161,7 @@ class StepOf final : public Step {
         out.nodes[k++] = make_node(kEnded, 1, leaf);
       }
       int32_t offset = (int32_t)trie_.shape.offsets[level_of(nodes[i])];
-      int32_t* tokens = out.tokens;
-      int64_t* following = out.nodes;
-      trie_.each_child(nodes[i], filter, [&](int64_t code, int64_t child) {
-        tokens[k] = offset + (int32_t)code;
-        following[k++] = child;
-      });
+      k += trie_.children(nodes[i], filter, offset, out.tokens + k, out.nodes + k);
     }
     out.indptr[n] = k;
   }

@@ -5,7 +5,8 @@
 //   valid(node)                whether the id can be of this index
 //   scan(node, live, f)        f(code, place) for each child in order of codes; false from f stops
 //   child(node, place)         the id of the child that scan showed at `place`
-//   each_child(node, live, f)  f(code, id) for each child: scan and child in one, where all ids are wanted
+//   children(node, live, offset, tokens, nodes)
+//                              writes offset + code and the id of each child, and tells how many; scan and child in one
 //   find(node, code, live)     the id of one child, or kNone
 //   interval(node)             first leaf and end
 //   terminal(node)             the leaf that ends here, or -1
@@ -182,39 +183,47 @@ struct IntervalTrie : Head<Offset> {
     }
   }
 
-  template <class F>
-  void each_child(int64_t node, const FilterView* live, F&& f) const {
+  int64_t children(int64_t node, const FilterView* live, int32_t offset, int32_t* tokens, int64_t* nodes) const {
     int level = level_of(node);
-    if (level >= shape.n_levels) return;
-    int64_t count = count_of(node), value = value_of(node);
+    if (level >= shape.n_levels) return 0;
+    int64_t count = count_of(node), value = value_of(node), k = 0;
     if (!count && level < shape.depth) {
       this->scan_head(node, live, [&](int64_t code, int64_t slot) {
-        f(code, make(level + 1, slot, starts[slot], starts[slot + 1]));
+        tokens[k] = offset + (int32_t)code;
+        nodes[k++] = make(level + 1, slot, starts[slot], starts[slot + 1]);
         return true;
       });
-      return;
+      return k;
     }
     const Code* col = column(level);
     if (count) {
       int64_t low = value + (arrays.lengths && arrays.lengths[value] == level), high, end = value + count;
       for (; low < end; low = high) {
         for (high = low + 1; high < end && col[high] == col[low];) ++high;
-        if (!live || live->any(low, high)) f((int64_t)col[low], make_node(level + 1, high - low, low));
+        if (live && !live->any(low, high)) continue;
+        tokens[k] = offset + (int32_t)col[low];
+        nodes[k++] = make_node(level + 1, high - low, low);
       }
-      return;
+      return k;
     }
+    // Which kind of node a child of a hub is, is as good as random: no branch.
     auto [slot, end] = list(value);
-    for (int64_t low = starts[slot], high; slot < end; ++slot, low = high) {
-      if (slot + kAhead < end) __builtin_prefetch(col + starts[slot + kAhead]);
-      high = starts[slot + 1];
-      if (!live || live->any(low, high)) f((int64_t)col[low], make(level + 1, slot, low, high));
+    const Offset* start = starts;
+    const int64_t small = shape.small, above = make_node(level + 1, 0, 0);
+    for (int64_t low = start[slot], high; slot < end; ++slot, low = high) {
+      if (slot + kAhead < end) __builtin_prefetch(col + start[slot + kAhead]);
+      high = start[slot + 1];
+      if (live && !live->any(low, high)) continue;
+      const int64_t few = -(int64_t)(high - low <= small);
+      tokens[k] = offset + (int32_t)col[low];
+      nodes[k++] = above | (few & ((high - low) << 40 | low)) | (~few & slot);
     }
+    return k;
   }
 
-  // Without a branch: which of the two it is, is as good as random below a hub.
   int64_t make(int level, int64_t slot, int64_t low, int64_t high) const {
-    int64_t few = -(int64_t)((level >= shape.depth) & (high - low <= shape.small));
-    return (make_node(level, high - low, low) & few) | (make_node(level, 0, slot) & ~few);
+    if (level >= shape.depth && high - low <= shape.small) return make_node(level, high - low, low);
+    return make_node(level, 0, slot);
   }
   int64_t child(int64_t node, int64_t place) const {
     int level = level_of(node);
@@ -335,12 +344,14 @@ struct CsrTrie : Head<Offset> {
       if (!f((int64_t)codes[edge], edge)) return;
     }
   }
-  template <class F>
-  void each_child(int64_t node, const FilterView* live, F&& f) const {
+  int64_t children(int64_t node, const FilterView* live, int32_t offset, int32_t* tokens, int64_t* nodes) const {
+    int64_t k = 0;
     scan(node, live, [&](int64_t code, int64_t place) {
-      f(code, child(node, place));
+      tokens[k] = offset + (int32_t)code;
+      nodes[k++] = child(node, place);
       return true;
     });
+    return k;
   }
   int64_t child(int64_t node, int64_t place) const {
     int level = level_of(node);
