@@ -20,7 +20,6 @@ Cost, by request: ``capacity`` gathers and one ``topk`` over as many int64s; ``f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,8 +27,8 @@ import torch
 
 from wfsa.errors import ItemError
 from wfsa.items.beams import Beams, Normalise, check_normalise
-from wfsa.items.device_layout import CHILD_FIELDS, ENTRY_FIELDS, Tensor, device_layout, gather, popcount
-from wfsa.items.filter import Filters, ItemFilter, check_filters
+from wfsa.items.device_layout import CHILD_FIELDS, ENTRY_FIELDS, ArrayOps, DeviceFilters, Tensor, device_layout
+from wfsa.items.filter import Filters, stack_filters
 from wfsa.items.index import ItemIndex
 from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, NONE
 
@@ -37,26 +36,19 @@ NO_KEY: Final = -(1 << 63)
 LOGITS: Final = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
-class DeviceFilters:
-    """F filters on a device, and which of them each request uses.
+def torch_ops(device: Any) -> ArrayOps:
+    """The index arithmetic's operations, on a torch device."""
 
-    words int32[F, W], before int[F, W]: as in ItemFilter; which int64[B]: a row of them, or -1 for none. ``which`` may
-    be written in place between steps, also under a CUDA graph.
-    """
+    def gather(array: Tensor, at: Tensor) -> Tensor:
+        return array[at.clamp(0, array.shape[0] - 1)].to(torch.int64)
 
-    __slots__ = ("before", "which", "words")
-
-    def __init__(self, words: Tensor, before: Tensor, which: Tensor) -> None:
-        self.words, self.before, self.which = words, before, which
-
-    def rank(self, which: Tensor, leaves: Tensor) -> Tensor:
-        """Live leaves before each of ``leaves``; ``which`` has their shape."""
-        word = which.clamp(min=0) * self.words.shape[1] + (leaves >> 5)
-        below = gather(self.words.reshape(-1), word) & ((1 << (leaves & 31)) - 1)
-        return gather(self.before.reshape(-1), word) + popcount(below)
-
-    def any_live(self, which: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        return (which < 0) | (self.rank(which, high) > self.rank(which, low))
+    return ArrayOps(
+        upload=lambda array: torch.tensor(array, device=device),
+        where=torch.where,
+        zeros_like=torch.zeros_like,
+        gather=gather,
+        take_along=lambda array, at: torch.take_along_dim(array, at, -1),
+    )
 
 
 class TorchItems:
@@ -69,7 +61,7 @@ class TorchItems:
     def __init__(self, index: ItemIndex, device: Any = None) -> None:
         self.index = index
         self.device = torch.device("cpu" if device is None else device)
-        self.layout = device_layout(index.layout, self.device)
+        self.layout = device_layout(index.layout, torch_ops(self.device))
         levels = index.levels
         self.n_levels, self.logits_size, self.end_token = len(levels), levels.logits_size, levels.end_token
         self.offsets, self.sizes = levels.offsets, levels.sizes
@@ -90,26 +82,8 @@ class TorchItems:
 
     def filters(self, filters: Filters, n_requests: int) -> DeviceFilters | None:
         """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once."""
-        check_filters(filters, n_requests, self.index.n_leaves)
-        if filters is None:
-            return None
-        listed: Sequence[ItemFilter | None] = (
-            [filters] * n_requests if isinstance(filters, ItemFilter) else list(filters)
-        )
-        rows: dict[int, int] = {}
-        kept: list[ItemFilter] = []
-        for one in listed:
-            if one is not None and id(one) not in rows:
-                rows[id(one)] = len(kept)
-                kept.append(one)
-        if not kept:
-            return None
-        which = [-1 if one is None else rows[id(one)] for one in listed]
-        return DeviceFilters(
-            torch.tensor(np.stack([one.words for one in kept]), device=self.device),
-            torch.tensor(np.stack([one.before for one in kept]), device=self.device),
-            torch.tensor(which, dtype=torch.int64, device=self.device),
-        )
+        stacked = stack_filters(filters, n_requests, self.index.n_leaves)
+        return None if stacked is None else DeviceFilters(*(torch.tensor(x, device=self.device) for x in stacked))
 
     def _nodes(self, nodes: Tensor) -> None:
         if nodes.dtype != torch.int64 or nodes.device.type != self.device.type:
@@ -158,15 +132,13 @@ class TorchItems:
         place = torch.arange(capacity, device=nodes.device).expand(nodes.shape[0], capacity).contiguous()
         beam = torch.searchsorted(ends, place, right=True).clamp(max=nodes.shape[1] - 1)
         inside = place < ends[:, -1:]
-        g = f.take(beam, ENTRY_FIELDS if filters is None else CHILD_FIELDS)
+        g = self.layout.take(f, beam, ENTRY_FIELDS if filters is None else CHILD_FIELDS)
         entry = torch.where(inside, place - torch.take_along_dim(ends - f.width, beam, 1), 0)
         code, exists = self.layout.entry(g, entry)
         present = inside & exists
         if filters is not None and which is not None:
             _, low, high = self.layout.child(g, entry)
-            of_request = which[:, :1].expand(low.shape)
-            bound = self.layout.n_leaves
-            present = present & filters.any_live(of_request, low.clamp(0, bound), high.clamp(0, bound))
+            present = present & self.layout.any_live(filters, which[:, :1], low, high)
         token = code + torch.take_along_dim(self.level_begin[f.level], beam, 1)
         return f, beam, entry, token, present, ends[:, -1] > capacity
 
@@ -176,7 +148,7 @@ class TorchItems:
             return torch.zeros_like(f.there)
         allowed = f.there & f.own & ~f.ended
         if filters is not None and which is not None:
-            allowed = allowed & filters.any_live(which, f.low, (f.low + 1).clamp(max=self.layout.n_leaves))
+            allowed = allowed & self.layout.any_live(filters, which, f.low, f.low + 1)
         return allowed
 
     def _present(self, nodes: Tensor, filters: DeviceFilters | None, level: int | None, size: int) -> Tensor:
@@ -223,7 +195,7 @@ class TorchItems:
         flat = nodes.reshape(-1, 1)
         capacity = self.layout.capacity(level, 1, distinct=False)
         f, beam, entry, token, present, _ = self._work_list(flat, capacity, filters, of_node)
-        child = torch.where(present, self.layout.child(f.take(beam), entry)[0], NONE)
+        child = torch.where(present, self.layout.child(self.layout.take(f, beam), entry)[0], NONE)
         token = torch.where(present, token, -1)
         if self.end_token is not None:
             end = self._end_allowed(f, filters, of_node)
@@ -246,8 +218,7 @@ class TorchItems:
         entry, found = self.layout.find(f, wanted - self.level_begin[f.level])
         child, low, high = self.layout.child(f, torch.where(found, entry, 0))
         if filters is not None and which is not None:
-            bound = self.layout.n_leaves
-            found = found & filters.any_live(which, low.clamp(0, bound), high.clamp(0, bound))
+            found = found & self.layout.any_live(filters, which, low, high)
         child = torch.where(found, child, NONE)
         if self.end_token is not None:
             end = (wanted == self.end_token) & self._end_allowed(f, filters, which)
@@ -289,7 +260,7 @@ class TorchItems:
         end = self._end_allowed(f, filters, which)
         finished = f.ended if self.end_token is not None else f.there & (f.width == 0)
         if filters is not None and which is not None:
-            finished = finished & filters.any_live(which, f.low, f.high)
+            finished = finished & self.layout.any_live(filters, which, f.low, f.high)
         norm, good = self._norm(logits, f, beam, values, end, normalise, level)
 
         # The places of the work list, then one more a beam: its end token, or itself where it is finished.
@@ -317,7 +288,7 @@ class TorchItems:
         valid = (best != NO_KEY) & ~overflow[:, None]
         parent, token = self._unpack(best)
         parent, token = torch.where(valid, parent, 0), torch.where(valid, token, -1)
-        g = f.take(parent)
+        g = self.layout.take(f, parent)
         is_extra = at >= capacity
         chosen = torch.zeros_like(at)
         if capacity:
