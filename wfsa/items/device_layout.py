@@ -27,7 +27,7 @@ import numpy.typing as npt
 from wfsa.items.csr import CsrLayout
 from wfsa.items.head import HeadShape
 from wfsa.items.interval import IntervalLayout
-from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, MAX_COUNT, VALUE_MASK
+from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, MAX_COUNT, NONE, VALUE_MASK
 
 Tensor = Any
 
@@ -110,16 +110,20 @@ def popcount(words: Tensor) -> Tensor:
 
 
 class DeviceLayout:
-    """What both layouts share. ``capacity(level, n)`` bounds the entries of n different nodes of a level."""
+    """What both layouts share. ``capacity(level, n)`` bounds the entries of n different nodes of a level.
+
+    begin, sizes   int64[n_levels + 1 or more]: a level's first token and number of codes; 0 for ENDED
+    """
 
     def __init__(self, layout: IntervalLayout | CsrLayout, ops: ArrayOps) -> None:
         self.ops = ops
         self.n_levels = n_levels = len(layout.levels)
-        self.n_leaves, self.depth = layout.n_leaves, layout.depth
+        self.n_leaves, self.depth, self.end_token = layout.n_leaves, layout.depth, layout.levels.end_token
         shape = HeadShape.of(layout.depth, layout.levels.sizes)
         slots = [*shape.slot_offset, *[0] * (n_levels + 2)][: n_levels + 2]
         self.slot_offset = ops.upload(np.asarray(slots, np.int64))
         self.sizes = ops.upload(np.asarray([*layout.levels.sizes, 0, 0], np.int64))
+        self.begin = ops.upload(np.asarray([*layout.levels.offsets, 0], np.int64))
         self.starts = self._upload(layout.starts)
         self.lengths = None if layout.lengths is None else self._upload(layout.lengths)
         widths = [level_widths(layout, level) for level in range(n_levels)]
@@ -161,9 +165,36 @@ class DeviceLayout:
         below = self.ops.gather(filters.words.reshape(-1), word) & ((1 << (leaves & 31)) - 1)
         return self.ops.gather(filters.before.reshape(-1), word) + popcount(below)
 
-    def any_live(self, filters: DeviceFilters, which: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """Whether a leaf of low .. high is live; everywhere, where ``which`` is -1."""
-        return (which < 0) | (self.rank(filters, which, high) > self.rank(filters, which, low))
+    def if_live(self, flags: Tensor, filters: DeviceFilters | None, which: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """``flags`` where a leaf of low .. high is live (all are, where ``which`` is -1 or ``filters`` None)."""
+        if filters is None:
+            return flags
+        return flags & ((which < 0) | (self.rank(filters, which, high) > self.rank(filters, which, low)))
+
+    def closing(self, f: NodeFields, filters: DeviceFilters | None, which: Tensor) -> Tensor:
+        """Where the end token may come."""
+        if self.end_token is None:
+            return self.ops.zeros_like(f.there)
+        return self.if_live(f.there & f.own & ~f.ended, filters, which, f.low, f.low + 1)
+
+    def closed(self, leaf: Tensor) -> Tensor:
+        """The node after the end token."""
+        return (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | leaf
+
+    def finished(self, f: NodeFields) -> Tensor:
+        """Where an item is complete and nothing can follow."""
+        return f.ended if self.end_token is not None else f.there & (f.width == 0)
+
+    def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None, which: Tensor) -> Tensor:
+        """The nodes after one token (int64) each; NONE where it is not allowed. ``which`` broadcasts to nodes."""
+        where = self.ops.where
+        f = self.fields(nodes)
+        entry, found = self.find(f, tokens - self.begin[f.level])
+        child, low, high = self.child(f, where(found, entry, 0))
+        child = where(self.if_live(found, filters, which, low, high), child, NONE)
+        if self.end_token is not None:
+            child = where((tokens == self.end_token) & self.closing(f, filters, which), self.closed(f.low), child)
+        return child
 
     def split(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """there, level (ENDED as n_levels), count, value, ended."""

@@ -1,8 +1,8 @@
 """An index's arrays in JAX: as arguments of programs, and in 64 bits.
 
 **Programs.** JAX copies the arrays that a jitted function closes over into the program, gigabytes here. So what holds
-them is a pytree with the arrays as leaves, and jitted functions take it as an argument. The rest of it, which is static,
-has no arrays: a program that JAX keeps keeps no index alive.
+them is a pytree with the arrays as leaves, and jitted functions take it as an argument. Its static rest has no arrays:
+a program that JAX keeps keeps no index alive.
 
 **64 bits.** Node ids are int64, and JAX makes no int64 unless it is told to. To tell it so for the whole program
 (``jax_enable_x64``) would turn the defaults of a model to 64 bits. So methods run in a scope of their own
@@ -27,9 +27,6 @@ from wfsa.items.interval import IntervalLayout
 
 for _type in (Beams, DeviceFilters):
     jax.tree_util.register_dataclass(_type, list(_type.__slots__), [])
-
-FILTER_AXES = DeviceFilters(None, None, 0)
-"""For ``vmap`` over requests."""
 
 
 def jax_ops(device: Any) -> ArrayOps:

@@ -17,8 +17,6 @@ Everything is written for one request, or one node, and mapped by ``vmap``.
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -29,8 +27,8 @@ from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.device_layout import DeviceFilters, NodeFields, Tensor
 from wfsa.items.filter import Filters, stack_filters
 from wfsa.items.index import ItemIndex
-from wfsa.items.jax_arrays import FILTER_AXES, LayoutPytree, jit_64
-from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, NONE
+from wfsa.items.jax_arrays import LayoutPytree, jit_64
+from wfsa.items.nodes import NONE
 
 
 class _Candidates(NamedTuple):
@@ -81,46 +79,23 @@ class JaxItems(LayoutPytree):
         if logits is not None and (logits.shape != want or not jnp.issubdtype(logits.dtype, jnp.floating)):
             raise ItemError(f"logits are {logits.dtype}{list(logits.shape)}, not floats {list(want)}")
 
-    def _map(self, function: Any, shape: tuple[int, ...], filters: DeviceFilters | None, *arrays: Tensor) -> Any:
-        """``function(filters, *arrays)`` of each index in ``shape``, whose first axis is the request."""
-        n = math.prod(shape)
-        if filters is not None:
-            which = filters.which.reshape(-1, *[1] * (len(shape) - 1))
-            if len(which) != (shape[0] if shape else 1):
-                raise ItemError(f"filters for {len(which)} requests, nodes of {list(shape)}")
-            filters = replace(filters, which=jnp.broadcast_to(which, shape or (1,)).reshape(n))
-        flat = jax.tree.map(lambda array: array.reshape(n, *array.shape[len(shape) :]), arrays)
-        axes = None if filters is None else FILTER_AXES
-        out = jax.vmap(function, (axes, *[0] * len(flat)))(filters, *flat)
-        return jax.tree.map(lambda array: array.reshape(*shape, *array.shape[1:]), out)
+    def _which(self, filters: DeviceFilters | None, shape: tuple[int, ...]) -> Tensor:
+        """The filter of each request, for nodes whose first axis is the request; broadcasts to them."""
+        if filters is None:
+            return jnp.asarray(-1)
+        n = shape[0] if shape else 1
+        if filters.which.shape[0] != n:
+            raise ItemError(f"filters for {filters.which.shape[0]} requests, nodes of {n}")
+        return filters.which.reshape(-1, *[1] * (len(shape) - 1)) if shape else filters.which[0]
 
     # --- the pieces -----------------------------------------------------------------------------------------------
 
-    def _live(self, filters: DeviceFilters | None, low: Tensor, high: Tensor) -> Tensor:
-        return jnp.asarray(True) if filters is None else self.layout.any_live(filters, filters.which, low, high)
-
-    def _begin(self, level: Tensor) -> Tensor:
-        """A level's first token."""
-        return jnp.asarray([*self.levels.offsets, 0], jnp.int64)[level]
-
-    def _closing(self, filters: DeviceFilters | None, f: NodeFields) -> Tensor:
-        """Where the end token may come."""
-        if self.end_token is None:
-            return jnp.zeros_like(f.there)
-        return f.there & f.own & ~f.ended & self._live(filters, f.low, f.low + 1)
-
-    def _closed(self, leaf: Tensor) -> Tensor:
-        return (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | leaf
-
-    def _finished(self, f: NodeFields) -> Tensor:
-        return f.ended if self.end_token is not None else f.there & (f.width == 0)
-
     def _candidates(
-        self, filters: DeviceFilters | None, nodes: Tensor, capacity: int, closing_first: bool = False
+        self, nodes: Tensor, capacity: int, filters: DeviceFilters | None, which: Tensor, closing_first: bool = False
     ) -> _Candidates:
         """Of nodes [M]: their entries and closing places, by beam and token; ``capacity`` is that of the entries."""
         f = self.layout.fields(nodes)
-        begin, closing = self._begin(f.level), self._closing(filters, f)
+        begin, closing = self.layout.begin[f.level], self.layout.closing(f, filters, which)
         end_token = -1 if closing_first or self.end_token is None else self.end_token
         extra_at = jnp.where(end_token < begin, 0, f.width)  # before or after all codes, never among them
         ends = (f.width + 1).cumsum()
@@ -131,28 +106,27 @@ class JaxItems(LayoutPytree):
         entry = jnp.where(inside & ~extra, nth - (nth > extra_at[beam]), 0)
         g = self.layout.take(f, beam)
         code, exists = self.layout.entry(g, entry)
-        if filters is not None:
-            exists &= self._live(filters, *self.layout.child(g, entry)[1:])
+        exists = self.layout.if_live(exists, filters, which, *self.layout.child(g, entry)[1:])
         present = inside & jnp.where(extra, closing[beam], exists)
         token = jnp.where(extra, -1 if self.end_token is None else self.end_token, code + begin[beam])
-        finished = self._finished(f) & self._live(filters, f.low, f.high)
+        finished = self.layout.if_live(self.layout.finished(f), filters, which, f.low, f.high)
         token = jnp.where(present, token, -1)
         return _Candidates(f, finished, ends[-1] > len(place), beam, entry, inside & extra, token, present)
 
     def _children(self, c: _Candidates, at: Tensor) -> Tensor:
         """The nodes that the tokens at places ``at`` lead to."""
         g = self.layout.take(c.fields, c.beam[at])
-        return jnp.where(c.extra[at], self._closed(g.low), self.layout.child(g, c.entry[at])[0])
+        return jnp.where(c.extra[at], self.layout.closed(g.low), self.layout.child(g, c.entry[at])[0])
 
     def _present(self, nodes: Tensor, filters: DeviceFilters | None, level: int | None, size: int) -> Tensor:
         """bool[*nodes.shape, size], True at allowed tokens."""
         capacity = self.layout.capacity(level, 1, distinct=False)
 
-        def one(filters: DeviceFilters | None, node: Tensor) -> Tensor:
-            c = self._candidates(filters, node[None], capacity)
+        def one(node: Tensor, which: Tensor) -> Tensor:
+            c = self._candidates(node[None], capacity, filters, which)
             return jnp.zeros(size + 1, bool).at[jnp.where(c.present, c.token, size)].set(True)[:size]
 
-        return self._map(one, nodes.shape, filters, nodes)
+        return jnp.vectorize(one, signature="(),()->(k)")(nodes, self._which(filters, nodes.shape))
 
     @jit_64("level")
     def allowed(self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None) -> Tensor:
@@ -182,12 +156,13 @@ class JaxItems(LayoutPytree):
         self._check(nodes)
         capacity = self.layout.capacity(level, 1, distinct=False)
 
-        def one(filters: DeviceFilters | None, node: Tensor) -> tuple[Tensor, Tensor]:
-            c = self._candidates(filters, node[None], capacity, closing_first=True)
+        def one(node: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+            c = self._candidates(node[None], capacity, filters, which, closing_first=True)
             at = jnp.arange(0 if self.end_token is not None else 1, capacity + 1)
             return c.token[at].astype(jnp.int32), jnp.where(c.present[at], self._children(c, at), NONE)
 
-        return self._map(one, nodes.shape, filters, nodes)  # type: ignore[no-any-return]
+        one_each = jnp.vectorize(one, signature="(),()->(k),(k)")
+        return one_each(nodes, self._which(filters, nodes.shape))  # type: ignore[no-any-return]
 
     @jit_64()
     def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None = None) -> Tensor:
@@ -196,21 +171,13 @@ class JaxItems(LayoutPytree):
         if tokens.shape != nodes.shape or not jnp.issubdtype(tokens.dtype, jnp.integer):
             raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
 
-        def one(filters: DeviceFilters | None, node: Tensor, token: Tensor) -> Tensor:
-            f = self.layout.fields(node)
-            entry, found = self.layout.find(f, token - self._begin(f.level))
-            child, low, high = self.layout.child(f, jnp.where(found, entry, 0))
-            child = jnp.where(found & self._live(filters, low, high), child, NONE)
-            end = self._closing(filters, f) & (token == (-1 if self.end_token is None else self.end_token))
-            return jnp.where(end, self._closed(f.low), child)
-
-        return self._map(one, nodes.shape, filters, nodes, tokens.astype(jnp.int64))
+        return self.layout.advance(nodes, tokens.astype(jnp.int64), filters, self._which(filters, nodes.shape))
 
     @jit_64()
     def finished(self, nodes: Tensor) -> Tensor:
         """Where an item is complete and nothing can follow; bool of nodes' shape."""
         self._check(nodes)
-        return self._finished(self.layout.fields(nodes))
+        return self.layout.finished(self.layout.fields(nodes))
 
     # --- the step -------------------------------------------------------------------------------------------------
 
@@ -236,15 +203,15 @@ class JaxItems(LayoutPytree):
             raise ItemError(f"beams have nodes of shape {list(beams.nodes.shape)}, not [B, M]")
         if self.unclosed:
             raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
-        n_beams = beams.nodes.shape[1]
+        n_requests, n_beams = beams.nodes.shape
         width = n_beams if width is None else width
         if width < 1:
             raise ItemError(f"{width} beams")
         capacity = self.layout.capacity(level, n_beams, distinct)
 
-        def one(filters: DeviceFilters | None, beams: Beams, logits: Tensor) -> Beams:
+        def one(beams: Beams, logits: Tensor, which: Tensor) -> Beams:
             nodes = jnp.where(beams.valid, beams.nodes, NONE)
-            c = self._candidates(filters, nodes, capacity)
+            c = self._candidates(nodes, capacity, filters, which)
             values = jnp.where(c.present, logits[c.beam, c.token.clip(min=0)].astype(jnp.float32), -jnp.inf)
             norm, good = self._norm(logits, c, values, normalise, level)
             stays = c.extra & c.finished[c.beam]
@@ -262,7 +229,8 @@ class JaxItems(LayoutPytree):
                 token, jnp.concatenate([before, token[:, None]], 1),
             )  # fmt: skip
 
-        return self._map(one, beams.nodes.shape[:1], filters, beams, logits)  # type: ignore[no-any-return]
+        which = jnp.broadcast_to(self._which(filters, (n_requests,)), n_requests)
+        return jax.vmap(one)(beams, logits, which)  # type: ignore[no-any-return]
 
     def _norm(
         self, logits: Tensor, c: _Candidates, values: Tensor, normalise: str, level: int | None
@@ -289,7 +257,7 @@ class JaxItems(LayoutPytree):
             return jax.nn.logsumexp(logits, -1)
         end = jnp.full(len(logits), -jnp.inf) if self.end_token is None else logits[:, self.end_token]
         if level is None:
-            token, begin = jnp.arange(logits.shape[1]), self._begin(of_beam)[:, None]
+            token, begin = jnp.arange(logits.shape[1]), self.layout.begin[of_beam][:, None]
             inside = (token >= begin) & (token < begin + self.layout.sizes[of_beam][:, None])
             part = jnp.where(inside, logits, -jnp.inf)
         elif level < self.n_levels:

@@ -30,7 +30,7 @@ from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.device_layout import CHILD_FIELDS, ENTRY_FIELDS, ArrayOps, DeviceFilters, Tensor, device_layout
 from wfsa.items.filter import Filters, stack_filters
 from wfsa.items.index import ItemIndex
-from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, NONE
+from wfsa.items.nodes import NONE
 
 NO_KEY: Final = -(1 << 63)
 LOGITS: Final = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -66,8 +66,6 @@ class TorchItems:
         self.n_levels, self.logits_size, self.end_token = len(levels), levels.logits_size, levels.end_token
         self.offsets, self.sizes = levels.offsets, levels.sizes
         self.uniform = len(set(zip(levels.offsets, levels.sizes, strict=True))) == 1
-        self.level_begin = torch.tensor([*levels.offsets, 0], dtype=torch.int64, device=self.device)
-        self.level_size = torch.tensor([*levels.sizes, 0], dtype=torch.int64, device=self.device)
         self.bit_values = torch.tensor(
             np.asarray([1 << bit for bit in range(32)], np.uint32).view(np.int32), device=self.device
         )
@@ -138,18 +136,9 @@ class TorchItems:
         present = inside & exists
         if filters is not None and which is not None:
             _, low, high = self.layout.child(g, entry)
-            present = present & self.layout.any_live(filters, which[:, :1], low, high)
-        token = code + torch.take_along_dim(self.level_begin[f.level], beam, 1)
+            present = self.layout.if_live(present, filters, which[:, :1], low, high)
+        token = code + torch.take_along_dim(self.layout.begin[f.level], beam, 1)
         return f, beam, entry, token, present, ends[:, -1] > capacity
-
-    def _end_allowed(self, f: Any, filters: DeviceFilters | None, which: Tensor | None) -> Tensor:
-        """Where the end token may come."""
-        if self.end_token is None:
-            return torch.zeros_like(f.there)
-        allowed = f.there & f.own & ~f.ended
-        if filters is not None and which is not None:
-            allowed = allowed & self.layout.any_live(filters, which, f.low, f.low + 1)
-        return allowed
 
     def _present(self, nodes: Tensor, filters: DeviceFilters | None, level: int | None, size: int) -> Tensor:
         """bool[n, size], True at allowed tokens; ``size`` is at least the logits'."""
@@ -162,7 +151,7 @@ class TorchItems:
         out = torch.zeros((flat.shape[0], size + 1), dtype=torch.bool, device=nodes.device)
         out = out.scatter(1, torch.where(present, token, size), present)
         if self.end_token is not None:
-            out[:, self.end_token] = self._end_allowed(f, filters, of_node)[:, 0]
+            out[:, self.end_token] = self.layout.closing(f, filters, of_node)[:, 0]
         return out[:, :size]
 
     def allowed(self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None) -> Tensor:
@@ -198,14 +187,11 @@ class TorchItems:
         child = torch.where(present, self.layout.child(self.layout.take(f, beam), entry)[0], NONE)
         token = torch.where(present, token, -1)
         if self.end_token is not None:
-            end = self._end_allowed(f, filters, of_node)
+            end = self.layout.closing(f, filters, of_node)
             token = torch.cat([torch.where(end, self.end_token, -1), token], 1)
-            child = torch.cat([torch.where(end, self._ended(f.low), NONE), child], 1)
+            child = torch.cat([torch.where(end, self.layout.closed(f.low), NONE), child], 1)
         shape = (*nodes.shape, token.shape[1])
         return token.to(torch.int32).reshape(shape), child.reshape(shape)
-
-    def _ended(self, leaf: Tensor) -> Tensor:
-        return (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | leaf
 
     def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None = None) -> Tensor:
         """The nodes after one token each; -1 where the token is not allowed."""
@@ -213,23 +199,12 @@ class TorchItems:
         if tokens.shape != nodes.shape or tokens.is_floating_point():
             raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
         which = self._which(filters, tuple(nodes.shape))
-        f = self.layout.fields(nodes)
-        wanted = tokens.to(torch.int64)
-        entry, found = self.layout.find(f, wanted - self.level_begin[f.level])
-        child, low, high = self.layout.child(f, torch.where(found, entry, 0))
-        if filters is not None and which is not None:
-            found = found & self.layout.any_live(filters, which, low, high)
-        child = torch.where(found, child, NONE)
-        if self.end_token is not None:
-            end = (wanted == self.end_token) & self._end_allowed(f, filters, which)
-            child = torch.where(end, self._ended(f.low), child)
-        return child
+        return self.layout.advance(nodes, tokens.to(torch.int64), filters, which)
 
     def finished(self, nodes: Tensor) -> Tensor:
         """Where an item is complete and nothing can follow; bool of nodes' shape."""
         self._nodes(nodes)
-        f = self.layout.fields(nodes)
-        return f.ended if self.end_token is not None else f.there & (f.width == 0)
+        return self.layout.finished(self.layout.fields(nodes))
 
     # --- the step -------------------------------------------------------------------------------------------------
 
@@ -257,10 +232,8 @@ class TorchItems:
         f, beam, entry, token, present, overflow = self._work_list(nodes, capacity, filters, which)
 
         values = self._values(logits, beam, token, present)
-        end = self._end_allowed(f, filters, which)
-        finished = f.ended if self.end_token is not None else f.there & (f.width == 0)
-        if filters is not None and which is not None:
-            finished = finished & self.layout.any_live(filters, which, f.low, f.high)
+        end = self.layout.closing(f, filters, which)
+        finished = self.layout.if_live(self.layout.finished(f), filters, which, f.low, f.high)
         norm, good = self._norm(logits, f, beam, values, end, normalise, level)
 
         # The places of the work list, then one more a beam: its end token, or itself where it is finished.
@@ -294,7 +267,7 @@ class TorchItems:
         if capacity:
             chosen = torch.take_along_dim(entry, at.clamp(max=capacity - 1), 1)
         child = self.layout.child(g, torch.where(is_extra, 0, chosen))[0]
-        closed = self._ended(g.low) if self.end_token is not None else child
+        closed = self.layout.closed(g.low) if self.end_token is not None else child
         child = torch.where(is_extra, torch.where(token >= 0, closed, torch.take_along_dim(nodes, parent, 1)), child)
         before = torch.take_along_dim(beams.sequences, parent[:, :, None], 1) if beams.sequences.shape[2] else None
         steps = token[:, :, None].to(torch.int32)
@@ -355,8 +328,8 @@ class TorchItems:
             norm = torch.logsumexp(part, -1) if size else torch.full(part.shape[:2], float("-inf"), device=part.device)
         else:
             token = torch.arange(self.logits_size, device=logits.device)
-            begin = self.level_begin[f.level][:, :, None]
-            inside = (token >= begin) & (token < begin + self.level_size[f.level][:, :, None])
+            begin = self.layout.begin[f.level][:, :, None]
+            inside = (token >= begin) & (token < begin + self.layout.sizes[f.level][:, :, None])
             norm = torch.logsumexp(logits.to(torch.float32).masked_fill(~inside, float("-inf")), -1)
         if self.end_token is None:
             return norm
