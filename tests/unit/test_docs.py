@@ -1,7 +1,7 @@
 """The examples in README.md and docs/*.md run, and links between the pages lead somewhere.
 
 Every fenced block marked ``python`` is run, in order, in one namespace a file; ``<!-- no-run -->`` on the line before
-a block leaves it out (it needs a download), and ``<!-- needs: MODULE -->`` skips it loudly where there is no such module.
+a block leaves it out (it needs a download), ``<!-- needs: MODULE -->`` skips it loudly where there is no such module.
 A failure points to the line in the page.
 """
 
