@@ -1,11 +1,13 @@
 """The examples in README.md and docs/*.md run, and links between the pages lead somewhere.
 
 Every fenced block marked ``python`` is run, in order, in one namespace a file; ``<!-- no-run -->`` on the line before
-a block leaves it out (it needs a download).  A failure points to the line in the page.
+a block leaves it out (it needs a download), ``<!-- needs: MODULE -->`` skips it loudly where there is no such module.
+A failure points to the line in the page.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import types
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NO_RUN = "<!-- no-run -->"
+_NEEDS = re.compile(r"<!-- needs: (\w+) -->$")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -23,6 +26,7 @@ class Block(NamedTuple):
     line: int  # of the first line of code, from 1
     code: str
     runs: bool
+    needs: str = ""  # a module
 
 
 def python_blocks(text: str) -> list[Block]:
@@ -36,7 +40,9 @@ def python_blocks(text: str) -> list[Block]:
             else:
                 inside = False
                 if kind == "python":
-                    blocks.append(Block(start, "\n".join(lines[start - 1 : number - 1]) + "\n", before != NO_RUN))
+                    needs = _NEEDS.match(before)
+                    code = "\n".join(lines[start - 1 : number - 1]) + "\n"
+                    blocks.append(Block(start, code, before != NO_RUN, needs.group(1) if needs else ""))
                 before = ""
         elif not inside and line.strip():
             before = line.strip()
@@ -73,8 +79,14 @@ def test_examples_run(page: Path) -> None:
         pytest.skip("a page without examples")
     # A module of its own, so that dataclasses and forward references in examples resolve.
     namespace: dict[str, Any] = {"__name__": f"example_{page.stem}", **stand_ins(page)}
+    missing = []
     for block in blocks:
+        if block.needs and importlib.util.find_spec(block.needs) is None:
+            missing.append(f"NO {block.needs.upper()}: line {block.line} of {page.name} was not run")
+            continue
         exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
+    if missing:
+        pytest.skip("; ".join(missing))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -25,18 +25,22 @@ beam.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 
 from wfsa.errors import ItemError
 from wfsa.items.nodes import NONE
 
-if TYPE_CHECKING:
-    from wfsa.items.index import ItemIndex
-
 Normalise = Literal["full", "level", "valid", "none"]
 NORMALISATIONS: Final = get_args(Normalise)
+
+
+class Rooted(Protocol):
+    """An ItemIndex, or one on a device."""
+
+    @property
+    def root(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Beams:
     sequences: Any
 
     @staticmethod
-    def start(index: ItemIndex, n_requests: int, width: int) -> Beams:
+    def start(index: Rooted, n_requests: int, width: int) -> Beams:
         """One valid beam a request at the root, the others missing. NumPy arrays."""
         if n_requests < 0 or width < 1:
             raise ItemError(f"{n_requests} requests of {width} beams")

@@ -1,4 +1,4 @@
-"""An index's trie on a device: what a node's entries are, and where a child is, in tensor operations of fixed shape.
+"""An index's trie on a device: what a node's entries are, and where a child is, in array operations of fixed shape.
 
 A node is read in two steps. ``fields`` looks at the id and finds where its *entries* begin and how many it has; entry i
 of a node is one of
@@ -8,34 +8,65 @@ of a node is one of
     list node    slot ``base + i`` (interval) or edge ``base + i`` (csr): always a child
 
 ``entry`` gives code and presence of entries, ``child`` the child's id and leaves, ``find`` the entry that has a code.
-All take tensors of any shape and do no more than arithmetic and gathers, so shapes never depend on values and nothing
-is read by the host. Codes never fall from entry to entry, which is what ``find``'s binary search needs; its number of
-steps is that of the index's widest node.
+All take arrays of any shape and do no more than arithmetic and gathers, so shapes never depend on values and nothing
+is read by the host. What torch and JAX name differently is in ``ArrayOps``; the rest is operators, the same in both.
+Codes never fall from entry to entry, which is what ``find``'s binary search needs; its number of steps is that of the
+index's widest node.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from wfsa.items.csr import CsrLayout
 from wfsa.items.head import HeadShape
 from wfsa.items.interval import IntervalLayout
-from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, MAX_COUNT, VALUE_MASK
+from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, MAX_COUNT, NONE, VALUE_MASK
 
 Tensor = Any
 
 KEPT_WIDTHS: Final = 4096
 
 
+class ArrayOps(NamedTuple):
+    """What the index arithmetic needs of an array library beyond operators and ``clip``.
+
+    upload      a NumPy array's copy on the device
+    where       elementwise choice; Python integers are int64
+    zeros_like  of the same shape and dtype
+    gather      int64 values of a flat array; indices past its ends are clamped, their values mean nothing
+    take_along  of an array along its last axis
+    """
+
+    upload: Callable[[npt.NDArray[Any]], Tensor]
+    where: Callable[[Tensor, Any, Any], Tensor]
+    zeros_like: Callable[[Tensor], Tensor]
+    gather: Callable[[Tensor, Tensor], Tensor]
+    take_along: Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFilters:
+    """F filters on a device, and which of them each request uses.
+
+    words int32[F, W], before int[F, W]: as in ItemFilter; which int64[B]: a row of them, or -1 for none. In torch
+    ``which`` may be written in place between steps, also under a CUDA graph.
+    """
+
+    words: Tensor
+    before: Tensor
+    which: Tensor
+
+
 @dataclass(frozen=True, slots=True)
 class NodeFields:
-    """Of nodes of any shape; int64 and bool tensors of that shape.
+    """Of nodes of any shape; int64 and bool arrays of that shape.
 
     there   not NONE              level  of the id; ENDED is ``n_levels`` here
     small, head                   which kind; a list where neither
@@ -61,33 +92,12 @@ class NodeFields:
     own: Tensor
     ended: Tensor
 
-    def take(self, at: Tensor, names: tuple[str, ...] | None = None) -> NodeFields:
-        """Of the nodes with numbers ``at`` along the last axis; only the fields with these names (None: all)."""
-        wanted = FIELD_NAMES if names is None else names
-        taken = (torch.take_along_dim(getattr(self, x), at, -1) if x in wanted else None for x in FIELD_NAMES)
-        return NodeFields(*taken)
-
 
 FIELD_NAMES: Final = tuple(NodeFields.__slots__)
 ENTRY_FIELDS: Final = ("small", "head", "base", "column")
 """What ``entry`` reads."""
 CHILD_FIELDS: Final = (*ENTRY_FIELDS, "level", "stop", "number")
 """What ``child`` reads, too."""
-
-
-def upload(array: npt.NDArray[Any], device: Any) -> Tensor:
-    """Flat, never empty (an index that stands for nothing may be clamped to 0), uint16 as its int16 bits."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    if not len(flat):
-        flat = np.zeros(1, array.dtype)
-    if flat.dtype == np.uint16:
-        flat = flat.view(np.int16)
-    return torch.tensor(flat, device=device)
-
-
-def gather(array: Tensor, at: Tensor) -> Tensor:
-    """int64 values of a flat tensor; indices past its ends are clamped, their values mean nothing."""
-    return array[at.clamp(0, array.shape[0] - 1)].to(torch.int64)
 
 
 def popcount(words: Tensor) -> Tensor:
@@ -100,17 +110,22 @@ def popcount(words: Tensor) -> Tensor:
 
 
 class DeviceLayout:
-    """What both layouts share. ``capacity(level, n)`` bounds the entries of n different nodes of a level."""
+    """What both layouts share. ``capacity(level, n)`` bounds the entries of n different nodes of a level.
 
-    def __init__(self, layout: IntervalLayout | CsrLayout, device: Any) -> None:
+    begin, sizes   int64[n_levels + 1 or more]: a level's first token and number of codes; 0 for ENDED
+    """
+
+    def __init__(self, layout: IntervalLayout | CsrLayout, ops: ArrayOps) -> None:
+        self.ops = ops
         self.n_levels = n_levels = len(layout.levels)
-        self.n_leaves, self.depth = layout.n_leaves, layout.depth
+        self.n_leaves, self.depth, self.end_token = layout.n_leaves, layout.depth, layout.levels.end_token
         shape = HeadShape.of(layout.depth, layout.levels.sizes)
         slots = [*shape.slot_offset, *[0] * (n_levels + 2)][: n_levels + 2]
-        self.slot_offset = torch.tensor(slots, dtype=torch.int64, device=device)
-        self.sizes = torch.tensor([*layout.levels.sizes, 0, 0], dtype=torch.int64, device=device)
-        self.starts = upload(layout.starts, device)
-        self.lengths = None if layout.lengths is None else upload(layout.lengths, device)
+        self.slot_offset = ops.upload(np.asarray(slots, np.int64))
+        self.sizes = ops.upload(np.asarray([*layout.levels.sizes, 0, 0], np.int64))
+        self.begin = ops.upload(np.asarray([*layout.levels.offsets, 0], np.int64))
+        self.starts = self._upload(layout.starts)
+        self.lengths = None if layout.lengths is None else self._upload(layout.lengths)
         widths = [level_widths(layout, level) for level in range(n_levels)]
         self.widths = [int(kept[0]) if len(kept) else 0 for kept, _ in widths] + [0]
         self.steps = max(max(self.widths), 1).bit_length()
@@ -131,30 +146,82 @@ class DeviceLayout:
             return int(sums[n])
         return int(sums[kept] + (n - kept) * (sums[kept] - sums[kept - 1]))
 
+    def _upload(self, array: npt.NDArray[Any]) -> Tensor:
+        """Flat, never empty (an index that stands for nothing may be clamped to 0), uint16 as its int16 bits."""
+        flat = np.ascontiguousarray(array).reshape(-1)
+        if not len(flat):
+            flat = np.zeros(1, array.dtype)
+        return self.ops.upload(flat.view(np.int16) if flat.dtype == np.uint16 else flat)
+
+    def take(self, f: NodeFields, at: Tensor, names: tuple[str, ...] = FIELD_NAMES) -> NodeFields:
+        """Of the nodes with numbers ``at`` along the last axis; only the fields with these names."""
+        taken = (self.ops.take_along(getattr(f, x), at) if x in names else None for x in FIELD_NAMES)
+        return NodeFields(*taken)
+
+    def rank(self, filters: DeviceFilters, which: Tensor, leaves: Tensor) -> Tensor:
+        """Live leaves before each of ``leaves``, which are clamped to 0 .. n_leaves; ``which`` broadcasts to them."""
+        leaves = leaves.clip(0, self.n_leaves)
+        word = which.clip(min=0) * filters.words.shape[1] + (leaves >> 5)
+        below = self.ops.gather(filters.words.reshape(-1), word) & ((1 << (leaves & 31)) - 1)
+        return self.ops.gather(filters.before.reshape(-1), word) + popcount(below)
+
+    def if_live(self, flags: Tensor, filters: DeviceFilters | None, which: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """``flags`` where a leaf of low .. high is live (all are, where ``which`` is -1 or ``filters`` None)."""
+        if filters is None:
+            return flags
+        return flags & ((which < 0) | (self.rank(filters, which, high) > self.rank(filters, which, low)))
+
+    def closing(self, f: NodeFields, filters: DeviceFilters | None, which: Tensor) -> Tensor:
+        """Where the end token may come."""
+        if self.end_token is None:
+            return self.ops.zeros_like(f.there)
+        return self.if_live(f.there & f.own & ~f.ended, filters, which, f.low, f.low + 1)
+
+    def closed(self, leaf: Tensor) -> Tensor:
+        """The node after the end token."""
+        return (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | leaf
+
+    def finished(self, f: NodeFields) -> Tensor:
+        """Where an item is complete and nothing can follow."""
+        return f.ended if self.end_token is not None else f.there & (f.width == 0)
+
+    def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None, which: Tensor) -> Tensor:
+        """The nodes after one token (int64) each; NONE where it is not allowed. ``which`` broadcasts to nodes."""
+        where = self.ops.where
+        f = self.fields(nodes)
+        entry, found = self.find(f, tokens - self.begin[f.level])
+        child, low, high = self.child(f, where(found, entry, 0))
+        child = where(self.if_live(found, filters, which, low, high), child, NONE)
+        if self.end_token is not None:
+            child = where((tokens == self.end_token) & self.closing(f, filters, which), self.closed(f.low), child)
+        return child
+
     def split(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """there, level (ENDED as n_levels), count, value, ended."""
+        where = self.ops.where
         there = nodes >= 0
         level = (nodes >> LEVEL_SHIFT) & 31
         ended = there & (level == ENDED)
-        level = torch.where(there, level.clamp(max=self.n_levels), self.n_levels)
-        count = torch.where(there, (nodes >> COUNT_SHIFT) & MAX_COUNT, 0)
-        return there, level, count, torch.where(there, nodes & VALUE_MASK, 0), ended
+        level = where(there, level.clip(max=self.n_levels), self.n_levels)
+        count = where(there, (nodes >> COUNT_SHIFT) & MAX_COUNT, 0)
+        return there, level, count, where(there, nodes & VALUE_MASK, 0), ended
 
     def ends_here(self, there: Tensor, level: Tensor, low: Tensor) -> Tensor:
         own = level == self.n_levels
         if self.lengths is not None:
-            own = own | (gather(self.lengths, low) == level)
+            own = own | (self.ops.gather(self.lengths, low) == level)
         return there & own
 
     def find(self, f: NodeFields, code: Tensor) -> tuple[Tensor, Tensor]:
         """The entry that has each code, and whether there is one."""
-        low, high = torch.zeros_like(f.width), f.width
+        where = self.ops.where
+        low, high = self.ops.zeros_like(f.width), f.width
         for _ in range(self.steps):
             middle = (low + high) >> 1
             open_ = low < high
             right = open_ & (self.code(f, middle) < code)
-            low = torch.where(right, middle + 1, low)
-            high = torch.where(open_ & ~right, middle, high)
+            low = where(right, middle + 1, low)
+            high = where(open_ & ~right, middle, high)
         at, exists = self.entry(f, low)
         return low, (low < f.width) & exists & (at == code)
 
@@ -176,130 +243,137 @@ class DeviceLayout:
 class DeviceInterval(DeviceLayout):
     """The layout ``interval``; see wfsa/items/interval.py for the arrays."""
 
-    def __init__(self, layout: IntervalLayout, device: Any) -> None:
-        super().__init__(layout, device)
+    def __init__(self, layout: IntervalLayout, ops: ArrayOps) -> None:
+        super().__init__(layout, ops)
         self.small = layout.small
-        self.columns = upload(layout.columns, device)
+        self.columns = self._upload(layout.columns)
         self.code_bits = (1 << 8 * layout.columns.dtype.itemsize) - 1
-        self.indexed_words = upload(layout.indexed_words, device)
-        self.indexed_before = upload(layout.indexed_before, device)
-        self.first_child = upload(layout.first_child, device)
+        self.indexed_words = self._upload(layout.indexed_words)
+        self.indexed_before = self._upload(layout.indexed_before)
+        self.first_child = self._upload(layout.first_child)
 
     def fields(self, nodes: Tensor) -> NodeFields:
+        where, gather = self.ops.where, self.ops.gather
         there, level, count, value, ended = self.split(nodes)
         small = count > 0
         head = there & ~small & (level < self.depth)
         listed = there & ~small & ~head
-        low = torch.where(small, value, gather(self.starts, value))
-        high = torch.where(small, value + count, gather(self.starts, value + 1))
+        low = where(small, value, gather(self.starts, value))
+        high = where(small, value + count, gather(self.starts, value + 1))
         own = self.ends_here(there, level, low)
-        skip = (own & small).to(torch.int64)
+        skip = where(own & small, 1, 0)
         size = self.sizes[level]
         head_base = self.slot_offset[level + 1] + (value - self.slot_offset[level]) * size
         word = gather(self.indexed_words, value >> 5) & ((1 << (value & 31)) - 1)
         number = gather(self.indexed_before, value >> 5) + popcount(word)
         begin = gather(self.first_child, number)
         list_width = gather(self.first_child, number + 1) - 1 - begin
-        base = torch.where(small, value + skip, torch.where(head, head_base, begin))
-        width = torch.where(small, count - skip, torch.where(head, size, torch.where(listed, list_width, 0)))
-        zero = torch.zeros_like(level)
-        column = (level - self.depth).clamp(0, max(self.n_levels - self.depth - 1, 0)) * self.n_leaves
+        base = where(small, value + skip, where(head, head_base, begin))
+        width = where(small, count - skip, where(head, size, where(listed, list_width, 0)))
+        zero = self.ops.zeros_like(level)
+        column = (level - self.depth).clip(0, max(self.n_levels - self.depth - 1, 0)) * self.n_leaves
         return NodeFields(
             there, level, small, head, base, width, value + count, column, zero,
-            torch.where(there, low, 0), torch.where(there, high, 0), own, ended,
+            where(there, low, 0), where(there, high, 0), own, ended,
         )  # fmt: skip
 
     def _column(self, f: NodeFields, leaf: Tensor) -> Tensor:
-        return gather(self.columns, f.column + leaf) & self.code_bits
+        return self.ops.gather(self.columns, f.column + leaf) & self.code_bits
 
     def _first_leaf(self, f: NodeFields, at: Tensor) -> Tensor:
-        return torch.where(f.small, at, gather(self.starts, at))
+        return self.ops.where(f.small, at, self.ops.gather(self.starts, at))
 
     def code(self, f: NodeFields, i: Tensor) -> Tensor:
-        return torch.where(f.head, i, self._column(f, self._first_leaf(f, f.base + i)))
+        return self.ops.where(f.head, i, self._column(f, self._first_leaf(f, f.base + i)))
 
     def entry(self, f: NodeFields, i: Tensor) -> tuple[Tensor, Tensor]:
+        where, gather = self.ops.where, self.ops.gather
         at = f.base + i
         low = self._first_leaf(f, at)
-        code = torch.where(f.head, i, self._column(f, low))
+        code = where(f.head, i, self._column(f, low))
         new = (i == 0) | (self._column(f, low - 1) != code)
-        return code, torch.where(f.small, new, ~f.head | (gather(self.starts, at + 1) > low))
+        return code, where(f.small, new, ~f.head | (gather(self.starts, at + 1) > low))
 
     def child(self, f: NodeFields, i: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        where, gather = self.ops.where, self.ops.gather
         at = f.base + i
         low = self._first_leaf(f, at)
         code = self._column(f, low)
-        begin, end = low, torch.where(f.small, f.stop, low)
+        begin, end = low, where(f.small, f.stop, low)
         for _ in range(self.small.bit_length()):  # the end of the run of one code in a small node
             middle = (begin + end) >> 1
             open_ = begin < end
             right = open_ & (self._column(f, middle) <= code)
-            begin = torch.where(right, middle + 1, begin)
-            end = torch.where(open_ & ~right, middle, end)
-        high = torch.where(f.small, begin, gather(self.starts, at + 1))
+            begin = where(right, middle + 1, begin)
+            end = where(open_ & ~right, middle, end)
+        high = where(f.small, begin, gather(self.starts, at + 1))
         size, level = high - low, f.level + 1
         small = (size <= self.small) & (level >= self.depth)
-        return (level << LEVEL_SHIFT) | torch.where(small, (size << COUNT_SHIFT) | low, at), low, high
+        return (level << LEVEL_SHIFT) | where(small, (size << COUNT_SHIFT) | low, at), low, high
 
 
 class DeviceCsr(DeviceLayout):
     """The layout ``csr``; see wfsa/items/csr.py for the arrays."""
 
-    def __init__(self, layout: CsrLayout, device: Any) -> None:
-        super().__init__(layout, device)
+    def __init__(self, layout: CsrLayout, ops: ArrayOps) -> None:
+        super().__init__(layout, ops)
         self.n_head = layout.n_head
-        self.head_state = upload(layout.head_state, device)
-        self.indptr = upload(layout.indptr, device)
-        self.codes = upload(layout.codes, device)
+        self.head_state = self._upload(layout.head_state)
+        self.indptr = self._upload(layout.indptr)
+        self.codes = self._upload(layout.codes)
         self.code_bits = (1 << 8 * layout.codes.dtype.itemsize) - 1
-        self.leaf_low = upload(layout.leaf_low, device)
-        self.leaf_high = None if layout.leaf_high is None else upload(layout.leaf_high, device)
+        self.leaf_low = self._upload(layout.leaf_low)
+        self.leaf_high = None if layout.leaf_high is None else self._upload(layout.leaf_high)
         ends = [*[0] * layout.depth, *layout.state_offset[1:], 0]
-        self.level_end = torch.tensor(ends, dtype=torch.int64, device=device)
+        self.level_end = ops.upload(np.asarray(ends, np.int64))
 
     def _intervals(self, states: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
+        where, gather = self.ops.where, self.ops.gather
         low = gather(self.leaf_low, states)
         if self.leaf_high is not None:
             return low, gather(self.leaf_high, states)
         last = states + 1 == self.level_end[level]
-        return low, torch.where(last, self.n_leaves, gather(self.leaf_low, states + 1))
+        return low, where(last, self.n_leaves, gather(self.leaf_low, states + 1))
 
     def fields(self, nodes: Tensor) -> NodeFields:
+        where, gather = self.ops.where, self.ops.gather
         there, level, count, value, ended = self.split(nodes)
         leaf = count > 0
         head = there & ~leaf & (level < self.depth)
         listed = there & ~leaf & ~head
         state_low, state_high = self._intervals(value, level)
-        low = torch.where(leaf, value, torch.where(head, gather(self.starts, value), state_low))
-        high = torch.where(leaf, value + count, torch.where(head, gather(self.starts, value + 1), state_high))
+        low = where(leaf, value, where(head, gather(self.starts, value), state_low))
+        high = where(leaf, value + count, where(head, gather(self.starts, value + 1), state_high))
         size = self.sizes[level]
         number = (value - self.slot_offset[level]) * size
         begin = gather(self.indptr, value)
-        base = torch.where(head, self.slot_offset[level + 1] + number, torch.where(listed, begin, 0))
-        width = torch.where(head, size, torch.where(listed, gather(self.indptr, value + 1) - begin, 0))
-        none = torch.zeros_like(there)
-        zero = torch.zeros_like(level)
+        base = where(head, self.slot_offset[level + 1] + number, where(listed, begin, 0))
+        width = where(head, size, where(listed, gather(self.indptr, value + 1) - begin, 0))
+        none = self.ops.zeros_like(there)
+        zero = self.ops.zeros_like(level)
         return NodeFields(
             there, level, none, head, base, width, zero, zero, number,
-            torch.where(there, low, 0), torch.where(there, high, 0), self.ends_here(there, level, low), ended,
+            where(there, low, 0), where(there, high, 0), self.ends_here(there, level, low), ended,
         )  # fmt: skip
 
     def code(self, f: NodeFields, i: Tensor) -> Tensor:
-        return torch.where(f.head, i, gather(self.codes, f.base + i) & self.code_bits)
+        return self.ops.where(f.head, i, self.ops.gather(self.codes, f.base + i) & self.code_bits)
 
     def entry(self, f: NodeFields, i: Tensor) -> tuple[Tensor, Tensor]:
+        gather = self.ops.gather
         at = f.base + i
         return self.code(f, i), ~f.head | (gather(self.starts, at + 1) > gather(self.starts, at))
 
     def child(self, f: NodeFields, i: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        where, gather = self.ops.where, self.ops.gather
         at, level = f.base + i, f.level + 1
-        state = torch.where(f.head, gather(self.head_state, f.number + i), self.n_head + at)
-        tail_low, tail_high = self._intervals(state, level.clamp(max=self.n_levels))
-        low = torch.where(f.head, gather(self.starts, at), tail_low)
-        high = torch.where(f.head, gather(self.starts, at + 1), tail_high)
-        value = torch.where(level < self.depth, at, state)
+        state = where(f.head, gather(self.head_state, f.number + i), self.n_head + at)
+        tail_low, tail_high = self._intervals(state, level.clip(max=self.n_levels))
+        low = where(f.head, gather(self.starts, at), tail_low)
+        high = where(f.head, gather(self.starts, at + 1), tail_high)
+        value = where(level < self.depth, at, state)
         leaf = (1 << COUNT_SHIFT) | low
-        return (level << LEVEL_SHIFT) | torch.where(level == self.n_levels, leaf, value), low, high
+        return (level << LEVEL_SHIFT) | where(level == self.n_levels, leaf, value), low, high
 
 
 def level_widths(layout: IntervalLayout | CsrLayout, level: int) -> tuple[npt.NDArray[np.int64], int]:
@@ -328,6 +402,6 @@ def _largest(widths: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return np.asarray(np.sort(widths)[::-1], np.int64)
 
 
-def device_layout(layout: IntervalLayout | CsrLayout, device: Any) -> DeviceInterval | DeviceCsr:
-    """Copy a layout to a device."""
-    return DeviceCsr(layout, device) if isinstance(layout, CsrLayout) else DeviceInterval(layout, device)
+def device_layout(layout: IntervalLayout | CsrLayout, ops: ArrayOps) -> DeviceInterval | DeviceCsr:
+    """Copy a layout to the device of ``ops``."""
+    return DeviceCsr(layout, ops) if isinstance(layout, CsrLayout) else DeviceInterval(layout, ops)

@@ -121,3 +121,22 @@ def check_filters(filters: Filters, n_requests: int, n_leaves: int) -> None:
     for one in listed:
         if one is not None and one.n_leaves != n_leaves:
             raise ItemError(f"a filter over {one.n_leaves} leaves for an index with {n_leaves}")
+
+
+def stack_filters(
+    filters: Filters, n_requests: int, n_leaves: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], Int64s] | None:
+    """For a device: words int32[F, W] and before int[F, W] of the F different filters, and each request's row (or -1).
+
+    None where no request has a filter. Raises ItemError as ``check_filters`` does.
+    """
+    check_filters(filters, n_requests, n_leaves)
+    if filters is None:
+        return None
+    listed = [filters] * n_requests if isinstance(filters, ItemFilter) else list(filters)
+    kept = {id(one): one for one in listed if one is not None}
+    if not kept:
+        return None
+    rows = {key: row for row, key in enumerate(kept)}
+    which = np.asarray([-1 if one is None else rows[id(one)] for one in listed], np.int64)
+    return np.stack([one.words for one in kept.values()]), np.stack([one.before for one in kept.values()]), which

@@ -20,7 +20,6 @@ Cost, by request: ``capacity`` gathers and one ``topk`` over as many int64s; ``f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,35 +27,28 @@ import torch
 
 from wfsa.errors import ItemError
 from wfsa.items.beams import Beams, Normalise, check_normalise
-from wfsa.items.device_layout import CHILD_FIELDS, ENTRY_FIELDS, Tensor, device_layout, gather, popcount
-from wfsa.items.filter import Filters, ItemFilter, check_filters
+from wfsa.items.device_layout import CHILD_FIELDS, ENTRY_FIELDS, ArrayOps, DeviceFilters, Tensor, device_layout
+from wfsa.items.filter import Filters, stack_filters
 from wfsa.items.index import ItemIndex
-from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, NONE
+from wfsa.items.nodes import NONE
 
 NO_KEY: Final = -(1 << 63)
 LOGITS: Final = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
-class DeviceFilters:
-    """F filters on a device, and which of them each request uses.
+def torch_ops(device: Any) -> ArrayOps:
+    """The index arithmetic's operations, on a torch device."""
 
-    words int32[F, W], before int[F, W]: as in ItemFilter; which int64[B]: a row of them, or -1 for none. ``which`` may
-    be written in place between steps, also under a CUDA graph.
-    """
+    def gather(array: Tensor, at: Tensor) -> Tensor:
+        return array[at.clamp(0, array.shape[0] - 1)].to(torch.int64)
 
-    __slots__ = ("before", "which", "words")
-
-    def __init__(self, words: Tensor, before: Tensor, which: Tensor) -> None:
-        self.words, self.before, self.which = words, before, which
-
-    def rank(self, which: Tensor, leaves: Tensor) -> Tensor:
-        """Live leaves before each of ``leaves``; ``which`` has their shape."""
-        word = which.clamp(min=0) * self.words.shape[1] + (leaves >> 5)
-        below = gather(self.words.reshape(-1), word) & ((1 << (leaves & 31)) - 1)
-        return gather(self.before.reshape(-1), word) + popcount(below)
-
-    def any_live(self, which: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        return (which < 0) | (self.rank(which, high) > self.rank(which, low))
+    return ArrayOps(
+        upload=lambda array: torch.tensor(array, device=device),
+        where=torch.where,
+        zeros_like=torch.zeros_like,
+        gather=gather,
+        take_along=lambda array, at: torch.take_along_dim(array, at, -1),
+    )
 
 
 class TorchItems:
@@ -69,13 +61,11 @@ class TorchItems:
     def __init__(self, index: ItemIndex, device: Any = None) -> None:
         self.index = index
         self.device = torch.device("cpu" if device is None else device)
-        self.layout = device_layout(index.layout, self.device)
+        self.layout = device_layout(index.layout, torch_ops(self.device))
         levels = index.levels
         self.n_levels, self.logits_size, self.end_token = len(levels), levels.logits_size, levels.end_token
         self.offsets, self.sizes = levels.offsets, levels.sizes
         self.uniform = len(set(zip(levels.offsets, levels.sizes, strict=True))) == 1
-        self.level_begin = torch.tensor([*levels.offsets, 0], dtype=torch.int64, device=self.device)
-        self.level_size = torch.tensor([*levels.sizes, 0], dtype=torch.int64, device=self.device)
         self.bit_values = torch.tensor(
             np.asarray([1 << bit for bit in range(32)], np.uint32).view(np.int32), device=self.device
         )
@@ -90,26 +80,8 @@ class TorchItems:
 
     def filters(self, filters: Filters, n_requests: int) -> DeviceFilters | None:
         """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once."""
-        check_filters(filters, n_requests, self.index.n_leaves)
-        if filters is None:
-            return None
-        listed: Sequence[ItemFilter | None] = (
-            [filters] * n_requests if isinstance(filters, ItemFilter) else list(filters)
-        )
-        rows: dict[int, int] = {}
-        kept: list[ItemFilter] = []
-        for one in listed:
-            if one is not None and id(one) not in rows:
-                rows[id(one)] = len(kept)
-                kept.append(one)
-        if not kept:
-            return None
-        which = [-1 if one is None else rows[id(one)] for one in listed]
-        return DeviceFilters(
-            torch.tensor(np.stack([one.words for one in kept]), device=self.device),
-            torch.tensor(np.stack([one.before for one in kept]), device=self.device),
-            torch.tensor(which, dtype=torch.int64, device=self.device),
-        )
+        stacked = stack_filters(filters, n_requests, self.index.n_leaves)
+        return None if stacked is None else DeviceFilters(*(torch.tensor(x, device=self.device) for x in stacked))
 
     def _nodes(self, nodes: Tensor) -> None:
         if nodes.dtype != torch.int64 or nodes.device.type != self.device.type:
@@ -158,26 +130,15 @@ class TorchItems:
         place = torch.arange(capacity, device=nodes.device).expand(nodes.shape[0], capacity).contiguous()
         beam = torch.searchsorted(ends, place, right=True).clamp(max=nodes.shape[1] - 1)
         inside = place < ends[:, -1:]
-        g = f.take(beam, ENTRY_FIELDS if filters is None else CHILD_FIELDS)
+        g = self.layout.take(f, beam, ENTRY_FIELDS if filters is None else CHILD_FIELDS)
         entry = torch.where(inside, place - torch.take_along_dim(ends - f.width, beam, 1), 0)
         code, exists = self.layout.entry(g, entry)
         present = inside & exists
         if filters is not None and which is not None:
             _, low, high = self.layout.child(g, entry)
-            of_request = which[:, :1].expand(low.shape)
-            bound = self.layout.n_leaves
-            present = present & filters.any_live(of_request, low.clamp(0, bound), high.clamp(0, bound))
-        token = code + torch.take_along_dim(self.level_begin[f.level], beam, 1)
+            present = self.layout.if_live(present, filters, which[:, :1], low, high)
+        token = code + torch.take_along_dim(self.layout.begin[f.level], beam, 1)
         return f, beam, entry, token, present, ends[:, -1] > capacity
-
-    def _end_allowed(self, f: Any, filters: DeviceFilters | None, which: Tensor | None) -> Tensor:
-        """Where the end token may come."""
-        if self.end_token is None:
-            return torch.zeros_like(f.there)
-        allowed = f.there & f.own & ~f.ended
-        if filters is not None and which is not None:
-            allowed = allowed & filters.any_live(which, f.low, (f.low + 1).clamp(max=self.layout.n_leaves))
-        return allowed
 
     def _present(self, nodes: Tensor, filters: DeviceFilters | None, level: int | None, size: int) -> Tensor:
         """bool[n, size], True at allowed tokens; ``size`` is at least the logits'."""
@@ -190,7 +151,7 @@ class TorchItems:
         out = torch.zeros((flat.shape[0], size + 1), dtype=torch.bool, device=nodes.device)
         out = out.scatter(1, torch.where(present, token, size), present)
         if self.end_token is not None:
-            out[:, self.end_token] = self._end_allowed(f, filters, of_node)[:, 0]
+            out[:, self.end_token] = self.layout.closing(f, filters, of_node)[:, 0]
         return out[:, :size]
 
     def allowed(self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None) -> Tensor:
@@ -223,17 +184,14 @@ class TorchItems:
         flat = nodes.reshape(-1, 1)
         capacity = self.layout.capacity(level, 1, distinct=False)
         f, beam, entry, token, present, _ = self._work_list(flat, capacity, filters, of_node)
-        child = torch.where(present, self.layout.child(f.take(beam), entry)[0], NONE)
+        child = torch.where(present, self.layout.child(self.layout.take(f, beam), entry)[0], NONE)
         token = torch.where(present, token, -1)
         if self.end_token is not None:
-            end = self._end_allowed(f, filters, of_node)
+            end = self.layout.closing(f, filters, of_node)
             token = torch.cat([torch.where(end, self.end_token, -1), token], 1)
-            child = torch.cat([torch.where(end, self._ended(f.low), NONE), child], 1)
+            child = torch.cat([torch.where(end, self.layout.closed(f.low), NONE), child], 1)
         shape = (*nodes.shape, token.shape[1])
         return token.to(torch.int32).reshape(shape), child.reshape(shape)
-
-    def _ended(self, leaf: Tensor) -> Tensor:
-        return (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | leaf
 
     def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None = None) -> Tensor:
         """The nodes after one token each; -1 where the token is not allowed."""
@@ -241,24 +199,12 @@ class TorchItems:
         if tokens.shape != nodes.shape or tokens.is_floating_point():
             raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
         which = self._which(filters, tuple(nodes.shape))
-        f = self.layout.fields(nodes)
-        wanted = tokens.to(torch.int64)
-        entry, found = self.layout.find(f, wanted - self.level_begin[f.level])
-        child, low, high = self.layout.child(f, torch.where(found, entry, 0))
-        if filters is not None and which is not None:
-            bound = self.layout.n_leaves
-            found = found & filters.any_live(which, low.clamp(0, bound), high.clamp(0, bound))
-        child = torch.where(found, child, NONE)
-        if self.end_token is not None:
-            end = (wanted == self.end_token) & self._end_allowed(f, filters, which)
-            child = torch.where(end, self._ended(f.low), child)
-        return child
+        return self.layout.advance(nodes, tokens.to(torch.int64), filters, which)
 
     def finished(self, nodes: Tensor) -> Tensor:
         """Where an item is complete and nothing can follow; bool of nodes' shape."""
         self._nodes(nodes)
-        f = self.layout.fields(nodes)
-        return f.ended if self.end_token is not None else f.there & (f.width == 0)
+        return self.layout.finished(self.layout.fields(nodes))
 
     # --- the step -------------------------------------------------------------------------------------------------
 
@@ -286,10 +232,8 @@ class TorchItems:
         f, beam, entry, token, present, overflow = self._work_list(nodes, capacity, filters, which)
 
         values = self._values(logits, beam, token, present)
-        end = self._end_allowed(f, filters, which)
-        finished = f.ended if self.end_token is not None else f.there & (f.width == 0)
-        if filters is not None and which is not None:
-            finished = finished & filters.any_live(which, f.low, f.high)
+        end = self.layout.closing(f, filters, which)
+        finished = self.layout.if_live(self.layout.finished(f), filters, which, f.low, f.high)
         norm, good = self._norm(logits, f, beam, values, end, normalise, level)
 
         # The places of the work list, then one more a beam: its end token, or itself where it is finished.
@@ -317,13 +261,13 @@ class TorchItems:
         valid = (best != NO_KEY) & ~overflow[:, None]
         parent, token = self._unpack(best)
         parent, token = torch.where(valid, parent, 0), torch.where(valid, token, -1)
-        g = f.take(parent)
+        g = self.layout.take(f, parent)
         is_extra = at >= capacity
         chosen = torch.zeros_like(at)
         if capacity:
             chosen = torch.take_along_dim(entry, at.clamp(max=capacity - 1), 1)
         child = self.layout.child(g, torch.where(is_extra, 0, chosen))[0]
-        closed = self._ended(g.low) if self.end_token is not None else child
+        closed = self.layout.closed(g.low) if self.end_token is not None else child
         child = torch.where(is_extra, torch.where(token >= 0, closed, torch.take_along_dim(nodes, parent, 1)), child)
         before = torch.take_along_dim(beams.sequences, parent[:, :, None], 1) if beams.sequences.shape[2] else None
         steps = token[:, :, None].to(torch.int32)
@@ -384,8 +328,8 @@ class TorchItems:
             norm = torch.logsumexp(part, -1) if size else torch.full(part.shape[:2], float("-inf"), device=part.device)
         else:
             token = torch.arange(self.logits_size, device=logits.device)
-            begin = self.level_begin[f.level][:, :, None]
-            inside = (token >= begin) & (token < begin + self.level_size[f.level][:, :, None])
+            begin = self.layout.begin[f.level][:, :, None]
+            inside = (token >= begin) & (token < begin + self.layout.sizes[f.level][:, :, None])
             norm = torch.logsumexp(logits.to(torch.float32).masked_fill(~inside, float("-inf")), -1)
         if self.end_token is None:
             return norm

@@ -23,11 +23,11 @@ import torch
 from transformers import LogitsProcessor
 
 from wfsa.errors import ItemError
-from wfsa.items.device_layout import Tensor
+from wfsa.items.device_layout import DeviceFilters, Tensor
 from wfsa.items.filter import Filters, check_filters, filter_of_request
 from wfsa.items.index import ItemIndex
 from wfsa.items.nodes import NONE
-from wfsa.items.torch_backend import DeviceFilters, TorchItems
+from wfsa.items.torch_backend import TorchItems
 
 
 class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]

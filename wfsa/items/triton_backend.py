@@ -23,9 +23,9 @@ import triton
 from wfsa.errors import ItemError, LimitError
 from wfsa.items import triton_kernels as kernels
 from wfsa.items.beams import Beams, Normalise, check_normalise
-from wfsa.items.device_layout import DeviceCsr, Tensor
+from wfsa.items.device_layout import DeviceCsr, DeviceFilters, Tensor
 from wfsa.items.index import ItemIndex
-from wfsa.items.torch_backend import DeviceFilters, TorchItems
+from wfsa.items.torch_backend import TorchItems
 
 MAX_WIDTH: Final = 2048
 BLOCK: Final = 1024
