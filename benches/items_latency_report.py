@@ -199,7 +199,8 @@ def _plot(path: Path, times: list[Line]) -> Path | None:
                               color=colour, alpha=0.15, linewidth=0)  # fmt: skip
             axes.set(xscale="log", yscale="log", title=f"{kind}, {beams} beams", xlabel="|C|", ylabel="µs")
         for axes in grid.flat:
-            axes.grid(alpha=0.3, which="both")
+            axes.grid(alpha=0.3)
+            axes.minorticks_off()
         known = grid[0][0].get_legend_handles_labels()  # the smallest shape has every arm
         grid[0][-1].legend(*known, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
 
