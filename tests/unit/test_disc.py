@@ -252,6 +252,20 @@ def test_grammar_has_the_law_of_the_truth() -> None:
     assert plain.samples[0].ids in law.sequences
 
 
+def test_a_closed_set_of_texts_is_a_grammar_of_the_same_texts() -> None:
+    vocab = wfsa.Vocab([*(bytes([97 + i]) for i in range(13)), b"ab", b"ca", b""], special_ids=[15], eos_ids=[15])
+    texts, model = ["ab", "abc", "cab", "dead", "deaf"], _model(3)
+    of_set, of_grammar = (
+        disc_law(model, PROMPT, constraint=constraint, max_new_tokens=6)
+        for constraint in (wfsa.compile_items(texts, vocab), wfsa.compile_regex("|".join(texts), vocab))
+    )
+    assert of_set.sequences == of_grammar.sequences
+    assert len(of_set.sequences) == 2 + 2 + 3 + 1 + 1  # the ways of cutting each into tokens
+    np.testing.assert_allclose(of_set.truth, of_grammar.truth)
+    found = disc_sample(model, PROMPT, constraint=wfsa.compile_items(texts, vocab), n_draws=3, max_new_tokens=6)
+    assert found.samples[0].ids in of_set.sequences
+
+
 def _probability(model: Any, text: Text) -> float:
     ids = torch.tensor([[*PROMPT, *text]])
     with torch.no_grad():
