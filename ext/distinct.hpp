@@ -172,9 +172,13 @@ class JsonScan {
         }
     }
     bool in_array() const { return top && top->begin >= 0; }
+    bool may_end_item() const { return in_array() && !in_string && (ended || in_scalar); }
+    uint64_t hash_of_item(const std::string& text) const {
+        return std::hash<std::string>()(NormalForm::of(text.data() + top->begin, size_t(n - top->begin)));
+    }
     // Does the item that would end here equal an earlier one of its array?
     bool repeats(const std::string& text) const {
-        if (!in_array() || !top->items || in_string || !(ended || in_scalar)) return false;
+        if (!may_end_item() || !top->items) return false;
         const std::string form = NormalForm::of(text.data() + top->begin, size_t(n - top->begin));
         const uint64_t hash = std::hash<std::string>()(form);
         for (const Item* i = top->items; i; i = i->before)
@@ -184,7 +188,7 @@ class JsonScan {
     // Could what follows be bound to repeat an item?  Only if what is written of an item begins an earlier one; or, if
     // the values that items can have may run out, if an item has just ended and another one may have to come.
     bool is_close(const std::string& text, bool may_run_out) const {
-        bool out = may_run_out && in_array() && top->items && (ended || in_scalar) && !in_string;
+        bool out = may_run_out && may_end_item();
         if (!out) each_rest(text, [&](const char*, size_t) { return !(out = true); });
         return out;
     }

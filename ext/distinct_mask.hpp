@@ -4,6 +4,7 @@
 // that repeats, and those after which only such ends are left ("tr" where true was an item).  Both are near an earlier
 // item, and are found by scanning the candidates; each is then committed for good measure.
 #pragma once
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -29,6 +30,8 @@ class DistinctMask {
         Vocabulary& v = *e_.vocab;
         arena().clear();
         known_.clear();
+        find_hashes(scan);
+        find_rests(scan);
         // Is the item being written certainly none of the earlier ones, whatever it goes on with?
         const bool fresh = scan.in_string && scan.in_array() && !scan.is_close(text_, e_.may_run_out) && text_.find('\\', size_t(scan.top->begin)) == std::string::npos
                            && !scan.escapes(text_);
@@ -44,9 +47,13 @@ class DistinctMask {
             return;
         }
         // Tokens that end no item: those without a quote in a string, those that only open one outside.
-        const vector<uint32_t>& calm = !scan.in_string ? q.openers : scan.escaped ? q.without : q.inside;
+        // Where values may run out, one that is begun outside a string may be the last there is.
+        static const vector<uint32_t> none;
+        const vector<uint32_t>& calm = scan.in_string ? scan.escaped ? q.without : q.inside : e_.may_run_out ? none : q.openers;
+        const bool all = calm.empty();
         for (int64_t w = 0; w < v.n_words(); ++w)
-            for (uint32_t bits = mask[w] & ~calm[size_t(w)]; bits; bits &= bits - 1) look(int32_t(w * 32 + __builtin_ctz(bits)));
+            for (uint32_t bits = mask[w] & (all ? ~0u : ~calm[size_t(w)]); bits; bits &= bits - 1) look(int32_t(w * 32 + __builtin_ctz(bits)));
+        if (all) return;
         // ... but they may be the beginning of an earlier one.
         std::unordered_set<int32_t> seen;
         scan.each_rest(text_, [&](const char* rest, size_t n) {
@@ -71,7 +78,12 @@ class DistinctMask {
     std::string& text_;
     const size_t size_;
     int32_t budget_ = 0;
+    struct Rest { size_t at, n; };  // in text_
+    vector<Rest> rests_;
+    vector<uint64_t> hashes_;  // of the items of the innermost array
     std::unordered_map<std::string, bool> known_;  // what a token writes, without white space between lexemes -> is it allowed
+
+    std::string_view bytes(const Rest& r) const { return {text_.data() + r.at, r.n}; }
 
     static Arena& arena() {
         Arena::prepare();
@@ -83,14 +95,43 @@ class DistinctMask {
         bool out = false;
         for (size_t i = 0; i < n && !out; ++i) {
             // A number ends before the byte that ends it.
-            if (s.in_scalar && std::strchr(",]}", p[i]) && s.repeats(text_)) out = true;
+            if (s.in_scalar && std::strchr(",]}", p[i]) && repeats(s, scan)) out = true;
+            const bool ended = s.ended;
+            const Frame* top = s.top;
             text_.push_back(char(p[i]));
             s.push(text_, arena());
-            out = out || (s.ended && !(fresh && s.top == scan.top) && s.repeats(text_));
+            const bool ends = s.ended && !(ended && s.top == top);  // and is not white space behind an end
+            out = out || (ends && !(fresh && s.top == scan.top) && repeats(s, scan));
         }
-        out = out || (!(fresh && s.top == scan.top) && s.is_close(text_, e_.may_run_out));
+        if (s.top != scan.top) out = out || s.is_close(text_, e_.may_run_out);
+        else out = out || (!fresh && begins_rest(p, n)) || (e_.may_run_out && s.may_end_item());
         text_.resize(size_);
         return out;
+    }
+    bool repeats(const JsonScan& s, const JsonScan& scan) const {
+        if (s.top == scan.top && s.may_end_item() && !std::binary_search(hashes_.begin(), hashes_.end(), s.hash_of_item(text_))) return false;
+        return s.repeats(text_);
+    }
+    void find_hashes(const JsonScan& scan) {
+        hashes_.clear();
+        if (scan.in_array()) for (const Item* i = scan.top->items; i; i = i->before) hashes_.push_back(i->hash);
+        std::sort(hashes_.begin(), hashes_.end());
+    }
+    // What earlier items have behind what is written of the current ones, in byte order: a token that stays inside the
+    // current item is close to another exactly if it begins one of these.
+    void find_rests(const JsonScan& scan) {
+        rests_.clear();
+        scan.each_rest(text_, [&](const char* rest, size_t n) {
+            rests_.push_back({size_t(rest - text_.data()), n});
+            return true;
+        });
+        std::sort(rests_.begin(), rests_.end(), [&](const Rest& a, const Rest& b) { return bytes(a) < bytes(b); });
+    }
+    bool begins_rest(const uint8_t* p, size_t n) const {
+        const std::string_view token(reinterpret_cast<const char*>(p), n);
+        const auto at = std::lower_bound(rests_.begin(), rests_.end(), token,
+                                         [&](const Rest& a, std::string_view b) { return bytes(a) < b; });
+        return at != rests_.end() && bytes(*at).substr(0, n) == token;
     }
     bool is_allowed(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n) {
         JsonScan s = scan;

@@ -326,10 +326,9 @@ class Lexer {
 
     // Where the number of such a state is kept; -1 if there is none yet.
     int32_t& number(const vector<Hypothesis>& hyps, bool root) {
-        const Hypothesis& h = hyps[0];
-        if (!root && hyps.size() == 1 && h.context < 0 && h.main.size() == 1 && h.watch.empty()) {
+        if (!root && hyps.size() == 1 && hyps[0].context < 0 && hyps[0].main.size() == 1 && hyps[0].watch.empty()) {
             if (alone_.empty()) alone_.resize(terms.term.size(), -1);
-            return alone_[size_t(h.main[0])];
+            return alone_[size_t(hyps[0].main[0])];
         }
         encode(hyps, root, key_);
         return ids_.emplace(key_, -1).first->second;

@@ -545,6 +545,7 @@ inline void unpack(const Arrays& in, Engine& e) {
                 Unpacker::check(!t.longest || !t.inlined[t.term[c]] || x.context >= 0, "a hypothesis lacks its context");
             s.hyps.push_back(std::move(x));
         }
+        Unpacker::check(frozen || !s.hyps.empty(), "a lexer state has no hypothesis");
         if (frozen) e.lexer.append(std::move(s));
         else e.lexer.restore(std::move(s));
     }

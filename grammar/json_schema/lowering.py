@@ -22,6 +22,7 @@ Rejected: a work list alone (parents before children: no merging by content, and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -580,7 +581,7 @@ class _Lowering:
             forward if forward is not None and forward < 0 else None,
         )  # fmt: skip
 
-    def _key_classes(self, shape: Shape, names: tuple[str, ...]) -> Iterator[tuple[Regular, Handle, list[int]]]:
+    def _key_classes(self, shape: Shape, names: tuple[str, ...]) -> list[tuple[Regular, Handle, list[int]]]:
         """A partition of all other keys: the texts, what their values have to satisfy, the `existentials` they are in.
 
         A key that may or may not have a format is in no part.
@@ -600,6 +601,7 @@ class _Lowering:
                 taken.append(Literal(name.encode()))
             except UnicodeEncodeError:
                 pass  # no document spells it
+        found: list[tuple[Regular, Handle, list[int]]] = []
         for bits in range(1 << len(atoms)):
             chosen = {mark for k, (mark, *_) in enumerate(atoms) if bits >> k & 1}
 
@@ -621,7 +623,9 @@ class _Lowering:
             tree = both(*inside) if inside else ANY_TEXT
             if outside or taken:
                 tree = minus(tree, alt(*outside, *taken))
-            yield tree, handle, [i for i, (keys, _) in enumerate(shape.existentials) if holds(keys)]
+            found.append((tree, handle, [i for i, (keys, _) in enumerate(shape.existentials) if holds(keys)]))
+        times = Counter(tree for tree, *_ in found)
+        return [part for part in found if times[part[0]] == 1]  # no text is in two parts, so equal ones are empty
 
     def _texts(self, handle: Handle, wide: bool = False) -> Regular:
         """The texts that a schema admits, or may admit."""
@@ -730,15 +734,48 @@ class _Lowering:
         found: dict[Any, Any] = {}
         n = len(shape.prefix) + (shape.max_items is None or shape.max_items > len(shape.prefix))
         for i in range(n):
-            for s in self.read.of_handle(item_of(shape, i)):
-                if s.values is None:
-                    if s.mask & ~(NULL | BOOLEAN):
-                        return None
-                    some = [None] * bool(s.mask & NULL) + [False, True] * bool(s.mask & BOOLEAN)
-                else:
-                    some = [v for v in s.values if self.read.accepts(v, s)]
-                found.update((json_key(v), v) for v in some)
+            some = self._listed(item_of(shape, i))
+            if some is None:
+                return None
+            found.update(some)
         return list(found.values())
+
+    def _listed(self, handle: Handle) -> dict[Any, Any] | None:
+        """The values that fit, by what makes them equal, if they are listed."""
+        found: dict[Any, Any] = {}
+        for s in self.read.of_handle(handle):
+            if s.values is None:
+                if s.mask & ~(NULL | BOOLEAN):
+                    return None
+                some = [None] * bool(s.mask & NULL) + [False, True] * bool(s.mask & BOOLEAN)
+            else:
+                some = [v for v in s.values if self.read.accepts(v, s)]
+            found.update((json_key(v), v) for v in some)
+        return found
+
+    def _longest(self, shape: Shape) -> int | None:
+        """How many items an array without equal ones can have, as far as positions whose values are listed tell.
+
+        The first length at which no different values can be given to those positions, by augmenting paths (Kuhn 1955).
+        """
+        rest = self._listed(shape.rest)
+        wanted = [self._listed(handle) for handle in shape.prefix]
+        wanted += [] if rest is None or len(rest) > MAX_DISTINCT else [rest] * (len(rest) + 1)
+        holder: dict[Any, int] = {}
+
+        def place(position: int, seen: set[Any]) -> bool:
+            for value in wanted[position] or ():
+                if value not in seen:
+                    seen.add(value)
+                    if value not in holder or place(holder[value], seen):
+                        holder[value] = position
+                        return True
+            return False
+
+        for position, values in enumerate(wanted):
+            if values is not None and len(values) <= MAX_DISTINCT and not place(position, set()):
+                return position
+        return None
 
     def _distinct(self, shape: Shape) -> Distinct:
         """Must the items of a shape differ, and has one of them no end of values to have?"""
@@ -773,9 +810,15 @@ class _Lowering:
         counts = bool(shape.contains or shape.repeated)
         values = self._values(shape) if unique or (counts and (shape.unique or shape.repeated)) else None
         few = values if values is not None and len(values) <= MAX_DISTINCT else None
+        longest = self._longest(shape) if unique else None
+        if longest is not None and longest < shape.min_items:
+            self.read.why = f"an array needs {shape.min_items} different items and can have {longest}", shape.path
+            return None
         if counts or few is not None:
             return self._items_with_state(shape, few)
         low, high = shape.min_items, shape.max_items
+        if longest is not None:
+            high = longest if high is None else min(high, longest)
         prefix: list[int] = []
         for i, handle in enumerate(shape.prefix):
             if high is not None and i >= high:

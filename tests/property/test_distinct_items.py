@@ -113,6 +113,31 @@ def test_fork_rollback_and_artifact(tmp_path: Any) -> None:
         assert state.commit_bytes(b"3,13]") and not other.commit_bytes(b",") and other.commit_bytes(b"0]")
 
 
+@pytest.mark.parametrize(
+    ("schema", "text", "stuck"),
+    [
+        # A quote ends an item that is new, but another one would have to come, and could only repeat it.
+        ({"minItems": 3, "prefixItems": [{"type": "integer"}, {}], "items": {"const": "a"}}, b'[1,"a', b'"'),
+        ({"minItems": 2, "prefixItems": [{"type": "string"}], "items": {"const": "a"}}, b'["a', b'"'),
+        ({"minItems": 2, "prefixItems": [{"type": "string"}], "items": {"const": "a"}}, b'["b', b""),
+        ({"minItems": 3, "prefixItems": [{"type": "integer"}], "items": {"enum": ["a", "b"]}}, b'[1,"a', b""),
+        ({"minItems": 2, "prefixItems": [{"type": "integer"}], "items": {"enum": [7, 70]}}, b"[7", b""),
+    ],
+)
+def test_the_first_item_that_leaves_none(schema: dict[str, Any], text: bytes, stuck: bytes) -> None:
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    state = wfsa.compile_json_schema({"type": "array", "uniqueItems": True, **schema}, vocab).start()
+    assert state.commit_bytes(text)
+    allowed = set(state.get_mask().ids().tolist())
+    assert allowed == {t for t in range(END) if state.fork().commit_bytes(TOKENS[t])}
+    assert allowed and (not stuck or stuck[0] not in allowed)
+
+
+def test_more_items_than_there_are_values() -> None:
+    schema = {"type": "array", "minItems": 3, "prefixItems": [{"type": "integer"}], "uniqueItems": True}
+    assert constraint_of({**schema, "items": {"const": "a"}}, "lazy") is None
+
+
 def test_other_branches_live_on() -> None:
     vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
     unique = {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}
