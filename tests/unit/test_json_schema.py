@@ -450,6 +450,14 @@ def test_the_empty_pattern_is_every_name() -> None:
     assert b'{"a": "x"}' in docs and b'{"": "x"}' in docs and b'{"a": 1}' not in docs
 
 
+def test_two_empty_classes_of_names() -> None:
+    """"In the first set only" and "in the second only" are one and the same empty set, where the sets are equal."""
+    same = {"oneOf": [{"propertyNames": False}, {"propertyNames": False}]}
+    docs = documents({"prefixItems": [{"contains": same}]}, property_order="any")
+    assert all(text(v) in docs for v in ([], [1]))
+    assert text([[{"a": 1}]]) not in docs and text([[{"a": 1, "b": 2}]]) not in docs
+
+
 def test_any_order() -> None:
     schema = {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["b"], "additionalProperties": False}
     docs = documents(schema, property_order="any")

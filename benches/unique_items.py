@@ -1,0 +1,73 @@
+"""Masks and commits under uniqueItems: what comparing items costs, beside the same array without it.
+
+    python -m benches.unique_items [--items 5 50 200] [--vocab llama3]
+
+Arrays of strings, integers and objects, all items different, written in the vocabulary's own tokens. Times are of every
+``get_mask`` and ``commit`` of all documents; the second round finds the lazily made tables filled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import wfsa
+from benches.recorded_data import encoder, read_vocabulary
+
+WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu")
+
+
+def documents(choose: random.Random, items: Sequence[int]) -> dict[str, tuple[dict[str, Any], list[str]]]:
+    """By name, what an item is, and documents of so many."""
+
+    def lists(make: Callable[[int], Any]) -> list[str]:
+        return [json.dumps([make(i) for i in range(n)]) for n in items]
+
+    numbers = [json.dumps(choose.sample(range(100_000), n)) for n in items]
+    two = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+    return {
+        "strings": ({"type": "string"}, lists(lambda i: f"{choose.choice(WORDS)} {choose.choice(WORDS)}{i}")),
+        "integers": ({"type": "integer"}, numbers),
+        "objects": (two, lists(lambda i: {"a": choose.choice(WORDS), "b": i})),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, nargs="+", default=[5, 50, 200], help="of each document")
+    parser.add_argument("--vocab", default="llama3")
+    options = parser.parse_args()
+    recorded = read_vocabulary(options.vocab)
+    encode = encoder(recorded).encode_ordinary
+    vocab = wfsa.Vocab(recorded.tokens, special_ids=recorded.special_ids, eos_ids=recorded.eos_ids)
+    for name, (item, texts) in documents(random.Random(1), options.items).items():
+        for unique in (False, True):
+            constraint = wfsa.compile_json_schema({"type": "array", "items": item, "uniqueItems": unique}, vocab)
+            for turn in ("first", "again"):
+                masks, commits = [], []
+                for text in texts:
+                    state = constraint.start()
+                    for token in encode(text):
+                        began = time.perf_counter_ns()
+                        mask = state.get_mask()
+                        middle = time.perf_counter_ns()
+                        assert token in mask and state.commit(token)
+                        masks.append(middle - began)
+                        commits.append(time.perf_counter_ns() - middle)
+                    assert state.is_accepting()
+                shown = (
+                    f"{what} " + " / ".join(f"{x:.1f}" for x in np.percentile(np.asarray(found) / 1e3, [50, 99, 99.9]))
+                    for what, found in (("mask µs p50/p99/p99.9", masks), ("commit", commits))
+                )
+                kind = "unique" if unique else "plain"
+                print(f"{name:9} {kind:7} {turn:6} {len(masks):6} tokens", *shown, flush=True)
+
+
+if __name__ == "__main__":
+    main()
