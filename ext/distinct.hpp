@@ -173,13 +173,14 @@ class JsonScan {
     }
     bool in_array() const { return top && top->begin >= 0; }
     bool may_end_item() const { return in_array() && !in_string && (ended || in_scalar); }
-    uint64_t hash_of_item(const std::string& text) const {
-        return std::hash<std::string>()(NormalForm::of(text.data() + top->begin, size_t(n - top->begin)));
+    std::string form_of_item(const std::string& text, int32_t end) const {
+        return NormalForm::of(text.data() + top->begin, size_t(end - top->begin));
     }
+    uint64_t hash_of_item(const std::string& text) const { return std::hash<std::string>()(form_of_item(text, n)); }
     // Does the item that would end here equal an earlier one of its array?
     bool repeats(const std::string& text) const {
         if (!may_end_item() || !top->items) return false;
-        const std::string form = NormalForm::of(text.data() + top->begin, size_t(n - top->begin));
+        const std::string form = form_of_item(text, n);
         const uint64_t hash = std::hash<std::string>()(form);
         for (const Item* i = top->items; i; i = i->before)
             if (i->hash == hash && form == NormalForm::of(text.data() + i->begin, size_t(i->end - i->begin))) return true;
@@ -235,7 +236,7 @@ class JsonScan {
         ended = in_scalar = false;
     }
     void next_item(const std::string& text, int32_t end, Arena& arena) {
-        const std::string form = NormalForm::of(text.data() + top->begin, size_t(end - top->begin));
+        const std::string form = form_of_item(text, end);
         const Item* item = fresh(arena, Item{top->items, top->begin + int32_t(blank(text.data() + top->begin, size_t(end - top->begin))), end, std::hash<std::string>()(form)});
         top = fresh(arena, Frame{top->outer, item, n});
     }

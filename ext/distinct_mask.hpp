@@ -33,7 +33,7 @@ class DistinctMask {
         find_hashes(scan);
         find_rests(scan);
         // Is the item being written certainly none of the earlier ones, whatever it goes on with?
-        const bool fresh = scan.in_string && scan.in_array() && !scan.is_close(text_, e_.may_run_out) && text_.find('\\', size_t(scan.top->begin)) == std::string::npos
+        const bool fresh = scan.in_string && scan.in_array() && rests_.empty() && text_.find('\\', size_t(scan.top->begin)) == std::string::npos
                            && !scan.escapes(text_);
         auto look = [&](int32_t t) {
             if (!(mask[size_t(t) >> 5] >> (t & 31) & 1) || v.special[size_t(t)]) return;
@@ -48,28 +48,27 @@ class DistinctMask {
         }
         // Tokens that end no item: those without a quote in a string, those that only open one outside.
         // Where values may run out, one that is begun outside a string may be the last there is.
-        static const vector<uint32_t> none;
-        const vector<uint32_t>& calm = scan.in_string ? scan.escaped ? q.without : q.inside : e_.may_run_out ? none : q.openers;
-        const bool all = calm.empty();
+        const vector<uint32_t>* calm = scan.in_string ? scan.escaped ? &q.without : &q.inside : e_.may_run_out ? nullptr : &q.openers;
         for (int64_t w = 0; w < v.n_words(); ++w)
-            for (uint32_t bits = mask[w] & (all ? ~0u : ~calm[size_t(w)]); bits; bits &= bits - 1) look(int32_t(w * 32 + __builtin_ctz(bits)));
-        if (all) return;
+            for (uint32_t bits = mask[w] & (calm ? ~(*calm)[size_t(w)] : ~0u); bits; bits &= bits - 1) look(int32_t(w * 32 + __builtin_ctz(bits)));
+        if (!calm) return;
         // ... but they may be the beginning of an earlier one.
         std::unordered_set<int32_t> seen;
-        scan.each_rest(text_, [&](const char* rest, size_t n) {
+        for (const Rest& rest : rests_) {  // looking writes behind text_, which may move it
             const Trie& trie = v.trie;
-            for (int32_t node = 0, k = 0; size_t(k) < n; ++k) {
+            int32_t node = 0;
+            for (size_t k = 0; k < rest.n; ++k) {
+                const uint8_t b = uint8_t(text_[rest.at + k]);
                 const uint8_t *from = trie.byte.data() + trie.first_child[node], *to = trie.byte.data() + trie.first_child[node + 1];
-                const uint8_t* child = std::lower_bound(from, to, uint8_t(rest[k]));
-                if (child == to || *child != uint8_t(rest[k])) break;
+                const uint8_t* child = std::lower_bound(from, to, b);
+                if (child == to || *child != b) break;
                 node = int32_t(child - trie.byte.data());
                 if (!trie.own[node] || !seen.insert(node).second) continue;
                 const int32_t slot = trie.slot_lo[node];
                 for (int32_t i = trie.slot_indptr[slot]; i < trie.slot_indptr[slot + 1]; ++i)
-                    if (calm[size_t(trie.slot_tokens[i]) >> 5] >> (trie.slot_tokens[i] & 31) & 1) look(trie.slot_tokens[i]);
+                    if ((*calm)[size_t(trie.slot_tokens[i]) >> 5] >> (trie.slot_tokens[i] & 31) & 1) look(trie.slot_tokens[i]);
             }
-            return true;
-        });
+        }
     }
 
   private:
