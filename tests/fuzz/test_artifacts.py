@@ -17,6 +17,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 import wfsa
+from tests.fuzz.damage import damage
 from tests.fuzz.limits import alarm, byte_vocab, examples
 from wfsa import artifact
 
@@ -99,24 +100,7 @@ def test_damaged_bytes(batch: int, files: list[bytes], vocab: wfsa.Vocab) -> Non
     for number in range(batch, examples(3000), N_BATCHES):
         choose = random.Random(f"bytes {number}")
         data = bytearray(choose.choice(files))
-        for _ in range(choose.choice([1, 1, 2, 5])):
-            at, n = choose.randrange(len(data) + 1), choose.choice([1, 1, 2, 8, 100])
-            if choose.random() < 0.3:
-                at = choose.randrange(min(len(data) + 1, 600))  # the header
-            what = choose.randrange(6)
-            if what == 0:
-                data[at : at + 1] = bytes([choose.randrange(256)])
-            elif what == 1:
-                del data[at : at + n]
-            elif what == 2:
-                del data[at:]
-            elif what == 3:
-                data[at:at] = choose.randbytes(n)
-            elif what == 4:
-                other = choose.choice(files)
-                data[at : at + n] = other[at : at + n]
-            else:
-                data[at:at] = data[at : at + n]
+        damage(data, choose, files, header=600)
         assert not load_and_use(bytes(data), vocab, choose) or bytes(data) in files, f"{number}: damaged, but loaded"
 
 

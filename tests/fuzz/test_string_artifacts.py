@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import wfsa
+from tests.fuzz.damage import damage
 from tests.fuzz.limits import alarm, byte_vocab, examples
 from wfsa import StringConstraint, artifact
 from wfsa.items import array_file
@@ -81,22 +82,7 @@ def test_damaged_bytes(files: list[Path], vocab: wfsa.Vocab, tmp_path: Path) -> 
         choose = random.Random(f"bytes {number}")
         data = bytearray(choose.choice(good))
         header = 8 + int.from_bytes(data[:8], "little")
-        for _ in range(choose.choice([1, 1, 2, 5])):
-            at, n = choose.randrange(len(data) + 1), choose.choice([1, 1, 2, 8, 100])
-            if choose.random() < 0.3:
-                at = choose.randrange(min(len(data) + 1, header))
-            what = choose.randrange(5)
-            if what == 0:
-                data[at : at + 1] = bytes([choose.randrange(256)])
-            elif what == 1:
-                del data[at : at + n]
-            elif what == 2:
-                del data[at:]
-            elif what == 3:
-                data[at:at] = choose.randbytes(n)
-            else:
-                other = choose.choice(good)
-                data[at : at + n] = other[at : at + n]
+        damage(data, choose, good, header)
         path.write_bytes(data)
         if load_and_use(path, vocab, choose):  # blanks of the header, hub and given have no checksum
             begin = 8 + int.from_bytes(data[:8], "little")
