@@ -21,7 +21,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
-ENGINE_SOURCES := $(wildcard ext/*.pyx ext/*.pxd ext/*.hpp)
+ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx ext/*/*.pxd)
 SANITIZE_TREE := build/sanitize/tree
 
 .PHONY: build demo test lint types sanitize nightly bench bench-items clean
@@ -93,7 +93,7 @@ sanitize: $(STAMPS)/engine
 	@mkdir -p $(SANITIZE_TREE)
 	@rm -rf $(addprefix $(SANITIZE_TREE)/,wfsa grammar ext tests docs benches)
 	@cp -a *.py *.toml *.md LICENSE Makefile wfsa grammar ext tests docs benches $(SANITIZE_TREE)/
-	@rm -f $(SANITIZE_TREE)/wfsa/_ext/*.so $(SANITIZE_TREE)/ext/*.cpp
+	@rm -f $(SANITIZE_TREE)/wfsa/_ext/*.so $(SANITIZE_TREE)/ext/bindings/*.cpp
 	@ln -sfn "$(abspath ../shared)" build/sanitize/shared
 	cd $(SANITIZE_TREE) && $(abspath $(PY)) setup.py --quiet build_ext --inplace --sanitize
 	cd $(SANITIZE_TREE) && \
@@ -103,4 +103,4 @@ sanitize: $(STAMPS)/engine
 	  $(abspath $(PY)) -m pytest -q -n $(JOBS) -m "not slow" $(wildcard $(SANITIZE_TESTS)) $(PYTEST_ARGS)
 
 clean:
-	rm -rf build dist wfsa/_ext/*.so ext/*.cpp $(STAMPS)/engine
+	rm -rf build dist wfsa/_ext/*.so ext/bindings/*.cpp $(STAMPS)/engine

@@ -5,7 +5,7 @@ Everything that can be said in ``pyproject.toml`` is said there. This file holds
 1. **Packages.** ``wfsa.grammar`` is the folder ``grammar/`` at the top level (the layout shows the data flow), never
    a global ``grammar``. In the work tree ``wfsa/grammar`` is a symlink to it, so that type checkers and in-place runs
    see the same name; a build does not depend on the symlink.
-2. **Extensions.** Each ``ext/NAME.pyx`` becomes ``wfsa._ext.NAME``; every ``ext/*.hpp`` and ``ext/*.pxd`` is a
+2. **Extensions.** Each ``ext/bindings/NAME.pyx`` becomes ``wfsa._ext.NAME``; every header under ``ext/`` is a
    dependency of each, so that an edit rebuilds. Two builds exist, chosen by an option and by nothing else:
 
    - ``python setup.py build_ext --inplace``: optimised, no bounds checks;
@@ -78,7 +78,7 @@ class BuildExt(build_ext):
 
 
 def extensions() -> list[Extension]:
-    headers = sorted(str(p.relative_to(ROOT)) for pattern in ("*.hpp", "*.pxd") for p in (ROOT / "ext").glob(pattern))
+    headers = sorted(str(p.relative_to(ROOT)) for pattern in ("*.hpp", "*.pxd") for p in (ROOT / "ext").rglob(pattern))
     return [
         Extension(
             f"wfsa._ext.{source.stem}",
@@ -87,7 +87,7 @@ def extensions() -> list[Extension]:
             include_dirs=["ext"],
             language="c++",
         )
-        for source in sorted((ROOT / "ext").glob("*.pyx"))
+        for source in sorted((ROOT / "ext" / "bindings").glob("*.pyx"))
     ]
 
 

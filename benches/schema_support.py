@@ -1,7 +1,7 @@
 """Writes the tables of schema-support.md: ``python -m benches.schema_support``.  A test holds the page to them.
 
 What stands in a row is asked of the code: the drafts of the tables of keywords, the rest of the report of a sample
-schema, which has to compile.  The scores are those of tests/differential/json_schema_scores.json.
+schema, which has to compile.  The scores are those of tests/json_schema/suite_scores.json.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wfsa.grammar.json_schema.report import BESIDE
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "schema-support.md"
-SCORES = ROOT / "tests" / "differential" / "json_schema_scores.json"
+SCORES = ROOT / "tests" / "differential" / "suite_scores.json"
 DRAFTS = (4, 6, 7, 2019, 2020)
 
 # One schema for each keyword; where its meaning depends on the value, several.

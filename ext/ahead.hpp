@@ -13,7 +13,7 @@
 // Caps count steps, not time: same input, same tables.
 // Work comes in small slices, so that the caller can report progress and stop.
 #pragma once
-#include "engine.hpp"
+#include "runtime/engine.hpp"
 
 namespace wfsa {
 

@@ -1,7 +1,7 @@
 """Regular languages of bytes as a small algebra: what a terminal is made of.
 
-Front ends build these trees; the engine (ext/dfa.hpp) turns them into byte DFAs.  A tree knows nothing of automata.
-All nodes are immutable and hashable, so that equal terminals share one DFA.
+Front ends build these trees; the engine (ext/regular/dfa.hpp) turns them into byte DFAs.  A tree knows nothing of
+automata.  All nodes are immutable and hashable, so that equal terminals share one DFA.
 
     Literal(b"abc")            exactly these bytes (b"" is the empty word)
     Words(frozenset(...))      one out of a set of byte strings, up to millions

@@ -1,8 +1,7 @@
 """Constrained decoding with ahead-of-time compiled automata."""
 
 from wfsa._ext.engine import State, TokenMask, fill_bitmasks
-from wfsa.artifact import load
-from wfsa.compile import (
+from wfsa.compiler import (
     CompileOptions,
     compile,
     compile_gbnf,
@@ -23,7 +22,8 @@ from wfsa.errors import (
     WfsaError,
 )
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.items.strings import StringConstraint, compile_items
+from wfsa.storage.constraint_file import load
+from wfsa.texts.constraint import StringConstraint, compile_items
 from wfsa.vocab import Vocab
 
 __all__ = [

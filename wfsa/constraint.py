@@ -41,8 +41,8 @@ class Constraint:
         self.source = source
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an artifact that :func:`wfsa.load` reads; see wfsa/artifact.py."""
-        from wfsa.artifact import save
+        """Write an artifact that :func:`wfsa.load` reads; see wfsa/storage/constraint_file.py."""
+        from wfsa.storage.constraint_file import save
 
         save(self, path)
 
@@ -120,7 +120,7 @@ class Constraint:
     def _reasons(self, text: bytes, byte: bytes) -> str:
         if self.source is None:
             return ""
-        from wfsa.schema_explain import reasons
+        from wfsa.explain import reasons
 
         return "; ".join(reasons(self.source, text, byte))
 

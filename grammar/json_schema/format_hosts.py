@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from wfsa.grammar.regex import parse_regex
+from wfsa.grammar.regex.pattern import parse_regex
 from wfsa.grammar.regular import ANY_CHAR, Literal, Regular, alt, both, cat, repeat
 
 _BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"

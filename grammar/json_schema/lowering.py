@@ -63,7 +63,7 @@ from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
 from wfsa.grammar.json_schema.spelling import pattern_language, string_language, text_language
 from wfsa.grammar.json_schema.trim import trimmed
 from wfsa.grammar.json_schema.widening import CAUGHT, Unenforceable
-from wfsa.grammar.regex_assertions import ANY_TEXT
+from wfsa.grammar.regex.assertions import ANY_TEXT
 from wfsa.grammar.regular import NOTHING, Literal, Regular, alt, both, minus
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack

@@ -19,7 +19,7 @@ from safetensors.numpy import save as save_tensors
 import wfsa
 from tests.fuzz.damage import damage
 from tests.fuzz.limits import alarm, byte_vocab, examples
-from wfsa import artifact
+from wfsa.storage import constraint_file as artifact
 
 pytestmark = pytest.mark.engine
 N_BATCHES = 4

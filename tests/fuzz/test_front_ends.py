@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import wfsa
 from tests.conftest import SHARED_DATA
-from tests.differential.conformance import cases
 from tests.fuzz import mutate
 from tests.fuzz.limits import LIMITS, alarm, byte_vocab, examples, walk
+from tests.grammar.conformance import cases
 
 pytestmark = pytest.mark.engine
 N_BATCHES = 4

@@ -1,4 +1,4 @@
-"""Types of the compiled module; the documentation is in ext/engine.pyx."""
+"""Types of the compiled module; the documentation is in ext/bindings/engine.pyx."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.strings import StringState
+from wfsa._ext.texts import StringState
 from wfsa.grammar.regular import Regular
 
 class Automaton:

@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import WfsaError
-from wfsa.gguf_metadata import Value, read_header
+from wfsa.vocab.gguf_metadata import Value, read_header
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 

@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import Final
 
 from wfsa.errors import VocabError
-from wfsa.gguf_metadata import Value
-from wfsa.vocab_sources import byte_level_spelling
+from wfsa.vocab.gguf_metadata import Value
+from wfsa.vocab.sources import byte_level_spelling
 
 _PIECES: Final = re.compile(
     r"\d|'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+",

@@ -1,4 +1,4 @@
-"""The arrays of a layout, from sorted leaves, through the compiled passes of ext/items_layout.hpp.
+"""The arrays of a layout, from sorted leaves, through the compiled passes of ext/items/layout.hpp.
 
 The NumPy twins in ``tests/oracles/item_layouts.py`` give the same arrays, bit for bit.
 """

@@ -1,7 +1,7 @@
 """The step over items, compiled: the same functions as ``wfsa.items.numpy_backend``, and the same results.
 
-Choices are equal bit for bit; scores differ by the rounding of one log-sum-exp (ext/log_sum_exp.hpp), so a choice could
-differ only between candidates whose scores are that close.
+Choices are equal bit for bit; scores differ by the rounding of one log-sum-exp (ext/items/log_sum_exp.hpp), so a choice
+could differ only between candidates whose scores are that close.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class ItemIndex:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file; replaces an existing one in one step."""
-        from wfsa.items.storage import save
+        from wfsa.storage.item_index_file import save
 
         save(self, path)
 
@@ -142,7 +142,7 @@ class ItemIndex:
         ``verify`` reads every array once and checks every index in it; without, only shapes, types and sizes are
         checked. Raises ArtifactError on a file that is damaged, cut short, foreign or of another version.
         """
-        from wfsa.items.storage import load
+        from wfsa.storage.item_index_file import load
 
         return load(path, verify=verify)
 

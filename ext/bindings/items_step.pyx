@@ -1,0 +1,295 @@
+# cython: language_level=3
+"""Stepping through an item index on the CPU: the boundary to items_step.hpp. Python has checked shapes and types."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport unique_ptr
+from libcpp.vector cimport vector
+
+import numpy as np
+
+
+cdef extern from "items/step.hpp" namespace "wfsa::items" nogil:
+    cdef cppclass Offsets:
+        const void* data
+        cbool wide
+
+    cdef cppclass FilterView:
+        const uint32_t* words
+        Offsets before
+        int64_t rank(int64_t)
+
+    void gather_live(const uint32_t*, Offsets, Offsets, int64_t, int, uint32_t*) except +
+    void count_before[Offset](const uint32_t*, int64_t, Offset*)
+
+    cdef cppclass Shape:
+        int n_levels, depth, small
+        int64_t n_leaves, logits_size, end_token
+        int64_t sizes[32]
+        int64_t offsets[32]
+        int64_t slot_offset[34]
+        int64_t mask_offset[34]
+        int64_t state_offset[34]
+
+    cdef cppclass Arrays:
+        const void* starts
+        const void* columns
+        const void* codes
+        const uint32_t* indexed_words
+        const uint32_t* head_mask
+        Offsets indexed_before, first_child, head_state, indptr, leaf_low, leaf_high
+        const uint8_t* lengths
+
+    cdef enum Normalise:
+        kFull
+        kLevel
+        kValid
+        kUnchanged
+
+    cdef cppclass StepInput:
+        int64_t n_requests, n_beams, width, n_steps
+        const int64_t* nodes
+        const float* scores
+        const uint8_t* valid
+        const int32_t* sequences
+        const float* logits
+        const FilterView* const* live
+        Normalise normalise
+
+    cdef cppclass StepOutput:
+        int64_t* nodes
+        float* scores
+        uint8_t* valid
+        int32_t* parents
+        int32_t* tokens
+        int32_t* sequences
+
+    cdef cppclass ChildrenOutput:
+        int64_t* indptr
+        int32_t* tokens
+        int64_t* nodes
+
+    cdef cppclass Step:
+        int64_t bad_node(const int64_t*, int64_t)
+        void allowed(const int64_t*, int64_t, int64_t, const FilterView* const*, uint32_t*) except +
+        int64_t most_children(const int64_t*, int64_t)
+        void children(const int64_t*, int64_t, int64_t, const FilterView* const*, const ChildrenOutput&)
+        void mask_logits(const float*, const int64_t*, int64_t, int64_t, const FilterView* const*, float*) except +
+        void advance(const int64_t*, const int64_t*, int64_t, int64_t, const FilterView* const*, int64_t*) except +
+        int64_t beam_step(const StepInput&, const StepOutput&, int) except +
+
+    unique_ptr[Step] make_step(cbool, int, cbool, const Shape&, const Arrays&) except +
+    float log_sum(const RowSum&)
+    void add_values(RowSum&, const float*, int64_t)
+
+    cdef cppclass RowSum:
+        cbool bad
+
+
+cdef void* _data(object array) except? NULL:
+    """The first byte of a contiguous array, NULL of None; the caller keeps the array."""
+    cdef Py_buffer view
+    if array is None:
+        return NULL
+    PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
+    cdef void* found = view.buf
+    PyBuffer_Release(&view)
+    return found
+
+
+cdef Offsets _offsets(object array) except *:
+    cdef Offsets found
+    found.data = _data(array)
+    found.wide = array is not None and array.dtype.itemsize == 8
+    return found
+
+
+cdef class FilterCore:
+    """A filter's arrays: words int32[U / 32 + 1], before int32 or int64 of the same length."""
+
+    cdef FilterView view
+    cdef readonly object words, before
+
+    def __init__(self, object words, object before):
+        self.words, self.before = words, before
+        self.view.words = <const uint32_t*>_data(words)
+        self.view.before = _offsets(before)
+
+
+def live_words(object rows, object order, object indptr, int64_t n_leaves, int threads):
+    """Words of a filter, int32[n_leaves / 32 + 1], from those of the input rows, int32[N / 32 + 1]."""
+    words = np.empty(n_leaves // 32 + 1, np.int32)
+    cdef const uint32_t* rows_at = <const uint32_t*>_data(rows)
+    cdef Offsets order_at = _offsets(order), indptr_at = _offsets(indptr)
+    cdef uint32_t* out = <uint32_t*>_data(words)
+    with nogil:
+        gather_live(rows_at, order_at, indptr_at, n_leaves, threads, out)
+    return words
+
+
+def live_before(object words, object before):
+    """Fill `before` with the number of set bits before each word."""
+    cdef const uint32_t* words_at = <const uint32_t*>_data(words)
+    cdef int64_t n = len(words)
+    cdef void* out = _data(before)
+    cdef cbool wide = before.dtype.itemsize == 8
+    with nogil:
+        if wide:
+            count_before(words_at, n, <int64_t*>out)
+        else:
+            count_before(words_at, n, <int32_t*>out)
+
+
+def log_sum_exp(object row):
+    """Of float32[n], as the fused step computes it; NaN where a value is NaN or +inf."""
+    cdef RowSum sum
+    add_values(sum, <const float*>_data(row), len(row))
+    return float("nan") if sum.bad else log_sum(sum)
+
+
+cdef class StepCore:
+    """Reads one index; keeps its arrays alive. Every method trusts its arguments but for node ids: see bad_node."""
+
+    cdef unique_ptr[Step] step
+    cdef dict arrays
+    cdef int64_t logits_size
+
+    def __init__(self, str layout, dict arrays, dict scalars):
+        cdef Shape shape
+        cdef Arrays at
+        cdef int i
+        self.arrays = arrays
+        shape.n_levels, shape.depth, shape.small = scalars["n_levels"], scalars["depth"], scalars["small"]
+        shape.n_leaves, shape.logits_size = scalars["n_leaves"], scalars["logits_size"]
+        shape.end_token = -1 if scalars["end_token"] is None else scalars["end_token"]
+        self.logits_size = shape.logits_size
+        for i, x in enumerate(scalars["sizes"]):
+            shape.sizes[i] = x
+        for i, x in enumerate(scalars["offsets"]):
+            shape.offsets[i] = x
+        for i, x in enumerate(scalars["slot_offset"]):
+            shape.slot_offset[i] = x
+        for i, x in enumerate(scalars["mask_offset"]):
+            shape.mask_offset[i] = x
+        for i, x in enumerate(scalars["state_offset"]):
+            shape.state_offset[shape.depth + i] = x
+        at.starts = _data(arrays["starts"])
+        at.columns = _data(arrays.get("columns"))
+        at.codes = _data(arrays.get("codes"))
+        at.indexed_words = <const uint32_t*>_data(arrays.get("indexed_words"))
+        at.head_mask = <const uint32_t*>_data(arrays["head_mask"])
+        at.lengths = <const uint8_t*>_data(arrays.get("lengths"))
+        at.indexed_before = _offsets(arrays.get("indexed_before"))
+        at.first_child = _offsets(arrays.get("first_child"))
+        at.head_state = _offsets(arrays.get("head_state"))
+        at.indptr = _offsets(arrays.get("indptr"))
+        at.leaf_low = _offsets(arrays.get("leaf_low"))
+        at.leaf_high = _offsets(arrays.get("leaf_high"))
+        codes = arrays["codes"] if layout == "csr" else arrays["columns"]
+        self.step = make_step(
+            layout == "csr", codes.dtype.itemsize, arrays["starts"].dtype.itemsize == 8, shape, at
+        )
+
+    cdef int _live(self, object filters, vector[const FilterView*]& live) except -1:
+        """Pointers, one a request; none where `filters` is None. filters: FilterCore or None, one a request."""
+        cdef const FilterView* view
+        if filters is not None:
+            for one in filters:
+                view = NULL
+                if one is not None:
+                    view = &(<FilterCore?>one).view
+                live.push_back(view)
+        return 0
+
+    def bad_node(self, object nodes):
+        """The first id in int64[…] that no node of this index has, or -1."""
+        return self.step.get().bad_node(<const int64_t*>_data(nodes), nodes.size)
+
+    def allowed(self, object nodes, int64_t per_request, object filters):
+        """int32[n, words] of int64[n]."""
+        cdef vector[const FilterView*] live
+        self._live(filters, live)
+        cdef int64_t n = nodes.size
+        out = np.empty((n, (self.logits_size + 31) // 32), np.int32)
+        cdef const int64_t* nodes_at = <const int64_t*>_data(nodes)
+        cdef uint32_t* out_at = <uint32_t*>_data(out)
+        with nogil:
+            self.step.get().allowed(nodes_at, n, per_request, live.data(), out_at)
+        return out
+
+    def children(self, object nodes, int64_t per_request, object filters):
+        """indptr int64[n + 1], tokens int32, nodes int64 of int64[n]."""
+        cdef vector[const FilterView*] live
+        self._live(filters, live)
+        cdef int64_t n = nodes.size
+        cdef const int64_t* nodes_at = <const int64_t*>_data(nodes)
+        cdef int64_t most = self.step.get().most_children(nodes_at, n)
+        cdef ChildrenOutput out
+        indptr, tokens, following = np.empty(n + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
+        out.indptr = <int64_t*>_data(indptr)
+        out.tokens = <int32_t*>_data(tokens)
+        out.nodes = <int64_t*>_data(following)
+        with nogil:
+            self.step.get().children(nodes_at, n, per_request, live.data(), out)
+        found = int(indptr[n])
+        if 2 * found < most:  # a view would hold on to what was not needed
+            return indptr, tokens[:found].copy(), following[:found].copy()
+        return indptr, tokens[:found], following[:found]
+
+    def mask_logits(self, object logits, object nodes, int64_t per_request, object filters):
+        """float32[n, V] from the same and int64[n]."""
+        cdef vector[const FilterView*] live
+        self._live(filters, live)
+        cdef int64_t n = nodes.size
+        out = np.empty_like(logits)
+        cdef const int64_t* nodes_at = <const int64_t*>_data(nodes)
+        cdef const float* logits_at = <const float*>_data(logits)
+        cdef float* out_at = <float*>_data(out)
+        with nogil:
+            self.step.get().mask_logits(logits_at, nodes_at, n, per_request, live.data(), out_at)
+        return out
+
+    def advance(self, object nodes, object tokens, int64_t per_request, object filters):
+        """int64[n] from int64[n] nodes and int64[n] tokens."""
+        cdef vector[const FilterView*] live
+        self._live(filters, live)
+        cdef int64_t n = nodes.size
+        out = np.empty(n, np.int64)
+        cdef const int64_t* nodes_at = <const int64_t*>_data(nodes)
+        cdef const int64_t* tokens_at = <const int64_t*>_data(tokens)
+        cdef int64_t* out_at = <int64_t*>_data(out)
+        with nogil:
+            self.step.get().advance(nodes_at, tokens_at, n, per_request, live.data(), out_at)
+        return out
+
+    def beam_step(self, object nodes, object scores, object valid, object sequences, object logits, int64_t width,
+                  int normalise, object filters, int threads):
+        """(bad, nodes, scores, valid, parents, tokens, sequences); bad is -1 or the flat number of a beam with NaN."""
+        cdef vector[const FilterView*] live
+        cdef StepInput given
+        cdef StepOutput out
+        cdef int64_t bad
+        self._live(filters, live)
+        given.n_requests, given.n_beams = nodes.shape[0], nodes.shape[1]
+        given.width, given.n_steps = width, sequences.shape[2]
+        given.nodes = <const int64_t*>_data(nodes)
+        given.scores = <const float*>_data(scores)
+        given.valid = <const uint8_t*>_data(valid)
+        given.sequences = <const int32_t*>_data(sequences)
+        given.logits = <const float*>_data(logits)
+        given.live = live.data()
+        given.normalise = <Normalise>normalise
+        shape = (nodes.shape[0], width)
+        new_nodes, new_scores, new_valid = np.empty(shape, np.int64), np.empty(shape, np.float32), np.empty(shape, np.bool_)
+        parents, tokens = np.empty(shape, np.int32), np.empty(shape, np.int32)
+        new_sequences = np.empty((nodes.shape[0], width, given.n_steps + 1), np.int32)
+        out.nodes = <int64_t*>_data(new_nodes)
+        out.scores = <float*>_data(new_scores)
+        out.valid = <uint8_t*>_data(new_valid)
+        out.parents = <int32_t*>_data(parents)
+        out.tokens = <int32_t*>_data(tokens)
+        out.sequences = <int32_t*>_data(new_sequences)
+        with nogil:
+            bad = self.step.get().beam_step(given, out, threads)
+        return bad, new_nodes, new_scores, new_valid, parents, tokens, new_sequences

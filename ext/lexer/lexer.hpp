@@ -1,0 +1,447 @@
+// Lexer states: what the bytes since the last terminal boundary may still become.
+//
+// A component is a state of one terminal's DFA; all DFAs share one numbering.  A lexer state is a set of hypotheses
+//
+//   (context, main, watch)
+//     context   the admissible terminals (a sorted set, interned) from which lexing started; kept only while an
+//               ignored terminal is alive, because after it lexing starts there again; else -1
+//     main      components that the current terminal may be in
+//     watch     components of earlier, longer candidates: if one of them accepts, this cut was wrong and is void
+//
+// Under "cfg" there is one hypothesis without watch: the union DFA of the admissible terminals.  Under "longest" a
+// terminal that is complete but could go on may be cut only under watch.  The end of
+// ignored white space is no event for the parser: the state itself restarts at its context.
+//
+// Every live state is viable: components can reach acceptance and all terminals in a context are admissible.
+//
+// Counted terminals ("cfg").  A string of 5 to 8,192 characters has the automaton of any string; what differs is how
+// many units (characters) a word may have.  Copies of the automaton would make 8,192 times the states.  Instead an edge
+// says whether its bytes begin a unit, who runs the lexer counts (one number beside the state, because all counted
+// terminals of a state started together), and a state with a count k is alive if k is in the state's span: for a
+// component that can still count at most `most`, for one that cannot `least` to `most`.
+// States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
+#pragma once
+#include <deque>
+
+#include "regular/counter.hpp"
+#include "containers/interner.hpp"
+#include "vocabulary/trie.hpp"
+
+namespace wfsa {
+
+struct Terminals {
+    vector<int32_t> indptr{0};      // edges of component c: indptr[c] .. indptr[c+1]
+    vector<Edge> edges;
+    vector<int32_t> term;           // component -> terminal
+    vector<uint8_t> accept;         // component accepts?
+    vector<int32_t> start;          // terminal -> start component, -1 for token-level terminals
+    vector<int32_t> rank;           // terminal -> preference at equal length, higher wins
+    vector<int32_t> least, most;    // terminal -> how many units its words have, if it is counted
+    vector<uint8_t> counted;        // terminal -> are its words counted?
+    vector<uint8_t> open;           // component -> can it still count? (of counted terminals)
+    vector<uint8_t> ignore;         // terminal is ignored between others
+    vector<uint8_t> inlined;        // ... and short like white space: its end is no event, lexing starts again by itself
+    vector<int64_t> name;           // component -> name of the DFA's state (dfa.hpp), -1 if it is not known elsewhere
+    vector<int32_t> place, remaining;  // components in counters (counter.hpp)
+    vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
+    bool longest = false;
+
+    static constexpr int32_t kNoMost = INT32_MAX;
+
+    void add(const Dfa& d, const vector<int64_t>& names, const Counters& counters, int32_t rank_, bool ignore_,
+             bool counted_ = false, int32_t least_ = 0, int32_t most_ = kNoMost) {
+        int32_t base = int32_t(term.size()), t = int32_t(start.size());
+        counted.push_back(counted_);
+        least.push_back(least_);
+        most.push_back(most_);
+        start.push_back(d.size() ? base : -1);
+        rank.push_back(rank_);
+        ignore.push_back(ignore_);
+        inlined.push_back(ignore_ && !large(d));
+        name.insert(name.end(), names.begin(), names.end());
+        for (int32_t s = 0; s < d.size(); ++s) {
+            place.push_back(counters.place[s] < 0 ? -1 : base + counters.place[s]);
+            remaining.push_back(counters.remaining[s]);
+            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
+                edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target, uint8_t(d.edges[e].count && counted_)});
+            indptr.push_back(int32_t(edges.size()));
+            term.push_back(t);
+            accept.push_back(d.accept[s]);
+        }
+        open.resize(term.size(), 0);
+        if (counted_) find_open(base);
+    }
+    // Which components, from `base` on, can reach a counted edge.
+    void find_open(int32_t base) {
+        const int32_t n = int32_t(term.size());
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (int32_t c = n; c-- > base;)
+                for (int32_t e = indptr[c]; !open[c] && e < indptr[c + 1]; ++e)
+                    changed |= open[c] = edges[e].count || open[edges[e].target];
+        }
+    }
+    bool takes(int32_t t, int32_t count) const { return !counted[t] || (least[t] <= count && count <= most[t]); }
+    // Comments are ignored, too, but nearly every token fits inside one: lexed once, and cut like other terminals.
+    static bool large(const Dfa& d) {
+        for (int32_t s = 0; s < d.size(); ++s) {
+            int32_t loop = 0;
+            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
+                if (d.edges[e].target == s) loop += d.edges[e].hi - d.edges[e].lo + 1;
+            if (loop >= 32) return true;
+        }
+        return false;
+    }
+    bool goes_on(int32_t c) const { return indptr[c] < indptr[c + 1]; }
+};
+
+struct Hypothesis {
+    int32_t context;
+    vector<int32_t> main, watch;
+    bool operator<(const Hypothesis& o) const {
+        if (main != o.main) return main < o.main;
+        if (watch != o.watch) return watch < o.watch;
+        return context < o.context;
+    }
+    bool operator==(const Hypothesis& o) const { return context == o.context && main == o.main && watch == o.watch; }
+};
+
+struct Accept {
+    int32_t term, watch;  // watch: interned set of components that must not accept later
+    bool operator==(const Accept& o) const { return term == o.term && watch == o.watch; }
+};
+
+struct LexState {
+    vector<Hypothesis> hyps;
+    vector<Edge> edges;      // targets are lexer states
+    vector<Accept> accepts;  // terminals that may be cut here
+    ByteBits live, loops;    // bytes with a successor; bytes that lead back here
+    ByteBits units;          // bytes that begin a unit
+    bool root = false;       // nothing read since the boundary
+    bool boundary = false;   // root, or an ignored terminal just ended: token-level terminals may follow
+    bool goes_on = false;    // some byte can follow without a cut
+    bool expanded = false;
+    bool counted = false;    // a counted terminal is being read: the count matters
+    int32_t span = -1;       // counts with which the state is alive (number in `spans`); -1: all
+    int32_t profile = -1;
+    ByteBits cuts;           // bytes that can begin what follows a cut here, valid once `cuts_known`
+    bool cuts_known = false;
+    const Edge* edge(uint8_t b) const {
+        for (const Edge& e : edges)
+            if (b <= e.hi) return b >= e.lo ? &e : nullptr;
+        return nullptr;
+    }
+    int32_t step(uint8_t b) const {
+        const Edge* e = edge(b);
+        return e ? e->target : -1;
+    }
+};
+
+class Lexer {
+  public:
+    Terminals terms;
+    std::deque<LexState> states;
+    Interner contexts, watches;
+    Interner spans;  // disjoint ascending ranges of counts: lo, hi, lo, hi, ...
+    int64_t limit = 1 << 22;  // of states with several components
+
+    Lexer() { watches({}); }
+
+    // The count after an edge into `target`.
+    int32_t count_after(const LexState& target, int32_t count, const Edge& e) const {
+        return target.counted ? count + e.count : 0;
+    }
+    bool alive(const LexState& s, int32_t count) const { return s.span < 0 || in_span(s.span, count); }
+    bool in_span(int32_t span, int32_t count) const {
+        const vector<int32_t>& v = spans[span];
+        for (size_t i = 0; i < v.size(); i += 2) if (v[i] <= count && count <= v[i + 1]) return true;
+        return false;
+    }
+
+    size_t n_states() const { return states.size(); }
+    size_t n_contexts() const { return size_t(contexts.size()); }
+    size_t n_roots() const { return roots_.size(); }
+
+    int32_t find_root(int32_t context, int32_t watch) const {
+        auto got = roots_.find(uint64_t(uint32_t(context)) << 32 | uint32_t(watch));
+        return got == roots_.end() ? -1 : got->second;
+    }
+    int32_t root(int32_t context, int32_t watch) {
+        int32_t got = find_root(context, watch);
+        if (got >= 0) return got;
+        Hypothesis h{context, {}, watches[watch]};
+        for (int32_t t : contexts[context]) if (terms.start[t] >= 0) h.main.push_back(terms.start[t]);
+        std::sort(h.main.begin(), h.main.end());
+        vector<Hypothesis> hyps{h};
+        int32_t y = intern(hyps, true);
+        roots_.emplace(uint64_t(uint32_t(context)) << 32 | uint32_t(watch), y);
+        return y;
+    }
+    // The root state like y that watches nothing.
+    int32_t unwatched(int32_t y) {
+        vector<Hypothesis> hyps = states[y].hyps;
+        for (Hypothesis& h : hyps) h.watch.clear();
+        return intern(hyps, true);
+    }
+    const std::unordered_map<uint64_t, int32_t>& roots() const { return roots_; }
+
+    void expand(int32_t y) {
+        LexState& s = states[y];
+        if (s.expanded) return;
+        vector<Edge> out;
+        if (!terms.longest && s.hyps[0].main.size() == 1) step_one(s.hyps[0].main[0], out);
+        else step_all(s, out);
+        LexState& self = states[y];
+        for (const Edge& e : out) {
+            self.live.add_range(e.lo, e.hi);
+            if (e.target == y) self.loops.add_range(e.lo, e.hi);
+            if (e.count) self.units.add_range(e.lo, e.hi);
+        }
+        self.goes_on = !out.empty();
+        self.edges = std::move(out);
+        self.edges.shrink_to_fit();
+        self.expanded = true;
+    }
+
+    // The bytes that can begin what follows accept `a`: what follows the terminal, if it makes no watched one accept.
+    // `any`: as if every byte could follow a terminal.
+    ByteBits first_bytes(const Accept& a, bool any = false) const {
+        ByteBits out = terms.follow[a.term];
+        if (any) out.add_range(0, 255);
+        for (int32_t c : watches[a.watch])
+            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
+                if (terms.accept[terms.edges[e].target])
+                    for (int b = terms.edges[e].lo; b <= terms.edges[e].hi; ++b) out.w[b >> 6] &= ~(1ull << (b & 63));
+        return out;
+    }
+    // Is everything below this trie node, entered in state y, inside y's terminals and without a cut?  (And of the bytes
+    // below either all count or none; counts are for the caller to check.)
+    bool decided(int32_t y, const ByteBits& below) {
+        LexState& s = states[y];
+        if (!below.subset_of(s.loops)) return false;
+        if (s.span >= 0 && below.intersects(s.units) && !below.subset_of(s.units)) return false;
+        if (!s.cuts_known) {
+            for (const Accept& a : s.accepts) s.cuts.merge(first_bytes(a));
+            s.cuts_known = true;
+        }
+        return !s.cuts.intersects(below);
+    }
+
+    // Do y and z treat every text of at most `length` bytes alike, because they stand at one place of a counter?
+    bool alike(int32_t y, int32_t z, int32_t length) const {
+        const vector<Hypothesis>&a = states[y].hyps, &b = states[z].hyps;
+        if (a.size() != 1 || b.size() != 1 || a[0].context != b[0].context || a[0].watch != b[0].watch ||
+            a[0].main.size() != b[0].main.size() || states[y].root != states[z].root || states[y].span != states[z].span)
+            return false;
+        for (size_t k = 0; k < a[0].main.size(); ++k) {
+            const int32_t c = a[0].main[k], d = b[0].main[k];
+            if (c != d && (terms.place[c] < 0 || terms.place[c] != terms.place[d] ||
+                           std::min(terms.remaining[c], terms.remaining[d]) < length))
+                return false;
+        }
+        return true;
+    }
+
+    // One step of a watch set; void_ is set when a component accepts.  Returns the interned rest (0: nothing left).
+    int32_t step_watch(int32_t watch, uint8_t b, bool& void_) {
+        vector<int32_t> out;
+        for (int32_t c : watches[watch])
+            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
+                if (terms.edges[e].lo <= b && b <= terms.edges[e].hi) {
+                    out.push_back(terms.edges[e].target);
+                    void_ |= bool(terms.accept[terms.edges[e].target]);
+                }
+        normal(out);
+        return watches(out);
+    }
+
+    // For restoring a saved lexer: append a state as it was.
+    void restore(LexState&& s) {
+        number(s.hyps, s.root) = int32_t(states.size());
+        append(std::move(s));
+    }
+    void append(LexState&& s) {
+        measure(s);
+        states.push_back(std::move(s));
+    }
+    void restore_root(int32_t context, int32_t watch, int32_t y) {
+        roots_[uint64_t(uint32_t(context)) << 32 | uint32_t(watch)] = y;
+    }
+
+  private:
+    // The usual case: one component alone, whose DFA says it all.
+    void step_one(int32_t c, vector<Edge>& out) {
+        vector<Hypothesis> next{{-1, {0}, {}}};
+        for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
+            next[0].main[0] = terms.edges[e].target;
+            out.push_back({terms.edges[e].lo, terms.edges[e].hi, intern(next, false), terms.edges[e].count});
+        }
+    }
+    void step_all(const LexState& s, vector<Edge>& out) {
+        slots_.clear();
+        splitter_.clear();
+        const int32_t n = int32_t(s.hyps.size());
+        for (int32_t h = 0; h < n; ++h) {
+            const Hypothesis& hyp = s.hyps[h];
+            for (int32_t c : hyp.main) feed(c, h, false);
+            for (int32_t c : hyp.watch) feed(c, h, true);
+            int32_t t = winner(hyp);
+            if (t < 0 || !terms.inlined[t]) continue;
+            for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
+            for (int32_t c : hyp.main) feed(c, n + h, true);
+            for (int32_t c : hyp.watch) feed(c, n + h, true);
+        }
+        vector<Hypothesis> next;
+        splitter_.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& hits) {
+            next.clear();
+            const uint8_t count = counts(hits);
+            for (size_t i = 0; i < hits.size();) {  // slots of one hypothesis are neighbours
+                int32_t h = slots_[hits[i]].hyp;
+                Hypothesis to{s.hyps[h < n ? h : h - n].context, {}, {}};
+                bool is_void = false;
+                for (; i < hits.size() && slots_[hits[i]].hyp == h; ++i) {
+                    int32_t c = slots_[hits[i]].target;
+                    if (!slots_[hits[i]].watch) to.main.push_back(c);
+                    else { is_void |= bool(terms.accept[c]); to.watch.push_back(c); }
+                }
+                if (is_void || to.main.empty()) continue;
+                normal(to.main);
+                normal(to.watch);
+                next.push_back(std::move(to));
+            }
+            if (next.empty()) return;
+            int32_t target = intern(next, false);
+            const Edge to{lo, hi, target, count};
+            if (!out.empty() && to.continues(out.back().hi, out.back().target, out.back().count)) out.back().hi = hi;
+            else out.push_back(to);
+        });
+    }
+    struct Slot { int32_t hyp, target; bool watch; uint8_t count; };
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
+    std::unordered_map<uint64_t, int32_t> roots_;
+    vector<Slot> slots_;
+    RangeSplitter splitter_;
+    vector<int32_t> key_;
+    vector<int32_t> alone_;  // component -> the state of it alone, -1 if there is none yet
+
+    // Where the number of such a state is kept; -1 if there is none yet.
+    int32_t& number(const vector<Hypothesis>& hyps, bool root) {
+        if (!root && hyps.size() == 1 && hyps[0].context < 0 && hyps[0].main.size() == 1 && hyps[0].watch.empty()) {
+            if (alone_.empty()) alone_.resize(terms.term.size(), -1);
+            return alone_[size_t(hyps[0].main[0])];
+        }
+        encode(hyps, root, key_);
+        return ids_.emplace(key_, -1).first->second;
+    }
+
+    static void normal(vector<int32_t>& v) {
+        std::sort(v.begin(), v.end());
+        v.erase(std::unique(v.begin(), v.end()), v.end());
+    }
+    void feed(int32_t c, int32_t hyp, bool watch) {
+        for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
+            splitter_.add(terms.edges[e].lo, terms.edges[e].hi, int32_t(slots_.size()));
+            slots_.push_back({hyp, terms.edges[e].target, watch, terms.edges[e].count});
+        }
+    }
+    // Do these bytes begin a unit?  Counted terminals that compete have to agree.
+    uint8_t counts(const vector<int32_t>& hits) const {
+        int32_t out = -1;
+        for (int32_t i : hits) {
+            if (!terms.counted[terms.term[slots_[i].target]]) continue;
+            if (out >= 0 && out != slots_[i].count) throw Undecided("terminals that compete count different units");
+            out = slots_[i].count;
+        }
+        return uint8_t(std::max(out, 0));
+    }
+    // Counts with which one of the components is alive.
+    void measure(LexState& s) {
+        vector<std::pair<int32_t, int32_t>> ranges;
+        bool always = false;
+        for (const Hypothesis& h : s.hyps)
+            for (int32_t c : h.main) {
+                const int32_t t = terms.term[c];
+                if (!terms.counted[t]) { always = true; continue; }
+                s.counted = true;
+                ranges.push_back({terms.open[c] ? 0 : terms.least[t], terms.most[t]});
+            }
+        if (always || !s.counted) return;
+        std::sort(ranges.begin(), ranges.end());
+        vector<int32_t> span;
+        for (auto [lo, hi] : ranges) {
+            if (!span.empty() && lo <= span.back()) span.back() = std::max(span.back(), hi);
+            else { span.push_back(lo); span.push_back(hi); }
+        }
+        s.span = spans(span);
+    }
+    int32_t winner(const Hypothesis& h) const {  // "longest": the terminal taken if the cut is here
+        int32_t best = -1;
+        if (terms.longest)
+            for (int32_t c : h.main)
+                if (terms.accept[c] && (best < 0 || terms.rank[terms.term[c]] > terms.rank[best])) best = terms.term[c];
+        return best;
+    }
+    // A watched component adds nothing if every byte it can read makes another one accept.
+    vector<int32_t> without_redundant(vector<int32_t> watch) const {
+        normal(watch);
+        for (size_t i = watch.size(); i-- > 0 && watch.size() > 1;) {
+            ByteBits fatal, reads;
+            for (size_t j = 0; j < watch.size(); ++j)
+                for (int32_t e = terms.indptr[watch[j]]; e < terms.indptr[watch[j] + 1]; ++e) {
+                    const Edge& edge = terms.edges[e];
+                    if (j == i) reads.add_range(edge.lo, edge.hi);
+                    else if (terms.accept[edge.target]) fatal.add_range(edge.lo, edge.hi);
+                }
+            if (reads.subset_of(fatal)) watch.erase(watch.begin() + int64_t(i));
+        }
+        return watch;
+    }
+    static void encode(const vector<Hypothesis>& hyps, bool root, vector<int32_t>& key) {
+        key.assign(1, root);
+        for (const Hypothesis& h : hyps) {
+            key.push_back(h.context);
+            key.push_back(int32_t(h.main.size()));
+            key.insert(key.end(), h.main.begin(), h.main.end());
+            key.push_back(int32_t(h.watch.size()));
+            key.insert(key.end(), h.watch.begin(), h.watch.end());
+        }
+    }
+    int32_t intern(vector<Hypothesis>& hyps, bool root) {
+        for (Hypothesis& h : hyps) {
+            bool keep = false;
+            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.inlined[terms.term[c]]);
+            if (!keep) h.context = -1;
+        }
+        if (hyps.size() > 1) {
+            std::sort(hyps.begin(), hyps.end());
+            hyps.erase(std::unique(hyps.begin(), hyps.end()), hyps.end());
+        }
+        int32_t& y = number(hyps, root);
+        if (y >= 0) return y;
+        if (int64_t(ids_.size()) > limit)  // states of one component are no more than the components
+            throw LimitExceeded("the lexer needs more than " + std::to_string(limit) + " states");
+        y = int32_t(states.size());
+        states.emplace_back();
+        LexState& s = states.back();
+        s.hyps = hyps;
+        s.root = s.boundary = root;
+        measure(s);
+        if (!root)
+            for (const Hypothesis& h : s.hyps) {
+                if (!terms.longest) {
+                    for (int32_t c : h.main) if (terms.accept[c]) s.accepts.push_back({terms.term[c], 0});
+                    continue;
+                }
+                int32_t t = winner(h);
+                if (t < 0) continue;
+                if (terms.inlined[t]) { s.boundary = true; continue; }
+                vector<int32_t> watch;
+                for (int32_t c : h.main) if (terms.goes_on(c)) watch.push_back(c);
+                for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);
+                s.accepts.push_back({t, watches(without_redundant(watch))});
+            }
+        return y;
+    }
+};
+
+}  // namespace wfsa

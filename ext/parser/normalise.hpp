@@ -1,0 +1,327 @@
+// Normalisation: any rewriting that keeps the language is allowed, because only recognition matters.
+//
+// Input: rules lhs -> s1 .. sn over terminals 0..n_terms-1 and nonterminals n_terms.. (n_terms + number).
+// Output: binary rules lhs -> a b and unit rules lhs -> a, without ε, without useless symbols.
+//
+// Passes, in order (after a terminal that matches ε has become a nonterminal, "the terminal or nothing"):
+//   1. trim              drop unproductive and unreachable nonterminals.
+//   2. direct recursion  A -> A α A | A λ | ρ A | β   becomes   A -> B | A α B | A λ,  B -> β | H β,  H -> ρ | H ρ.
+//                        Both describe B (α B | λ)* with B = ρ* β (read α, λ, ρ, β as fixed languages: an inner A on
+//                        either side only regroups the same factors).  Right recursion would grow the stack with
+//                        every item and the infix form is ambiguous; the result is left recursive and is neither.
+//   3. binarise          A -> X1 X2 X3 X4  becomes  A -> [[X1 X2] X3] X4; a pair is one nonterminal wherever it
+//                        occurs, which left-factors alternatives for free and makes every reduction pop two states.
+//   4. remove ε          a nullable X in A -> X Y adds the unit rule A -> Y (at most three forms, since rules are binary).
+//   5. trim again, drop A -> A and repeats.
+//
+// Cost: linear in the size of the rules.  Unit rules stay: the LR automaton makes them transparent (lr0.hpp).
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "regular/dfa.hpp"
+
+namespace wfsa {
+
+struct Rule { int32_t lhs, a, b; };  // b < 0: unit rule
+
+// A list whose members come in any order (unordered.hpp).  Its rules are among the others: body -> m rest for every
+// member and other m (nonterminals with rules "key value" that occur nowhere else), rest -> separator body | close.
+struct UnorderedRule {
+    int32_t body, rest;
+    vector<int32_t> members;   // each at most once; -1: derives nothing
+    vector<uint8_t> required;  // by member
+    vector<vector<int32_t>> groups;  // members and others, of each group at least one; without `most`
+    int32_t least, most;       // how many members and others together
+};
+
+struct NormalGrammar {
+    int32_t n_terms = 0, n_symbols = 0, start = -1;  // start: symbol; -1: derives nothing
+    bool nullable_start = false;
+    vector<Rule> rules;                              // sorted by lhs
+    vector<int32_t> rule_indptr;                     // by symbol - n_terms
+    vector<int32_t> origin;                          // by symbol - n_terms: the input nonterminal it comes from
+    vector<uint8_t> distinct;                        // by symbol, if there are any: 1 the item that ends must not repeat, 2 and values may run out
+    vector<UnorderedRule> unordered;                 // with symbols; those that can be reached
+};
+
+class Normaliser {
+  public:
+    typedef vector<int32_t> Word;
+
+    Normaliser(int32_t n_terms, int32_t n_nonterms) : n_terms_(n_terms), by_lhs_(n_nonterms), origin_(n_nonterms) {
+        for (int32_t i = 0; i < n_nonterms; ++i) origin_[i] = i;
+    }
+    void rule(int32_t nonterm, const int32_t* rhs, size_t n) { by_lhs_[nonterm].emplace_back(rhs, rhs + n); }
+    void unordered(UnorderedRule rule) { unordered_.push_back(std::move(rule)); }  // with nonterminal numbers
+
+    void distinct(int32_t nonterm, bool may_run_out) { distinct_.push_back({nonterm, may_run_out}); }
+
+    // start: nonterminal number.  Terminals in dead_terms have an empty language; nullable_terms also match ε.
+    NormalGrammar run(int32_t start, const vector<uint8_t>& dead_terms, const vector<uint8_t>& nullable_terms) {
+        dead_ = dead_terms;
+        split_nullable_terms(nullable_terms);
+        for (const UnorderedRule& u : unordered_)
+            for (const auto& group : u.groups) {
+                needed_groups_.push_back({u.body, fresh(u.body)});
+                for (int32_t m : group) by_lhs_.back().push_back({n_terms_ + m});
+            }
+        NormalGrammar out;
+        out.n_terms = n_terms_;
+        if (!trim(start)) return out;
+        int32_t n = int32_t(by_lhs_.size());
+        for (int32_t a = 0; a < n; ++a) direct_recursion(a);
+        binarise();
+        remove_epsilon(start, out);
+        return out;
+    }
+
+  private:
+    int32_t n_terms_;
+    vector<vector<Word>> by_lhs_;
+    vector<int32_t> origin_;
+    vector<uint8_t> dead_;
+    vector<UnorderedRule> unordered_;
+    vector<std::pair<int32_t, bool>> distinct_;
+    vector<std::pair<int32_t, int32_t>> needed_groups_;  // body, a nonterminal that derives what a group does
+    vector<Rule> flat_;  // after binarise; a < 0 and b < 0: ε
+
+    int32_t fresh(int32_t like) {
+        by_lhs_.emplace_back();
+        origin_.push_back(origin_[like]);
+        return int32_t(by_lhs_.size()) - 1;
+    }
+
+    void split_nullable_terms(const vector<uint8_t>& nullable) {
+        std::unordered_map<int32_t, int32_t> wrapped;
+        int32_t n = int32_t(by_lhs_.size());
+        for (int32_t a = 0; a < n; ++a)
+            for (size_t r = 0; r < by_lhs_[a].size(); ++r)
+                for (size_t k = 0; k < by_lhs_[a][r].size(); ++k) {
+                    int32_t t = by_lhs_[a][r][k];
+                    if (t >= n_terms_ || !nullable[t]) continue;
+                    auto got = wrapped.emplace(t, -1);
+                    if (got.second) {
+                        int32_t w = fresh(a);
+                        by_lhs_[w] = dead_[t] ? vector<Word>{{}} : vector<Word>{{t}, {}};
+                        got.first->second = w;
+                    }
+                    by_lhs_[a][r][k] = n_terms_ + got.first->second;
+                }
+    }
+
+    // Drop rules with unproductive symbols and the rules of unreachable nonterminals.  False: start derives nothing.
+    bool trim(int32_t start) {
+        int32_t n = int32_t(by_lhs_.size());
+        vector<uint8_t> productive(n, 0);
+        vector<vector<std::pair<int32_t, int32_t>>> uses(n);
+        vector<vector<int32_t>> missing(n);
+        vector<int32_t> todo;
+        auto done = [&](int32_t a) { if (!productive[a]) { productive[a] = 1; todo.push_back(a); } };
+        vector<vector<int32_t>> needs(n);  // an unordered list has a word only if all its required members have one
+        for (const UnorderedRule& u : unordered_)
+            for (size_t k = 0; k < u.members.size(); ++k) if (u.required[k]) needs[u.body].push_back(u.members[k]);
+        for (auto [body, group] : needed_groups_) needs[body].push_back(group);
+        for (int32_t a = 0; a < n; ++a) {
+            missing[a].assign(by_lhs_[a].size(), 0);
+            for (size_t r = 0; r < by_lhs_[a].size(); ++r) {
+                for (int32_t b : needs[a]) { uses[b].push_back({a, int32_t(r)}); ++missing[a][r]; }
+                for (int32_t s : by_lhs_[a][r]) {
+                    if (s >= n_terms_) { uses[s - n_terms_].push_back({a, int32_t(r)}); ++missing[a][r]; }
+                    else if (dead_[s]) missing[a][r] = 1 << 29;
+                }
+                if (!missing[a][r]) done(a);
+            }
+        }
+        // ... and enough members, or others, which can be repeated.
+        vector<int32_t> lacking(unordered_.size());
+        vector<vector<std::pair<int32_t, bool>>> counted(n);  // nonterminal -> lists that wait for it, as one of the members
+        for (size_t u = 0; u < unordered_.size(); ++u) {
+            lacking[u] = unordered_[u].least;
+            if (lacking[u] < 2) continue;
+            const vector<int32_t>& members = unordered_[u].members;
+            for (size_t r = 0; r < by_lhs_[unordered_[u].body].size(); ++r) {
+                const int32_t m = by_lhs_[unordered_[u].body][r][0] - n_terms_;
+                counted[m].push_back({int32_t(u), std::find(members.begin(), members.end(), m) != members.end()});
+                ++missing[unordered_[u].body][r];
+            }
+        }
+        while (!todo.empty()) {
+            int32_t b = todo.back(); todo.pop_back();
+            for (auto [a, r] : uses[b]) if (!--missing[a][r]) done(a);
+            for (auto [u, member] : counted[b]) {
+                const bool waits = lacking[u] > 0;
+                lacking[u] = member ? lacking[u] - 1 : 0;
+                if (!waits || lacking[u] > 0) continue;
+                const int32_t a = unordered_[u].body;
+                for (int32_t& m : missing[a]) if (!--m) done(a);
+            }
+        }
+        if (!productive[start]) return false;
+        vector<uint8_t> reach(n, 0);
+        reach[start] = 1;
+        todo.assign(1, start);
+        while (!todo.empty()) {
+            int32_t a = todo.back(); todo.pop_back();
+            vector<Word> keep;
+            for (size_t r = 0; r < by_lhs_[a].size(); ++r)
+                if (!missing[a][r]) keep.push_back(std::move(by_lhs_[a][r]));
+            by_lhs_[a] = std::move(keep);
+            for (const Word& w : by_lhs_[a])
+                for (int32_t s : w)
+                    if (s >= n_terms_ && !reach[s - n_terms_]) { reach[s - n_terms_] = 1; todo.push_back(s - n_terms_); }
+        }
+        for (int32_t a = 0; a < n; ++a) if (!reach[a]) by_lhs_[a].clear();
+        return true;
+    }
+
+    void direct_recursion(int32_t a) {
+        const int32_t self = n_terms_ + a;
+        vector<Word> infix, left, right, other;
+        for (Word& w : by_lhs_[a]) {
+            bool l = !w.empty() && w.front() == self, r = !w.empty() && w.back() == self;
+            if (w.size() == 1 && l) continue;  // A -> A
+            (l && r ? infix : l ? left : r ? right : other).push_back(std::move(w));
+        }
+        if (infix.empty() && right.empty()) {
+            by_lhs_[a] = std::move(left);
+            for (Word& w : other) by_lhs_[a].push_back(std::move(w));
+            return;
+        }
+        int32_t b = fresh(a);
+        vector<Word> bs = other;
+        if (!right.empty()) {
+            int32_t h = fresh(a);
+            for (Word& w : right) {
+                w.pop_back();
+                by_lhs_[h].push_back(w);
+                w.insert(w.begin(), n_terms_ + h);
+                by_lhs_[h].push_back(w);
+            }
+            for (Word w : other) { w.insert(w.begin(), n_terms_ + h); bs.push_back(std::move(w)); }
+        }
+        by_lhs_[b] = std::move(bs);
+        by_lhs_[a] = std::move(left);
+        by_lhs_[a].push_back({n_terms_ + b});
+        for (Word& w : infix) { w.back() = n_terms_ + b; by_lhs_[a].push_back(std::move(w)); }
+    }
+
+    void binarise() {
+        std::unordered_map<uint64_t, int32_t> pairs;
+        int32_t n = int32_t(by_lhs_.size()), next = n;
+        for (int32_t a = 0; a < n; ++a)
+            for (const Word& w : by_lhs_[a]) {
+                if (w.size() <= 1) { flat_.push_back({a, w.empty() ? -1 : w[0], -1}); continue; }
+                int32_t at = w[0];
+                for (size_t k = 1; k + 1 < w.size(); ++k) {
+                    auto got = pairs.emplace(uint64_t(uint32_t(at)) << 32 | uint32_t(w[k]), next);
+                    if (got.second) {
+                        flat_.push_back({next++, at, w[k]});
+                        origin_.push_back(origin_[a]);
+                    }
+                    at = n_terms_ + got.first->second;
+                }
+                flat_.push_back({a, at, w.back()});
+            }
+    }
+
+    void remove_epsilon(int32_t start, NormalGrammar& out) {
+        int32_t n = int32_t(origin_.size());
+        vector<uint8_t> nullable(n, 0);
+        vector<vector<int32_t>> uses(n);
+        vector<int32_t> todo;
+        auto is_null = [&](int32_t s) { return s >= n_terms_ && nullable[s - n_terms_]; };
+        auto visit = [&](const Rule& r) {
+            bool empty = (r.a < 0 || is_null(r.a)) && (r.b < 0 || is_null(r.b));
+            if (empty && !nullable[r.lhs]) { nullable[r.lhs] = 1; todo.push_back(r.lhs); }
+        };
+        for (size_t i = 0; i < flat_.size(); ++i) {
+            const Rule& r = flat_[i];
+            if (r.a >= n_terms_) uses[r.a - n_terms_].push_back(int32_t(i));
+            if (r.b >= n_terms_) uses[r.b - n_terms_].push_back(int32_t(i));
+            visit(r);
+        }
+        while (!todo.empty()) {
+            int32_t b = todo.back(); todo.pop_back();
+            for (int32_t i : uses[b]) visit(flat_[i]);
+        }
+        vector<Rule> rules;
+        for (const Rule& r : flat_) {
+            if (r.a < 0) continue;
+            if (r.b >= 0) {
+                rules.push_back(r);
+                if (is_null(r.a)) rules.push_back({r.lhs, r.b, -1});
+                if (!is_null(r.b)) continue;
+            }
+            rules.push_back({r.lhs, r.a, -1});
+        }
+        // A nonterminal that derived only ε has no rule left: drop the rules that use it, then the unreachable ones.
+        vector<int32_t> count(n, 0);
+        vector<vector<int32_t>> in(n);
+        vector<uint8_t> gone(rules.size(), 0);
+        for (size_t i = 0; i < rules.size(); ++i) {
+            Rule& r = rules[i];
+            if (r.b < 0 && r.a == n_terms_ + r.lhs) { gone[i] = 1; continue; }
+            ++count[r.lhs];
+            if (r.a >= n_terms_) in[r.a - n_terms_].push_back(int32_t(i));
+            if (r.b >= n_terms_) in[r.b - n_terms_].push_back(int32_t(i));
+        }
+        // unproductive after ε-removal: recompute productivity
+        vector<uint8_t> productive(n, 0);
+        todo.clear();
+        auto ok = [&](int32_t s) { return s < n_terms_ || productive[s - n_terms_]; };
+        auto look = [&](size_t i) {
+            const Rule& r = rules[i];
+            if (!gone[i] && !productive[r.lhs] && ok(r.a) && (r.b < 0 || ok(r.b))) { productive[r.lhs] = 1; todo.push_back(r.lhs); }
+        };
+        for (size_t i = 0; i < rules.size(); ++i) look(i);
+        while (!todo.empty()) {
+            int32_t b = todo.back(); todo.pop_back();
+            for (int32_t i : in[b]) look(size_t(i));
+        }
+        out.nullable_start = nullable[start];
+        vector<vector<int32_t>> of(n);
+        for (size_t i = 0; i < rules.size(); ++i)
+            if (!gone[i] && ok(rules[i].a) && (rules[i].b < 0 || ok(rules[i].b))) of[rules[i].lhs].push_back(int32_t(i));
+        vector<int32_t> number(n, -1), order;
+        if (productive[start]) { number[start] = 0; order.push_back(start); }
+        auto map = [&](int32_t s) {
+            if (s < n_terms_) return s;
+            int32_t& m = number[s - n_terms_];
+            if (m < 0) { m = int32_t(order.size()); order.push_back(s - n_terms_); }
+            return n_terms_ + m;
+        };
+        out.rule_indptr.push_back(0);
+        vector<Rule> row;
+        for (size_t k = 0; k < order.size(); ++k) {
+            row.clear();
+            for (int32_t i : of[order[k]]) {
+                int32_t a = map(rules[i].a), b = rules[i].b < 0 ? -1 : map(rules[i].b);
+                row.push_back({int32_t(k), a, b});
+            }
+            auto key = [](const Rule& r) { return std::make_pair(r.a, r.b); };
+            std::sort(row.begin(), row.end(), [&](const Rule& x, const Rule& y) { return key(x) < key(y); });
+            row.erase(std::unique(row.begin(), row.end(), [&](const Rule& x, const Rule& y) { return key(x) == key(y); }), row.end());
+            out.rules.insert(out.rules.end(), row.begin(), row.end());
+            out.rule_indptr.push_back(int32_t(out.rules.size()));
+            out.origin.push_back(origin_[order[k]]);
+        }
+        if (!distinct_.empty()) out.distinct.assign(size_t(n_terms_) + order.size(), 0);
+        for (auto [a, may_run_out] : distinct_) if (number[a] >= 0) out.distinct[size_t(n_terms_ + number[a])] = 1 + may_run_out;
+        for (UnorderedRule u : unordered_) {
+            auto symbol = [&](int32_t a) { return number[a] < 0 ? -1 : n_terms_ + number[a]; };
+            u.body = symbol(u.body);
+            u.rest = symbol(u.rest);
+            if (u.body < 0) continue;
+            for (int32_t& m : u.members) m = symbol(m);
+            for (auto& group : u.groups) for (int32_t& m : group) m = symbol(m);
+            out.unordered.push_back(std::move(u));
+        }
+        out.start = productive[start] ? n_terms_ : -1;
+        out.n_symbols = n_terms_ + int32_t(order.size());
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,91 @@
+// Counters inside a DFA: "at most 500 characters" is 500 copies of one small automaton, one behind the other.
+//
+// Two states that stand at the same place of two copies behave alike as long as the copies last: on every text of at
+// most `remaining` bytes, since a byte leaves at most one copy.  No token is longer than that most of the time, so the
+// profile of one copy serves all (profile.hpp).
+//
+// Method: follow the successor that most bytes lead to; compare the copies, state by state, with the first one; stop at
+// the first that differs.  Cost: linear in the edges.
+#pragma once
+#include "regular/dfa.hpp"
+
+namespace wfsa {
+
+struct Counters {
+    vector<int32_t> place;      // state -> its counterpart in the first copy, -1 outside counters
+    vector<int32_t> remaining;  // state -> how many more copies are alike
+};
+
+inline Counters find_counters(const Dfa& d) {
+    const int32_t n = d.size();
+    Counters out{vector<int32_t>(size_t(n), -1), vector<int32_t>(size_t(n), 0)};
+    if (n < 16) return out;
+    auto follow = [&](int32_t s) {  // the successor of most bytes, if it is another state
+        int32_t best = -1, most = 31;
+        for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e) {
+            int32_t bytes = 0;
+            for (int32_t f = d.indptr[s]; f < d.indptr[s + 1]; ++f)
+                if (d.edges[f].target == d.edges[e].target) bytes += d.edges[f].hi - d.edges[f].lo + 1;
+            if (bytes > most) { most = bytes; best = d.edges[e].target; }
+        }
+        return best == s ? -1 : best;
+    };
+    vector<int32_t> next(size_t(n), -1);
+    for (int32_t s = 0; s < n; ++s) next[s] = follow(s);
+    auto next_copy = [&](int32_t s) { return next[s]; };
+    auto same_labels = [&](int32_t a, int32_t b) {
+        const int32_t width = d.indptr[a + 1] - d.indptr[a];
+        if (d.accept[a] != d.accept[b] || width != d.indptr[b + 1] - d.indptr[b]) return false;
+        for (int32_t k = 0; k < width; ++k) {
+            const Edge &x = d.edges[d.indptr[a] + k], &y = d.edges[d.indptr[b] + k];
+            if (x.lo != y.lo || x.hi != y.hi) return false;
+        }
+        return true;
+    };
+    for (int32_t first = 0; first < n; ++first) {
+        if (out.place[first] >= 0) continue;
+        // Eight copies have to be alike, so look ahead at their first states before walking any of them.
+        int32_t ahead = first;
+        for (int k = 1; k < 8 && ahead >= 0; ++k) {
+            const int32_t after = next_copy(ahead);
+            ahead = after >= 0 && same_labels(first, after) ? after : -1;
+        }
+        if (ahead < 0) continue;
+        vector<vector<int32_t>> copies;  // matched copies: the states in the order in which the first copy meets them
+        for (int32_t hub = first;;) {
+            const int32_t exit = next_copy(hub);
+            if (exit < 0 || out.place[hub] >= 0) break;
+            // Walk this copy beside the first one: same ranges, targets inside, at the next hub, or shared outside.
+            vector<int32_t> mine{hub}, theirs{first};
+            const int32_t first_exit = next_copy(first);
+            bool alike = true;
+            for (size_t k = 0; k < mine.size() && alike; ++k) {
+                const int32_t a = theirs[k], b = mine[k];
+                alike = d.accept[a] == d.accept[b] && d.indptr[a + 1] - d.indptr[a] == d.indptr[b + 1] - d.indptr[b];
+                for (int32_t e = d.indptr[a], f = d.indptr[b]; alike && e < d.indptr[a + 1]; ++e, ++f) {
+                    const int32_t x = d.edges[e].target, y = d.edges[f].target;
+                    alike = d.edges[e].lo == d.edges[f].lo && d.edges[e].hi == d.edges[f].hi;
+                    if (!alike || (x == first_exit && y == exit)) continue;
+                    auto at = std::find(theirs.begin(), theirs.end(), x);
+                    if (at != theirs.end()) alike = mine[size_t(at - theirs.begin())] == y;
+                    else if (x != y) { alike = theirs.size() < 64; theirs.push_back(x); mine.push_back(y); }
+                    else if (hub == first) { theirs.push_back(x); mine.push_back(y); alike = theirs.size() < 64; }
+                }
+            }
+            if (!alike) break;
+            copies.push_back(mine);
+            if (hub == first) copies.back().resize(1);  // which states belong to the copy shows when the second is compared
+            else if (copies.size() == 2) copies[0] = theirs;
+            hub = exit;
+        }
+        if (copies.size() < 8) continue;
+        for (size_t i = 0; i < copies.size(); ++i)
+            for (size_t k = 0; k < copies[i].size() && k < copies[0].size(); ++k) {
+                out.place[copies[i][k]] = copies[0][k];
+                out.remaining[copies[i][k]] = int32_t(copies.size() - 1 - i);
+            }
+    }
+    return out;
+}
+
+}  // namespace wfsa

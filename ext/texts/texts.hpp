@@ -1,0 +1,336 @@
+// A closed set of byte strings as a constraint: sorted, and walked together with the vocabulary trie.
+//
+//   strings  text(i) = blob[offset[i] .. offset[i+1]], i = 0 .. n - 1, distinct, in byte order (a prefix first)
+//   place    [lo, hi) and depth d: the strings that begin with the d bytes written so far are lo .. hi - 1
+//
+// **Mask.** The tokens allowed at a place are the vocabulary trie's words that are prefixes of some text(i)[d:]. Trie
+// and strings are both sorted, so one walk over both finds them: at a trie node with the strings lo .. hi, cut the
+// interval by the byte at its depth (galloping to each run's end) and go down where the trie has that byte. Once one
+// string is left the walk follows its bytes. Cost: the trie nodes that are met, times the search for a run's end.
+//
+// **Hubs.** Places with at least `hub` strings are few (each byte of text has at most n / hub of them) and the only
+// slow ones: their tokens are kept as lists, made when the table is built, in the order of a walk over all places.
+//
+// **Loaded.** A saved table is the texts and `order`; load_strings checks that they are sorted and distinct, which is all
+// that the walks rely on, and the hubs' lists are made again: a fortieth of the time that sorting takes, and lists out of
+// a file could not be believed.
+//
+// No tokenisation is preferred: every sequence of tokens whose bytes spell a string is taken.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/mask_job.hpp"
+#include "vocabulary/trie.hpp"
+
+namespace wfsa {
+
+struct Place {
+    int64_t lo = 0, hi = 0;
+    int64_t depth = 0;
+};
+
+class StringTable {
+  public:
+    vector<uint8_t> blob;
+    vector<int64_t> offset;  // n + 1
+    vector<int64_t> order;   // of each string the first input position that has it
+    int64_t n_given = 0;     // input positions
+    Trie trie;
+    vector<uint8_t> token_blob;
+    vector<int64_t> token_offset;
+    vector<uint8_t> special;
+    vector<int32_t> eos;
+    int64_t hub = 1024;
+    vector<int64_t> hub_at;          // hub places in the order of their keys
+    vector<int64_t> hub_indptr{0};   // into hub_tokens
+    vector<int32_t> hub_tokens;
+
+    int64_t n() const { return int64_t(offset.size()) - 1; }
+    int64_t length(int64_t i) const { return offset[size_t(i) + 1] - offset[size_t(i)]; }
+    const uint8_t* text(int64_t i) const { return blob.data() + offset[size_t(i)]; }
+    uint8_t at(int64_t i, int64_t d) const { return blob[size_t(offset[size_t(i)] + d)]; }
+
+    // Sort and keep each string once. `in` has n_in + 1 offsets into `bytes`.
+    void set_strings(const uint8_t* bytes, const int64_t* in, int64_t n_in) {
+        struct Keyed { uint64_t key; int64_t i; };
+        vector<Keyed> keyed(static_cast<size_t>(n_in));
+        auto size = [&](int64_t i) { return in[i + 1] - in[i]; };
+        for (int64_t i = 0; i < n_in; ++i) {
+            uint64_t key = 0;
+            const int64_t n = std::min<int64_t>(8, size(i));
+            for (int64_t j = 0; j < n; ++j) key |= uint64_t(bytes[in[i] + j]) << (56 - 8 * j);
+            keyed[size_t(i)] = {key, i};
+        }
+        auto compare = [&](int64_t a, int64_t b) {
+            const int64_t la = size(a), lb = size(b);
+            const int c = std::memcmp(bytes + in[a], bytes + in[b], size_t(std::min(la, lb)));
+            return c ? c : la < lb ? -1 : la > lb;
+        };
+        std::sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
+            if (a.key != b.key) return a.key < b.key;
+            const int c = compare(a.i, b.i);
+            return c ? c < 0 : a.i < b.i;
+        });
+        n_given = n_in;
+        blob.clear();
+        blob.reserve(size_t(in[n_in] - in[0]));
+        offset.assign(1, 0);
+        order.clear();
+        for (size_t k = 0; k < keyed.size(); ++k) {
+            const int64_t i = keyed[k].i;
+            if (k && keyed[k - 1].key == keyed[k].key && compare(keyed[k - 1].i, i) == 0) continue;
+            blob.insert(blob.end(), bytes + in[i], bytes + in[i + 1]);
+            offset.push_back(int64_t(blob.size()));
+            order.push_back(i);
+        }
+        blob.shrink_to_fit();
+    }
+
+    // What set_strings has made, from a file: n texts of `bytes`, and for each its position among `given`.
+    // std::invalid_argument where the texts are not sorted and distinct, or two have one position.
+    void load_strings(const uint8_t* bytes, int64_t n_bytes, const int64_t* ends, const int64_t* positions, int64_t n_in,
+                      int64_t given) {
+        auto wrong = [](const char* what, int64_t i) { throw std::invalid_argument(what + std::to_string(i)); };
+        if (n_in < 1 || given < n_in) wrong("fewer texts were given than there are: ", given);
+        if (ends[0] != 0 || ends[n_in] != n_bytes) wrong("the texts' lengths do not add up to their bytes: ", ends[n_in]);
+        for (int64_t i = 0; i < n_in; ++i)
+            if (ends[i] >= ends[i + 1]) wrong("an empty text, or a negative length: text ", i);
+        for (int64_t i = 1; i < n_in; ++i) {
+            const int64_t before = ends[i] - ends[i - 1], size = ends[i + 1] - ends[i];
+            const int c = std::memcmp(bytes + ends[i - 1], bytes + ends[i], size_t(std::min(before, size)));
+            if (c > 0 || (c == 0 && before >= size)) wrong("the texts are not sorted and distinct: text ", i);
+        }
+        check_positions(positions, n_in, given);
+        n_given = given;
+        blob.assign(bytes, bytes + n_bytes);
+        offset.assign(ends, ends + n_in + 1);
+        order.assign(positions, positions + n_in);
+    }
+
+    void set_vocabulary(const uint8_t* bytes, const int64_t* ends, int64_t n_tokens, const int32_t* specials,
+                        int64_t n_special, const int32_t* eos_ids, int64_t n_eos) {
+        token_blob.assign(bytes, bytes + ends[n_tokens]);
+        token_offset.assign(ends, ends + n_tokens + 1);
+        special.assign(size_t(n_tokens), 0);
+        for (int64_t i = 0; i < n_special; ++i) special[size_t(specials[i])] = 1;
+        eos.assign(eos_ids, eos_ids + n_eos);
+        vector<Word> words;
+        for (int64_t t = 0; t < n_tokens; ++t) {
+            if (special[size_t(t)] || ends[t] == ends[t + 1]) continue;
+            words.push_back({token_blob.data() + ends[t], int32_t(ends[t + 1] - ends[t]), int32_t(t)});
+        }
+        trie = Trie(words);
+    }
+
+    // Make the lists of all hub places. `stop` bounds their tokens; what is left is walked when it is asked for.
+    void build_hubs(int64_t limit_tokens) {
+        hub_at.clear();
+        hub_indptr.assign(1, 0);
+        hub_tokens.clear();
+        if (n() >= hub) build_hubs_below({0, n(), 0}, limit_tokens);
+        hub_index.reserve(hub_at.size() / 2);
+        for (size_t k = 0; 2 * k < hub_at.size(); ++k) hub_index.emplace(key(hub_at[2 * k], hub_at[2 * k + 1]), int64_t(k));
+    }
+    int64_t n_hubs() const { return int64_t(hub_index.size()); }
+
+    bool accepting(const Place& p) const { return p.lo < p.hi && length(p.lo) == p.depth; }
+
+    // The place after a byte; false, and p as it was, where no string goes on so.
+    bool step(Place& p, uint8_t byte) const {
+        int64_t lo = p.lo + accepting(p), hi = p.hi;
+        if (lo >= hi) return false;
+        // Often all or none of the strings have the byte.
+        const uint8_t first = at(lo, p.depth), last = at(hi - 1, p.depth);
+        if (byte < first || byte > last) return false;
+        if (first != byte) lo = bound(lo, hi, p.depth, byte);
+        if (last != byte) hi = bound(lo, hi, p.depth, int(byte) + 1);
+        if (lo >= hi) return false;
+        p = {lo, hi, p.depth + 1};
+        return true;
+    }
+
+    bool step_bytes(Place& p, const uint8_t* bytes, int64_t n_bytes) const {
+        Place q = p;
+        for (int64_t i = 0; i < n_bytes; ++i)
+            if (!step(q, bytes[i])) return false;
+        p = q;
+        return true;
+    }
+
+    bool step_token(Place& p, int32_t token) const {
+        if (special[size_t(token)]) return false;
+        const int64_t begin = token_offset[size_t(token)], n_bytes = token_offset[size_t(token) + 1] - begin;
+        return n_bytes > 0 && step_bytes(p, token_blob.data() + begin, n_bytes);
+    }
+
+    void mask(const Place& p, uint32_t* out, int64_t n_words) const {
+        std::memset(out, 0, size_t(n_words) * 4);
+        auto set = [&](int32_t t) { out[t >> 5] |= 1u << (t & 31); };
+        if (accepting(p)) for (int32_t t : eos) set(t);
+        if (p.hi - p.lo >= hub) {
+            // An interval may stand at several depths, when all its strings share bytes: the depth is in the key, too.
+            auto found = hub_index.find(key(p.lo, p.depth));
+            if (found != hub_index.end()) {
+                const size_t k = size_t(found->second);
+                for (int64_t i = hub_indptr[k]; i < hub_indptr[k + 1]; ++i) set(hub_tokens[size_t(i)]);
+                return;
+            }
+        }
+        walk(0, p.lo, p.hi, p.depth, set);
+    }
+
+    // All bytes that can come next.
+    vector<uint8_t> next_bytes(const Place& p) const {
+        vector<uint8_t> out;
+        int64_t lo = p.lo + accepting(p);
+        while (lo < p.hi) {
+            out.push_back(at(lo, p.depth));
+            lo = run_end(lo, p.hi, p.depth);
+        }
+        return out;
+    }
+
+    // How many bytes all strings of a place share from its depth on.
+    int64_t shared(const Place& p, int64_t limit) const {
+        if (p.lo >= p.hi) return 0;
+        const int64_t most = std::min({limit, length(p.lo) - p.depth, length(p.hi - 1) - p.depth});
+        int64_t k = 0;
+        while (k < most && at(p.lo, p.depth + k) == at(p.hi - 1, p.depth + k)) ++k;
+        return k;
+    }
+
+  private:
+    // In range and different: by a bit a position, or by sorting them where there are many more positions than texts.
+    static void check_positions(const int64_t* positions, int64_t n, int64_t given) {
+        auto wrong = [](const char* what, int64_t i) { throw std::invalid_argument(what + std::to_string(i)); };
+        for (int64_t i = 0; i < n; ++i)
+            if (positions[i] < 0 || positions[i] >= given) wrong("an input position is out of range: ", positions[i]);
+        if (given / 64 <= n) {
+            vector<uint64_t> seen(size_t(given / 64 + 1), 0);
+            for (int64_t i = 0; i < n; ++i) {
+                uint64_t& word = seen[size_t(positions[i] / 64)];
+                const uint64_t bit = uint64_t(1) << (positions[i] % 64);
+                if (word & bit) wrong("two texts have one input position: ", positions[i]);
+                word |= bit;
+            }
+            return;
+        }
+        vector<int64_t> sorted(positions, positions + n);
+        std::sort(sorted.begin(), sorted.end());
+        for (size_t i = 1; i < sorted.size(); ++i)
+            if (sorted[i - 1] == sorted[i]) wrong("two texts have one input position: ", sorted[i]);
+    }
+
+    struct KeyHash {
+        size_t operator()(const std::pair<int64_t, int64_t>& k) const {
+            return size_t(uint64_t(k.first) * 0x9E3779B97F4A7C15ull ^ uint64_t(k.second) * 0xC2B2AE3D27D4EB4Full);
+        }
+    };
+    std::unordered_map<std::pair<int64_t, int64_t>, int64_t, KeyHash> hub_index;
+    static std::pair<int64_t, int64_t> key(int64_t lo, int64_t depth) { return {lo, depth}; }
+
+    // The first string of lo .. hi whose byte at d is at least b.
+    int64_t bound(int64_t lo, int64_t hi, int64_t d, int b) const {
+        while (lo < hi) {
+            const int64_t middle = lo + (hi - lo) / 2;
+            if (at(middle, d) < b) lo = middle + 1;
+            else hi = middle;
+        }
+        return lo;
+    }
+
+    // The end of the run of strings that have text(lo)'s byte at d: doubling steps, then a binary search.
+    int64_t run_end(int64_t lo, int64_t hi, int64_t d) const {
+        const uint8_t b = at(lo, d);
+        int64_t step = 1, good = lo;
+        while (good + step < hi && at(good + step, d) == b) {
+            good += step;
+            step *= 2;
+        }
+        return bound(good + 1, std::min(hi, good + step), d, int(b) + 1);
+    }
+
+    template <class Set>
+    void take(int32_t node, Set& set) const {
+        if (!trie.own[size_t(node)]) return;
+        const size_t slot = size_t(trie.slot_lo[size_t(node)]);
+        for (int32_t k = trie.slot_indptr[slot]; k < trie.slot_indptr[slot + 1]; ++k) set(trie.slot_tokens[size_t(k)]);
+    }
+
+    int32_t child_of(int32_t node, int32_t from, uint8_t b) const {  // the first child >= from with a byte >= b
+        const uint8_t* bytes = trie.byte.data();
+        const int32_t end = trie.first_child[size_t(node) + 1];
+        return int32_t(std::lower_bound(bytes + from, bytes + end, b) - bytes);
+    }
+
+    template <class Set>
+    void walk(int32_t node, int64_t lo, int64_t hi, int64_t d, Set& set) const {
+        if (lo < hi && length(lo) == d) ++lo;
+        while (hi - lo == 1) {  // one string: follow it
+            if (length(lo) == d) return;
+            const uint8_t b = at(lo, d);
+            const int32_t child = child_of(node, trie.first_child[size_t(node)], b);
+            if (child == trie.first_child[size_t(node) + 1] || trie.byte[size_t(child)] != b) return;
+            take(child, set);
+            node = child;
+            ++d;
+        }
+        int32_t child = trie.first_child[size_t(node)];
+        const int32_t end = trie.first_child[size_t(node) + 1];
+        while (lo < hi && child < end) {
+            const uint8_t b = at(lo, d);
+            child = child_of(node, child, b);
+            if (child == end) return;
+            if (trie.byte[size_t(child)] != b) {  // the strings are behind: to the trie's next byte
+                lo = bound(lo + 1, hi, d, trie.byte[size_t(child)]);
+                continue;
+            }
+            const int64_t stop = at(hi - 1, d) == b ? hi : run_end(lo, hi, d);
+            take(child, set);
+            if (trie.first_child[size_t(child)] < trie.first_child[size_t(child) + 1]) walk(child, lo, stop, d + 1, set);
+            lo = stop;
+            ++child;
+        }
+    }
+
+    void build_hubs_below(Place root, int64_t limit_tokens) {
+        vector<Place> open{root};
+        vector<int32_t> tokens;
+        while (!open.empty() && int64_t(hub_tokens.size()) < limit_tokens) {
+            const Place p = open.back();
+            open.pop_back();
+            auto add = [&](int32_t t) { hub_tokens.push_back(t); };
+            walk(0, p.lo, p.hi, p.depth, add);
+            hub_at.push_back(p.lo);
+            hub_at.push_back(p.depth);
+            hub_indptr.push_back(int64_t(hub_tokens.size()));
+            int64_t lo = p.lo + accepting(p);
+            while (lo < p.hi) {
+                const int64_t stop = run_end(lo, p.hi, p.depth);
+                if (stop - lo >= hub) open.push_back({lo, stop, p.depth + 1});
+                lo = stop;
+            }
+        }
+    }
+};
+
+// What a thread that fills masks needs of a state.
+struct StringMask {
+    const StringTable* table = nullptr;
+    Place place;  // empty (lo = hi) after the end
+
+    static void fill(const void* self, uint32_t* out, int64_t n_words) {
+        const StringMask& mask = *static_cast<const StringMask*>(self);
+        mask.table->mask(mask.place, out, n_words);
+    }
+    MaskJob job(int64_t n_words) const { return {this, fill, n_words}; }
+};
+
+}  // namespace wfsa

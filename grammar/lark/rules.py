@@ -1,0 +1,423 @@
+r"""Definitions of a Lark grammar -> IR: EBNF to plain rules, templates to instances, literals to terminals.
+
+Problem.  `lark.load_grammar.Grammar.compile` does this too, but for an LALR parser that builds a tree: it multiplies
+out every optional (``[a] [b] [c]`` gives eight alternatives; SQL's 60 rules become 378) and needs 42 ms for SQL.
+Only recognition matters here, so an optional becomes a nonterminal with an empty alternative, and equal
+subexpressions of all rules share one nonterminal: linear in the text, one pass, 1.5 ms.
+
+What becomes of what (X is the helper nonterminal; the alternatives stand for any number of them):
+
+    (a | b)   X: a | b         inlined where there is one alternative or nothing beside it
+    [a]  a?   X: a | ε
+    a*        X: ε | X a       left-recursive: the LR stack does not grow
+    a+        X: a | X a
+    a~n..m    small m:  X: Cn | ... | Cm   with C2: a a, C3: C2 a, ...     (2 m rules, one stack entry)
+              large m:  a counter in base 16, D1: a^16, D2: D1^16, ...       (rules and stack logarithmic in m)
+
+Neither form of a repetition has an LR conflict of its own.  Lark's expansion of a small one has m²/2 symbols.
+
+Templates are instantiated once per list of arguments, as in Lark, and a template that grows its own argument without
+end is an error instead of a hang.  Aliases, rule priorities and the ``?`` and ``!`` prefixes shape trees, not the
+language.  Lark's "Rules defined twice" (colliding optionals such as ``"a"? "a"?``) is about trees as well: accepted.
+
+Names of anonymous terminals can break ties (`lark_order.in_order`), so literals are named in Lark's order:
+rule by rule, the deepest first, left to right (`Tree.iter_subtrees` on trees without their ``value`` nodes).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from lark.grammar import Terminal as LarkTerminal
+from lark.load_grammar import Definition
+from lark.tree import Tree
+
+from wfsa.errors import GrammarError, GrammarWarning
+from wfsa.grammar.ir import Grammar, Terminal, Tokens
+from wfsa.grammar.lark.order import Candidate, Names, in_order
+from wfsa.grammar.lark.terminals import (
+    Pattern,
+    TerminalPatterns,
+    UndefinedSymbol,
+    declared_only,
+    literal_pattern,
+    range_pattern,
+    regular,
+    tokens_terminal,
+)
+from wfsa.grammar.regex.pattern import sees_outside
+
+MAX_INSTANCES = 10_000  # of templates
+LINEAR = 64  # repetitions up to this count use a chain, above it a counter
+BASE = 16
+
+T = TypeVar("T")
+Rhs = tuple[int, ...]
+Env = Mapping[str, "int | str"]  # template parameter -> symbol, or name of a template
+Origins = Mapping[str, int]  # name -> line of its definition
+
+
+class Lowering:
+    """One grammar on its way into the IR.  Symbols as in the IR, but terminals are numbered as met."""
+
+    def __init__(self, definitions: Mapping[str, Definition], ignore: list[str], origins: Origins) -> None:
+        self.definitions = definitions
+        self.ignore = ignore
+        self.origins = origins
+        self.patterns = TerminalPatterns(definitions)
+        for name, d in definitions.items():
+            if d.is_term and d.tree is not None:
+                self.at(name, partial(self.patterns.of, name))
+        self.names = Names(self.patterns.done)
+        self.terminals: list[str | Pattern | Tokens] = []  # by provisional number: a name, or what is not named yet
+        self.terminal_ids: dict[str | Pattern | Tokens, int] = {}
+        self.pending: list[tuple[int, Pattern]] = []  # (depth, literal) of the rule at hand
+        self.nonterminals: list[str] = []
+        self.origin: list[str] = []
+        self.rules: list[list[Rhs]] = []  # per nonterminal
+        self.helpers: dict[tuple[Any, ...], int] = {}
+        self.rule_symbols = {
+            name: self.nonterminal(name, name) for name, d in definitions.items() if not d.is_term and not d.params
+        }
+        self.instances: dict[tuple[str, tuple[int | str, ...]], int] = {}
+        self.todo: list[tuple[int, str, Env]] = []
+        self.rule_name = ""
+
+    def at(self, name: str, action: Callable[[], T]) -> T:
+        """Run `action`, with the name and line of what is being read in front of its errors."""
+        try:
+            return action()
+        except UndefinedSymbol:
+            raise
+        except GrammarError as e:
+            definition = self.definitions.get(name)
+            kind = "terminal" if definition is None or definition.is_term else "rule"
+            line = f" (line {self.origins[name]})" if name in self.origins else ""
+            raise GrammarError(f"{kind} {self.shown(name)}{line}: {e}") from None
+
+    def shown(self, name: str) -> str:
+        """A name for messages and for the IR: anonymous terminals go by their pattern."""
+        if not name.startswith("__"):
+            return name
+        pattern = self.names.patterns.get(name) if hasattr(self, "names") else None
+        return "in %ignore" if pattern is None else repr(pattern.value)
+
+    def run(self, start: str) -> Grammar:
+        if start not in self.rule_symbols:
+            kind = "a terminal, not a rule" if start in self.patterns.done else "not defined"
+            raise GrammarError(f"the start rule {start!r} is {kind}; rules are: {some(self.rule_symbols)}")
+        for name, symbol in self.rule_symbols.items():
+            self.lower(symbol, name, {})
+        for symbol, name, env in self.todo:  # grows while it is walked
+            self.lower(symbol, name, env)
+        return self.frozen(self.rule_symbols[start])
+
+    def lower(self, symbol: int, name: str, env: Env) -> None:
+        self.rule_name = name
+        tree = self.definitions[name].tree
+        if tree is None:  # declared only
+            return
+        self.rules[~symbol] = self.at(name, lambda: self.alternatives(tree, 0, env))
+        self.pending.sort(key=lambda p: -p[0])  # stable: left to right in one level
+        for _, pattern in self.pending:
+            self.terminals[self.terminal_ids[pattern]] = self.names.name(pattern)
+        self.pending.clear()
+
+    # -- symbols -------------------------------------------------------------------------------------------------
+
+    def nonterminal(self, name: str, rule: str) -> int:
+        self.nonterminals.append(str(name))  # a name may be Lark's Token
+        self.origin.append(f"line {self.origins[rule]}" if rule in self.origins else rule)
+        self.rules.append([])
+        return ~(len(self.nonterminals) - 1)
+
+    def helper(self, kind: str, key: Any, alternatives: list[Rhs]) -> int:
+        """The nonterminal for these alternatives, shared by all places that need it."""
+        got = self.helpers.get((kind, key))
+        if got is None:
+            name = f"{self.rule_name}.{kind}{len(self.nonterminals)}"
+            got = self.helpers[kind, key] = self.nonterminal(name, self.rule_name)
+            self.rules[~got] = alternatives
+        return got
+
+    def terminal(self, what: str | Pattern | Tokens) -> int:
+        got = self.terminal_ids.get(what)
+        if got is None:
+            got = self.terminal_ids[what] = len(self.terminals)
+            self.terminals.append(what)
+        return got
+
+    def literal(self, pattern: Pattern, depth: int) -> int:
+        name = self.names.by_pattern.get(pattern)
+        if name is not None:
+            # Named by an earlier rule (then known under the pattern), or defined by the grammar.
+            return self.terminal_ids[pattern] if pattern in self.terminal_ids else self.terminal(name)
+        self.pending.append((depth, pattern))
+        return self.terminal(pattern)
+
+    # -- right-hand sides ----------------------------------------------------------------------------------------
+
+    def alternatives(self, tree: Any, depth: int, env: Env) -> list[Rhs]:
+        """Of an ``expansions`` at this depth; what stands alone in an alternative is spliced in."""
+        out: dict[Rhs, None] = {}
+        for child in tree.children:
+            at = depth + 1
+            if child.data == "alias":
+                child, at = child.children[0], at + 1
+            if child.data == "expansions":  # what %extend adds
+                out.update(dict.fromkeys(self.alternatives(child, at, env)))
+            elif len(child.children) == 1:
+                out.update(dict.fromkeys(self.choices(child.children[0], at + 1, env)))
+            else:
+                rhs: list[int] = []
+                for item in child.children:
+                    rhs += self.item(item, at + 1, env)
+                out[tuple(rhs)] = None
+        return list(out)
+
+    def choices(self, node: Any, depth: int, env: Env) -> list[Rhs]:
+        data = node.data
+        if data == "expansions":
+            return self.alternatives(node, depth, env)
+        if data == "maybe" or (data == "expr" and node.children[1] == "?"):
+            out = self.choices(node.children[0], depth + 1, env)
+            return out if () in out else [*out, ()]
+        return [self.item(node, depth, env)]
+
+    def item(self, node: Any, depth: int, env: Env) -> Rhs:
+        """The symbols for one item of a sequence."""
+        data = node.data
+        if data == "value":
+            return self.value(node.children[0], depth, env)
+        if data == "expr":
+            op = node.children[1]
+            if op != "?":
+                body = self.choices(node.children[0], depth + 1, env)
+                if op == "~":
+                    return self.repeat(body, [int(n) for n in node.children[2:]])
+                return self.loop(body, op == "+")
+        return self.group(self.choices(node, depth, env))
+
+    def value(self, child: Any, depth: int, env: Env) -> Rhs:
+        if isinstance(child, Tree):
+            data = child.data
+            children: list[Any] = child.children
+            if data == "literal":
+                return (self.literal(literal_pattern(children[0].value), depth),)
+            if data == "range":
+                return (self.literal(range_pattern(children[0].value, children[1].value), depth),)
+            if data == "template_usage":
+                return (self.instance(children, depth, env),)
+            if data == "token":
+                return (self.terminal(tokens_terminal(children[0])),)
+            return self.group(self.choices(child, depth, env))
+        symbol = self.named(child, env)
+        if isinstance(symbol, str):
+            raise GrammarError(f"template {symbol} is used without arguments")
+        return (symbol,)
+
+    def named(self, symbol: Any, env: Env) -> int | str:
+        """The symbol for a name; a template's name stays a name."""
+        name = symbol.name
+        if name in env:
+            return env[name]
+        if isinstance(symbol, LarkTerminal):
+            if name not in self.definitions:
+                raise UndefinedSymbol(f"terminal {name} is used but not defined")
+            return self.terminal(name)
+        got = self.rule_symbols.get(name)
+        if got is not None:
+            return got
+        if name not in self.definitions:
+            raise UndefinedSymbol(f"rule {name} is used but not defined")
+        return str(name)
+
+    def instance(self, children: list[Any], depth: int, env: Env) -> int:
+        """The nonterminal for a template with arguments."""
+        name = self.named(children[0], env)
+        args: list[int | str] = []
+        for arg in children[1:]:
+            child = arg.children[0]
+            if isinstance(child, Tree):
+                args += self.value(child, depth + 1, env)
+            else:
+                args.append(self.named(child, env))
+        definition = self.definitions[name] if isinstance(name, str) else None
+        if definition is None or not isinstance(name, str):
+            raise GrammarError(f"{children[0].name} is used with arguments but is not a template")
+        if len(args) != len(definition.params):
+            raise GrammarError(f"template {name} takes {len(definition.params)} arguments, not {len(args)}")
+        key = (name, tuple(args))
+        got = self.instances.get(key)
+        if got is None:
+            if len(self.instances) >= MAX_INSTANCES:
+                raise GrammarError(f"template {name} makes more than {MAX_INSTANCES:,} instances: does it end?")
+            got = self.instances[key] = self.nonterminal(f"{name}{{{','.join(map(self.arg_name, args))}}}", name)
+            self.todo.append((got, name, dict(zip(definition.params, args, strict=True))))
+        return got
+
+    def arg_name(self, arg: int | str) -> str:
+        if isinstance(arg, str):
+            return arg
+        if arg < 0:
+            name = self.nonterminals[~arg]
+            return name if len(name) < 60 else f"N{~arg}"
+        what = self.terminals[arg]
+        return what if isinstance(what, str) else repr(what.value) if isinstance(what, Pattern) else "token"
+
+    # -- EBNF ----------------------------------------------------------------------------------------------------
+
+    def group(self, alternatives: list[Rhs]) -> Rhs:
+        if len(alternatives) == 1:
+            return alternatives[0]
+        kind = "opt" if () in alternatives else "group"
+        return (self.helper(kind, frozenset(alternatives), alternatives),)
+
+    def loop(self, body: list[Rhs], once: bool) -> Rhs:
+        rest = [rhs for rhs in body if rhs]
+        if not rest:
+            return ()
+        if once and len(rest) == len(body):
+            x = self.group(rest)
+            got = self.helper("plus", x, [x])
+            if len(self.rules[~got]) == 1:  # new
+                self.rules[~got] = [x, (got, *x)]
+        else:
+            got = self.helper("star", frozenset(rest), [()])
+            if len(self.rules[~got]) == 1:
+                self.rules[~got] = [(), *((got, *rhs) for rhs in rest)]
+        return (got,)
+
+    def repeat(self, body: list[Rhs], counts: list[int]) -> Rhs:
+        low, high = counts[0], counts[-1]
+        if low < 0 or high < low:
+            raise GrammarError(f"bad range ~{'..'.join(map(str, counts))}: the counts must rise and not be negative")
+        x = self.group(body)
+        if high == 1:
+            return x if low == 1 else self.group([x, ()])
+        if len(x) != 1 and high > 1:
+            if not x:
+                return ()
+            x = (self.helper("group", frozenset([x]), [x]),)
+        if low == high:
+            return self.exactly(x[0], low)
+        if high <= LINEAR:
+            chain = self.chain(x[0], high)
+            return self.group(([()] if low == 0 else []) + [(c,) for c in chain[max(low, 1) - 1 :]])
+        return self.exactly(x[0], low) + self.up_to(x[0], high - low)
+
+    def chain(self, x: int, n: int) -> list[int]:
+        """The symbols for `x` once, twice, ..., n times."""
+        out = [x]
+        while len(out) < n:
+            out.append(self.helper("times", (x, len(out) + 1), [(out[-1], x)]))
+        return out
+
+    def power(self, x: int, i: int) -> int:
+        """`x` exactly BASE**i times."""
+        return x if i == 0 else self.helper("times", (x, BASE**i), [(self.power(x, i - 1),) * BASE])
+
+    def exactly(self, x: int, n: int) -> Rhs:
+        digits: list[Rhs] = []
+        i = 0
+        while n:
+            n, digit = divmod(n, BASE)
+            digits.append((self.power(x, i),) * digit if digit else ())
+            i += 1
+        return tuple(s for digit in reversed(digits) for s in digit)
+
+    def up_to(self, x: int, n: int) -> Rhs:
+        """`x` at most n times: fewer full blocks and any rest, or all full blocks and a smaller rest."""
+        if n == 0:
+            return ()
+        i = 0
+        while BASE ** (i + 1) <= n:
+            i += 1
+        block = self.power(x, i)
+        full, rest = divmod(n, BASE**i)
+        below = self.up_to(x, BASE**i - 1)
+        out = [(block,) * j + below for j in range(full)] + [(block,) * full + self.up_to(x, rest)]
+        return (self.helper("upto", (x, n), out),)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def reachable(self, start: int) -> Iterator[int]:
+        seen, stack = {start}, [start]
+        while stack:
+            symbol = stack.pop()
+            yield symbol
+            if symbol < 0:
+                for rhs in self.rules[~symbol]:
+                    for s in rhs:
+                        if s not in seen:
+                            seen.add(s)
+                            stack.append(s)
+
+    def frozen(self, start: int) -> Grammar:
+        for name in self.ignore:
+            if name not in self.definitions:
+                raise UndefinedSymbol(f"terminal {name} is ignored but not defined")
+        for name in self.ignore:
+            if self.definitions[name].tree is None:
+                raise declared_only("terminal", name)
+        ignored = [self.terminal(name) for name in dict.fromkeys(self.ignore)]
+        used = set(self.reachable(start))
+        for name, symbol in self.rule_symbols.items():
+            if symbol in used and self.definitions[name].tree is None:
+                raise declared_only("rule", name)
+        numbers = {~s: n for n, s in enumerate(sorted((s for s in used if s < 0), reverse=True))}
+        terminals: list[Terminal] = []
+        ids: dict[int, int] = {}
+        candidates: list[Candidate] = []
+        by_name: dict[str, int] = {}
+        for t in sorted({s for s in used if s >= 0} | set(ignored)):
+            what = self.terminals[t]
+            if isinstance(what, Tokens):
+                ids[t] = len(terminals)
+                terminals.append(Terminal(what.name or f"<[{','.join(map(str, what.ids[:9]))}]>", what))
+            else:
+                assert isinstance(what, str)
+                by_name[what] = t
+                candidates.append(self.at(what, partial(self.candidate, what)))
+        for c in in_order(candidates):
+            ids[by_name[c.name]] = len(terminals)
+            line = f"line {self.origins[c.name]}" if c.name in self.origins else ""
+            terminals.append(Terminal(self.shown(c.name), c.regular, c.priority, line))
+        rules = [
+            (numbers[n], tuple([ids[s] if s >= 0 else ~numbers[~s] for s in rhs]))
+            for n in numbers
+            for rhs in self.rules[n]
+        ]
+        return Grammar(
+            terminals=tuple(terminals),
+            nonterminals=tuple(self.nonterminals[n] for n in numbers),
+            rules=tuple(rules),
+            start=numbers[~start],
+            policy="longest",
+            ignore=tuple(ids[t] for t in ignored),
+            origins=tuple(self.origin[n] for n in numbers),
+        )
+
+    def candidate(self, name: str) -> Candidate:
+        definition = self.definitions.get(name)
+        if definition is not None and definition.tree is None:
+            raise declared_only("terminal", name)
+        pattern = self.names.patterns[name]
+        language = regular(pattern)
+        if not pattern.is_str and sees_outside(pattern.value, pattern.flags):
+            warnings.warn(
+                f"terminal {name}: a look-around at its edge sees the terminal's own text only, not what stands "
+                "beside it; so the grammar may take more than Lark's lexer does",
+                GrammarWarning,
+                stacklevel=2,
+            )
+        priority = definition.options if definition is not None else 0
+        return Candidate(name, pattern, language, priority)
+
+
+def some(names: Mapping[str, Any]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:8]) + (", ..." if len(listed) > 8 else "") if listed else "none"

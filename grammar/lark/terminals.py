@@ -1,0 +1,296 @@
+r"""The terminals that a Lark grammar defines, as patterns and as languages.
+
+Lark composes each terminal into one Python regular expression (`TerminalTreeToPattern` in lark/load_grammar.py), and
+so do we, because the composition is textual and its quirk is part of the language: ``/a|b/ "c"`` is the regular
+expression ``a|bc``.  Lark also sorts alternatives by width, which only matters to a leftmost-first matcher, hence
+only to a terminal with a lazy quantifier (:mod:`wfsa.grammar.regex.first_match`); elsewhere the languages are equal, so
+we do not, and save the analysis of a regular expression per alternative.
+
+Only terminals that the grammar uses become a `Regular` (`regular`, cached: keywords recur from grammar to grammar).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from lark import load_grammar
+from lark.grammar import NonTerminal
+from lark.grammar import Terminal as LarkTerminal
+from lark.load_grammar import Definition
+from lark.utils import get_regexp_width
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.ir import Tokens
+from wfsa.grammar.regex import first_match  # noqa: F401  # loaded here, so that the first grammar does not wait for it
+from wfsa.grammar.regex.pattern import first_language, parse_regex
+from wfsa.grammar.regular import Alt, And, Cat, Literal, Minus, Regular, Repeat, literal
+
+MAX_PATTERN = 1_000_000  # characters of one joined regular expression: A: B B, B: C C, ... doubles it at each step
+_NO_LIMIT = 1 << 32  # the width of a pattern without a longest match; every sum is clipped to it
+_LAZY = re.compile(r"[*+?}]\?")
+_loader: Any = load_grammar  # eval_escaping has no annotations
+
+
+class Pattern(NamedTuple):
+    """What Lark calls PatternStr and PatternRE."""
+
+    is_str: bool
+    value: str
+    flags: str = ""  # sorted
+
+    def regex(self) -> str:
+        """A regular expression that can be put into another."""
+        out = re.escape(self.value) if self.is_str else self.value
+        for flag in self.flags:
+            out = f"(?{flag}:{out})"
+        return out
+
+
+@lru_cache(maxsize=4096)
+def literal_pattern(text: str) -> Pattern:
+    """The pattern of a literal as it stands in the grammar, quotes and flags included."""
+    end = max(text.rfind('"'), text.rfind("/"))
+    body, flags = text[1:end], "".join(sorted(set(text[end + 1 :])))
+    is_str = text[0] == '"'
+    if "\n" in body and (is_str or "x" not in flags):
+        raise GrammarError(f"line end in the literal {text!r}: only a regular expression with the x flag may have one")
+    plain = "\\" not in body and body.isprintable() and body.isascii()
+    value = body if plain else unescape(body)
+    if not value:
+        raise GrammarError(f"empty terminals are not allowed ({text}): leave the alternative empty instead")
+    return Pattern(is_str, value.replace("\\\\", "\\") if is_str else value, flags)
+
+
+def unescape(body: str) -> str:
+    """Lark's reading of the escapes between the quotes of a literal."""
+    try:
+        return str(_loader.eval_escaping(body))
+    except Exception:  # Lark's GrammarError, or what Python's parser raises
+        raise GrammarError(f"bad escape in the literal {body!r}") from None
+
+
+@lru_cache(maxsize=1024)
+def range_pattern(first: str, last: str) -> Pattern:
+    """``"a".."z"``, the literals as they stand in the grammar."""
+    if not (first.endswith('"') and last.endswith('"')):
+        raise GrammarError(f"a range takes no flags: {first}..{last}")
+    ends = [unescape(text[1:-1]) for text in (first, last)]
+    if any(len(end.replace("\\\\", "\\")) != 1 for end in ends):
+        raise GrammarError(f"both ends of a range must be one character: {first}..{last}")
+    low, high = (end.replace("\\\\", "\\") for end in ends)
+    if low > high:
+        raise GrammarError(f"the range {first}..{last} is empty: its first character comes after its last")
+    if low.isalnum() and high.isalnum():  # the text that Lark makes
+        return Pattern(False, f"[{low}-{high}]")
+    return Pattern(False, f"[{re.escape(low)}-{re.escape(high)}]")
+
+
+def by_width(parts: list[Pattern]) -> list[Pattern]:
+    """Alternatives in Lark's order."""
+
+    def key(p: Pattern) -> tuple[int, int, int]:
+        low, high = (len(p.value),) * 2 if p.is_str else _widths(p)
+        return -high, -low, -len(p.value)
+
+    return sorted(parts, key=key)
+
+
+def joined(parts: list[Pattern], choice: bool) -> Pattern:
+    """One pattern for a sequence, or for a choice, of patterns."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return Pattern(True, "")
+    if choice:
+        value = "(?:" + "|".join([p.regex() for p in parts]) + ")"
+    else:
+        value = "".join([p.regex() for p in parts])
+    return checked(Pattern(False, value))
+
+
+def repeated(inner: Pattern, op: str, counts: list[int]) -> Pattern:
+    """``inner`` with one of ``? * +``, or with ``~`` and its counts."""
+    if op == "~":
+        if counts[0] < 0 or counts[-1] < counts[0]:
+            raise GrammarError(f"bad range ~{'..'.join(map(str, counts))}: the counts must rise and not be negative")
+        op = "{" + ",".join(map(str, counts)) + "}"
+    return checked(Pattern(False, f"(?:{inner.regex()}){op}", inner.flags))
+
+
+def checked(pattern: Pattern) -> Pattern:
+    if len(pattern.value) > MAX_PATTERN:
+        raise GrammarError(f"a terminal's joined pattern is longer than {MAX_PATTERN:,} characters")
+    return pattern
+
+
+@lru_cache(maxsize=4096)
+def regular(pattern: Pattern) -> Regular:
+    """The language of a terminal's pattern, in UTF-8.
+
+    Raises GrammarError where it is not regular, not supported, or has the empty word (Lark: "zero-width terminal").
+    """
+    language = _regular(pattern)
+    if is_nullable(language):
+        raise GrammarError("it matches the empty word, which a terminal must not; make its use optional instead")
+    return language
+
+
+def _regular(pattern: Pattern) -> Regular:
+    if pattern.is_str and not pattern.flags:
+        try:
+            return literal(pattern.value)
+        except UnicodeEncodeError:
+            raise GrammarError("it contains a surrogate, which has no UTF-8 encoding") from None
+    source = re.escape(pattern.value) if pattern.is_str else pattern.value
+    if may_be_lazy(pattern):
+        return first_language(source, pattern.flags)
+    return parse_regex(source, dialect="python", flags=pattern.flags)
+
+
+def may_be_lazy(pattern: Pattern) -> bool:
+    """Whether there can be a lazy quantifier in it."""
+    return not pattern.is_str and _LAZY.search(pattern.value) is not None
+
+
+def _widths(pattern: Pattern) -> tuple[int, int]:
+    """Characters of the shortest and the longest text, as sre counts them."""
+    try:
+        low, high = get_regexp_width(pattern.regex())
+    except Exception as err:  # of `re`, of `regex`, or Lark's own, as the pattern is broken or too new for sre
+        regular(pattern)  # says better what is wrong
+        raise GrammarError(f"a pattern that Python's re cannot read: {err}") from None
+    return low, high
+
+
+def width(pattern: Pattern) -> int:
+    """Characters of the longest text, as Lark counts them: for sre a lazy quantifier is like a greedy one."""
+    if pattern.is_str:
+        return len(pattern.value)
+    if may_be_lazy(pattern):
+        high: int = _widths(pattern)[1]
+        return _NO_LIMIT if high >= _NO_LIMIT - 1 else high  # sre's own limit depends on Python's version
+    return max_width(regular(pattern))
+
+
+def max_width(r: Regular) -> int:
+    """Characters (not bytes) of the longest word, at most `_NO_LIMIT`; what sre's ``getwidth()[1]`` gives Lark."""
+    match r:
+        case Literal(data):
+            return sum((b & 0xC0) != 0x80 for b in data)
+        case Cat(parts):
+            return min(sum(max_width(p) for p in parts), _NO_LIMIT)
+        case Alt(parts):
+            return max((max_width(p) for p in parts), default=0)
+        case And(parts):
+            return min(max_width(p) for p in parts)
+        case Repeat(body, _, high):
+            return _NO_LIMIT if high is None else min(max_width(body) * high, _NO_LIMIT)
+        case Minus(left, _):
+            return max_width(left)
+    return 1
+
+
+def is_nullable(r: Regular) -> bool:
+    """Whether the empty word is in the language."""
+    match r:
+        case Literal(data):
+            return not data
+        case Cat(parts) | And(parts):
+            return all(is_nullable(p) for p in parts)
+        case Alt(parts):
+            return any(is_nullable(p) for p in parts)
+        case Repeat(body, low, _):
+            return low == 0 or is_nullable(body)
+        case Minus(left, right):
+            return is_nullable(left) and not is_nullable(right)
+    return False
+
+
+class UndefinedSymbol(GrammarError):
+    """A name that is used but not defined; Lark's own validation words it better."""
+
+
+class TerminalPatterns:
+    """The patterns of the defined terminals, references resolved."""
+
+    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+        self.definitions = definitions
+        self.done: dict[str, Pattern] = {}
+        self.open: list[str] = []
+        self.sorted: TerminalPatterns | None = None  # the same, in Lark's order; for what has a lazy quantifier
+        self.sorts = False
+
+    def of(self, name: str) -> Pattern:
+        got = self.done.get(name)
+        if got is not None:
+            return got
+        definition = self.definitions.get(name)
+        if definition is None:
+            raise UndefinedSymbol(f"terminal {name} is used but not defined")
+        if definition.tree is None:
+            raise declared_only("terminal", name)
+        if name in self.open:
+            raise GrammarError(f"recursion in terminal {name}: only rules may be recursive")
+        self.open.append(name)
+        got = self.pattern(definition.tree)
+        if may_be_lazy(got) and not self.sorts:
+            if self.sorted is None:
+                self.sorted = TerminalPatterns(self.definitions)
+                self.sorted.sorts = True
+            got = self.sorted.of(name)
+        self.done[name] = got
+        self.open.pop()
+        if not got.value:
+            raise GrammarError(f"terminal {name} is empty: leave the alternative empty instead")
+        return got
+
+    def pattern(self, tree: Any) -> Pattern:
+        data, children = tree.data, tree.children
+        if data == "value":
+            child = children[0]
+            if isinstance(child, LarkTerminal):
+                return self.of(child.name)
+            if isinstance(child, NonTerminal):
+                raise GrammarError(f"rules are not allowed in terminals: {child.name} in {self.open[-1]}")
+            return self.pattern(child)
+        if data == "literal":
+            return literal_pattern(children[0].value)
+        if data == "expansion":
+            return joined([self.pattern(c) for c in children], choice=False)
+        if data == "expansions":
+            parts = [self.pattern(c) for c in children]
+            return joined(by_width(parts) if self.sorts else parts, choice=True)
+        if data == "expr":
+            return repeated(self.pattern(children[0]), str(children[1]), [int(n) for n in children[2:]])
+        if data == "maybe":
+            return repeated(self.pattern(children[0]), "?", [])
+        if data == "range":
+            return range_pattern(children[0].value, children[1].value)
+        if data == "alias":
+            raise GrammarError("aliases (->) are not allowed in terminals")
+        if data == "token":
+            raise GrammarError(f"{children[0]} names a token, so it cannot be part of a terminal: use it in a rule")
+        raise GrammarError(f"{str(data).replace('_', ' ')} is not allowed in terminals")
+
+
+def declared_only(kind: str, name: str) -> GrammarError:
+    return GrammarError(
+        f"{kind} {name} is declared (%declare) but has no definition; there are no lexer callbacks here, "
+        "so tokens such as indentation cannot be made outside the grammar"
+    )
+
+
+def tokens_terminal(text: str) -> Tokens:
+    """``<[12,40-42]>`` names token ids, ``<|tool|>`` (or any ``<name>``) a special token."""
+    if not text.startswith("<["):
+        return Tokens(name=text)
+    ids: set[int] = set()
+    for part in text[2:].removesuffix("]>").split(","):
+        m = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
+        if not m or not text.endswith("]>") or int(m[2] or m[1]) < int(m[1]):
+            raise GrammarError(f"bad token ids {text}: write them as in <[12,40-42]> (no complement, no wildcard)")
+        ids.update(range(int(m[1]), int(m[2] or m[1]) + 1))
+    return Tokens(ids=tuple(sorted(ids)))

@@ -1,0 +1,1 @@
+"""Regular expressions of Python and ECMA-262 as regular languages."""

@@ -1,0 +1,245 @@
+r"""Characters in a regex: escapes and bracket classes, in both dialects.
+
+Problem: the two dialects agree on the structure of a pattern and differ on its characters (what ``\d`` is, what ``\a``,
+``\cA``, ``[]``, ``[[:alpha:]]`` and ``\012`` mean).  All of that is here; :mod:`wfsa.grammar.regex.pattern` has the
+structure.
+
+Input: a position on a backslash or a ``[``.  Output: a code point, sorted ranges, or a tree, and the position after it.
+Where a construct has two plausible meanings, or none, GrammarError says so; no guess is made.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Literal as OneOf
+from typing import NoReturn
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.regular import ANY_CHAR, MAX_CODE_POINT, NOTHING, Ranges, Regular, chars, negate_ranges, normal_ranges
+from wfsa.grammar.unicode import sets as unicode_sets
+
+Dialect = OneOf["python", "ecma"]
+
+IGNORE_CASE, MULTILINE, DOT_ALL, VERBOSE, ASCII = 1, 2, 4, 8, 16
+FLAGS = {"i": IGNORE_CASE, "m": MULTILINE, "s": DOT_ALL, "x": VERBOSE, "a": ASCII, "u": 0, "v": 0, "g": 0, "d": 0}
+_SIMPLE_ESCAPES = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11}
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+class Characters:
+    """A pattern and a position in it."""
+
+    __slots__ = ("at", "at_start", "depth", "ecma", "end", "flags", "lazy", "ordered", "pattern", "whole")
+
+    def __init__(self, pattern: str, dialect: Dialect, flags: str, whole: bool) -> None:
+        if dialect not in ("python", "ecma"):
+            raise GrammarError(f"unknown regex dialect {dialect!r}; use 'python' or 'ecma'")
+        self.pattern = pattern
+        self.end = len(pattern)
+        self.at = 0
+        self.depth = 0
+        self.whole = whole  # the pattern has to match the text from end to end
+        self.at_start = whole  # whether nothing can stand to the left of the sequence that is read next
+        self.ecma = dialect == "ecma"
+        self.ordered = False  # keep the order of alternatives, and which quantifiers are lazy
+        self.lazy = False  # such a quantifier has been read
+        self.flags = 0
+        for letter in flags:
+            if letter not in FLAGS:
+                raise GrammarError(f"unknown regex flag {letter!r}; known are i, m, s, x, a, u")
+            self.flags |= FLAGS[letter]
+
+    def fail(self, what: str, at: int | None = None, remedy: str = "") -> NoReturn:
+        where = self.at if at is None else at
+        hint = f"; {remedy}" if remedy else ""
+        raise GrammarError(f"{what} at offset {where} of the pattern {self.pattern!r}{hint}")
+
+    def shorthand(self, letter: str) -> Ranges:
+        r"""The ranges of ``\d``, ``\w``, ``\s`` (lower case)."""
+        if not self.ecma and not self.flags & ASCII:
+            return unicode_sets.python_class(letter)
+        if letter == "d":
+            return unicode_sets.ASCII_DIGIT
+        if letter == "w":
+            folded = self.ecma and self.flags & IGNORE_CASE  # ECMA-262, WordCharacters: the long s and the Kelvin sign
+            return unicode_sets.ignore_case(unicode_sets.ASCII_WORD) if folded else unicode_sets.ASCII_WORD
+        return unicode_sets.ECMA_SPACE if self.ecma else unicode_sets.ASCII_SPACE
+
+    def class_escape(self, in_class: bool) -> int | Ranges:
+        """An escape that stands for a character or a set; `at` is on the backslash."""
+        pattern, start = self.pattern, self.at
+        if start + 1 >= self.end:
+            self.fail("a lone backslash", start, "write \\\\ for the character")
+        c = pattern[start + 1]
+        self.at = start + 2
+        if c in "dws":
+            return self.shorthand(c)
+        if c in "DWS":
+            return negate_ranges(self.shorthand(c.lower()))
+        if c in _SIMPLE_ESCAPES:
+            return _SIMPLE_ESCAPES[c]
+        if not c.isalnum():
+            return ord(c)
+        if c in "xuU":
+            return self.hex_escape(c, start)
+        if c in "pP":
+            return self.property_escape(c == "P", start)
+        if c.isascii() and c.isdigit():
+            return self.digit_escape(c, start)
+        if c == "b" and in_class:
+            return 8
+        if c == "a" and not self.ecma:
+            return 7
+        if c == "e":
+            return 27
+        if c == "c" and self.ecma and pattern[self.at:self.at + 1].isascii() and pattern[self.at:self.at + 1].isalpha():
+            self.at += 1
+            return ord(pattern[self.at - 1]) & 31
+        if c == "k" or c == "g":
+            self.fail("a back-reference", start, "it denotes no regular language; write the text out")
+        if c == "N" and not self.ecma and pattern.startswith("{", self.at):
+            return self.named_character(start)
+        if not c.isascii():
+            return ord(c)
+        self.fail(f"unknown escape \\{c}", start, "escape only characters that are special")
+
+    def hex_escape(self, kind: str, start: int) -> int:
+        pattern = self.pattern
+        if pattern.startswith("{", self.at) and (kind == "u" or not self.ecma):
+            stop = pattern.find("}", self.at)
+            digits = pattern[self.at + 1:stop] if stop > 0 else ""
+            self.at = stop + 1
+        else:
+            n = {"x": 2, "u": 4, "U": 8}[kind]
+            digits = pattern[self.at:self.at + n]
+            self.at += n
+            if len(digits) < n:
+                digits = ""
+        if kind == "U" and self.ecma:
+            self.fail("unknown escape \\U", start, "write \\u{...}")
+        value = int(digits, 16) if digits and _HEX.issuperset(digits) else -1
+        if not 0 <= value <= MAX_CODE_POINT:
+            self.fail(f"a bad escape \\{kind}", start, "write \\xHH, \\uHHHH or \\u{H...} up to 10FFFF")
+        if 0xD800 <= value <= 0xDBFF and self.ecma and pattern.startswith("\\u", self.at):
+            low_digits = pattern[self.at + 2:self.at + 6]
+            if len(low_digits) == 4 and _HEX.issuperset(low_digits) and 0xDC00 <= int(low_digits, 16) <= 0xDFFF:
+                self.at += 6
+                return 0x10000 + ((value - 0xD800) << 10) + int(low_digits, 16) - 0xDC00
+        return value
+
+    def digit_escape(self, c: str, start: int) -> int:
+        pattern = self.pattern
+        if self.ecma:
+            if c == "0" and not pattern[self.at:self.at + 1].isdigit():
+                return 0
+        else:
+            n = 2 if c == "0" else 3  # \0, \01, \012 are octal; so are exactly three digits
+            digits = c
+            while len(digits) < n + (c == "0") and pattern[self.at:self.at + 1] in tuple("01234567"):
+                digits += pattern[self.at]
+                self.at += 1
+            if (c == "0" or len(digits) == 3) and all(d in "01234567" for d in digits) and int(digits, 8) < 256:
+                return int(digits, 8)
+        if c == "0":
+            self.fail("an octal escape", start, "write \\xHH")
+        self.fail(f"a back-reference \\{c}", start, "it denotes no regular language; write the text out")
+
+    def property_escape(self, negative: bool, start: int) -> Ranges:
+        pattern = self.pattern
+        if pattern.startswith("{", self.at):
+            stop = pattern.find("}", self.at)
+            name = pattern[self.at + 1:stop] if stop > 0 else ""
+            self.at = stop + 1
+        else:
+            name = "" if self.ecma else pattern[self.at:self.at + 1]
+            self.at += 1
+        if name.startswith("^"):
+            negative, name = not negative, name[1:]
+        found = unicode_sets.property_ranges(name) if name else None
+        if found is None:
+            self.fail(
+                f"unknown Unicode property {name!r}", start,
+                "known are general categories (\\p{Lu}), common scripts (\\p{Script=Greek}) and a few others",
+            )
+        if self.flags & IGNORE_CASE:
+            found = unicode_sets.ignore_case(found)
+        return negate_ranges(found) if negative else found
+
+    def named_character(self, start: int) -> int:
+        stop = self.pattern.find("}", self.at)
+        name = self.pattern[self.at + 1:stop] if stop > 0 else ""
+        self.at = stop + 1
+        try:
+            return ord(unicodedata.lookup(name))
+        except (KeyError, TypeError):
+            self.fail(f"unknown character name {name!r}", start, "write \\uHHHH")
+
+    def char_class(self) -> Regular:
+        pattern, end, start = self.pattern, self.end, self.at
+        i = start + 1
+        negative = pattern.startswith("^", i)
+        if negative:
+            i += 1
+        found: list[tuple[int, int]] = []
+        named: list[tuple[int, int]] = []  # from \w and the like, which case does not touch
+        first = not self.ecma  # in Python ] is a character at the start of a class
+        while True:
+            if i >= end:
+                self.fail("a character class without its ']'", start, "write \\[ for the character")
+            c = pattern[i]
+            if c == "]" and not first:
+                break
+            first = False
+            low: int | Ranges
+            if c == "\\":
+                self.at = i
+                low = self.class_escape(in_class=True)
+                i = self.at
+            elif c == "[" and not self.ecma and pattern.startswith("[:", i) and pattern.find(":]", i) > 0:
+                low, i = self.posix_class(i)
+            else:
+                if not self.ecma and c in "&-~|" and pattern.startswith(c + c, i) and pattern[i + 2:i + 3] != "]" \
+                        and i > start + 1 + negative:
+                    self.fail(f"{c + c} in a character class", i, f"write \\{c} for the character")
+                low = ord(c)
+                i += 1
+            if i + 1 < end and pattern[i] == "-" and pattern[i + 1] != "]":
+                c = pattern[i + 1]
+                self.at = i + 1
+                high = self.class_escape(in_class=True) if c == "\\" else ord(c)
+                after = self.at if c == "\\" else i + 2
+                if isinstance(low, int) and isinstance(high, int):
+                    if high < low:
+                        self.fail(f"a range {pattern[i - 1:after]!r} with its ends out of order", i - 1)
+                    found.append((low, high))
+                    i = after
+                    continue
+                if not self.ecma:
+                    self.fail("a range with a class at one end", i, "write \\- for the character")
+                i += 1  # Annex B: the hyphen is a character
+                found.append((45, 45))
+            if isinstance(low, int):
+                found.append((low, low))
+            else:
+                named += low
+        self.at = i + 1
+        if self.flags & IGNORE_CASE:
+            found = list(unicode_sets.ignore_case(found))
+        ranges = normal_ranges(found + named, MAX_CODE_POINT)
+        if negative:
+            return chars(negate_ranges(ranges)) if ranges else ANY_CHAR
+        tree = chars(ranges)
+        if ranges and tree == NOTHING:
+            self.fail("a class of surrogates only", start, "UTF-8 has no surrogates; write \\u{...} for the characters")
+        return tree
+
+    def posix_class(self, i: int) -> tuple[Ranges, int]:
+        stop = self.pattern.find(":]", i)
+        name = self.pattern[i + 2:stop]
+        negative = name.startswith("^")
+        ranges = unicode_sets.POSIX.get(name.removeprefix("^"))
+        if ranges is None:
+            self.fail(f"unknown POSIX class [:{name}:]", i, "write \\[ for the character")
+        if self.flags & IGNORE_CASE:
+            ranges = unicode_sets.ignore_case(ranges)
+        return (negate_ranges(ranges) if negative else ranges), stop + 2

@@ -1,0 +1,21 @@
+"""A regular expression as a whole grammar: ``start -> terminal`` under the policy "cfg".
+
+A pattern whose automaton would be far larger than a terminal should be (``(ab){2,50000}c``) is taken apart into rules
+along its concatenations and repetitions instead; the language is the same, the text reads the same, and the parser
+counts in powers of two.  Ordinary patterns are one terminal, whatever their structure: then the lexer alone decides.
+"""
+
+from __future__ import annotations
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.fold import fold_rules
+from wfsa.grammar.ir import Grammar
+from wfsa.grammar.regex.pattern import Dialect, parse_regex
+
+
+def read_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -> Grammar:
+    """The grammar of the texts that `pattern` matches from end to end."""
+    if not isinstance(pattern, str):
+        raise GrammarError(f"a pattern is a str, not {type(pattern).__name__}")
+    tree = parse_regex(pattern, dialect=dialect, flags=flags)
+    return fold_rules({"start": tree}, "start", origins={"start": "the pattern"})

@@ -1,0 +1,308 @@
+r"""Loops whose bodies hold look-aheads that reach beyond one turn: ``(?:(?!-->).)*``, ``(?:[^*]|\*(?!/))*``.
+
+Problem.  In ``(?:(?!R)B)* k`` the condition of one turn is about the turns after it and about ``k``, so no
+regular tree for the body alone exists.  The language is regular all the same.
+
+Method.  Read the text from the left and remember what is still owed: the derivatives of the pending conditions
+(J. A. Brzozowski, "Derivatives of regular expressions", 1964), by code point.  A state is a place in the body and
+a set of debts.  With X the loop's own place and S the debts,
+
+    X[S]  =  (k, restricted by S)  |  for each branch: its conditions join S, its pieces are read
+
+While nothing is owed a piece is read as a whole; otherwise one character at a time, grouped by what they lead to.
+A turn that reads nothing only adds debts, hence can be left out.  The states and the trees between them form a
+system of equations over languages, solved by elimination (``X = a X | b`` is ``X = a* b``; D. N. Arden, 1961).
+
+Invariant: exact, or GrammarError: look-behinds that are not local to the body, loops within, too many states.
+Cost: states are few (a prefix of R each), but elimination can square the tree; hence the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeVar
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.regex.assertions import (
+    ANY_TEXT,
+    Assertion,
+    Item,
+    Loop,
+    expand,
+    in_ranges,
+    local_items,
+    nullable,
+    restrict,
+)
+from wfsa.grammar.regular import (
+    EPSILON,
+    MAX_CODE_POINT,
+    NOTHING,
+    Alt,
+    And,
+    Cat,
+    Chars,
+    Literal,
+    Minus,
+    Regular,
+    Repeat,
+    alt,
+    both,
+    cat,
+    chars,
+    minus,
+    repeat,
+    star,
+)
+
+MAX_STATES = 64
+MAX_TREE = 3_000
+
+Debts = frozenset[Assertion]
+P = TypeVar("P", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """In branch `branch` (-1: between turns) before item `item`, of which `piece` is still to be read."""
+
+    branch: int
+    item: int
+    piece: Regular
+    debts: Debts
+
+
+def loop_before(loop: Loop, tail: Regular, pattern: str) -> Regular:
+    """The texts that go round `loop` any number of times and then are in `tail`."""
+    branches = [local_items(b) for b in expand(loop.body, pattern)]
+    for branch in branches:
+        for item in branch or ():
+            if isinstance(item, Loop) or (isinstance(item, Assertion) and not item.ahead):
+                what = "a repetition" if isinstance(item, Loop) else item.what
+                raise GrammarError(
+                    f"{what} at offset {item.at} of the pattern {pattern!r} depends on the turns of the repetition "
+                    f"around it (offset {loop.at}); write the alternatives out"
+                )
+    return _System([b for b in branches if b is not None], tail, loop, pattern).solve()
+
+
+class _System:
+    def __init__(self, branches: list[list[Item]], tail: Regular, loop: Loop, pattern: str) -> None:
+        self.branches = branches
+        self.tail = tail
+        self.loop = loop
+        self.pattern = pattern
+        self.edges: dict[_Place, dict[_Place, Regular]] = {}
+        self.exits: dict[_Place, Regular] = {}
+
+    def solve(self) -> Regular:
+        start = _Place(-1, 0, EPSILON, frozenset())
+        todo = [start]
+        while todo:
+            place = todo.pop()
+            if place in self.edges:
+                continue
+            if len(self.edges) >= MAX_STATES:
+                raise GrammarError(
+                    f"the repetition at offset {self.loop.at} of the pattern {self.pattern!r} needs more than "
+                    f"{MAX_STATES} states for its look-aheads; make them shorter"
+                )
+            out = self.edges[place] = {}
+            self.exits[place] = NOTHING
+            if place.branch < 0:
+                self.exits[place] = self.paid(self.tail, place.debts)
+                for b in range(len(self.branches)):
+                    self.enter(out, EPSILON, b, 0, place.debts, moved=False)
+            else:
+                self.read(out, place)
+            todo += reversed(out)
+        language = eliminate(self.edges, self.exits, start)
+        if language is None:
+            raise GrammarError(
+                f"the repetition at offset {self.loop.at} of the pattern {self.pattern!r} has look-aheads that do not "
+                "compile to a small enough tree; make them shorter"
+            )
+        return language
+
+    def enter(self, out: dict[_Place, Regular], label: Regular, b: int, i: int, debts: Debts, moved: bool) -> None:
+        """Edges labelled `label` to what stands before item `i` of branch `b`."""
+        items = self.branches[b]
+        while i < len(items):
+            item = items[i]
+            if isinstance(item, Assertion):
+                owed = settle(item)
+                if owed is None:
+                    return
+                debts |= owed
+                i += 1
+                continue
+            assert isinstance(item, Regular)
+            if not debts:
+                if nullable(item) and not moved:
+                    self.enter(out, label, b, i + 1, debts, moved)
+                    item = minus(item, EPSILON)
+                label, moved, i = cat(label, item), True, i + 1
+                continue
+            if nullable(item):
+                self.enter(out, label, b, i + 1, debts, moved)
+            _add(out, _Place(b, i, item, debts), label)
+            return
+        if moved:
+            _add(out, _Place(-1, 0, EPSILON, debts), label)
+
+    def read(self, out: dict[_Place, Regular], place: _Place) -> None:
+        """Edges that read one character of the piece, with debts."""
+        cuts = {0, MAX_CODE_POINT + 1}
+        _cuts(place.piece, cuts)
+        for a in place.debts:
+            _cuts(a.core, cuts)
+        points = sorted(cuts)
+        groups: dict[tuple[Regular, Debts], list[tuple[int, int]]] = {}
+        for low, after in pairwise(points):
+            rest = step(place.piece, low)
+            if rest == NOTHING:
+                continue
+            debts = step_debts(place.debts, low)
+            if debts is not None:
+                groups.setdefault((rest, debts), []).append((low, after - 1))
+        for (rest, debts), ranges in groups.items():
+            label = chars(ranges)
+            if nullable(rest) or not debts:
+                whole = label if debts else cat(label, rest)
+                self.enter(out, whole, place.branch, place.item + 1, debts, moved=True)
+            if debts and rest != EPSILON:
+                _add(out, _Place(place.branch, place.item, rest, debts), label)
+
+    @staticmethod
+    def paid(tail: Regular, debts: Debts) -> Regular:
+        for a in sorted(debts, key=repr):
+            tail = restrict(tail, a)
+        return tail
+
+
+def eliminate(edges: dict[P, dict[P, Regular]], exits: dict[P, Regular], start: P) -> Regular | None:
+    """The language of `start` in a system of equations: ``X = the sum of edges[X][Y] Y + exits[X]``.  Uses it up.
+
+    None if the tree for it would have more than `MAX_TREE` leaves.
+    """
+    number = {place: n for n, place in enumerate(edges)}
+    sizes = {(p, to): _leaves(label) for p, out in edges.items() for to, label in out.items()}
+    ends = {p: _leaves(label) for p, label in exits.items()}
+    into: dict[P, set[P]] = {place: set() for place in edges}
+    for place, out in edges.items():
+        for to in out:
+            into[to].add(place)
+    while True:
+        rest = [p for p in edges if p != start]
+        gone = min(rest, key=lambda p: (len(into[p]) * len(edges[p]), number[p]), default=start)
+        out = edges.pop(gone)
+        turn = star(out.pop(gone)) if gone in out else EPSILON
+        leave = cat(turn, exits[gone])
+        if gone == start:
+            return leave
+        for to in out:
+            into[to].discard(gone)
+        round_trip = sizes.get((gone, gone), 0)
+        for p in sorted(into.pop(gone) - {gone}, key=number.__getitem__):
+            label = cat(edges[p].pop(gone), turn)
+            size = sizes[p, gone] + round_trip
+            if exits[gone] != NOTHING:
+                exits[p] = alt(exits[p], cat(label, exits[gone]))
+                ends[p] += size + ends[gone]
+            for to, after in out.items():
+                _add(edges[p], to, cat(label, after))
+                into[to].add(p)
+                sizes[p, to] = sizes.get((p, to), 0) + size + sizes[gone, to]
+                if sizes[p, to] + ends[p] > MAX_TREE:
+                    return None
+
+
+def _add(out: dict[P, Regular], place: P, label: Regular) -> None:
+    if label != NOTHING:
+        out[place] = alt(out.get(place, NOTHING), label)
+
+
+def _leaves(tree: Regular) -> int:
+    match tree:
+        case Cat(parts) | Alt(parts) | And(parts):
+            return sum(map(_leaves, parts))
+        case Repeat(body, _, _):
+            return _leaves(body)
+        case Minus(left, right):
+            return _leaves(left) + _leaves(right)
+    return 1
+
+
+# ---- derivatives by code point -------------------------------------------------------------------------------------
+
+
+def settle(a: Assertion) -> Debts | None:
+    """The debt that an assertion is; none if it holds for every text, None if for no text."""
+    holds = True if (a.loose and nullable(a.core)) or a.core == ANY_TEXT else False if a.core == NOTHING else None
+    if holds is None:
+        return frozenset((a,))
+    return frozenset() if holds != a.negative else None
+
+
+def step_debts(debts: Debts, c: int) -> Debts | None:
+    """What is owed after the code point `c`; None if that breaks a condition."""
+    out: Debts = frozenset()
+    for a in debts:
+        owed = settle(replace(a, core=step(a.core, c)))
+        if owed is None:
+            return None
+        out |= owed
+    return out
+
+
+def step(tree: Regular, c: int) -> Regular:
+    """What may follow the code point `c` in the words of `tree`."""
+    match tree:
+        case Literal(data):
+            text = data.decode()
+            return Literal(text[1:].encode()) if text and ord(text[0]) == c else NOTHING
+        case Chars(ranges):
+            return EPSILON if in_ranges(c, ranges) else NOTHING
+        case Alt(parts):
+            return alt(*(step(p, c) for p in parts))
+        case And(parts):
+            taken = [step(p, c) for p in parts]
+            return NOTHING if NOTHING in taken else both(*dict.fromkeys(taken))
+        case Minus(left, right):
+            first = step(left, c)
+            return NOTHING if first == NOTHING else minus(first, step(right, c))
+        case Cat(parts):
+            rest = cat(*parts[1:])
+            out = cat(step(parts[0], c), rest)
+            return alt(out, step(rest, c)) if nullable(parts[0]) else out
+        case Repeat(body, low, high):
+            more = repeat(body, 0 if nullable(body) else max(low - 1, 0), None if high is None else high - 1)
+            return cat(step(body, c), more)
+    raise AssertionError(f"not a tree of characters: {tree!r}")
+
+
+def _cuts(tree: Regular, cuts: set[int]) -> None:
+    """Add the code points at which the derivative of `tree` can change."""
+    match tree:
+        case Literal(data):
+            if data:
+                c = ord(data.decode()[0])
+                cuts.update((c, c + 1))
+        case Chars(ranges):
+            for lo, hi in ranges:
+                cuts.update((lo, hi + 1))
+        case Cat(parts):
+            for p in parts:
+                _cuts(p, cuts)
+                if not nullable(p):
+                    return
+        case Alt(parts) | And(parts):
+            for p in parts:
+                _cuts(p, cuts)
+        case Repeat(body, _, _):
+            _cuts(body, cuts)
+        case Minus(left, right):
+            _cuts(left, cuts)
+            _cuts(right, cuts)

@@ -1,0 +1,430 @@
+r"""Regular expressions, in two dialects, as regular-language trees.
+
+Problem.  A pattern comes from a grammar author (Python/Rust habits) or from a JSON Schema (ECMA-262), and what is
+wanted is its language: which texts match from end to end (`parse_regex`), or in which texts it matches somewhere
+(`search_language`).  Greed, laziness and captures do not change a language; anchors and look-arounds do.
+A lexer, which takes the first match from a longer text, does see laziness; `first_language` is for it.
+
+    "python"   Python's `re` on text, with Rust's additions where they do not clash: ``\d \w \s`` are Unicode, ``.``
+               is all but ``\n``, ``$`` also stands before a final ``\n``, ``[[:alpha:]]``, ``\p{..}``, ``\u{..}``
+    "ecma"     ECMA-262 with the flag u, plus the escapes and loose braces of its Annex B that cannot be misread:
+               ``\d \w`` are ASCII, ``\s`` is the ECMA set, ``.`` excludes the four line ends, ``$`` is the very end
+
+Method.  One pass of recursive descent over the characters, no tokens, no syntax tree: a part without assertions
+becomes a `Regular` at once.  Parts with assertions become nodes of :mod:`wfsa.grammar.regex.assertions`, which
+compiles them away exactly.  Text is code points; the trees encode them as UTF-8.
+
+Invariant: the result is exactly the language, or GrammarError says what, where (an offset) and what to do.  Refused:
+back-references, atomic groups and possessive quantifiers, conditionals, recursion, and readings on which the two
+dialects' users would disagree (class set operations, ``{,3}`` in ECMA).
+Cost: about a microsecond a character; Unicode tables are built on first use (:mod:`wfsa.grammar.unicode.sets`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from wfsa.grammar.regex.assertions import (
+    ANY_TEXT,
+    Assertion,
+    Choice,
+    Loop,
+    Node,
+    Seq,
+    end_of_text,
+    is_edge,
+    is_open_to_outside,
+    look_core,
+    start_of_text,
+    whole_language,
+)
+from wfsa.grammar.regex.chars import ASCII, DOT_ALL, IGNORE_CASE, MULTILINE, VERBOSE, Characters, Dialect
+from wfsa.grammar.regular import (
+    ANY_CHAR,
+    EPSILON,
+    Literal,
+    Regular,
+    alt,
+    cat,
+    chars,
+    negate_ranges,
+    repeat,
+)
+from wfsa.grammar.unicode import sets as unicode_sets
+
+_INLINE_FLAGS = {"i": IGNORE_CASE, "m": MULTILINE, "s": DOT_ALL, "x": VERBOSE, "a": ASCII, "u": 0, "U": 0}
+_SPECIAL = frozenset("\\[(.^$*+?{|)")
+_MAX_DEPTH = 120
+_NEWLINE = Literal(b"\n")
+_ASSERTION = re.compile(r"\(\?<?[=!]|\\[bBAzZ]|[$^]")
+
+
+def parse_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -> Regular:
+    """The texts that `pattern` matches from end to end.
+
+    `flags` are letters out of ``imsxau`` (the ECMA letters ``gdv`` are taken and change nothing).
+    """
+    node = _Parser(pattern, dialect, flags, whole=True).parse()
+    if isinstance(node, Regular):
+        return node
+    edges = _anchored(node)
+    return edges[1] if edges else whole_language(node, pattern)
+
+
+def first_language(pattern: str, flags: str = "") -> Regular:
+    """The texts that Python's `re` takes as a first match: lazy quantifiers and the order of alternatives count."""
+    parser = _Parser(pattern, "python", flags, whole=True)
+    parser.ordered = True
+    node = parser.parse()
+    if not parser.lazy:
+        return parse_regex(pattern, flags=flags)
+    from wfsa.grammar.regex.first_match import first_matches  # few patterns need it
+
+    return first_matches(node)
+
+
+def sees_outside(pattern: str, flags: str = "") -> bool:
+    """Whether an assertion in the pattern asks about text before or behind what the pattern matches."""
+    if not _ASSERTION.search(pattern):
+        return False
+    node = _Parser(pattern, "python", flags, whole=True).parse()
+    return not isinstance(node, Regular) and is_open_to_outside(node, pattern)
+
+
+def search_language(pattern: str, dialect: Dialect = "ecma", flags: str = "") -> Regular:
+    """The texts in which `pattern` matches somewhere (JSON Schema's ``pattern``); anchors are honoured exactly."""
+    node = _Parser(pattern, dialect, flags, whole=False).parse()
+    edges = (False, node, False) if isinstance(node, Regular) else _anchored(node)
+    if edges:
+        left, middle, right = edges
+        return cat(EPSILON if left else ANY_TEXT, middle, EPSILON if right else ANY_TEXT)
+    return whole_language(Seq((ANY_TEXT, node, ANY_TEXT)), pattern)
+
+
+def _anchored(node: Node) -> tuple[bool, Regular, bool] | None:
+    """The usual case, without the general machinery: (starts with ^, what is between, ends with $)."""
+    if not isinstance(node, Seq):
+        return None
+    items = node.items
+    left, right = is_edge(items[0], False), is_edge(items[-1], True)
+    middle = [p for p in items[left:len(items) - right] if isinstance(p, Regular)]
+    return (left, cat(*middle), right) if len(middle) + left + right == len(items) else None
+
+
+class _Parser(Characters):
+    __slots__ = ()
+
+    def parse(self) -> Node:
+        node = self.alternation()
+        if self.at < self.end:
+            self.fail("unmatched ')'", remedy="write \\) for the character")
+        return node
+
+    # ---- structure -----------------------------------------------------------------------------------------------
+
+    def alternation(self) -> Node:
+        pattern = self.pattern
+        at_start = self.at_start
+        first = self.sequence()
+        if self.at >= self.end or pattern[self.at] != "|":
+            return first
+        parts = [first]
+        while self.at < self.end and pattern[self.at] == "|":
+            self.at += 1
+            self.at_start = at_start
+            parts.append(self.sequence())
+        if self.ordered:
+            return Choice(tuple(parts))
+        plain = [p for p in parts if isinstance(p, Regular)]
+        if len(plain) == len(parts):
+            return alt(*plain)
+        asserted = tuple(p for p in parts if not isinstance(p, Regular))
+        return Choice((alt(*plain), *asserted) if plain else asserted)
+
+    def sequence(self) -> Node:
+        pattern, end = self.pattern, self.end
+        items: list[Node] = []
+        text: list[str] = []  # literal characters not yet in `items`
+        plain = True
+        at_start = self.at_start
+        while self.at < end:
+            c = pattern[self.at]
+            start = self.at
+            atom: Node | None = None
+            if c in _SPECIAL:
+                if c == "|" or c == ")":
+                    break
+                if c == "\\":
+                    got = self.escape()
+                    if isinstance(got, str):
+                        c = got
+                    else:
+                        atom = got
+                elif c == "[":
+                    atom = self.char_class()
+                elif c == "(":
+                    # Is the text to the left empty for certain?  Then ^ and \b in a look-ahead can be settled.
+                    empty = not text and all(isinstance(p, Assertion) for p in items)
+                    self.at_start = empty and (at_start or any(is_edge(p, False) for p in items))
+                    atom = self.group()
+                    if atom is None:
+                        continue
+                elif c == ".":
+                    self.at += 1
+                    atom = _dot(self.ecma, self.flags & DOT_ALL)
+                elif c == "^":
+                    self.at += 1
+                    atom = self.line_start(start)
+                elif c == "$":
+                    self.at += 1
+                    atom = self.line_end(start)
+                elif c == "{":
+                    if self.quantifier() is not None:
+                        self.fail("nothing to repeat", start, "write \\{ for the character")
+                    self.at += 1
+                else:
+                    self.fail(f"nothing to repeat before {c!r}", start, f"write \\{c} for the character")
+            elif self.flags & VERBOSE and (c in " \t\n\r\f\v" or c == "#"):
+                self.skip_blanks()
+                continue
+            else:
+                self.at += 1
+            if atom is None and self.flags & IGNORE_CASE:
+                variants = unicode_sets.case_variants(ord(c))
+                if len(variants) > 1:
+                    atom = chars((v, v) for v in variants)
+
+            if self.flags & VERBOSE:
+                self.skip_blanks()
+            if self.at < end and pattern[self.at] in "*+?{":
+                quantifier = self.at
+                counts = self.quantifier()
+                if counts is not None:
+                    if text:
+                        items.append(self.literal(text, start))
+                        text = []
+                    if atom is None:
+                        atom = self.literal([c], start)
+                    lazy = self.ordered and pattern[self.at - 1] == "?" and self.at - 1 > quantifier
+                    self.lazy |= lazy
+                    if isinstance(atom, Regular) and not lazy:
+                        items.append(repeat(atom, *counts))
+                    else:
+                        plain = False
+                        items.append(Loop(atom, *counts, start, lazy))
+                    continue
+            if atom is None:
+                text.append(c)
+                continue
+            if text:
+                items.append(self.literal(text, start))
+                text = []
+            if not isinstance(atom, Regular):
+                plain = False
+            items.append(atom)
+        if text:
+            items.append(self.literal(text, self.at))
+        if len(items) == 1:
+            return items[0]
+        if plain:
+            return cat(*items)  # type: ignore[arg-type]  # all of them are Regular
+        return Seq(tuple(items))
+
+    def literal(self, text: list[str], at: int) -> Regular:
+        try:
+            return Literal("".join(text).encode())
+        except UnicodeEncodeError:
+            self.fail("a lone surrogate", at, "UTF-8 has no surrogates; write the character itself or \\u{...}")
+
+    def skip_blanks(self) -> None:
+        pattern, end = self.pattern, self.end
+        while self.at < end:
+            c = pattern[self.at]
+            if c == "#":
+                stop = pattern.find("\n", self.at)
+                self.at = end if stop < 0 else stop + 1
+            elif c in " \t\n\r\f\v":
+                self.at += 1
+            else:
+                return
+
+    def quantifier(self) -> tuple[int, int | None] | None:
+        """The counts of a quantifier here; None (and nothing read) if a brace is only a character."""
+        pattern, end, start = self.pattern, self.end, self.at
+        c = pattern[start]
+        i = start + 1
+        if c == "{":
+            stop = pattern.find("}", i)
+            low_text, comma, high_text = pattern[i:stop].partition(",") if stop > 0 else ("", "", "")
+            ok = (low_text or comma) and all(t.isascii() and t.isdigit() for t in (low_text, high_text) if t)
+            if not ok or (not low_text and not high_text and self.ecma):
+                return None
+            if self.ecma and not low_text:
+                self.fail("a repetition without a lower bound", start, f"write {{0,{high_text}}}, or escape the brace")
+            if len(low_text) > 9 or len(high_text) > 9:
+                self.fail("a repetition of more than 999999999 times", start)
+            counts = int(low_text or 0), (int(high_text) if high_text else None) if comma else int(low_text)
+            if counts[1] is not None and counts[1] < counts[0]:
+                self.fail(f"repetition {{{low_text},{high_text}}} with its bounds out of order", start)
+            i = stop + 1
+        else:
+            counts = (1 if c == "+" else 0), (1 if c == "?" else None)
+        self.at = i
+        if i < end:
+            c = pattern[i]
+            if c == "?":  # lazy: the same language, but see `first_language`
+                self.at = i + 1
+            elif c == "+":
+                self.fail("a possessive quantifier", i, "it matches less than the plain one; write the plain one")
+            if self.at < end and (pattern[self.at] in "*+?" or (pattern[self.at] == "{" and self._counted_here())):
+                self.fail("a quantifier after a quantifier", self.at, "put the inner one in a group, (?:...)")
+        return counts
+
+    def _counted_here(self) -> bool:
+        stop = self.pattern.find("}", self.at)
+        body = self.pattern[self.at + 1:stop] if stop > 0 else ""
+        return bool(body) and body != "," and body.replace(",", "", 1).isdigit()
+
+    # ---- groups ----------------------------------------------------------------------------------------------------
+
+    def group(self) -> Node | None:
+        """A group or look-around; None for a comment or for flags that hold from here on."""
+        pattern, start = self.pattern, self.at
+        self.at += 1
+        saved = self.flags
+        at_start = self.at_start
+        look: tuple[bool, bool] | None = None  # (ahead, negative)
+        if pattern.startswith("?", self.at):
+            self.at += 1
+            rest = pattern[self.at:self.at + 2]
+            kind = rest[:1]
+            if kind == ":":
+                self.at += 1
+            elif kind in ("=", "!"):
+                look = True, kind == "!"
+                self.at += 1
+            elif rest in ("<=", "<!"):
+                look = False, rest == "<!"
+                self.at += 2
+            elif kind == "<" or rest == "P<":
+                self.at += len(rest) if kind == "P" else 1
+                self.group_name(start)
+            elif kind == "#":
+                stop = pattern.find(")", self.at)
+                if stop < 0:
+                    self.fail("a comment without its ')'", start)
+                self.at = stop + 1
+                return None
+            elif rest in ("P=", "P>") or kind in ("(", ">", "|", "&", "R", "0"):
+                what = {"P=": "a back-reference", "P>": "a recursive call"}.get(rest) or {
+                    "(": "a conditional group", ">": "an atomic group", "|": "a branch reset group",
+                }.get(kind, "a recursive call")
+                self.fail(f"{what} ('(?{rest}')", start, "it denotes no regular language here; write it out")
+            elif self.inline_flags(start):
+                return None
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            self.fail(f"groups nested deeper than {_MAX_DEPTH}", start)
+        # A plain group may be repeated, and then only its first turn is at the start.
+        self.at_start = at_start and look is not None and look[0]
+        ordered = self.ordered
+        self.ordered = ordered and look is None  # what a look-around reads is dropped
+        node = self.alternation()
+        self.ordered = ordered
+        self.depth -= 1
+        if self.at >= self.end:
+            self.fail("a group without its ')'", start, "write \\( for the character")
+        self.at += 1
+        self.flags = saved
+        if look is None:
+            return node
+        ahead, negative = look
+        what = f"the {'negative ' if negative else ''}look-{'ahead' if ahead else 'behind'}"
+        core, loose = look_core(node, ahead, at_start, pattern)
+        return Assertion(ahead, core, loose, negative, what, start)
+
+    def group_name(self, start: int) -> None:
+        stop = self.pattern.find(">", self.at)
+        name = self.pattern[self.at:stop] if stop > 0 else ""
+        if not name or not name.replace(".", "_").replace("$", "_").isidentifier():
+            self.fail("a named group without a proper name", start, "write (?<name>...)")
+        self.at = stop + 1
+
+    def inline_flags(self, start: int) -> bool:
+        """Read ``i-m:`` or ``i-m)``; true if the latter, which holds to the end of the group around it."""
+        on, off, minus = 0, 0, False
+        while self.at < self.end:
+            c = self.pattern[self.at]
+            self.at += 1
+            if c in ":)":
+                self.flags = (self.flags | on) & ~off
+                return c == ")"
+            if c == "-" and not minus:
+                minus = True
+            elif c in _INLINE_FLAGS:
+                if minus and c == "u":
+                    off, on = off, on | ASCII
+                elif minus:
+                    off |= _INLINE_FLAGS[c]
+                else:
+                    on |= _INLINE_FLAGS[c]
+            else:
+                self.fail(f"unknown group syntax '(?{c}'", start, "known flags are i, m, s, x, a, u")
+        self.fail("a group without its ')'", start, "write \\( for the character")
+
+    # ---- anchors and escapes ----------------------------------------------------------------------------------------
+
+    def line_start(self, at: int) -> Node:
+        if not self.flags & MULTILINE:
+            return start_of_text(at)
+        ends = chars(unicode_sets.ECMA_LINE_END) if self.ecma else _NEWLINE
+        return Choice((start_of_text(at), Assertion(False, ends, True, False, "^", at)))
+
+    def line_end(self, at: int) -> Node:
+        end = end_of_text(at)
+        if self.flags & MULTILINE:
+            ends = chars(unicode_sets.ECMA_LINE_END) if self.ecma else _NEWLINE
+            return Choice((end, Assertion(True, ends, True, False, "$", at)))
+        if self.ecma or (self.whole and not self.depth and self.at >= self.end):
+            return end
+        return Choice((end, Assertion(True, _NEWLINE, False, False, "$", at)))
+
+    def word_boundary(self, negative: bool, at: int) -> Node:
+        word = chars(self.shorthand("w"))
+        what = "\\B" if negative else "\\b"
+
+        def edge(ahead: bool, outside: bool) -> Assertion:
+            return Assertion(ahead, word, True, outside, what, at)
+
+        return Choice(tuple(
+            Seq((edge(False, outside), edge(True, outside == negative))) for outside in (False, True)
+        ))
+
+    def escape(self) -> str | Node:
+        """An escape outside a class: a character, or a node."""
+        start = self.at
+        if start + 1 >= self.end:
+            self.fail("a lone backslash", start, "write \\\\ for the character")
+        c = self.pattern[start + 1]
+        if c in "bB":
+            self.at += 2
+            return self.word_boundary(c == "B", start)
+        if not self.ecma and c in "AzZ":
+            self.at += 2
+            return start_of_text(start) if c == "A" else end_of_text(start)
+        got = self.class_escape(in_class=False)
+        if isinstance(got, int):
+            return chr(got)
+        return chars(got)
+
+
+
+@lru_cache(maxsize=8)
+def _dot(ecma: bool, dot_all: int) -> Regular:
+    if dot_all:
+        return ANY_CHAR
+    return chars(negate_ranges(unicode_sets.ECMA_LINE_END if ecma else ((10, 10),)))
+
+
+__all__ = ["Dialect", "first_language", "parse_regex", "search_language"]

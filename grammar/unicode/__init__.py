@@ -1,0 +1,1 @@
+"""Sets of characters by Unicode's properties."""

@@ -1,0 +1,236 @@
+r"""Sets of code points that regex classes name: \d \w \s, general categories, scripts, case orbits.
+
+Problem: a class such as ``\w`` or ``\p{Lu}`` is a function of a code point, and a terminal needs it as ranges.
+Asking a predicate 1,114,112 times from Python costs a tenth of a second; most schemas need none of it.
+
+Method: nothing is computed before it is asked for, and everything is computed once.
+- ``\d \w \s`` of Python: one string of the code points, and :mod:`re` itself finds the runs (about 40 ms for ``\w``,
+  and exact by construction: the ranges are what Python's ``\w`` matches).
+- General categories: one pass of ``unicodedata.category`` over the planes that hold assigned characters.
+- Scripts, Alphabetic, Emoji: the tables of :mod:`wfsa.grammar.unicode.scripts`.
+- Case: two code points are the same without case if their simple case folding (statuses C and S of CaseFolding.txt)
+  is the same; ``ß`` is not ``ss``, and dotted and dotless i stay apart.  ASCII letters need no table.
+
+All results are sorted, disjoint, inclusive ranges; surrogates may be in them (`chars` drops them).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from wfsa.grammar.regular import MAX_CODE_POINT, Ranges, negate_ranges, normal_ranges
+from wfsa.grammar.unicode.scripts import PROPERTIES, SCRIPTS
+
+ALL: Ranges = ((0, MAX_CODE_POINT),)
+ASCII_DIGIT: Ranges = ((48, 57),)
+ASCII_WORD: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
+ASCII_SPACE: Ranges = ((9, 13), (32, 32))  # Python with the flag "a": space, \t \n \v \f \r
+ECMA_SPACE: Ranges = (
+    (9, 13), (32, 32), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029), (0x202F, 0x202F),
+    (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
+)
+ECMA_LINE_END: Ranges = ((10, 10), (13, 13), (0x2028, 0x2029))
+WHITE_SPACE: Ranges = (
+    (9, 13), (32, 32), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
+    (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
+)
+
+POSIX: dict[str, Ranges] = {
+    "alnum": ((48, 57), (65, 90), (97, 122)),
+    "alpha": ((65, 90), (97, 122)),
+    "ascii": ((0, 127),),
+    "blank": ((9, 9), (32, 32)),
+    "cntrl": ((0, 31), (127, 127)),
+    "digit": ((48, 57),),
+    "graph": ((33, 126),),
+    "lower": ((97, 122),),
+    "print": ((32, 126),),
+    "punct": ((33, 47), (58, 64), (91, 96), (123, 126)),
+    "space": ((9, 13), (32, 32)),
+    "upper": ((65, 90),),
+    "word": ASCII_WORD,
+    "xdigit": ((48, 57), (65, 70), (97, 102)),
+}
+
+# Long names of the general categories, squeezed as `_squeeze` does.
+_CATEGORY_NAMES = {
+    "letter": "L", "casedletter": "LC", "uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt",
+    "modifierletter": "Lm", "otherletter": "Lo", "mark": "M", "combiningmark": "M", "nonspacingmark": "Mn",
+    "spacingmark": "Mc", "enclosingmark": "Me", "number": "N", "decimalnumber": "Nd", "digit": "Nd",
+    "letternumber": "Nl", "othernumber": "No", "punctuation": "P", "punct": "P", "connectorpunctuation": "Pc",
+    "dashpunctuation": "Pd", "openpunctuation": "Ps", "closepunctuation": "Pe", "initialpunctuation": "Pi",
+    "finalpunctuation": "Pf", "otherpunctuation": "Po", "symbol": "S", "mathsymbol": "Sm", "currencysymbol": "Sc",
+    "modifiersymbol": "Sk", "othersymbol": "So", "separator": "Z", "spaceseparator": "Zs", "lineseparator": "Zl",
+    "paragraphseparator": "Zp", "other": "C", "control": "Cc", "cntrl": "Cc", "format": "Cf", "surrogate": "Cs",
+    "privateuse": "Co", "unassigned": "Cn",
+}
+_SCRIPT_CODES = {
+    "latn": "latin", "grek": "greek", "cyrl": "cyrillic", "armn": "armenian", "hebr": "hebrew", "arab": "arabic",
+    "deva": "devanagari", "beng": "bengali", "taml": "tamil", "geor": "georgian", "hang": "hangul",
+    "hira": "hiragana", "kana": "katakana", "bopo": "bopomofo", "hani": "han", "zyyy": "common",
+    "zinh": "inherited", "qaai": "inherited",
+}
+
+
+_LAST_LETTER = 0x3FFFF  # planes 4 to 16 hold no letter, digit or space
+
+
+@lru_cache(maxsize=3)
+def python_class(letter: str) -> Ranges:
+    r"""What ``\d``, ``\w`` or ``\s`` matches in a Python pattern on text."""
+    if letter == "s":
+        every = "".join(map(chr, range(0x3001)))  # the ideographic space is the last one
+    else:
+        every = "".join(map(chr, range(_LAST_LETTER + 1)))
+    return tuple((m.start(), m.end() - 1) for m in re.finditer(rf"\{letter}+", every))
+
+
+@lru_cache(maxsize=1)
+def _categories() -> dict[str, Ranges]:
+    """Ranges of each two-letter general category, with each code point in exactly one."""
+    runs: dict[str, list[tuple[int, int]]] = {}
+    category = unicodedata.category
+    # Planes 4 to 13 are unassigned, 15 and 16 are private; all but the last two code points of each are alike.
+    scanned = ((0, 0x3FFFF), (0xE0000, 0xEFFFF))
+    for first, last in scanned:
+        start, kind = first, category(chr(first))
+        for c in range(first + 1, last + 1):
+            here = category(chr(c))
+            if here != kind:
+                runs.setdefault(kind, []).append((start, c - 1))
+                start, kind = c, here
+        runs.setdefault(kind, []).append((start, last))
+    runs["Cn"] += [(0x40000, 0xDFFFF), (0xFFFFE, 0xFFFFF), (0x10FFFE, 0x10FFFF)]
+    runs["Co"] += [(0xF0000, 0xFFFFD), (0x100000, 0x10FFFD)]
+    return {kind: normal_ranges(ranges, MAX_CODE_POINT) for kind, ranges in runs.items()}
+
+
+@lru_cache(maxsize=256)
+def category_ranges(name: str) -> Ranges | None:
+    """A general category by its short name ("Lu", "L", "LC"), or None if there is none of that name."""
+    table = _categories()
+    if name == "LC":
+        members = ["Lu", "Ll", "Lt"]
+    elif len(name) == 1:
+        members = [kind for kind in table if kind[0] == name]
+    else:
+        members = [kind for kind in table if kind == name]
+    if not members:
+        return None
+    return normal_ranges((r for kind in members for r in table[kind]), MAX_CODE_POINT)
+
+
+def _squeeze(name: str) -> str:
+    return name.replace("_", "").replace(" ", "").replace("-", "").lower()
+
+
+def _read_table(text: str) -> Ranges:
+    pairs = (item.partition("-") for item in text.split())
+    return tuple((int(lo, 16), int(hi or lo, 16)) for lo, _, hi in pairs)
+
+
+@lru_cache(maxsize=256)
+def property_ranges(text: str) -> Ranges | None:
+    r"""What stands between the braces of ``\p{...}``: ``Lu``, ``Letter``, ``gc=Lu``, ``Script=Greek``, ``Greek``.
+
+    None if the property is not known (then the caller raises: guessing would widen the language).
+    """
+    key, eq, value = text.partition("=")
+    name = _squeeze(value if eq else key)
+    if eq:
+        kind = _squeeze(key)
+        if kind in ("script", "sc"):
+            return _script(name)
+        if kind not in ("generalcategory", "gc"):
+            return None
+    for short in (_CATEGORY_NAMES.get(name), name.upper() if len(name) == 1 else name.capitalize()):
+        if short is not None:
+            found = category_ranges("LC" if short in ("Lc", "L&") else short)
+            if found is not None:
+                return found
+    return None if eq else _binary(name) or _script(name)
+
+
+def _script(name: str) -> Ranges | None:
+    name = _SCRIPT_CODES.get(name, name)
+    for script, table in SCRIPTS.items():
+        if script.lower() == name:
+            return _read_table(table)
+    return None
+
+
+def _binary(name: str) -> Ranges | None:
+    match name:
+        case "any":
+            return ALL
+        case "ascii":
+            return ((0, 127),)
+        case "assigned":
+            return negate_ranges(_categories()["Cn"])
+        case "asciihexdigit" | "ahex":
+            return POSIX["xdigit"]
+        case "whitespace" | "space" | "wspace":
+            return WHITE_SPACE
+        case "alphabetic" | "alpha":
+            return _read_table(PROPERTIES["Alphabetic"])
+        case "emoji":
+            return _read_table(PROPERTIES["Emoji"])
+        case "uppercase" | "upper":
+            return _predicate(str.isupper)
+        case "lowercase" | "lower":
+            return _predicate(str.islower)
+    return None
+
+
+def _predicate(test: object) -> Ranges:
+    assert callable(test)
+    return normal_ranges(((c, c) for c in range(0x20000) if test(chr(c))), MAX_CODE_POINT)
+
+
+_LAST_CASED = 0x1E943  # no code point above it has a case mapping
+
+
+def _fold(c: int) -> int:
+    """Simple case folding of one code point."""
+    s = chr(c)
+    t = s.casefold()
+    if len(t) != 1:
+        t = s.lower()
+    return ord(t) if len(t) == 1 else c
+
+
+@lru_cache(maxsize=1)
+def _orbits() -> dict[int, tuple[int, ...]]:
+    """For each code point that has case: all code points with the same folding."""
+    groups: dict[int, list[int]] = {}
+    for c in range(_LAST_CASED + 1):
+        f = _fold(c)
+        if f != c:
+            groups.setdefault(f, [f]).append(c)
+    return {c: tuple(sorted(group)) for group in groups.values() for c in group}
+
+
+def case_variants(c: int) -> tuple[int, ...]:
+    """All code points equal to `c` without case, `c` among them, ascending."""
+    if c < 128:
+        if not (65 <= c <= 90 or 97 <= c <= 122):
+            return (c,)
+        upper = c & ~32
+        extra = {75: (0x212A,), 83: (0x17F,)}.get(upper, ())  # the Kelvin sign and the long s
+        return (upper, upper | 32, *extra)
+    return _orbits().get(c, (c,))
+
+
+def ignore_case(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """`ranges` closed under case."""
+    given = normal_ranges(ranges, MAX_CODE_POINT)
+    out = list(given)
+    for lo, hi in given:
+        if hi < 128 or hi - lo < 64:
+            out += ((v, v) for c in range(lo, hi + 1) for v in case_variants(c))
+        else:
+            out += ((v, v) for c, group in _orbits().items() if lo <= c <= hi for v in group)
+    return normal_ranges(out, MAX_CODE_POINT)

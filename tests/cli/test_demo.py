@@ -1,0 +1,236 @@
+"""The demo's parts: sampling under a mask, prompt tokens, the model, the verdict."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wfsa.demo.gguf_model import GgufModel, ModelError, find_model
+from wfsa.demo.prompt_tokens import TURN_END, PromptEncoder
+from wfsa.demo.run import DemoOptions, Screen, read_schema, run, verdict, write_constrained, write_freely
+from wfsa.demo.sampling import choose, closing_scores
+from wfsa.errors import ArtifactError, SchemaError, VocabError
+from wfsa.vocab import Vocab
+from wfsa.vocab.gguf_metadata import read_metadata
+
+
+@pytest.fixture(scope="module")
+def model_path() -> Path:
+    try:
+        return find_model()
+    except ModelError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def encoder(model_path: Path) -> PromptEncoder:
+    return PromptEncoder(read_metadata(model_path))
+
+
+@pytest.fixture(scope="module")
+def model(model_path: Path) -> GgufModel:
+    pytest.importorskip("gguf", reason="the package gguf is not installed")
+    return GgufModel(model_path, context=256)
+
+
+# --- sampling ----------------------------------------------------------------------------------------------------
+
+
+def test_only_allowed_tokens_are_chosen() -> None:
+    logits = np.array([9.0, 1.0, 2.0, 8.0], np.float32)
+    generator = np.random.default_rng(0)
+    allowed = np.array([1, 2], np.int32)
+    assert choose(logits, allowed, 0, 1, generator) == 2
+    assert choose(logits, None, 0, 1, generator) == 0
+    assert {choose(logits, allowed, 1.0, 1.0, generator) for _ in range(200)} == {1, 2}
+    assert {choose(logits, allowed, 1.0, 0.5, generator) for _ in range(50)} == {2}  # the nucleus
+    assert choose(logits, allowed[:1], 1.0, 1.0, generator) == 1
+
+
+def test_sampling_follows_the_probabilities() -> None:
+    logits = np.log(np.array([0.7, 0.2, 0.1], np.float32))
+    generator = np.random.default_rng(1)
+    counts = np.bincount([choose(logits, None, 1.0, 1.0, generator) for _ in range(2000)], minlength=3)
+    assert np.allclose(counts / 2000, [0.7, 0.2, 0.1], atol=0.05)
+
+
+def test_closers() -> None:
+    tokens = [b"a", b'"', b'"}', b'", "x', b"", b"</s>", b"]"]
+    assert closing_scores(tokens, [5]).tolist() == [0, 2, 2, 1, 0, 3, 2]
+
+
+# --- prompts -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "Hello wörld 123!", " a  b\n\n c_d '' don't\t", "日本語🦊 ² ⅷ", "\x00\x7f"])
+def test_encoding_round_trips(encoder: PromptEncoder, model_path: Path, text: str) -> None:
+    tokens = Vocab.from_gguf(model_path).tokens
+    try:
+        ids = encoder.encode(text)
+    except VocabError:
+        assert "\x00" in text  # the model has no token for it
+        return
+    assert b"".join(tokens[i] for i in ids).decode() == text
+
+
+def test_merges_are_applied(encoder: PromptEncoder) -> None:
+    assert len(encoder.encode(" the capital of France")) == 4
+    assert len(encoder.encode("2024")) == 4  # digits stand alone
+
+
+def test_chat_form(encoder: PromptEncoder) -> None:
+    ids = encoder.chat("Hi")
+    end = encoder.special(TURN_END)
+    assert ids.count(end) == 2 and ids[-1] == encoder.encode("\n")[0]
+    with pytest.raises(VocabError, match="no token"):
+        encoder.special("<|nothing|>")
+
+
+def test_other_tokenizers_are_refused() -> None:
+    with pytest.raises(VocabError, match="byte-level BPE"):
+        PromptEncoder({"tokenizer.ggml.model": b"llama"})
+
+
+# --- the model ---------------------------------------------------------------------------------------------------
+
+
+def test_the_cache_changes_nothing(model: GgufModel, encoder: PromptEncoder) -> None:
+    ids = encoder.encode("The quick brown fox jumps over the lazy dog")
+    model.reset()
+    at_once = model.forward(ids)
+    model.reset()
+    for token_id in ids:
+        one_by_one = model.forward([token_id])
+    assert np.allclose(at_once, one_by_one, atol=1e-2)
+    assert int(at_once.argmax()) == int(one_by_one.argmax())
+
+
+def test_the_model_knows_english(model: GgufModel, encoder: PromptEncoder) -> None:
+    model.reset()
+    logits = model.forward(encoder.chat("What is the capital of France? Answer with one sentence."))
+    text = b""
+    tokens = Vocab.from_gguf(model.path).tokens
+    for _ in range(7):
+        token_id = int(logits.argmax())
+        text += tokens[token_id]
+        logits = model.forward([token_id])
+    assert b"Paris" in text
+
+
+def test_the_context_has_an_end(model: GgufModel) -> None:
+    model.reset()
+    for ids in ([], [1] * 257):
+        with pytest.raises(ModelError, match="the context holds 256"):
+            model.forward(ids)
+
+
+def test_files_that_are_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF\x03\x00\x00\x00" + bytes(16))
+    with pytest.raises(ModelError, match="llama architecture"):
+        GgufModel(path)
+    path.write_bytes(b"no")
+    with pytest.raises(ArtifactError, match="not a GGUF file"):
+        GgufModel(path)
+
+
+# --- the loop ----------------------------------------------------------------------------------------------------
+
+
+def test_verdict() -> None:
+    pytest.importorskip("jsonschema_rs", reason="the package jsonschema-rs is not installed")
+    schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
+    assert verdict(schema, b'{"a": 1}') is None
+    assert "at /a" in (verdict(schema, b'{"a": "x"}') or "")
+    assert (verdict(schema, b'{"a"') or "").startswith("not JSON")
+    assert (verdict(schema, b"\xff") or "").startswith("not JSON")
+
+
+def test_schema_files(tmp_path: Path) -> None:
+    assert read_schema(None)["title"] == "Order"
+    (tmp_path / "s.json").write_text("{")
+    with pytest.raises(SchemaError, match="not JSON"):
+        read_schema(tmp_path / "s.json")
+
+
+class Mask:
+    def __init__(self, ids: list[int]) -> None:
+        self._ids = np.array(ids, np.int32)
+
+    def ids(self) -> np.ndarray:
+        return self._ids
+
+
+class EndlessString:
+    """Stands for a constraint: ``"`` (token 1), then any number of ``a`` (0), then ``"`` and the end (2)."""
+
+    def __init__(self) -> None:
+        self.text: list[int] = []
+
+    def start(self) -> EndlessString:
+        return self
+
+    def get_mask(self) -> Mask:
+        closed = self.text.count(1)
+        return Mask([[1], [0, 1], [2]][closed])
+
+    def commit(self, token_id: int) -> bool:
+        self.text.append(token_id)
+        return True
+
+    def is_finished(self) -> bool:
+        return 2 in self.text
+
+    def is_accepting(self) -> bool:
+        return self.text.count(1) == 2
+
+
+class Rambling:
+    """Stands for a model that always likes ``a`` best."""
+
+    context = 1000
+
+    def forward(self, ids: list[int]) -> np.ndarray:
+        return np.array([5.0, 0.0, 0.0], np.float32)
+
+
+def test_the_loop_always_ends() -> None:
+    from rich.console import Console
+
+    vocab = Vocab([b"a", b'"', b"</s>"], [2], [2])
+    options = DemoOptions(max_tokens=20, temperature=0, contrast_tokens=5)
+    out = io.StringIO()
+    with Screen(Console(file=out), "") as screen:
+        written = write_constrained(Rambling(), [0], EndlessString(), vocab, options, screen)  # type: ignore[arg-type]
+    assert written.finished and json.loads(written.text) == "a" * 19
+    assert len(written.commit) == 22 and written.forced == 3
+    assert out.getvalue().startswith(written.text.decode()) and "tok/s" in out.getvalue()
+    with Screen(Console(file=out), "") as screen:
+        free = write_freely(Rambling(), [0], vocab, options, screen)  # type: ignore[arg-type]
+    assert free.text == b"aaaaa" and not free.finished
+
+
+def test_the_demo(model_path: Path, tmp_path: Path) -> None:
+    """The whole of it, on a small schema: exit code 0 says that the document was finished and valid."""
+    from rich.console import Console
+
+    import wfsa
+
+    if not hasattr(wfsa, "load"):
+        pytest.skip("this build of the engine cannot load artifacts")
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 12}, "population": {"type": "integer", "minimum": 0}},
+        "required": ["city", "population"],
+        "additionalProperties": False,
+    }
+    (tmp_path / "s.json").write_text(json.dumps(schema))
+    options = DemoOptions(schema=tmp_path / "s.json", prompt="Paris, as JSON.", max_tokens=30, contrast_tokens=3)
+    out = io.StringIO()
+    code = run(options, Console(file=out, width=200))
+    assert code == 0, out.getvalue()
+    assert '"city"' in out.getvalue() and "accepts the document" in out.getvalue()

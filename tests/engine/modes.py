@@ -1,0 +1,59 @@
+"""The engine as the property tests see it: a case in every mode, before and after an artifact."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import wfsa
+from tests.engine.strategies import Case, VocabCase
+from tests.oracles.mask import TokenText
+
+MODES = ("ahead", "lazy")
+
+
+def build_vocab(vocab: VocabCase) -> wfsa.Vocab:
+    return wfsa.Vocab(
+        list(vocab.tokens), special_ids=list(vocab.special_ids), eos_ids=list(vocab.eos_ids), special_names=vocab.names
+    )
+
+
+def reloaded(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> wfsa.Constraint:
+    """Saved and loaded again."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "case.wfsa"
+        constraint.save(path)
+        return wfsa.load(path, vocab)
+
+
+def constraints(case: Case) -> Iterator[tuple[str, wfsa.Constraint]]:
+    """The case compiled in every way, with a name for messages; each on a vocabulary object of its own."""
+    for mode in MODES:
+        vocab = build_vocab(case.vocab)
+        fresh = wfsa.compile(case.grammar, vocab, mode=mode)
+        yield mode, fresh
+        yield f"{mode}, loaded", reloaded(fresh, vocab)
+        # Loaded beside a second vocabulary object of equal content, whose caches are empty.
+        yield f"{mode}, loaded elsewhere", reloaded(fresh, build_vocab(case.vocab))
+
+
+def begin(case: Case) -> TokenText:
+    vocab = case.vocab
+    return TokenText.begin(case.oracle(), vocab.tokens, vocab.special_ids, vocab.eos_ids)
+
+
+def check(state: wfsa.State, expected: TokenText, where: str) -> None:
+    """Everything that can be asked of a state without changing it, against the oracle."""
+    mask, allowed, n = state.get_mask(), expected.mask(), len(expected.tokens)
+    ids = mask.ids().tolist()
+    assert ids == sorted(allowed), f"{where}: too many {set(ids) - allowed}, too few {allowed - set(ids)}"
+    assert len(mask) == len(allowed)
+    assert [i for i in range(n) if i in mask] == ids
+    packed = np.full((n + 31) // 32, -1, np.int32)
+    state.fill_bitmask(packed)
+    assert np.flatnonzero(np.unpackbits(packed.view(np.uint8), bitorder="little")).tolist() == ids, where
+    assert state.is_accepting() == expected.is_sentence(), where
+    assert state.is_finished() == expected.finished, where

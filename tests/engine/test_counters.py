@@ -1,0 +1,39 @@
+"""Masks inside long counters: every token of a real vocabulary, tried one by one, at many lengths.
+
+Counted terminals have one profile for all lengths (ext/profiles/profile.hpp), and inside patterns the profile of one
+copy of a counter serves all copies (ext/regular/counter.hpp); the twin here is commit itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wfsa
+
+SCHEMAS = [
+    {"type": "string", "maxLength": 40},
+    {"type": "string", "minLength": 3, "maxLength": 200},
+    {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"},
+    {"anyOf": [{"type": "string", "maxLength": 30}, {"type": "string", "pattern": "^x{0,300}$"}]},
+    {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "string", "minLength": 18, "maxLength": 29}]},
+    {"anyOf": [{"type": "string", "minLength": 4, "maxLength": 18}, {"const": "xx"}]},
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("mode", ["ahead", "lazy"])
+def test_every_token(schema: dict[str, Any], mode: str, vocab_npz: Any) -> None:
+    source = vocab_npz("smollm2")
+    vocab = wfsa.Vocab(source.tokens, special_ids=source.special_ids, eos_ids=source.eos_ids)
+    constraint = wfsa.compile_json_schema(schema, vocab, mode=mode)
+    for length in (0, 1, 2, 5, 11, 18, 27, 29, 30, 39, 40):
+        state = constraint.start()
+        if not state.commit_bytes(b'"' + b"x" * length):
+            continue
+        allowed = np.zeros(vocab.n_tokens, bool)
+        for token_id in range(vocab.n_tokens):
+            allowed[token_id] = state.fork().commit(token_id)
+        assert np.flatnonzero(allowed).tolist() == state.get_mask().ids().tolist(), length

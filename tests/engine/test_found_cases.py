@@ -1,0 +1,129 @@
+"""Named cases: grammars that a random search found, or that a person thought of, walked through exhaustively.
+
+Every sequence of up to `DEPTH` tokens is tried, in every mode and on both sides of an artifact.
+Once here, a case stays.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.modes import begin, check, constraints
+from tests.engine.strategies import BYTES, LETTERS, Case, VocabCase
+from tests.oracles.mask import TokenText
+from wfsa.grammar.ir import Grammar, Terminal, Tokens
+from wfsa.grammar.regular import ANY_CHAR, Literal, Minus, Regular, Repeat, cat, char_set, literal, minus, plus, star
+
+pytestmark = pytest.mark.engine
+DEPTH = 4
+ALL_BYTES = tuple(bytes([b]) for b in BYTES)
+
+
+def case(
+    policy: str,
+    patterns: list[str | Regular | Tokens],
+    rules: list[tuple[int, tuple[int, ...]]],
+    tokens: tuple[bytes, ...],
+    *,
+    ignore: tuple[int, ...] = (),
+    priorities: tuple[int, ...] = (),
+    special: tuple[int, ...] = (),
+    eos: tuple[int, ...] = (),
+) -> Case:
+    """Terminals by number, nonterminals as ~number; the first is the start."""
+    terminals = tuple(
+        Terminal(f"T{i}", literal(p) if isinstance(p, str) else p, priorities[i] if priorities else 0)
+        for i, p in enumerate(patterns)
+    )
+    names = tuple(f"n{i}" for i in range(1 + max(lhs for lhs, _ in rules)))
+    return Case(Grammar(terminals, names, tuple(rules), 0, policy, ignore), VocabCase(tokens, special, eos))  # type: ignore[arg-type]
+
+
+E0 = ~0
+CASES = {
+    # Found by the random walks.
+    "saved ahead: two equal terminals and blanks": case(
+        "longest", ["a", "a", plus(literal(" "))], [(0, ()), (0, (1,)), (0, (1, E0, 0))], (b"a", b"aa"), ignore=(2,)
+    ),
+    "ahead: a token-level terminal in a recursive rule": case(
+        "longest", [Repeat(Literal(b"a"), 0, 1), Tokens((0,))], [(0, (1,)), (0, (1, E0, 0, 1))], (b"a", b"b")
+    ),
+    "ahead: ignored text swallows all the rest": case(
+        "longest", ["a", plus(ANY_CHAR)], [(0, (0,))], (b"a", b"b", b"\xc3", b"\xa9", b"a\xc3"), ignore=(1,)
+    ),
+    "ahead: an ignored string that a lexeme starts": case(
+        "longest", [cat(literal("a"), star(minus(ANY_CHAR, char_set("a"))), literal("a")), "a"],
+        [(0, (1,)), (0, (E0, 0))], (*ALL_BYTES, b"aa"), ignore=(0,),
+    ),
+    "ahead: two equal literals after a recursion": case(
+        "longest", ["a", "a"], [(0, (0,)), (0, (0, E0, ~2)), (1, (0,)), (2, (1,)), (2, (0, 0))], (b"a", b"b", b"aa")
+    ),
+    # Thought of.
+    "the shorter cut is void when the longer arrives": case(
+        "longest", ["a", "abc", "b"], [(0, ()), *((0, (E0, t)) for t in range(3))], (b"a", b"b", b"c", b"ab", b"bc")
+    ),
+    "keyword, name and blanks": case(
+        "longest", ["a", plus(char_set("abc")), plus(literal(" "))], [(0, (0, 1)), (0, (1,))],
+        (b"a", b"b", b" ", b"ab", b"a b", b" a", b"</s>"), ignore=(2,), special=(6,), eos=(6,),
+    ),
+    "priority at equal length": case(
+        "longest", [char_set("ab"), "a", "b"], [(0, (0, 1)), (0, (1, 2)), (0, (2, 0))], (b"a", b"b", b"ab"),
+        priorities=(1, 2, 0),
+    ),
+    "a locally viable prefix without an end": case("longest", [plus(literal("a")), "ab"], [(0, (0, 1))], (b"a", b"ab")),
+    "an ignored terminal that a rule takes": case(
+        "longest", ["a", "b"], [(0, (0, 1)), (0, (1,))], ALL_BYTES, ignore=(0,)
+    ),
+    "a nullable terminal between": case(
+        "longest", [star(literal(" ")), "a"], [(0, (0, 1, 0, 1, 0))], (b"a", b" ", b" a")
+    ),
+    "all of it ambiguous": case("cfg", ["a"], [(0, (E0, E0, E0)), (0, (E0, E0)), (0, (0,))], (b"a", b"aa", b"b")),
+    "nullable and cyclic": case(
+        "cfg", ["a", "b"], [(0, ()), (0, (~1,)), (1, (~0,)), (1, (~0, 0, ~1, ~0)), (1, (1,))], (b"a", b"b", b"ab")
+    ),
+    "hidden left recursion": case("cfg", ["a", "b"], [(0, (~1, E0, 0)), (0, (1,)), (1, ()), (1, (1,))], ALL_BYTES),
+    "centre recursion": case("cfg", ["a", "b"], [(0, (0, E0, 1)), (0, ())], (b"a", b"b", b"ab", b"aab", b"bb", b"abb")),
+    "right recursion": case("cfg", ["a", "b"], [(0, (0, E0)), (0, (1,))], (b"a", b"b", b"aa", b"aab")),
+    "terminals that overlap themselves": case(
+        "cfg", [plus(char_set("ab")), "ab", star(literal("a"))], [(0, (0, 1)), (0, (2, 0, 2))],
+        (b"a", b"b", b"ab", b"ba"),
+    ),
+    "a string and what ends it": case(
+        "cfg", [cat(literal("a"), star(minus(ANY_CHAR, char_set("ab"))), literal("a")), "b"],
+        [(0, (1, 0, 1))], (b"a", b"b", b"ab", b"bac", b"cab", b"\xc3", b"\xa9", b"\xa9a"),
+    ),
+    "inside a character": case("cfg", [char_set("éè"), plus(ANY_CHAR)], [(0, (0, 1))], (b"\xc3", b"\xa9", b"\xa9\xc3")),
+    "a difference": case(
+        "cfg", [Minus(plus(char_set(LETTERS)), literal("ab"))], [(0, (0,))], (b"a", b"b", b"ab", b"</s>"),
+        special=(3,), eos=(3,),
+    ),
+    "a counter": case(
+        "cfg", [Repeat(char_set("aé"), 2, 3), Literal(b"a")], [(0, (0, 1))], ("é".encode(), b"a", b"\xc3")
+    ),
+    "a token read both ways": case(
+        "cfg", [Tokens((0,)), "a", "b", "c"], [(0, (0, 2)), (0, (1, 3))], (b"a", b"b", b"c", b"ab", b"ac", b"")
+    ),
+    "a hole with a name": case("cfg", [Tokens((2,)), "a"], [(0, (1, 0, 1))], (b"a", b"aa", b"")),
+    "a special token with text": case("cfg", ["a", Tokens((1,))], [(0, (0,)), (0, (1, 0))], (b"a", b"a"), special=(1,)),
+    "a token between lexemes": case(
+        "longest", ["a", Tokens((3,)), "ab"], [(0, (0, 1, 0)), (0, (2,))], (b"a", b"b", b"ab", b"", b" "),
+    ),
+    "only the empty word": case("cfg", ["a"], [(0, ())], (b"a", b"</s>"), special=(1,), eos=(1,)),
+    "two ends": case("cfg", ["a"], [(0, ()), (0, (0, E0))], (b"</s>", b"a", b"</s>"), special=(0, 2), eos=(0, 2)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_found_case(name: str) -> None:
+    found = CASES[name]
+    for how, constraint in constraints(found):
+
+        def walk(state, text: TokenText, taken: tuple[int, ...], how: str = how) -> None:  # type: ignore[no-untyped-def]
+            check(state, text, f"{how}, {taken}")
+            if len(taken) < DEPTH:
+                for token_id in sorted(text.mask()):
+                    after, there = text.commit(token_id), state.fork()
+                    assert after is not None and there.commit(token_id), f"{how}, {taken}: {token_id} was refused"
+                    walk(there, after, (*taken, token_id))
+
+        walk(constraint.start(), begin(found), ())

@@ -1,0 +1,197 @@
+"""One constraint shared by many threads gives each of them what it would have had alone.
+
+A program is a seeded random sequence of calls on a handful of states; what it sees is a list.  The list of a program
+that ran alone, on a fresh constraint over a fresh vocabulary, is compared with its list beside the others.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wfsa
+from wfsa.storage import constraint_file as artifact
+
+pytestmark = pytest.mark.engine
+N_THREADS, N_STEPS, N_ROUNDS, N_SAVED = 6, 40, 20, 8
+
+SCHEMA = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "maxLength": 12},
+                "n": {"type": "integer", "minimum": -20, "maximum": 4000},
+                "next": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]},
+                "all": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+            },
+        }
+    },
+}
+LARK = r"""
+start: (line ";")*
+line: NAME "=" sum | "if" sum "then" line ["else" line]
+sum: product | sum ("+" | "-") product
+product: atom | product "*" atom
+atom: NAME | NUMBER | STRING | "(" sum ")"
+NAME: /[a-z_]\w*/
+NUMBER: /\d+(\.\d+)?(e[+-]?\d+)?/
+STRING: /"[^"\n]*"/
+%ignore /[ \n]+/
+"""
+GRAMMARS: dict[str, Callable[..., wfsa.Constraint]] = {
+    "cfg": lambda vocab, mode: wfsa.compile_json_schema(SCHEMA, vocab, mode=mode),
+    "longest": lambda vocab, mode: wfsa.compile_lark(LARK, vocab, mode=mode),
+}
+
+
+def fresh_vocab() -> wfsa.Vocab:
+    choose = random.Random(5)
+    tokens = [bytes([b]) for b in range(256)]
+    pieces = ['"', "{", "}", "[", "]", ":", ",", " ", "name", "n", "next", "all", "null", "if", "then", "else"]
+    pieces += ["12", ";", "=", "a", "é", "(", ")", "+", "\n", ".5", "e1"]
+    tokens += ["".join(choose.choices(pieces, k=choose.randint(1, 4))).encode() for _ in range(500)]
+    return wfsa.Vocab([*tokens, b"</s>"], special_ids=[len(tokens)], eos_ids=[len(tokens)])
+
+
+def program(constraint: wfsa.Constraint, seed: int) -> list[object]:
+    """Some random calls, and what came back."""
+    choose = random.Random(seed)
+    vocab, states = constraint.vocab, [constraint.start()]
+    width = (vocab.n_tokens + 31) // 32
+    seen: list[object] = []
+    for _ in range(N_STEPS):
+        state = choose.choice(states)
+        what = choose.choice(["commit"] * 6 + ["bytes", "fork", "rollback", "batch", "ask", "refused", "start"])
+        if what == "commit":
+            allowed = state.get_mask().ids()
+            seen.append(state.get_mask().bitmask.tobytes())
+            if len(allowed):
+                token = int(allowed[choose.randrange(len(allowed))])
+                seen.append((token, state.commit(token)))
+        elif what == "bytes" and not state.is_finished():
+            data = choose.choice([b'{"n', b"x = 1", b";", b"a", b" ", b'"'])
+            seen.append(state.commit_bytes(data))
+        elif what == "fork" and len(states) < 6:
+            states.append(state.fork())
+        elif what == "rollback":
+            state.rollback(choose.randint(0, state.n_commits))
+        elif what == "batch":
+            batch = np.full((len(states), width), -1, np.int32)
+            wfsa.fill_bitmasks(states, batch, threads=choose.randint(1, 3))
+            seen.append(batch.tobytes())
+        elif what == "ask":
+            ids = [choose.randrange(vocab.n_tokens) for _ in range(4)]
+            seen.append((state.validate(ids), state.forced(20), state.next_bytes(), state.explain(ids[0])))
+            seen.append((state.is_accepting(), state.is_finished(), state.n_commits))
+        elif what == "refused" and not state.is_finished():
+            mask = state.get_mask()
+            token = choose.randrange(vocab.n_tokens)
+            seen.append(token in mask or state.commit(token))
+        elif what == "start" and len(states) < 6:
+            states.append(constraint.start())
+    seen += [state.get_mask().bitmask.tobytes() for state in states]
+    return seen
+
+
+def together(jobs: list[Callable[[], Any]]) -> list[Any]:
+    """The results of the jobs, which begin at the same moment, a thread each."""
+    gate = threading.Barrier(len(jobs))
+
+    def run(job: Callable[[], Any]) -> Any:
+        gate.wait()
+        return job()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return list(pool.map(run, jobs))
+
+
+@pytest.fixture(autouse=True)
+def hasty() -> Iterator[None]:
+    """The interpreter changes threads much more often than usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("mode", ["lazy", "ahead"])
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_one_constraint_for_all_threads(name: str, mode: str) -> None:
+    alone = [program(GRAMMARS[name](fresh_vocab(), mode), seed) for seed in range(N_THREADS)]
+    for _ in range(N_ROUNDS):
+        constraint = GRAMMARS[name](fresh_vocab(), mode)  # nothing expanded yet: all threads meet in the same places
+        got = together([partial(program, constraint, seed) for seed in range(N_THREADS)])
+        for seed in range(N_THREADS):
+            assert got[seed] == alone[seed], f"program {seed}"
+
+
+def test_one_vocabulary_for_all_threads() -> None:
+    """Compiling fills the caches of the vocabulary, decoding reads them, each constraint has a thread of its own."""
+    kinds = [(name, mode) for name in GRAMMARS for mode in ("lazy", "ahead")]
+
+    def compiled(name: str, mode: str, vocab: wfsa.Vocab) -> object:
+        return program(GRAMMARS[name](vocab, mode), 7)
+
+    alone = [compiled(name, mode, fresh_vocab()) for name, mode in kinds]
+    for _ in range(N_ROUNDS):
+        vocab = fresh_vocab()
+        assert together([partial(compiled, name, mode, vocab) for name, mode in kinds]) == alone
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_saved_while_it_grows(name: str) -> None:
+
+    def saved(constraint: wfsa.Constraint) -> list[bytes]:
+        return [artifact.to_bytes(constraint) for _ in range(N_SAVED)]
+
+    vocab = fresh_vocab()
+    alone = [program(GRAMMARS[name](vocab, "lazy"), seed) for seed in range(4)]
+    for _ in range(N_ROUNDS):
+        constraint = GRAMMARS[name](fresh_vocab(), "lazy")
+        got = together([partial(saved, constraint), *(partial(program, constraint, seed) for seed in range(4))])
+        assert got[1:] == alone
+        for data in got[0][:: N_SAVED // 2]:
+            assert program(artifact.from_bytes(data, vocab), 1) == alone[1]
+
+
+def test_states_of_other_threads_outlive_their_origin() -> None:
+    """Forks read the arenas of their ancestors, which may be dropped in any thread."""
+    constraint = GRAMMARS["cfg"](fresh_vocab(), "lazy")
+
+    def descend(seed: int) -> tuple[int, ...]:
+        choose, state, taken = random.Random(seed), constraint.start(), []
+        for _ in range(60):
+            allowed = state.get_mask().ids()
+            if not len(allowed):
+                break
+            taken.append(int(allowed[choose.randrange(len(allowed))]))
+            state = state.fork()  # the origin is gone with this line
+            assert state.commit(taken[-1])
+        return tuple(taken)
+
+    alone = [descend(seed) for seed in range(N_THREADS)]
+    assert together([partial(descend, seed) for seed in range(N_THREADS)]) == alone
+
+    state = constraint.start()
+    assert state.commit_bytes(b'{"na')
+
+    def branch(seed: int) -> bytes:
+        fork, choose = state.fork(), random.Random(seed)  # forks of one state, made at the same time
+        for _ in range(20):
+            allowed = fork.get_mask().ids()
+            if len(allowed):
+                fork.commit(int(allowed[choose.randrange(len(allowed))]))
+        return bytes(fork.get_mask().bitmask.tobytes())
+
+    alone_too = [branch(seed) for seed in range(N_THREADS)]
+    assert together([partial(branch, seed) for seed in range(N_THREADS)]) == alone_too

@@ -1,0 +1,38 @@
+"""The parser DWA against its slow twin: with `use_parsing` the engine parses every tail on the stack instead.
+
+Two constraints, because finished masks are cached by constraint.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+import wfsa
+from tests.engine.modes import MODES, build_vocab, reloaded
+from tests.engine.strategies import Case, cases, choice, walks
+
+pytestmark = pytest.mark.engine
+
+
+@given(cases(), walks, st.sampled_from(MODES), st.sampled_from(MODES), st.booleans())
+def test_masks_with_and_without_the_parser_dwa_are_equal(
+    case: Case, walk: list[int], mode: str, twin: str, load: bool
+) -> None:
+    vocab = build_vocab(case.vocab)
+    fast = wfsa.compile(case.grammar, vocab, mode=mode)
+    if load:
+        fast = reloaded(fast, vocab)
+    slow = wfsa.compile(case.grammar, build_vocab(case.vocab), mode=twin)
+    slow._core.parse_tails(True)
+    one, two = fast.start(), slow.start()
+    for n in walk:
+        allowed = one.get_mask().ids().tolist()
+        assert allowed == two.get_mask().ids().tolist()
+        token_id = choice(allowed, n)
+        if token_id is None:
+            break
+        note(f"token {token_id}")
+        assert one.commit(token_id) and two.commit(token_id)
+    assert one.get_mask() == two.get_mask()

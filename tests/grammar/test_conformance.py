@@ -1,0 +1,134 @@
+"""The recorded cases of other engines' suites, on this engine: every text accepted to its end, or refused.
+
+Fed as bytes in both modes, and token by token on a real vocabulary, where each token has to be in the mask before
+it is committed.  What does not hold here is listed with its reason in ``left_out.txt``; nothing else is excused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import pytest
+
+import wfsa
+from tests.conftest import VocabFile
+from tests.engine.tokenise import Tokeniser, random_tokeniser, tokeniser
+from tests.grammar.conformance import Case, cases
+from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.ir import Grammar
+from wfsa.grammar.lark.reader import read_lark
+from wfsa.grammar.regex.grammar import read_regex
+
+pytestmark = pytest.mark.engine
+MODES = ("lazy", "ahead")
+# (ab){2,50000}: a terminal of 100,000 states in a chain, which takes minutes to minimise.
+SLOW = frozenset(("588036f3",))
+LONG = 20_000  # bytes; such texts are fed whole and not token by token
+
+
+def read(case: Case) -> Grammar:
+    if case.kind == "lark":
+        return read_lark(case.grammar)
+    if case.kind == "regex":
+        return read_regex(case.grammar)
+    return read_gbnf(case.grammar, case.options.get("root", "root"))
+
+
+@lru_cache(maxsize=1)
+def byte_vocab() -> wfsa.Vocab:
+    return wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
+
+
+def in_bytes(constraint: wfsa.Constraint, text: str) -> bool:
+    """Is the text accepted to its end?  Fed whole and, if short, byte by byte: both have to agree."""
+    data = text.encode()
+    state = constraint.start()
+    whole = state.commit_bytes(data) and state.is_accepting()
+    if len(data) <= LONG:
+        state = constraint.start()
+        single = all(state.commit_bytes(data[i : i + 1]) for i in range(len(data))) and state.is_accepting()
+        assert single == whole, "the whole text and its bytes are judged differently"
+    return whole
+
+
+def in_tokens(constraint: wfsa.Constraint, ids: list[int]) -> bool:
+    """The same by tokens; the mask, commit and validate have to agree at every step."""
+    state, n_good = constraint.start(), 0
+    for token_id in ids:
+        allowed = token_id in state.get_mask()
+        assert state.commit(token_id) == allowed, "mask and commit disagree"
+        if not allowed:
+            break
+        n_good += 1
+    assert constraint.start().validate(ids) == n_good
+    accepted = n_good == len(ids) and state.is_accepting()
+    if accepted:
+        eos = constraint.vocab.eos_ids[0]
+        assert eos in state.get_mask()
+        assert state.commit(eos)
+        assert state.is_finished()
+    return accepted
+
+
+def wanted(kind: str, *, slow: bool = False) -> list[Case]:
+    return [c for c in cases(kind) if not c.left_out and (slow or c.id.rpartition("#")[2].rstrip("+") not in SLOW)]
+
+
+def need(found: list[Case], kind: str) -> None:
+    if not found:
+        pytest.skip(f"REAL DATA MISSING: no recorded {kind} cases")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["lark", "ebnf", "regex"])
+def test_bytes(kind: str, mode: str) -> None:
+    wrong: list[tuple[str, str, str]] = []
+    found = wanted(kind)
+    need(found, kind)
+    for case in found:
+        try:
+            constraint = wfsa.compile(read(case), byte_vocab(), mode=mode)
+        except wfsa.GrammarError as e:
+            if not case.refused:
+                wrong.append((case.id, "the grammar is refused", str(e)))
+            continue
+        if case.refused:
+            wrong.append((case.id, "the grammar is not refused", case.grammar))
+        wrong += [(case.id, "refused", t[:200]) for t in case.accept if not in_bytes(constraint, t)]
+        wrong += [(case.id, "accepted", t[:200]) for t in case.reject if in_bytes(constraint, t)]
+    assert wrong == []
+
+
+def check_tokens(found: list[Case], vocab: wfsa.Vocab, encode: Tokeniser, modes: tuple[str, ...]) -> None:
+    wrong: list[tuple[str, str, str]] = []
+    for case in found:
+        if case.refused:
+            continue
+        for mode in modes:
+            constraint = wfsa.compile(read(case), vocab, mode=mode)
+            for texts, verdict in ((case.accept, True), (case.reject, False)):
+                for text in texts:
+                    if len(text.encode()) <= LONG and in_tokens(constraint, encode(text.encode())) != verdict:
+                        wrong.append((case.id, mode, text[:200]))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("kind", ["lark", "ebnf", "regex"])
+def test_tokens(kind: str, vocab_npz: Callable[[str], VocabFile]) -> None:
+    found = wanted(kind)
+    need(found, kind)
+    file = vocab_npz("llama3")
+    vocab = file.build()
+    check_tokens(found, vocab, tokeniser(file), ("lazy",))
+    check_tokens(found, vocab, random_tokeniser(file, 1), ("lazy",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["llama3", "o200k", "gemma3", "gpt2"])
+@pytest.mark.parametrize("kind", ["lark", "ebnf", "regex"])
+def test_all_tokens(kind: str, name: str, vocab_npz: Callable[[str], VocabFile]) -> None:
+    found = wanted(kind, slow=True)
+    need(found, kind)
+    file = vocab_npz(name)
+    check_tokens(found, file.build(), tokeniser(file), MODES)

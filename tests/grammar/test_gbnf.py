@@ -1,0 +1,312 @@
+"""GBNF, the choice of terminals, and the counted helpers.
+
+The judge of a grammar's language is the Earley recognizer of `tests.oracles.earley`; of an expression that has not
+been through the folding, `spelled`, which enumerates short words by the definition.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.oracles.earley import CfgOracle
+from wfsa.errors import GrammarError
+from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq
+from wfsa.grammar.fold import fold_rules
+from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.regex.grammar import read_regex
+from wfsa.grammar.regular import Literal, alt, cat, literal, repeat, star
+
+
+def accepts(grammar: Grammar, text: str) -> bool:
+    return CfgOracle(grammar).sentence(text.encode())
+
+
+# --- the notation -----------------------------------------------------------------------------------------------------
+
+CASES = [
+    ('root ::= "a" "b" | "c"', ["ab", "c"], ["a", "abc", ""]),
+    ('root ::= | "a"', ["", "a"], ["aa"]),
+    ('root ::= "a" |', ["", "a"], ["aa"]),
+    ("root ::=", [""], ["a"]),
+    ('root ::= "ab"* "c"+ "d"?', ["ababc", "ccd"], ["abbc", "abd"]),
+    ('root ::= [a-c]{2} "x"{1,2} "y"{2,} "z"{,1}', ["abxyy", "abxxyyyz"], ["axyy", "abxyyzz"]),
+    ("root ::= [^a-c\\n-] .", ["d\n", "dé"], ["a.", "-.", "\n."]),
+    (r'root ::= "\x41\u00e9\U0001F600\n\t\r\\\"\[\]"', ['Aé😀\n\t\r\\"[]'], ["A"]),
+    (r'root ::= [\]\[\\^"\x30-\x39] [a-] [-b]', ["]a-", "^-b", '9ab', '"a-'], ["xab", "]bb"]),
+    ("root ::= [,-.] [+-]", [",+", "--"], ["/+"]),
+    ('root ::= ( "a"\n  | "b" # no\n) "c"', ["ac", "bc"], ["c"]),
+    ('root ::= "a" |\n  "b"\n  | "c"', ["a", "b", "c"], ["d"]),
+    ('root ::= x-1 y_2\nx-1 ::= "x"\r\ny_2::="y"# end', ["xy"], ["x"]),
+    ('# first\n\n  root ::= a /* b */ a;\na ::= \'"\'', ['""'], ['"']),
+    ('root ::= "(" root ")" | "x"', ["x", "((x))"], ["(x", ""]),
+    ('root ::= root "+" root | "1"', ["1", "1+1+1"], ["1+", "+"]),
+    ('root ::= ("a" root)? "b"{0,2}', ["", "aabb", "abab"[:2], "aaabb"], ["ba", "bbb"]),
+    ('root ::= x{2,3}\nx ::= "(" x* ")"', ["()()", "(())()(()())"], ["()", "()()()()"]),
+    ('root ::= ("a"?){3}', ["", "aaa"], ["aaaa"]),
+    ("root ::= [，]+", ["，", "，，，"], ["", ","]),
+]
+
+
+@pytest.mark.parametrize(("text", "yes", "no"), CASES)
+def test_notation(text: str, yes: list[str], no: list[str]) -> None:
+    grammar = read_gbnf(text)
+    for word in yes:
+        assert accepts(grammar, word), word
+    for word in no:
+        assert not accepts(grammar, word), word
+
+
+def test_tokens() -> None:
+    grammar = read_gbnf('root ::= <think> "a" <[1000]> <|end|>')
+    kinds = [t.pattern for t in grammar.terminals]
+    assert kinds == [Tokens(name="<think>"), literal("a"), Tokens((1000,)), Tokens(name="<|end|>")]
+    assert grammar.rules[0][1] == (0, 1, 2, 3)
+
+
+def test_other_root() -> None:
+    assert accepts(read_gbnf('a ::= "x"\nroot ::= "y"', root="a"), "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "where"),
+    [
+        ("", "no rule 'root'", ""),
+        ('a ::= "x"', "defines a", ""),
+        ("root ::= a\n  b\na ::= b", "'b' is used but not defined", "2:3"),
+        ('root ::= "a"\nroot ::= "b"', "defined again (first at 1:1)", "2:1"),
+        ('root ::= "a" ]', "unexpected ']'", "1:14"),
+        ('root ::= "a" )', "unmatched", "1:14"),
+        ('root ::= ("a"', "without its ')'", "1:10"),
+        ('root ::= "a', "closing quote", "1:10"),
+        ("root ::= [a", "without its ']'", "1:10"),
+        ("root ::= []", "empty character class", "1:10"),
+        ("root ::= [b-a]", "out of order", "1:11"),
+        (r'root ::= "\q"', "unknown escape", "1:11"),
+        (r'root ::= "\x4"', "bad escape", "1:11"),
+        (r'root ::= "\U00110000"', "bad escape", "1:11"),
+        (r'root ::= "\ud800"', "surrogate", "1:11"),
+        ('root ::= "\ud800"', "surrogate", "1:11"),
+        ("root ::= *", "nothing to repeat", "1:10"),
+        ('root ::= "a"{', "repetition", "1:13"),
+        ('root ::= "a"{}', "without counts", "1:13"),
+        ('root ::= "a"{3,2}', "out of order", "1:13"),
+        ('root ::= "a"{99999999999}', "more than", "1:14"),
+        ("root ::= !<think>", "negated token", "1:10"),
+        ("root ::= <[x]>", "token id", "1:10"),
+        ("root ::= <think", "without its '>'", "1:10"),
+        ('root ::= Regex("a")', "macro Regex", "1:10"),
+        ('root ::= "a" (="b")', "look-ahead", "1:14"),
+        ('root = "a"', "expected '::='", "1:6"),
+        ('"a"', "expected a rule name", "1:1"),
+        ('root ::= "a" /* b', "'*/'", "1:14"),
+        ("root ::= " + "(" * 61, "nested deeper", "1:70"),
+    ],
+)
+def test_refused(text: str, what: str, where: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        read_gbnf(text)
+    assert what in str(caught.value)
+    assert where in str(caught.value)
+
+
+# --- the choice of terminals ------------------------------------------------------------------------------------------
+
+
+def test_regular_rules_fold_into_one_terminal() -> None:
+    grammar = read_gbnf('root ::= item+\nitem ::= "- " word "\\n"\nword ::= [a-z] word | [a-z]')
+    assert len(grammar.terminals) == 1 and grammar.rules == ((0, (0,)),)
+
+
+def test_whitespace_is_glued_to_its_neighbours() -> None:
+    grammar = read_gbnf('root ::= "[" ws (root ("," ws root)*)? "]" ws\nws ::= | " " | "\\n" [ \\t]{0,20}')
+    assert len(grammar.terminals) == 3  # [ws  ,ws  ]ws
+    assert all(t.origin for t in grammar.terminals)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'root ::= item root | item\nitem ::= [a-z] ";"',
+        'root ::= root item | item\nitem ::= [a-z] ";"',
+        'root ::= item ("," root)?\nitem ::= [a-z]',
+        'root ::= "" | [^"] root | "\\\\" esc root\nesc ::= ["n]',
+    ],
+)
+def test_recursion_at_one_end_is_a_loop(text: str) -> None:
+    assert len(read_gbnf(text).terminals) == 1
+
+
+def test_right_recursion_over_structure_becomes_left_recursion() -> None:
+    grammar = read_gbnf('root ::= x root | ""\nx ::= "(" x ")" | "a"')
+    loops = [(lhs, rhs) for lhs, rhs in grammar.rules if rhs and rhs[0] == ~lhs]
+    assert loops and not any(rhs and len(rhs) > 1 and rhs[-1] == ~lhs for lhs, rhs in grammar.rules)
+
+
+def test_heavy_things_keep_structure() -> None:
+    assert len(read_gbnf('root ::= "a"{100,200}').terminals) == 1
+    for text in ('root ::= [a-z]{0,50000} "x"', 'root ::= (("ab"{0,50}){0,50}){0,50}', 'root ::= "' + "a" * 5000 + '"'):
+        grammar = read_gbnf(text)
+        assert len(grammar.rules) < 100, text
+    assert len(read_gbnf('root ::= x{0,100000}\nx ::= "(" x ")" | "a"').rules) < 200
+
+
+def test_aliases_and_cycles() -> None:
+    assert accepts(read_gbnf('root ::= a\na ::= b\nb ::= "(" a ")" | "x"'), "((x))")
+    assert accepts(read_gbnf('root ::= a | "x"\na ::= b\nb ::= a'), "x")
+    assert accepts(read_gbnf('root ::= root | "x"'), "x")
+
+
+def test_long_chains_of_rules_do_not_overflow() -> None:
+    chain = "\n".join(f'r{i} ::= "{i}" (r{i + 1} | "(" root ")")' for i in range(2000))
+    grammar = read_gbnf(f'root ::= r0\n{chain}\nr2000 ::= "end"')
+    assert len(grammar.rules) > 100
+
+
+def test_deep_groups_do_not_overflow() -> None:
+    grammar = read_gbnf('root ::= "x" ' + '("a" root | "b" (' * 29 + '"c"' + ")* )*" * 29)
+    assert accepts(grammar, "xbbaxb") and not accepts(grammar, "xbbc")
+
+
+# --- folding keeps the language ---------------------------------------------------------------------------------------
+
+NAMES = ["s", "t", "u"]
+MAX_LENGTH = 5
+
+
+def expressions() -> st.SearchStrategy[Expr]:
+    leaves: st.SearchStrategy[Expr] = st.one_of(
+        st.sampled_from([literal(""), literal("a"), literal("b"), literal("ab"), alt(literal("a"), literal("b"))]),
+        st.sampled_from(NAMES).map(Ref),
+    )
+
+    def grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+        counts = st.sampled_from([(0, None), (1, None), (0, 1), (2, 2), (1, 3), (0, 5), (3, None)])
+        return st.one_of(
+            st.lists(inner, min_size=2, max_size=3).map(lambda p: Seq(tuple(p))),
+            st.lists(inner, min_size=2, max_size=3).map(lambda p: Choice(tuple(p))),
+            st.tuples(inner, counts).map(lambda p: Many(p[0], *p[1])),
+        )
+
+    return st.recursive(leaves, grow, max_leaves=6)
+
+
+def spelled(rules: dict[str, Expr], start: str) -> set[bytes]:
+    """All words of at most MAX_LENGTH bytes, by iterating the definition to its least fixed point."""
+    value: dict[str, set[bytes]] = {name: set() for name in rules}
+
+    def join(left: set[bytes], right: set[bytes]) -> set[bytes]:
+        return {a + b for a in left for b in right if len(a + b) <= MAX_LENGTH}
+
+    def words(e: Expr) -> set[bytes]:
+        match e:
+            case Ref(name):
+                return value[name]
+            case Seq(parts):
+                out = {b""}
+                for p in parts:
+                    out = join(out, words(p))
+                return out
+            case Choice(parts):
+                return set().union(*(words(p) for p in parts))
+            case Many(body, low, high):
+                turn = words(body)
+                out, now = set(), {b""}
+                for n in range((MAX_LENGTH + low if high is None else high) + 1):
+                    if n >= low:
+                        out |= now
+                    now = join(now, turn)
+                return out
+            case Literal(data):
+                return {data} if len(data) <= MAX_LENGTH else set()
+        return {b"a", b"b"}  # the only other leaf
+
+    while True:
+        after = {name: words(e) for name, e in rules.items()}
+        if after == value:
+            return value[start]
+        value = after
+
+
+@given(expressions(), expressions(), expressions(), st.sampled_from([1, 3, 8, 1000]))
+def test_folding_keeps_the_language(s: Expr, t: Expr, u: Expr, budget: int) -> None:
+    rules = {"s": s, "t": t, "u": u}
+    expected = spelled(rules, "s")
+    oracle = CfgOracle(fold_rules(rules, "s", budget=budget))
+    words = [b""]
+    for _ in range(MAX_LENGTH):
+        words += [w + c for w in words if len(w) == len(words[-1]) for c in (b"a", b"b")]
+    for word in dict.fromkeys(words):
+        assert oracle.sentence(word) == (word in expected), word
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 6, 14])
+@pytest.mark.parametrize(("low", "high"), [(0, 7), (0, 16), (3, 3), (5, 23), (2, None), (9, None), (0, 31)])
+@pytest.mark.parametrize("body", [literal("a"), literal("ab"), Ref("r")])
+def test_counts(body: Expr, low: int, high: int | None, budget: int) -> None:
+    nested = Choice((Seq((literal("("), Ref("r"), literal(")"))), literal("a")))
+    rules: dict[str, Expr] = {"s": Seq((Many(body, low, high), literal("z"))), "r": nested}
+    oracle = CfgOracle(fold_rules(rules, "s", budget=budget))
+    one = b"ab" if body == literal("ab") else b"a"
+    for n in range(36):
+        assert oracle.sentence(one * n + b"z") == (low <= n and (high is None or n <= high)), n
+
+
+def test_helpers_are_shared() -> None:
+    x = Ref("x")
+    rules: dict[str, Expr] = {
+        "s": Seq((Many(x, 0, None), literal(","), Many(x, 0, None))),
+        "x": Choice((Seq((literal("("), x, literal(")"))), literal("a"))),
+    }
+    grammar = fold_rules(rules, "s")
+    assert len(grammar.nonterminals) == 3
+
+
+def test_undefined_reference() -> None:
+    with pytest.raises(GrammarError, match="'t' is used but not defined"):
+        fold_rules({"s": Ref("t")}, "s")
+
+
+def test_glued_terminals_are_the_expected_trees() -> None:
+    tail = Choice((literal("c"), literal("d")))
+    grammar = fold_rules({"s": Seq((literal("a"), Many(literal("b"), 0, None), tail))}, "s")
+    assert grammar.terminals[0].pattern == cat(literal("a"), star(literal("b")), alt(literal("c"), literal("d")))
+    assert fold_rules({"s": Many(literal("a"), 2, 4)}, "s").terminals[0].pattern == repeat(literal("a"), 2, 4)
+
+
+# --- other people's grammars -----------------------------------------------------------------------------------------
+
+
+def test_llama_cpp_samples(shared_data: Path) -> None:
+    sizes = {}
+    for path in sorted((shared_data / "grammars" / "gbnf").glob("*.gbnf")):
+        grammar = read_gbnf(path.read_text())
+        grammar.check_invariants()
+        sizes[path.stem] = len(grammar.terminals)
+    assert sizes["json"] == 8 and sizes["list"] == 1 and sizes["arithmetic"] == 6
+
+
+def test_conformance_cases(shared_data: Path) -> None:
+    n = 0
+    with gzip.open(shared_data / "grammars" / "conformance" / "xgrammar.jsonl.gz", "rt") as file:
+        for line in file:
+            case = json.loads(line)
+            if case["kind"] not in ("ebnf", "regex") or case.get("uses") or "[lazy]" in case["grammar"]:
+                continue  # macros and lazy rules are another dialect's
+            if case["kind"] == "ebnf":
+                grammar = read_gbnf(case["grammar"], root=(case.get("options") or {}).get("root", "root"))
+            else:
+                grammar = read_regex(case["grammar"])
+            oracle = CfgOracle(grammar)
+            for expected, texts in ((True, case["accept"]), (False, case["reject"])):
+                for text in texts:
+                    if len(text) < 300:
+                        n += 1
+                        assert oracle.sentence(text.encode()) == expected, (case["id"], text)
+    assert n > 50

@@ -1,0 +1,478 @@
+"""Lark grammars into the IR: every construct, every error, and Lark's verdicts on ties."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lark import load_grammar
+from lark.common import LexerConf
+from lark.lexer import BasicLexer
+
+from tests.oracles.earley import Recognizer
+from tests.oracles.longest import LongestOracle
+from wfsa.errors import GrammarError, GrammarWarning
+from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.lark.reader import read_lark
+from wfsa.grammar.regular import Literal
+
+loader: Any = load_grammar
+
+
+def read(text: str, **options: Any) -> Grammar:
+    grammar = read_lark(text, **options)
+    grammar.check_invariants()
+    assert grammar.policy == "longest"
+    return grammar
+
+
+def language(grammar: Grammar, texts: str) -> str:
+    """Those of the texts, separated by blanks (``ε``: the empty one), that are sentences."""
+    oracle = LongestOracle(grammar)
+    return " ".join(t for t in texts.split() if oracle.sentence(b"" if t == "ε" else t.encode()))
+
+
+def names(grammar: Grammar) -> list[str]:
+    return [t.name for t in grammar.terminals]
+
+
+# --- rules -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grammar", "texts", "sentences"),
+    [
+        ('start: "a" "b" | "c"', "ε a ab c abc", "ab c"),
+        ('start: "a"? "b"', "ε a b ab aab", "b ab"),
+        ('start: ["a"] ["b"]', "ε a b ab ba", "ε a b ab"),
+        ('start: "a"? "a"?', "ε a aa aaa", "ε a aa"),  # Lark refuses this one; the language is plain
+        ('start: "a"*', "ε a aa ab", "ε a aa"),
+        ('start: "a"+ "b"', "b ab aab a", "ab aab"),
+        ('start: ("a" | "b" "c")*', "ε a bc abc bca b", "ε a bc abc bca"),
+        ('start: ("a" | "b")+', "ε a ab bba c", "a ab bba"),
+        ('start: ["a" ","]* "a"', "ε a a,a a,a,a ,a", "a a,a a,a,a"),
+        ('start: ["a"]+ "b"', "b ab aab a", "b ab aab"),
+        ('start: ("a"*)* "b"', "b ab aab", "b ab aab"),
+        ("start: a -> x | b -> y\n?a: \"1\"\n!b: \"2\"\n", "1 2 x", "1 2"),
+        ('start: _a\n_a: "x" _a |', "ε x xx", "ε x xx"),
+        ("start:\n", "ε a", "ε"),
+        ('start: | "a"', "ε a", "ε a"),
+        ('start.3: "a" (("b"))', "ab a", "ab"),
+        ('start: "a".."c" "\\n"?', "a b c d", "a b c"),
+        ('start: "\\u00e9" /\\xe9/', "é éé", "éé"),
+    ],
+)
+def test_constructs(grammar: str, texts: str, sentences: str) -> None:
+    assert language(read(grammar), texts) == sentences
+
+
+def test_optionals_are_not_multiplied_out() -> None:
+    body = " ".join(f'["{c}"]' for c in "abcdefghijklmnopqrst")
+    grammar = read(f"start: {body}")
+    assert len(grammar.rules) == 1 + 2 * 20
+    assert language(grammar, "ε ac ca t at ta") == "ε ac t at"
+
+
+def test_equal_subexpressions_share_a_nonterminal() -> None:
+    grammar = read('start: ("a" | "b") x ("a" | "b")\nx: "c" ("b" | "a") "d" ("," "e")* | ("," "e")*')
+    assert len(grammar.nonterminals) == 4  # start, x, the choice, the loop
+
+
+COUNTS = [(0, 0), (0, 1), (1, 1), (2, 2), (0, 3), (3, 5), (0, 64), (7, 80), (17, 17), (40, 300)]
+
+
+@pytest.mark.parametrize(("low", "high"), COUNTS)
+def test_ranges(low: int, high: int) -> None:
+    grammar = read(f'start: "a"~{low}..{high} "b"' if low != high else f'start: "a"~{low} "b"')
+    oracle = LongestOracle(grammar)
+    for n in {0, 1, low - 1, low, low + 1, (low + high) // 2, high - 1, high, high + 1} - {-1}:
+        assert oracle.sentence(b"a" * n + b"b") == (low <= n <= high), n
+
+
+def test_ranges_stay_small() -> None:
+    assert len(read('start: "a"~1000000').rules) < 20
+    assert len(read('start: "a"~0..1000000').rules) < 300
+    shared = read('start: "a"~2..9 "b" "a"~4..7')
+    assert len([n for n in shared.nonterminals if "times" in n]) == 8
+
+
+def test_range_of_a_group() -> None:
+    assert language(read('start: ("a" | "bc")~2..3'), "ε a aa abc bcbc aaa bcaa aaaa") == "aa abc bcbc aaa bcaa"
+    assert language(read('start: (["a"] "b")~2'), "bb abb bab abab ab") == "bb abb bab abab"
+
+
+def test_templates() -> None:
+    text = """
+    start: list{item} | pair{"x", list{NUM}} | other{list}
+    list{x}: x ("," x)*
+    pair{a, b}: a ":" b
+    other{t}: "!" t{"y"}
+    item: "i"
+    NUM: /[0-9]+/
+    """
+    assert language(read(text), "i i,i x:1 x:12,3 x:i !y !y,y !i i,1") == "i i,i x:1 x:12,3 !y !y,y"
+    recursive = read('start: nest{"a"}\nnest{x}: x | "(" nest{x} ")"')
+    assert language(recursive, "a (a) ((a)) (a") == "a (a) ((a))"
+
+
+def test_start_and_unreachable_symbols() -> None:
+    text = 'start: "a"\nother: "b" C\nC: "c"\nD: "d"\n'
+    assert names(read(text)) == ["A"]
+    assert sorted(names(read(text, start="other"))) == ["B", "C"]
+    # A terminal that is not used need not be supported, nor be free of the empty word.
+    assert names(read('start: "a"\nZ: /x*/\nB: /(a)\\1/\n')) == ["A"]
+
+
+def test_token_level_terminals() -> None:
+    grammar = read('start: <|tool|> "x" <[12,3-5]> <|tool|>')
+    tokens = [t.pattern for t in grammar.terminals if isinstance(t.pattern, Tokens)]
+    assert sorted(tokens, key=repr) == [Tokens(ids=(), name="<|tool|>"), Tokens(ids=(3, 4, 5, 12))]
+    assert read('start: "<|tool|>"').terminals[0].pattern == Literal(b"<|tool|>")
+
+
+# --- definitions -------------------------------------------------------------------------------------------------
+
+
+def test_ignore() -> None:
+    grammar = read('start: "a" "b" X\n%ignore /[_]+/\n%ignore X\n%ignore "-" | "+"\nX: "x"\n')
+    assert len(grammar.ignore) == 3
+    assert language(grammar, "abx a_b-+x _abx_ a__bx abxx ab") == ""  # X is ignored where it is needed, as in Lark
+    grammar = read('start: "a" "b"\n%ignore /_+/\n')
+    assert language(grammar, "ab a_b _a__b_ ba") == "ab a_b _a__b_"
+
+
+def test_override_and_extend() -> None:
+    text = '%import common.DIGIT\nstart: DIGIT\n%override DIGIT: "x" | "y"\n'
+    assert language(read(text), "1 x y") == "x y"
+    text = '%import common.DIGIT\nstart: DIGIT | r\nr: "r"\n%extend DIGIT: "x"\n%extend r: "s" "t"\n'
+    assert language(read(text), "1 x r st s") == "1 x r st"
+    # An %extend must not reach into the next grammar that imports the same terminal.
+    assert language(read("%import common.DIGIT\nstart: DIGIT\n"), "1 x") == "1"
+
+
+def test_override_leaves_other_imports_be() -> None:
+    text = '%import common (DIGIT, INT)\nstart: DIGIT "-" INT\n%override DIGIT: "x"\n'
+    assert language(read(text), "1-1 x-1 x-x") == "x-1"
+
+
+def test_library_imports() -> None:
+    text = "%import common.SIGNED_NUMBER\n%import common.WS\n%import common.CNAME -> NAME\n"
+    text += 'start: NAME "=" SIGNED_NUMBER\n'
+    assert language(read(text + "%ignore WS"), "a=1 b_1=-2.5e7 1=1 a=") == "a=1 b_1=-2.5e7"
+
+
+def test_imports_from_files(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "lib.lark").write_text('%import .sub.deep.word\npair: word SEP word\nSEP: _MINUS | "+"\n_MINUS: "-"\n')
+    (tmp_path / "sub" / "deep.lark").write_text('word: "w" | _hidden\n_hidden: "h"\nunused: "u"\n')
+    grammar = read("%import lib.pair\nstart: pair\n", import_paths=[str(tmp_path)])
+    assert language(grammar, "w-w h+w w u-u") == "w-w h+w"
+    relative = read("%import .lib (pair, SEP)\nstart: pair SEP\n", base_path=str(tmp_path))
+    assert language(relative, "w-w- h+w") == "w-w-"
+    # A file is read again each time: it may change.
+    (tmp_path / "sub" / "deep.lark").write_text('word: "z"\n')
+    assert language(read("%import lib.pair\nstart: pair\n", import_paths=[str(tmp_path)]), "w-w z-z") == "z-z"
+
+
+def test_terminals_are_joined_as_in_lark() -> None:
+    assert language(read('start: T\nT: "a" "b"? ("c" | "d"i)~2\n'), "acc abcD abd adD") == "acc abcD adD"
+    assert language(read("start: T\nT: /a|b/ \"c\"\n"), "a ac bc") == "a bc"  # textual: a|bc
+    assert language(read("start: T\nT: /a[0-9x]b/is ~2\n"), "a1bAxB a1b") == "a1bAxB"
+    assert language(read('start: "a" "B"i\n'), "ab aB AB") == "ab aB"
+
+
+# --- ties --------------------------------------------------------------------------------------------------------
+
+
+def test_priority_is_kept() -> None:
+    grammar = read("start: A | B\nA.2: /[ab]/\nB.-1: \"a\"\n")
+    assert [(t.name, t.priority) for t in grammar.terminals] == [("A", 2), ("B", -1)]
+
+
+@pytest.mark.parametrize(
+    ("grammar", "order"),
+    [
+        ('start: NAME | "if"\nNAME: /[a-z]+/', "IF NAME"),  # a string beats a regex
+        ("start: A | B\nA: /[ab]/\nB: /[bc]+/", "B A"),  # the greater width
+        ("start: A | B\nA: /[ab]/\nB: /[bcde]/", "B A"),  # the longer pattern
+        ("start: B | A\nB: /[ab]/\nA: /[bc]/", "A B"),  # the name
+        ('start: "if"i | NAME\nNAME: /[a-z]+/', "IF NAME"),  # "if"i wins where NAME matches it as written ...
+        ('start: "IF"i | NAME\nNAME: /[a-z]+/', "NAME IF"),  # ... and this NAME does not match IF
+        ('start: "IF"i | NAME\nNAME: /[a-zA-Z]+/', "IF NAME"),
+        ('start: "IF"i | N1 | N2\nN1: /[a-z]+/\nN2.1: /[A-Z]/', "N2 N1 IF"),
+    ],
+)
+def test_ties(grammar: str, order: str) -> None:
+    assert names(read(grammar)) == order.split()
+
+
+def test_two_names_of_one_pattern_stay_two() -> None:
+    grammar = read('start: A "1" | B "2" | "x" "3"\nA: "x"\nB: "x"\n')
+    assert names(grammar)[:2] == ["A", "B"]
+    # Lark: the literal goes by the last definition, and A wins the tie wherever both may stand.
+    assert language(grammar, "x1 x2 x3") == "x1"
+
+
+TIES = r"""
+start: (NAME | "if" | "else"i | "then"i | NUM | HEX | OP | "+" | WORD | /[a-f]+/ | "x".."z" | LONG | "do" /do+/)*
+NAME: /[a-z_][a-zA-Z_0-9]*/
+NUM.2: /[0-9]+/
+HEX: /[0-9a-f]+/
+OP: "+" | "-" | "++"
+WORD: /[A-Z]+/
+LONG: ("a" | "b")~2..4
+%ignore /\s+/
+"""
+
+
+OTHER_TIES = [
+    TIES.replace("NAME: ", "NAME.1: "),
+    TIES.replace("WORD: /[A-Z]+/", 'WORD: "if"i "s"?').replace("else", "ELSE"),
+]
+
+
+@pytest.mark.parametrize("text", [TIES, *OTHER_TIES])
+def test_ties_against_lark(text: str) -> None:
+    """For every word, the first of our terminals that matches it whole is the one that Lark's lexer reports."""
+    grammar = read(text)
+    terminals, _, ignored = loader.load_grammar(text, "<string>", [], False)[0].compile(["start"], set())
+    ours = LongestOracle(grammar)
+    basic = BasicLexer(LexerConf(list(terminals), re, ignored, skip_validation=True))
+    shown = {t.name: repr(t.pattern.value) if t.name.startswith("__") else t.name for t in terminals}
+    words = "if IF If ELSE else Else then THEN Then 12 1f ab abab x z + ++ do dooo deed WORD name_1 a fe ifs IFS Ifs"
+    for word in words.split():
+        matching = [t for t in range(len(grammar.terminals)) if ours._matches(t, tuple(word.encode()))]
+        if not matching:
+            assert basic.scanner.fullmatch(word) is None
+            continue
+        best = min(matching, key=lambda t: (-grammar.terminals[t].priority, t))
+        got: Any = basic.scanner.fullmatch(word)
+        callback: Any = basic.callback.get(got)
+        if callback is not None:
+            got = callback.scanner.fullmatch(word) or got
+        assert grammar.terminals[best].name == shown[got], word
+
+
+# --- against Lark's own expansion --------------------------------------------------------------------------------
+
+EBNF = [
+    'start: "a"? ["b" "c"] ("d" | "e" ["f"])* "g"~0..3 ("h" | "i")+ "j"~2',
+    'start: s{"x"} | s{t}\ns{y}: y ("," y)* [";"]\nt: "[" start? "]"\n',
+    'start: e\n?e: e "+" t | t -> al\n?t: t "*" "n" | "(" e ")" | "n" ["!"]~1..2\n',
+    'start: ("a" "b")~3..6 "c" ("d"~55)? "e"~2..70',
+    'start: x\nx: ["a"] ["b"] ["c"] y | y x? "z"\ny: ("p" | ["q" "r"] "s")+ -> w\n',
+]
+
+
+def chart(rules: list[tuple[Any, tuple[Any, ...]]], start: Any) -> Any:
+    return Recognizer(rules, start).first()
+
+
+@pytest.mark.parametrize("text", EBNF)
+def test_rules_against_lark(text: str) -> None:
+    """Random walks through both grammars in lockstep: the same terminals may follow everywhere."""
+    grammar = read(text)
+    terminals, compiled, _ = loader.load_grammar(text, "<string>", [], False)[0].compile(["start"], set())
+    shown = {t.name: repr(t.pattern.value) if t.name.startswith("__") else t.name for t in terminals}
+    theirs = chart(
+        [
+            (r.origin.name, tuple(frozenset({shown[s.name]}) if s.is_term else s.name for s in r.expansion))
+            for r in compiled
+        ],
+        "start",
+    )
+    ours = chart(
+        [
+            (("n", n), tuple(frozenset({grammar.terminals[s].name}) if s >= 0 else ("n", ~s) for s in rhs))
+            for n, rhs in grammar.rules
+        ],
+        ("n", grammar.start),
+    )
+    rng = random.Random(text)
+    for _ in range(25):
+        a, b = ours, theirs
+        for _ in range(90):
+            assert a.expected() == b.expected()
+            assert a.is_sentence() == b.is_sentence()
+            if not a.expected():
+                break
+            item = rng.choice(sorted(a.expected()))
+            a, b = a.step(item), b.step(item)
+
+
+# --- errors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "start rule 'start' is not defined"),
+        ("// nothing\n", "start rule 'start' is not defined"),
+        ('A: "a"', "start rule 'start' is not defined"),
+        ('start: "a', "line 1 column 8"),
+        ('start: "a"\nfoo "b"\n', "line 2 column 5"),
+        ("start: (a\n", "unexpected end of line at line 1 column 10; expected one of _RPAR"),
+        ("start a\n", "line 1 column 7"),
+        ("start: a", "Rule 'a' used but not defined (in rule start)"),
+        ("start: A", "'A' used but not defined (in rule start)"),
+        ('start: "a"\nother: nope', "Rule 'nope' used but not defined (in rule other)"),
+        ('start: "a"\nB: C', "C"),
+        ('start: "a"\n%ignore B', "B"),
+        ('start: "a"\nt{x}: x nope', "Rule 'nope' used but not defined"),
+        ('start: "a"\nstart: "b"', "Rule 'start' defined more than once at line 2"),
+        ('start: A\nA: "a"\nA: "b"', "Terminal 'A' defined more than once at line 3"),
+        ('start: "a"\n%override x: "b"', "Cannot override a nonexisting rule x at line 2"),
+        ('start: "a"\n%extend x: "b"', "Can't extend rule x as it wasn't defined before at line 2"),
+        ("start: A\n%declare A", "terminal A is declared (%declare) but has no definition"),
+        ('start: "a" | b\n%declare b', "rule b is declared"),
+        ('start: A\nA: B\nB: "x" A', "recursion in terminal A"),
+        ('start: A\nA: b\nb: "x"', "rules are not allowed in terminals: b in A"),
+        ('start: A\nA: "x" -> y', "terminal A (line 2): aliases"),
+        ("start: A\nA:", "terminal A (line 2): terminal A is empty"),
+        ('start: ""', 'empty terminals are not allowed ("")'),
+        ("start: A\nA: /x*/", "terminal A (line 2): it matches the empty word"),
+        ('start: A\nA: "x"?', "terminal A (line 2): it matches the empty word"),
+        ('start: "a" /b?/', "terminal 'b?': it matches the empty word"),
+        ('start: "a"\n%ignore /b*/', "'b*': it matches the empty word"),
+        ("start: A\nA: /(a)\\1/", "terminal A (line 2): "),
+        ("start: A\nA: /(/", "terminal A (line 2): "),
+        ("start: A\nA: /[b-a]/", "terminal A (line 2): "),
+        ("start: /a/l", "terminal 'a': "),
+        ('start: "a"~3..2', "bad range ~3..2"),
+        ('start: A\nA: "a"~3..2', "bad range ~3..2"),
+        ('start: "ab".."c"', "both ends of a range must be one character"),
+        ('start: "d".."a"', "comes after its last"),
+        ('start: "a".."z"i', "a range takes no flags"),
+        ('start: "\\u12"', "bad escape"),
+        ("start: t{a}\nt{x, y}: x y\na: \"a\"", "Wrong number of template arguments"),
+        ('start: t\nt{x}: x', "template t is used without arguments"),
+        ('start: a{"x"}\na: "a"', "a is used with arguments but is not a template"),
+        ('start: t{"x"}\nt{x}: t{u{x}}\nu{x}: x', "does it end?"),
+        ("start: <[]>", "bad token ids"),
+        ("start: <[3-1]>", "bad token ids"),
+        ("start: <[^3]>", "no complement"),
+        ("start: A\nA: <|x|>", "<|x|> names a token"),
+        ('start: <|x|> )', "line 1"),
+        ('start: "a"\n%ignore <|x|>', "<|x|> names a token"),
+        ("%import nowhere.X\nstart: X", "%import nowhere: no file nowhere.lark"),
+        ("%import .near.X\nstart: X", "pass base_path"),
+        ("%import common.NOPE\nstart: NOPE", "NOPE"),
+        ('%import common.INT\nstart: INT\nINT: "x"', "Terminal 'INT' defined more than once"),
+        ("%import common\nstart: common", "Nothing was imported"),
+        ('start: "\ud800"', "surrogates not allowed"),
+        ('start: "\\ud800"', "surrogate"),
+        ("start: " + "(" * 5000 + '"a"' + ")" * 5000, "nested too deeply"),
+        ("start: A19\n" + "".join(f"A{i}: A{i - 1} A{i - 1}\n" for i in range(1, 20)) + 'A0: "aaaa"', "longer than"),
+    ],
+)
+def test_errors(text: str, message: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        read(text)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_errors_of_calls_and_files(tmp_path: Path) -> None:
+    with pytest.raises(GrammarError, match="a Lark grammar is a str, not bytes"):
+        read(b'start: "a"')  # type: ignore[arg-type]
+    with pytest.raises(GrammarError, match="start rule 'top' is not defined; rules are: start"):
+        read('start: "a"', start="top")
+    with pytest.raises(GrammarError, match="start rule 'A' is a terminal"):
+        read('start: A\nA: "a"', start="A")
+    (tmp_path / "a.lark").write_text("%import .b.y\nx: y\n")
+    (tmp_path / "b.lark").write_text("%import .a.x\ny: x\n")
+    with pytest.raises(GrammarError, match="goes in a circle"):
+        read("%import a.x\nstart: x", import_paths=[str(tmp_path)])
+    (tmp_path / "bad.lark").write_text("x: (y\n")
+    with pytest.raises(GrammarError, match=r"in .*bad\.lark: unexpected end of line"):
+        read("%import bad.x\nstart: x", import_paths=[str(tmp_path)])
+    (tmp_path / "bytes.lark").write_bytes(b'x: "\xff"\n')
+    with pytest.raises(GrammarError, match="cannot read the imported grammar"):
+        read("%import bytes.x\nstart: x", import_paths=[str(tmp_path)])
+
+
+def test_nothing_of_lark_escapes() -> None:
+    """Damaged grammars end in a Grammar or in a GrammarError."""
+    rng = random.Random(7)
+    texts = [*EBNF, TIES, 'start: t{"x", /y/}\nt{a, b}: a b\n%import common.INT\n%ignore INT\n%override INT: "z"\n']
+    refused = 0
+    for _ in range(400):
+        text = list(rng.choice(texts))
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(text))
+            text[at : at + rng.randrange(3)] = rng.choice('"/()[]{}~\\\naA?1')
+        try:
+            read("".join(text))
+        except GrammarError as e:
+            assert "\n" not in str(e)
+            refused += 1
+    assert refused > 100
+
+
+def test_deterministic() -> None:
+    assert read(TIES) == read(TIES)
+
+
+# --- lazy quantifiers --------------------------------------------------------------------------------------------
+
+
+def test_lazy_quantifiers_end_where_they_do_in_lark() -> None:
+    text = '%import common (ESCAPED_STRING, C_COMMENT)\nstart: ESCAPED_STRING ESCAPED_STRING | "x"\n%ignore C_COMMENT\n'
+    assert language(read(text), r'"a""b" "a\"b""" "a"b" "a"/**/"b"/*x*/ x/*/**/ x/**/*/') == (
+        r'"a""b" "a\"b""" "a"/**/"b"/*x*/ x/*/**/'
+    )
+    assert language(read('start: T "b"?\nT: "a" /b*?/\n'), "a ab abb") == "a ab"
+
+
+def test_lazy_terminals_are_in_the_order_of_lark() -> None:
+    """Lark sorts alternatives by width; a first match depends on it."""
+    text = 'start: T "c"?\nA: "a" | "ab"\nT: A /c*?/\n'
+    assert language(read(text), "a ab abc ac") == "a ab abc ac"
+    text = 'start: T "c"?\nT: ("a" | "ab" | /x/) /c??/ ("b" | "bb")\n'
+    terminals = loader.load_grammar(text, "<string>", [], False)[0].compile(["start"], set())[0]
+    t = next(t for t in terminals if t.name == "T")
+    ours = LongestOracle(read(text))
+    number = names(ours.grammar).index("T")
+    for word in ("ab", "abb", "abbb", "acb", "abcbb", "xbb", "xcb"):
+        found = re.match(t.pattern.to_regexp(), word)
+        ends = [n for n in range(len(word) + 1) if ours._matches(number, tuple(word[:n].encode()))]
+        assert found is not None and ends[-1] == found.end(), word
+
+
+def test_lazy_terminals_that_are_refused_are_named() -> None:
+    with pytest.raises(GrammarError, match=r"terminal LONG \(line 2\): it mixes lazy quantifiers .* write a loop"):
+        read("start: LONG\nLONG: /.*?[ab].{9}c/\n")
+    with pytest.raises(GrammarError, match=r"terminal T \(line 2\): it matches no text"):
+        read("start: T\nT: /a.*?(?=b)/\n")
+
+
+def test_python_strings_from_the_library() -> None:
+    text = "%import python (STRING, LONG_STRING)\nstart: STRING | LONG_STRING\n"
+    words = [r"'a'", '"a"b"', r"r'\''", "'''a'b'''", r'"a\"', 'f"x"', "'"]
+    assert language(read(text), " ".join(words)).split() == [words[i] for i in (0, 2, 3, 5)]
+
+
+def test_declared_terminals_may_stay_unused() -> None:
+    assert language(read('start: "a"\nunused: _NEWLINE\n%declare _NEWLINE rule\n'), "a ab") == "a"
+    for text in ("start: _NL\n%declare _NL\n", 'start: "a"\n%ignore _NL\n%declare _NL\n', "start: r\n%declare r\n"):
+        with pytest.raises(GrammarError, match=r"(_NL|rule r) is declared \(%declare\) but has no definition"):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sees"),
+    [
+        (r"/a(?!b)/", True), (r"/a\b/", True), (r"/(?<!x)a/", True), (r'/"(?!"")[^"]*"/', True), (r"/^a/", True),
+        (r"/ab(?<!c)/", False), (r'/"[^"]*(?<!a)"/', False), (r"/a(?!b)[abc]/", False),
+    ],
+)  # fmt: skip
+def test_a_look_around_that_sees_outside_its_terminal_is_a_warning(pattern: str, sees: bool) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read(f"start: T\nT: {pattern}")
+    assert [w.category for w in caught] == [GrammarWarning] * sees
+    assert all("terminal T" in str(w.message) for w in caught)

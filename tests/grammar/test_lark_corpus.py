@@ -1,0 +1,84 @@
+"""Real Lark grammars: those of ``../shared/data``, and the conformance suites.  Skipped where the data is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.grammar.conformance import cases, reasons
+from wfsa.errors import GrammarError
+from wfsa.grammar.lark.reader import read_lark
+
+GRAMMARS = Path(__file__).resolve().parents[3] / "shared" / "data" / "grammars"
+
+
+def text_of(name: str) -> str:
+    path = GRAMMARS / f"{name}.lark"
+    if not path.exists():
+        pytest.skip(f"no grammar at {path}")
+    return path.read_text(encoding="utf8")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "syncode/sql_grammar",
+        "syncode/json_grammar",
+        "syncode/calc_grammar",
+        "syncode/prover9_grammar",
+        "syncode/c_grammar",
+        "syncode/invariants",
+        "syncode/tiny_grammar",
+        "lark/lark",
+        "lark/composition_json",
+        "lark/composition_csv",
+        "llguidance/lark",
+    ],
+)
+def test_builds(name: str) -> None:
+    grammar = read_lark(text_of(name))
+    grammar.check_invariants()
+    assert grammar == read_lark(text_of(name))
+    used = {s for _, rhs in grammar.rules for s in rhs if s >= 0} | set(grammar.ignore)
+    assert used == set(range(len(grammar.terminals)))
+
+
+def test_sql_stays_small() -> None:
+    """Lark's own expansion has 378 rules."""
+    grammar = read_lark(text_of("syncode/sql_grammar"))
+    assert (len(grammar.terminals), len(grammar.ignore)) == (79, 2)
+    assert len(grammar.rules) < 200
+
+
+@pytest.mark.parametrize(("name", "start"), [("lark/python", "file_input"), ("syncode/python_grammar", "start")])
+def test_indentation_is_an_error(name: str, start: str) -> None:
+    with pytest.raises(GrammarError, match=r"terminal _INDENT is declared \(%declare\) but has no definition"):
+        read_lark(text_of(name), start=start)
+
+
+def test_conformance_grammars() -> None:
+    """What is not left out is readable, or refused where it has to be."""
+    wrong = []
+    for case in cases("lark"):
+        if case.left_out:
+            continue
+        try:
+            read_lark(case.grammar).check_invariants()
+            refused = None
+        except GrammarError as e:
+            refused = str(e)
+        if (refused is not None) != case.refused:
+            wrong.append((case.id, refused))
+    assert wrong == []
+
+
+def test_everything_left_out_exists() -> None:
+    known = {case.id: len(case.accept) + len(case.reject) + len(case.texts_left_out) for case in cases("lark")}
+    if not known:
+        pytest.skip("no conformance data")
+    other = {case.id for kind in ("ebnf", "regex", "builtin") for case in cases(kind)}
+    for name, reason in reasons().items():
+        case, _, index = name.rpartition(":")
+        assert reason
+        assert name in known or name in other or case in other or int(index) < known[case], name

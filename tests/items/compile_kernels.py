@@ -1,0 +1,63 @@
+"""Compile the item kernels for compute capability 9.0, which needs no GPU: types, loops and registers, not results.
+
+Run as a program without TRITON_INTERPRET (``python -m tests.items.compile_kernels``): the interpreter is
+chosen when Triton is imported. Prints a line a kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from wfsa.items import triton_kernels as kernels
+
+TARGET = GPUTarget("cuda", 90, 32)
+TYPES = {
+    "nodes_ptr": "*i64", "scores_ptr": "*fp32", "valid_ptr": "*i8", "logits_ptr": "*fp32", "keys_ptr": "*i64",
+    "which_ptr": "*i64", "meta": "*i64", "codes_ptr": "*i16", "lengths_ptr": "*u8", "out_nodes": "*i64",
+    "out_scores": "*fp32", "out_valid": "*i8", "tokens_ptr": "*i64", "filter_stride": "i64", "N_LEAVES": "i64",
+    "N_HEAD": "i64",
+}  # fmt: skip
+CONSTANTS: dict[str, Any] = {
+    "N_LEVELS": 4, "DEPTH": 2, "SMALL_LIMIT": 32, "SMALL_STEPS": 6, "CODE_MASK": 65535, "CSR": False, "RAGGED": False,
+    "HAS_HIGH": False, "HAS_END": False, "FILTER": False, "NORM": 0, "K": 128, "COUNT": False, "BLOCK": 1024,
+    "STEPS": 12, "BITS": True,
+}  # fmt: skip
+EVERYTHING = {"CSR": True, "RAGGED": True, "HAS_HIGH": True, "HAS_END": True, "FILTER": True}
+VARIANTS: list[tuple[Any, dict[str, Any]]] = [
+    (kernels.advance, {"BLOCK": 128}),
+    (kernels.advance, {"BLOCK": 128, **EVERYTHING}),
+    (kernels.scan, {"BLOCK": 128}),
+    (kernels.scan, {"BLOCK": 128, "BITS": False, **EVERYTHING}),
+    (kernels.candidates, {"K": 16, "COUNT": True}),
+    (kernels.candidates, {}),
+    *((kernels.candidates, {"K": 64, "COUNT": True, "NORM": norm, **EVERYTHING}) for norm in (1, 2, 3)),
+    (kernels.candidates, {"K": 64, "COUNT": True, "NORM": 2, "FILTER": True, "HAS_END": True, "RAGGED": True}),
+    (kernels.select, {"K": 16, "COUNT": True}),
+    (kernels.select, EVERYTHING),
+]
+
+
+def compile_kernel(kernel: Any, constants: dict[str, Any]) -> int:
+    """Bytes of machine code."""
+    types = dict(TYPES)
+    if kernel is kernels.advance:
+        types["out_ptr"] = "*i64"
+    if kernel is kernels.scan and not constants.get("BITS", True):
+        types["out_ptr"] = "*fp32"
+    signature, values = {}, {**CONSTANTS, **constants}
+    for parameter in kernel.params:
+        name = parameter.name
+        if not parameter.is_constexpr:
+            pointer = name.endswith("_ptr") or name.startswith(("out_", "filter_"))
+            signature[name] = types.get(name, "*i32" if pointer else "i32")
+    fixed = {parameter.name: values[parameter.name] for parameter in kernel.params if parameter.is_constexpr}
+    return len(triton.compile(ASTSource(kernel, signature, constexprs=fixed), target=TARGET).asm["cubin"])
+
+
+if __name__ == "__main__":
+    for kernel, constants in VARIANTS:
+        print(kernel.__name__, constants, compile_kernel(kernel, constants), flush=True)

@@ -1,0 +1,201 @@
+"""``wfsa items build | inspect | query | names``: the command line of item indexes; ``wfsa/cli.py`` calls it.
+
+``build`` reads .npy or Parquet files, ``inspect`` shows sizes by part and by level, ``query`` says what follows a
+prefix of codes and which items it is. ``names`` makes a closed set of texts out of a file with one a line: an artifact
+like those of ``wfsa compile``, for ``wfsa check``, ``inspect`` and ``mask``.
+
+Errors and exit codes are those of ``wfsa``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from wfsa.cli import vocab_arguments
+from wfsa.cli.progress import CompileBar
+from wfsa.errors import ItemError
+from wfsa.items.index import LAYOUTS, ItemIndex
+from wfsa.items.interval import SMALL
+from wfsa.items.rows import open_npy
+from wfsa.texts.constraint import compile_items
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EXAMPLES: Final = """\
+examples:
+  wfsa items build catalogue.npy --codes 2048 -o catalogue.items
+  wfsa items build catalogue.parquet --column sid --ids item_id --codes 256,256,256 -o catalogue.items
+  wfsa items inspect catalogue.items
+  wfsa items query catalogue.items 17 4 2033
+  wfsa items names titles.txt --vocab tokenizer.json -o titles.wfsa
+  wfsa check titles.wfsa 'green tea'
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The sub-commands."""
+    commands = parser.add_subparsers(dest="items_command", metavar="COMMAND", required=True)
+    sub = commands.add_parser("build", help="index the items of a .npy or .parquet file")
+    sub.add_argument("source", type=Path, help="int[N, L] in a .npy, or a Parquet file with codes in columns or a list")
+    sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the index to write")
+    sub.add_argument("--codes", metavar="V", help="codes a level: one number, or one a level, separated by commas")
+    sub.add_argument("--offsets", metavar="T", help="first token of each level, separated by commas (default: 0)")
+    sub.add_argument("--logits", type=int, metavar="N", help="entries of the model's logits (default: what is needed)")
+    sub.add_argument("--end", type=int, metavar="ID", help="the token that closes an item")
+    sub.add_argument("--column", action="append", metavar="NAME", help="a column of codes of a Parquet file; repeat")
+    sub.add_argument("--ids", metavar="NAME", help="the Parquet column of item ids, or a .npy file of them")
+    sub.add_argument("--rank", action="store_true", help="name items by their rank; keeps no ids")
+    sub.add_argument("--layout", choices=LAYOUTS, default="interval")
+    sub.add_argument("--head-depth", type=int, metavar="D", help="levels in the dense head (default: by size)")
+    sub.add_argument("--small", type=int, default=SMALL, metavar="K", help="leaves of a node without a child list")
+    sub.add_argument("--memory", type=int, default=2048, metavar="MB", help="for sorting; more goes through files")
+    sub.add_argument("--scratch", type=Path, metavar="FOLDER", help="for those files (default: the system's)")
+    sub.add_argument("--threads", type=int)
+    sub = commands.add_parser("inspect", help="show an index's sizes by part and by level")
+    sub.add_argument("index", type=Path)
+    sub = commands.add_parser("query", help="show what may follow a prefix of codes")
+    sub.add_argument("index", type=Path)
+    sub.add_argument("codes", type=int, nargs="*", help="the prefix, none for the root")
+    sub.add_argument("--limit", type=int, default=20, help="how many codes and items to list (default: %(default)s)")
+    sub = commands.add_parser("names", help="make a closed set of texts, one a line, a constraint for a vocabulary")
+    sub.add_argument("source", type=Path, metavar="TEXTS", help="a file, or - for standard input; none may be empty")
+    vocab_arguments.add_arguments(sub, required=True)
+    sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Run a parsed command; returns the exit code."""
+    commands = {"build": _build, "inspect": _inspect, "query": _query, "names": _names}
+    return commands[arguments.items_command](arguments, console)
+
+
+def _numbers(text: str | None, name: str) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ItemError(f"--{name} {text!r} is not a list of numbers") from None
+
+
+def _build(arguments: argparse.Namespace, console: Console) -> int:
+    codes = _numbers(arguments.codes, "codes")
+    parquet = arguments.source.suffix.lower() in (".parquet", ".pq")
+    ids: Any = "rank" if arguments.rank else None
+    if arguments.ids and not parquet:
+        if arguments.rank:
+            raise ItemError("give either --ids or --rank")
+        ids = open_npy(arguments.ids)
+    begin = time.perf_counter()
+    with CompileBar(console) as bar:
+        index = ItemIndex.build(
+            arguments.source,
+            ids,
+            codes[0] if codes and len(codes) == 1 else codes,
+            offsets=_numbers(arguments.offsets, "offsets"),
+            logits_size=arguments.logits,
+            end_token=arguments.end,
+            layout=arguments.layout,
+            head_depth=arguments.head_depth,
+            small=arguments.small,
+            columns=arguments.column,
+            id_column=arguments.ids if parquet else None,
+            memory=arguments.memory << 20,
+            scratch=arguments.scratch,
+            threads=arguments.threads,
+            progress=bar,
+        )
+    seconds = time.perf_counter() - begin
+    index.save(arguments.output)
+    size = arguments.output.stat().st_size
+    each = size / max(index.n_items, 1)
+    print(
+        f"{arguments.output}: {index.n_items:,} items, {size / 1e6:,.1f} MB ({each:.2f} bytes an item), {seconds:.1f} s"
+    )
+    return 0
+
+
+def _inspect(arguments: argparse.Namespace, console: Console) -> int:
+    from rich.table import Table
+
+    index = ItemIndex.load(arguments.index)
+    layout, levels = index.layout, index.levels
+    facts = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in {
+        "items": f"{index.n_items:,}",
+        "distinct sequences": f"{index.n_leaves:,}",
+        "layout": f"{layout.name}, head of {layout.depth} levels",
+        "prefix items": "yes" if index.has_prefix_items else "no",
+        "end token": "none" if levels.end_token is None else str(levels.end_token),
+        "logits": f"{levels.logits_size:,}",
+    }.items():
+        facts.add_row(name, value)
+    parts = Table(box=None, pad_edge=False)
+    for title in ("part", "bytes", "bytes an item"):
+        parts.add_column(title, justify="left" if title == "part" else "right")
+    for name, size in index.memory().items():
+        parts.add_row(name, f"{size:,}", f"{size / max(index.n_items, 1):.3f}")
+    table = Table(box=None, pad_edge=False)
+    for title in ("level", "codes", "first token", "widest node"):
+        table.add_column(title, justify="right")
+    for level, widest in enumerate(layout.widest()):
+        table.add_row(str(level), f"{levels.sizes[level]:,}", f"{levels.offsets[level]:,}", f"{widest:,}")
+    for one in (facts, parts, table):
+        _print(one)
+        print()
+    return 0
+
+
+def _query(arguments: argparse.Namespace, console: Console) -> int:
+    index = ItemIndex.load(arguments.index, verify=False)
+    node = np.asarray([index.root], np.int64)
+    for level, code in enumerate(arguments.codes):
+        if level < index.n_levels and 0 <= code < index.levels.sizes[level]:
+            node = index.advance(node, np.asarray([index.levels.offsets[level] + code]))
+        else:
+            node = np.asarray([-1])
+        if node[0] < 0:
+            print(f"no item begins with {' '.join(map(str, arguments.codes[: level + 1]))}")
+            return 1
+    codes, _, low, high = index.layout.expand(int(node[0]))
+    ends = index.item_ids(node)[0]
+    print(f"{int(index.n_below(node)[0]):,} sequences below, {len(codes):,} codes may follow")
+    if ends:
+        more = f", … {len(ends) - arguments.limit:,} more" if len(ends) > arguments.limit else ""
+        print(f"items here: {', '.join(map(str, ends[: arguments.limit]))}{more}")
+    order = np.argsort(low - high, kind="stable")[: arguments.limit]
+    for at in order:
+        print(f"{int(codes[at]):>8}  {int(high[at] - low[at]):,} sequences")
+    if len(codes) > arguments.limit:
+        print(f"     ...  {len(codes) - arguments.limit:,} more (--limit)")
+    return 0
+
+
+def _names(arguments: argparse.Namespace, console: Console) -> int:
+    source, output = arguments.source, arguments.output
+    data: bytes = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
+    lines = [line.removesuffix(b"\r") for line in data.removesuffix(b"\n").split(b"\n")] if data else []
+    if not all(lines):
+        raise ItemError(f"{source}: line {lines.index(b'') + 1} is empty; a text has at least one byte")
+    if not lines:
+        raise ItemError(f"{source} is empty: nothing could ever be written")
+    vocab = vocab_arguments.read(arguments)
+    constraint = compile_items(lines, vocab)
+    constraint.save(output)
+    vocab_arguments.leave_copy(arguments, vocab, output)
+    size, seconds = output.stat().st_size, constraint.stats["seconds"]
+    print(f"{output}: {len(constraint):,} texts, {size / 1e6:,.1f} MB for {len(vocab):,} tokens, {seconds:.1f} s")
+    return 0
+
+
+def _print(renderable: Any) -> None:
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(renderable)

@@ -1,0 +1,282 @@
+"""The compiler's driver: a grammar and a vocabulary in, a constraint out.
+
+    front end            wfsa.grammar.*          text -> Grammar
+    terminals            ext/regular/dfa.hpp             regular trees -> minimal byte DFAs
+    normalise            ext/parser/normalise.hpp       rules -> binary rules without ε
+    LR automaton         ext/parser/lr0.hpp             binary rules -> LR(0) states and gotos
+    lexer states         ext/lexer/lexer.hpp           contexts -> lexer DFA            } on demand in "lazy" mode,
+    profiles             ext/profiles/profile.hpp         lexer state × vocabulary         } all that can be reached
+    parser DWA           ext/tails/parser_dwa.hpp      tails × LR states                } in "ahead" mode
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+from wfsa._ext.engine import automaton, build_core
+from wfsa.constraint import Constraint
+from wfsa.errors import GrammarError, LimitError, WfsaError
+from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.json_schema import LoweredSchema, LoweredTools, SchemaOptions, read_json_schema, read_tools
+from wfsa.grammar.json_schema.contradiction import Place, contradiction, contradiction_text
+from wfsa.grammar.json_schema.lowering import NoDocument
+from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.lark.reader import read_lark
+from wfsa.grammar.regex.grammar import read_regex
+from wfsa.vocab import Vocab
+
+Progress = Callable[[str, float], None]
+_CONTRADICTION_SECONDS = 5.0  # of processor time, for the message of a schema that nothing satisfies
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How to compile.
+
+    mode: "ahead" expands everything that can be reached; "lazy" expands on first use.
+    max_terminal_states, max_lr_states, max_lexer_states: LimitError beyond these. What is linear in the grammar is not
+        counted: the states of a set of words (an enum) that ends a terminal, lexer states that stand in one terminal.
+    max_seconds: LimitError when compiling takes longer; None for no limit.
+    progress: called with (stage, fraction between 0 and 1).
+    """
+
+    mode: Literal["ahead", "lazy"] = "ahead"
+    max_terminal_states: int = 1 << 18
+    max_lr_states: int = 1 << 20
+    max_lexer_states: int = 1 << 20
+    max_seconds: float | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("ahead", "lazy"):
+            raise ValueError(f"mode must be 'ahead' or 'lazy', not {self.mode!r}")
+
+
+def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = None, **keywords: Any) -> Constraint:
+    """Compile a grammar for a vocabulary.  Keywords are fields of CompileOptions.
+
+    Raises GrammarError (nothing can be derived, undefined symbols), LimitError, VocabError.
+    """
+    return _compile(grammar, vocab, replace(options or CompileOptions(), **keywords), time.perf_counter())
+
+
+def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float) -> Constraint:
+    """The same; the time limit counts from `begin`."""
+    clock = _Clock(options, grammar, begin)
+    grammar.check_invariants()
+    automata: list[Any] = []
+    token_ids: list[list[int]] = []
+    for number, t in enumerate(grammar.terminals):
+        if isinstance(t.pattern, Tokens):
+            automata.append(None)
+            token_ids.append(_resolve(t.name, t.pattern, vocab))
+        else:
+            try:
+                automata.append(automaton(t.pattern, options.max_terminal_states))
+            except LimitError as e:
+                where = f" at {t.origin}" if t.origin else ""
+                message = f"terminal {t.name!r}{where}: {e}; raise CompileOptions.max_terminal_states"
+                raise _TooLarge(message, t.origin) from None
+            except RecursionError:
+                raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
+            token_ids.append([])
+        clock.tick("terminals", (number + 1) / len(grammar.terminals))
+        clock.check()
+    order = sorted(range(len(grammar.terminals)), key=lambda i: (grammar.terminals[i].priority, -i))
+    ranks = [0] * len(order)
+    for rank, i in enumerate(order):
+        ranks[i] = rank
+    clock.tick("LR automaton", 0.0)
+    try:
+        core = build_core(
+            vocab.core, automata, token_ids, ranks, grammar.ignore, grammar.rules, len(grammar.nonterminals),
+            grammar.start, grammar.policy == "longest", options.max_lr_states, options.max_lexer_states,
+            [t.units for t in grammar.terminals], grammar.unordered, grammar.distinct,
+        )  # fmt: skip
+        if core is None:
+            name = grammar.nonterminals[grammar.start]
+            raise GrammarError(
+                f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion"
+            )
+        clock.check()
+        if options.mode == "ahead":
+            core.expand(clock.tick, clock.check)
+    except LimitError as e:
+        raise LimitError(f"{e}; {clock.costliest(automata)}") from None
+    stats = {**core.counts(), "complete": core.frozen, "stages": clock.finish(), "seconds": clock.seconds()}
+    return Constraint(
+        core, vocab, tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals), stats
+    )
+
+
+class _TooLarge(LimitError):
+    """A terminal has too many states; `origin` is the place that it is from."""
+
+    def __init__(self, message: str, origin: str) -> None:
+        super().__init__(message)
+        self.origin = origin
+
+
+def _check_time(limit: float | None, begin: float, stage: str) -> None:
+    if limit is not None and time.perf_counter() - begin > limit:
+        raise LimitError(
+            f"compiling passed {limit:g} s in stage {stage!r}; raise CompileOptions.max_seconds or use mode='lazy'"
+        )
+
+
+class _Clock:
+    """Progress, time by stage, and the time limit."""
+
+    def __init__(self, options: CompileOptions, grammar: Grammar, begin: float) -> None:
+        self.options = options
+        self.grammar = grammar
+        self.begin = begin
+        self.last = time.perf_counter()
+        self.stage = "terminals"
+        self.stages: dict[str, float] = {}
+
+    def tick(self, stage: str, fraction: float) -> None:
+        now = time.perf_counter()
+        self.stages[self.stage] = self.stages.get(self.stage, 0.0) + now - self.last
+        self.last, self.stage = now, stage
+        if self.options.progress is not None:
+            self.options.progress(stage, fraction)
+
+    def check(self) -> None:
+        _check_time(self.options.max_seconds, self.begin, self.stage)
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begin
+
+    def finish(self) -> dict[str, float]:
+        self.tick("done", 1.0)
+        return {name: seconds for name, seconds in self.stages.items() if name != "done"}
+
+    def costliest(self, automata: list[Any]) -> str:
+        """The terminal and the rule that cost most, for the message of a LimitError."""
+        sizes = [(0 if a is None else a.n_states, -i) for i, a in enumerate(automata)]
+        terminal = self.grammar.terminals[-max(sizes)[1]] if sizes else None
+        lhs, rhs = max(self.grammar.rules, key=lambda rule: len(rule[1]))
+        parts = [f"the longest rule is one of {self.grammar.nonterminals[lhs]!r} with {len(rhs)} symbols"]
+        if terminal is not None:
+            where = f" at {terminal.origin}" if terminal.origin else ""
+            parts.append(f"the largest terminal is {terminal.name!r}{where} with {max(sizes)[0]} states")
+        return "; ".join(parts)
+
+
+def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
+    if tokens.name is not None:
+        found = vocab.token_name_to_id(tokens.name)
+        if found is None:
+            raise GrammarError(f"terminal {name!r}: the vocabulary has no special token {tokens.name!r}")
+        return [found]
+    for i in tokens.ids:
+        if not 0 <= i < vocab.n_tokens:
+            raise GrammarError(f"terminal {name!r}: token id {i} is out of range for {vocab.n_tokens} tokens")
+    return sorted(tokens.ids)
+
+
+def compile_regex(pattern: str, vocab: Vocab, **keywords: Any) -> Constraint:
+    """Compile a regex; the whole text must match."""
+    return compile(read_regex(pattern), vocab, **keywords)
+
+
+def compile_gbnf(text: str, vocab: Vocab, **keywords: Any) -> Constraint:
+    """Compile a GBNF/EBNF grammar with the rule ``root``."""
+    return compile(read_gbnf(text), vocab, **keywords)
+
+
+def compile_lark(text: str, vocab: Vocab, *, start: str = "start", **keywords: Any) -> Constraint:
+    """Compile a Lark grammar."""
+    return compile(read_lark(text, start=start), vocab, **keywords)
+
+
+def compile_json_schema(
+    schema: Any, vocab: Vocab, *, schema_options: SchemaOptions | None = None, **keywords: Any
+) -> Constraint:
+    """Compile a JSON Schema: a dict, a boolean, JSON text, a pydantic model or a dataclass.
+
+    ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
+    Raises SchemaError, LimitError, VocabError.
+    """
+    schema_options = schema_options or SchemaOptions()
+    options, begin, check = _front_end(**keywords)
+    if not isinstance(schema, (dict, bool)):
+        schema = schema_of(schema)
+    try:
+        return _compile_read(read_json_schema, schema, schema_options, vocab, options, begin, check)
+    except NoDocument as e:
+        places = _contradiction(schema, schema_options, vocab)
+        if not places:
+            raise
+        raise NoDocument(f"no document satisfies the schema: {contradiction_text(places)}") from e
+
+
+def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Place]:
+    """The keywords that exclude each other, so far as they are found in some seconds."""
+    until = time.thread_time() + _CONTRADICTION_SECONDS
+
+    def is_empty(some: Any) -> bool:
+        if time.thread_time() > until:
+            return False
+        lazy, begin, check = _front_end(mode="lazy", max_seconds=2 * _CONTRADICTION_SECONDS)
+        try:
+            _compile_read(read_json_schema, some, options, vocab, lazy, begin, check)
+        except NoDocument:
+            return True
+        except WfsaError:
+            pass
+        return False
+
+    try:
+        return contradiction(schema, options, is_empty)
+    except (WfsaError, RecursionError):
+        return []
+
+
+def compile_tools(
+    tools: Any, vocab: Vocab, *, schema_options: SchemaOptions | None = None, **keywords: Any
+) -> Constraint:
+    """Compile a list of tools to one call, ``{"name": <tool>, "arguments": {...}}``.
+
+    The tools are an OpenAI, MCP or Anthropic list, or pydantic models; a ``response_format`` is taken, too, and then
+    the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
+    Raises SchemaError, LimitError, VocabError.
+    """
+    options, begin, check = _front_end(**keywords)
+    return _compile_read(read_tools, tools, schema_options or SchemaOptions(), vocab, options, begin, check)
+
+
+def _front_end(
+    options: CompileOptions | None = None, **keywords: Any
+) -> tuple[CompileOptions, float, Callable[[], None]]:
+    """The options, the time now, and the check of the time limit for a front end that may take long."""
+    options, begin = replace(options or CompileOptions(), **keywords), time.perf_counter()
+    return options, begin, partial(_check_time, options.max_seconds, begin, "front end")
+
+
+def _compile_read(
+    read: Callable[..., LoweredSchema | LoweredTools], source: Any, schema_options: SchemaOptions, vocab: Vocab,
+    options: CompileOptions, begin: float, check: Callable[[], None],
+) -> Constraint:  # fmt: skip
+    """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again."""
+    too_large: frozenset[str] = frozenset()
+    while True:
+        lowered = read(source, schema_options, check, too_large)
+        try:
+            constraint = _compile(lowered.grammar, vocab, options, begin)
+        except _TooLarge as error:
+            if not schema_options.lenient or not error.origin or error.origin in too_large:
+                raise
+            too_large |= {error.origin}
+            continue
+        except GrammarError as error:
+            raise NoDocument(f"no document satisfies the schema ({error}); at $") from None
+        constraint.report = lowered.report
+        constraint.source = lowered.source
+        return constraint

@@ -1,0 +1,376 @@
+"""The vocabulary: what bytes each token id stands for, which ids are never text, which end a text.
+
+**Input → output.** Tokens by id (from a list, a tokenizer object or a file) → flat arrays that the kernels read::
+
+    blob     uint8  [ the bytes of token 0 | of token 1 | … ]
+    offsets  int64  [ 0, end of token 0, end of token 1, …, len(blob) ]        token i = blob[offsets[i] : offsets[i+1]]
+    special  int32  sorted ids that are never text          eos ⊆ special  int32  sorted ids that end a text
+
+**Invariants** (checked when built, whoever builds): ids lie in ``range(n_tokens)``; an id without bytes (a hole) is
+special, since a token that adds nothing to a text can never be a choice; an end id is special, since choosing it ends
+the text and so cannot write its name; ``size``, the width of the model's logits, is at least ``n_tokens`` and the ids
+between are never allowed. The bytes of a special token are its display name. Two ids may share their bytes, a token
+need not be UTF-8.
+
+**Identity.** ``fingerprint`` is a SHA-256 over all of this in one canonical form; an artifact names the fingerprint
+it was compiled for. Names of special tokens take no part: they are resolved to ids when a grammar is compiled.
+
+**Work done once.** ``core`` is the engine's view (sorted trie, byte sets, profile caches), made here; everything
+compiled for this object shares it. So build one ``Vocab`` and keep it.
+
+**Cost.** 262,145 tokens from a list: one pass to join, one to measure; ``benches`` has the number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa._ext.engine import VocabCore
+from wfsa.errors import ArtifactError, VocabError
+from wfsa.vocab import sources as vocab_sources
+
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int32]
+
+FORMAT: Final = "wfsa-vocab"
+FORMAT_VERSION: Final = 1
+_MAX_TOKENS: Final = 1 << 26
+
+
+class TokenTable(Sequence[bytes]):
+    """``table[id]`` is the token's bytes. A view on the blob: nothing is copied until it is asked for."""
+
+    __slots__ = ("_blob", "_offsets")
+
+    def __init__(self, blob: bytes, offsets: Offsets) -> None:
+        self._blob = blob
+        self._offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(f"token id {index} is not in range({len(self)})")
+        return self._blob[self._offsets[index] : self._offsets[index + 1]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        blob, ends = self._blob, self._offsets.tolist()
+        return (blob[a:b] for a, b in pairwise(ends))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} tokens, {len(self._blob)} bytes>"
+
+
+class Vocab:
+    """A model's vocabulary. ``Vocab(tokens, special_ids, eos_ids)``: ``tokens[id]`` is bytes, or None for a hole.
+
+    ``special_ids`` are never text, ``eos_ids`` end a text; holes and end ids join the special ids by themselves.
+    ``size`` is the width of the model's logits where it is larger than the list. ``special_names`` maps further names
+    (``{"<|eot_id|>": 128009}``) for grammars that name a special token.
+    """
+
+    n_tokens: int
+    size: int
+    blob: Bytes
+    offsets: Offsets
+    special_ids: Ids
+    eos_ids: Ids
+    tokens: TokenTable
+
+    def __init__(
+        self,
+        tokens: Sequence[bytes | None],
+        special_ids: Iterable[int] = (),
+        eos_ids: Iterable[int] = (),
+        *,
+        size: int | None = None,
+        special_names: Mapping[str, int] | None = None,
+    ) -> None:
+        kind = type(tokens)
+        if issubclass(kind, (str, bytes, bytearray)):  # sequences, but not of tokens
+            raise VocabError(f"tokens must be a sequence of bytes, one for each id, not {kind.__name__}")
+        listed = [b"" if token is None else token for token in tokens]
+        try:
+            blob = b"".join(listed)
+            lengths = np.fromiter(map(len, listed), np.int64, len(listed))
+        except TypeError:
+            bad = next(i for i, token in enumerate(listed) if not isinstance(token, (bytes, bytearray, memoryview)))
+            raise VocabError(f"token {bad} is {type(listed[bad]).__name__}, not bytes") from None
+        offsets = np.zeros(len(listed) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        self._fill(blob, offsets, special_ids, eos_ids, size, special_names)
+
+    # --- construction ---------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        blob: npt.ArrayLike | bytes,
+        offsets: npt.ArrayLike,
+        special_ids: Iterable[int] = (),
+        eos_ids: Iterable[int] = (),
+        *,
+        size: int | None = None,
+        special_names: Mapping[str, int] | None = None,
+    ) -> Vocab:
+        """From the concatenated bytes and ``n + 1`` offsets, without a list of tokens."""
+        data = bytes(blob) if isinstance(blob, (bytes, bytearray)) else np.asarray(blob, np.uint8).tobytes()
+        ends = np.array(offsets)
+        if ends.ndim != 1 or len(ends) < 1 or ends.dtype.kind not in "iu":
+            raise VocabError(
+                f"offsets must be a one-dimensional array of integers, not {ends.dtype} {list(ends.shape)}"
+            )
+        ends = ends.astype(np.int64)
+        if ends[0] != 0 or ends[-1] != len(data) or bool(np.any(np.diff(ends) < 0)):
+            raise VocabError(f"offsets must rise from 0 to the {len(data)} bytes of the blob")
+        vocab = cls.__new__(cls)
+        vocab._fill(data, ends, special_ids, eos_ids, size, special_names)
+        return vocab
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer: Any, *, eos_ids: Iterable[int] | None = None, size: int | None = None) -> Vocab:
+        """From a transformers or tokenizers fast tokenizer, a tiktoken, sentencepiece or mistral-common one.
+
+        ``eos_ids`` replaces what the tokenizer tells about end tokens; ``size`` is the width of the model's logits.
+        """
+        return cls._from_raw(vocab_sources.from_tokenizer(tokenizer), type(tokenizer).__name__, eos_ids, size)
+
+    @classmethod
+    def from_gguf(
+        cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
+    ) -> Vocab:
+        """From a GGUF file's metadata; the weights are not read."""
+        return cls._from_raw(vocab_sources.from_gguf(path), os.fspath(path), eos_ids, size)
+
+    @classmethod
+    def from_npz(
+        cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
+    ) -> Vocab:
+        """From an .npz with ``offsets``, ``bytes``, ``special`` and a JSON ``meta`` that names ``eos_ids``."""
+        packed = vocab_sources.from_npz(path)
+        ends = packed.eos_ids if eos_ids is None else eos_ids
+        return cls.from_arrays(
+            packed.blob,
+            packed.offsets,
+            packed.special_ids.tolist(),
+            ends,
+            size=size,
+            special_names=packed.special_names,
+        )
+
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
+    ) -> Vocab:
+        """By suffix: .npz, .gguf, .json (tokenizer.json), .tiktoken, .model (SentencePiece);
+        else what :meth:`save` wrote.
+        """
+        name, suffix = os.fspath(path), Path(path).suffix
+        if suffix == ".npz":
+            return cls.from_npz(path, eos_ids=eos_ids, size=size)
+        if suffix == ".gguf":
+            return cls.from_gguf(path, eos_ids=eos_ids, size=size)
+        if suffix == ".json":
+            return cls._from_raw(vocab_sources.from_tokenizer_json_file(path), name, eos_ids, size)
+        if suffix == ".tiktoken":
+            return cls._from_raw(vocab_sources.from_tiktoken_file(path), name, eos_ids, size)
+        if suffix == ".model":
+            try:
+                from sentencepiece import SentencePieceProcessor
+            except ImportError as error:
+                raise VocabError(f"{name}: reading a SentencePiece model needs `pip install sentencepiece`") from error
+            try:
+                processor = SentencePieceProcessor(model_file=name)
+            except (RuntimeError, OSError) as error:
+                raise VocabError(f"{name}: not a SentencePiece model: {error}") from error
+            return cls._from_raw(vocab_sources.from_tokenizer(processor), name, eos_ids, size)
+        loaded = cls.load(path)
+        if eos_ids is None and size is None:
+            return loaded
+        return cls.from_arrays(
+            loaded.blob, loaded.offsets, loaded.special_ids.tolist(),
+            loaded.eos_ids.tolist() if eos_ids is None else eos_ids,
+            size=loaded.size if size is None else size, special_names=loaded.special_names,
+        )  # fmt: skip
+
+    @classmethod
+    def _from_raw(
+        cls, raw: vocab_sources.RawVocab, name: str, eos_ids: Iterable[int] | None, size: int | None
+    ) -> Vocab:
+        ends = raw.eos_ids if eos_ids is None else list(eos_ids)
+        if not ends:
+            warnings.warn(f"{name} declares no end token; pass eos_ids=[...] so that a text can end", stacklevel=3)
+        return cls(raw.tokens, raw.special_ids, ends, size=size, special_names=raw.special_names)
+
+    def _fill(
+        self,
+        blob: bytes,
+        offsets: Offsets,
+        special_ids: Iterable[int],
+        eos_ids: Iterable[int],
+        size: int | None,
+        special_names: Mapping[str, int] | None,
+    ) -> None:
+        n_tokens = len(offsets) - 1
+        if not 0 < n_tokens <= _MAX_TOKENS:
+            raise VocabError(f"a vocabulary has 1 to {_MAX_TOKENS} tokens, not {n_tokens}")
+        self.n_tokens = n_tokens
+        self.size = n_tokens if size is None else int(size)
+        if not n_tokens <= self.size <= _MAX_TOKENS:
+            raise VocabError(f"size={self.size}: the logits' width must be from the {n_tokens} tokens to {_MAX_TOKENS}")
+        eos = self._ids("eos_ids", eos_ids)
+        holes = np.flatnonzero(offsets[1:] == offsets[:-1]).astype(np.int32)
+        self.eos_ids = eos
+        self.special_ids = np.unique(np.concatenate([self._ids("special_ids", special_ids), eos, holes]))
+        self.offsets = offsets
+        self._bytes = blob
+        self.blob = np.frombuffer(blob, np.uint8)
+        self.tokens = TokenTable(blob, offsets)
+        for array in (self.eos_ids, self.special_ids, self.offsets):
+            array.flags.writeable = False
+        self._names = {str(name): int(token_id) for name, token_id in (special_names or {}).items()}
+        self._ids("special_names", self._names.values())
+        self._by_name: dict[str, int] | None = None
+        self._fingerprint: str | None = None
+        self.core = VocabCore(self.blob, self.offsets, self.special_ids, self.eos_ids, self.size)
+
+    def _ids(self, what: str, ids: Iterable[int]) -> Ids:
+        try:
+            wide = np.array(sorted({int(i) for i in ids}), np.int64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise VocabError(f"{what} must be token ids: {error}") from error
+        if wide.size and not 0 <= wide[0] <= wide[-1] < self.n_tokens:
+            bad = wide[0] if wide[0] < 0 else wide[-1]
+            raise VocabError(f"{what}: id {bad} is not in range({self.n_tokens})")
+        return wide.astype(np.int32)
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.n_tokens
+
+    def __repr__(self) -> str:
+        width = f", size={self.size}" if self.size != self.n_tokens else ""
+        ends = self.eos_ids.tolist()
+        counts = f"{self.n_tokens} tokens, {len(self.special_ids)} special, eos {ends}{width}"
+        return f"<wfsa.Vocab: {counts}, {self.fingerprint[:12]}>"
+
+    @property
+    def special_names(self) -> dict[str, int]:
+        """Names of special tokens: as given, else each one's own bytes (the lowest id where two share them)."""
+        if self._by_name is None:
+            own: dict[str, int] = {}
+            for token_id in self.special_ids.tolist():
+                name = self.tokens[token_id].decode("utf-8", "replace")
+                if name:
+                    own.setdefault(name, token_id)
+            self._by_name = {**own, **self._names}
+        return dict(self._by_name)
+
+    def token_name_to_id(self, name: str | bytes) -> int | None:
+        """The id of the special token called so, None if there is none."""
+        wanted = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+        return self.special_names.get(wanted)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, in hex, over the arrays, the sizes and the special and end ids."""
+        if self._fingerprint is None:
+            digest = hashlib.sha256(f"{FORMAT} {FORMAT_VERSION}\0".encode())
+            digest.update(
+                np.array([self.n_tokens, self.size, len(self.special_ids), len(self.eos_ids)], "<i8").tobytes()
+            )
+            for array, kind in ((self.special_ids, "<i4"), (self.eos_ids, "<i4"), (self.offsets, "<i8")):
+                digest.update(np.ascontiguousarray(array, kind).tobytes())
+            digest.update(self._bytes)
+            self._fingerprint = digest.hexdigest()
+        return self._fingerprint
+
+    # --- files ----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a safetensors file; the same vocabulary gives the same bytes."""
+        from safetensors.numpy import save
+
+        header = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "size": self.size,
+            "fingerprint": self.fingerprint,
+            "special_names": self._names,
+        }
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "blob": self.blob,
+            "offsets": self.offsets,
+            "special_ids": self.special_ids,
+            "eos_ids": self.eos_ids,
+        }
+        # One metadata key only: safetensors keeps several in no fixed order.
+        data = save(arrays, {"wfsa": json.dumps(header, sort_keys=True, ensure_ascii=False)})
+        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+            os.replace(temporary, path)
+        finally:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Vocab:
+        """Read what :meth:`save` wrote; a damaged or foreign file is an :class:`ArtifactError`."""
+        from safetensors import SafetensorError, safe_open
+
+        name = os.fspath(path)
+        try:
+            with safe_open(name, framework="numpy") as file:
+                text = (file.metadata() or {}).get("wfsa")
+                if text is None:
+                    raise ArtifactError(f"{name}: a safetensors file, but not a saved vocabulary")
+                header = json.loads(text)
+                if not isinstance(header, dict) or header.get("format") != FORMAT:
+                    raise ArtifactError(f"{name}: not a saved vocabulary")
+                if header.get("version") != FORMAT_VERSION:
+                    raise ArtifactError(
+                        f"{name}: vocabulary format {header.get('version')}; this wfsa reads {FORMAT_VERSION}"
+                    )
+                arrays = {key: file.get_tensor(key) for key in ("blob", "offsets", "special_ids", "eos_ids")}
+        except (FileNotFoundError, IsADirectoryError, PermissionError, ArtifactError):
+            raise
+        except (SafetensorError, ValueError, OSError) as error:
+            raise ArtifactError(f"{name}: not a readable vocabulary file: {error}") from error
+        for key, kind in (("blob", np.uint8), ("offsets", np.int64), ("special_ids", np.int32), ("eos_ids", np.int32)):
+            if arrays[key].dtype != kind or arrays[key].ndim != 1:
+                raise ArtifactError(
+                    f"{name}: array {key!r} is {arrays[key].dtype} {list(arrays[key].shape)}, not {kind.__name__}[n]"
+                )
+        try:
+            vocab = cls.from_arrays(
+                arrays["blob"], arrays["offsets"], arrays["special_ids"].tolist(), arrays["eos_ids"].tolist(),
+                size=int(header["size"]), special_names=header.get("special_names"),
+            )  # fmt: skip
+        except (VocabError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ArtifactError(f"{name}: damaged vocabulary file: {error}") from error
+        if vocab.fingerprint != header.get("fingerprint"):
+            raise ArtifactError(f"{name}: damaged vocabulary file: its fingerprint does not match its content")
+        return vocab
