@@ -20,7 +20,7 @@ from wfsa.grammar.json_schema.report import BESIDE
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "schema-support.md"
-SCORES = ROOT / "tests" / "differential" / "suite_scores.json"
+SCORES = ROOT / "tests" / "json_schema" / "suite_scores.json"
 DRAFTS = (4, 6, 7, 2019, 2020)
 
 # One schema for each keyword; where its meaning depends on the value, several.

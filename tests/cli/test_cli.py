@@ -73,7 +73,7 @@ def test_help_has_examples(run: Run, command: str) -> None:
 
 
 def test_the_command_is_installed() -> None:
-    done = subprocess.run([sys.executable, "-m", "wfsa.cli", "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-m", "wfsa", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("usage: wfsa")
 
 
