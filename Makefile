@@ -21,7 +21,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
-ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx ext/*/*.pxd)
+ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
 SANITIZE_TREE := build/sanitize/tree
 
 .PHONY: build demo test lint types sanitize nightly bench bench-items clean

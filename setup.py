@@ -78,12 +78,13 @@ class BuildExt(build_ext):
 
 
 def extensions() -> list[Extension]:
-    headers = sorted(str(p.relative_to(ROOT)) for pattern in ("*.hpp", "*.pxd") for p in (ROOT / "ext").rglob(pattern))
+    headers = [*(ROOT / "ext").rglob("*.hpp"), *(ROOT / "wfsa" / "_ext").glob("*.pxd")]
+    depends = sorted(str(path.relative_to(ROOT)) for path in headers)
     return [
         Extension(
             f"wfsa._ext.{source.stem}",
             [str(source.relative_to(ROOT))],
-            depends=headers,
+            depends=depends,
             include_dirs=["ext"],
             language="c++",
         )

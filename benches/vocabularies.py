@@ -64,7 +64,7 @@ def measure(name: str, repeats: int) -> dict[str, Any]:
     import wfsa
     from benches.recorded_data import DATA, read_vocabulary
     from benches.worker import memory_mb
-    from wfsa._ext.engine import VocabCore
+    from wfsa._ext.vocabulary import VocabCore
 
     gc.disable()
     with np.load(DATA / "vocabs" / f"{name}.npz") as archive:

@@ -1,6 +1,7 @@
 """Constrained decoding with ahead-of-time compiled automata."""
 
-from wfsa._ext.engine import State, TokenMask, fill_bitmasks
+from wfsa._ext.mask import TokenMask
+from wfsa._ext.state import State, fill_bitmasks
 from wfsa.compiler import (
     CompileOptions,
     compile,

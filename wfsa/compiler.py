@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from wfsa._ext.engine import automaton, build_core
+from wfsa._ext.constraint import build_core
+from wfsa._ext.regular import automaton
 from wfsa.constraint import Constraint
 from wfsa.errors import GrammarError, LimitError, WfsaError
 from wfsa.grammar.gbnf import read_gbnf

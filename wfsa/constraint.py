@@ -6,7 +6,9 @@ import os
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from wfsa._ext.engine import ConstraintCore, State
+from wfsa._ext.constraint import ConstraintCore
+from wfsa._ext.state import State
+from wfsa._ext.state import start as start_state
 
 if TYPE_CHECKING:
     from wfsa.grammar.json_schema import SchemaSource
@@ -133,6 +135,6 @@ class Constraint:
 
     def start(self) -> State:
         """A state before the first token."""
-        state = self._core.start()
+        state = start_state(self._core)
         state.constraint = self
         return state

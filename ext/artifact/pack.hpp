@@ -12,8 +12,6 @@
 
 namespace wfsa {
 
-struct Damaged : std::runtime_error { using std::runtime_error::runtime_error; };
-
 struct Arrays {
     std::map<std::string, vector<int32_t>> of;
 

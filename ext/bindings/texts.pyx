@@ -13,7 +13,7 @@ from operator import index as integer
 
 import numpy as np
 
-from wfsa._ext.engine import token_mask
+from wfsa._ext.mask import token_mask
 from wfsa.errors import StateError
 
 

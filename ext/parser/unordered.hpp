@@ -23,8 +23,6 @@
 
 namespace wfsa {
 
-struct Miss { int where = 0; };  // a table must grow, and may not now (engine.hpp)
-
 struct UnorderedList {
     static constexpr int32_t kNoMost = INT32_MAX;
     int32_t separator = -1, close = -1;                  // terminals

@@ -20,12 +20,11 @@
 #include <utility>
 #include <vector>
 
+#include "errors.hpp"
+
 namespace wfsa {
 
 using std::vector;
-
-struct LimitExceeded : std::runtime_error { using std::runtime_error::runtime_error; };
-struct Undecided : std::runtime_error { using std::runtime_error::runtime_error; };  // what a grammar asks for is ambiguous
 
 struct VectorHash {
     size_t operator()(const vector<int32_t>& v) const noexcept {

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import wfsa
-from wfsa._ext.engine import automaton
+from wfsa._ext.regular import automaton
 from wfsa.grammar.regular import Literal, Regular, Words, cat, char_set, optional, star
 
 VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"ab", b"ba", b"aa", b""], eos_ids=[259])

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa._ext.engine import automaton
+from wfsa._ext.regular import automaton
 from wfsa.explain import byte_vocab
 from wfsa.grammar.regular import Alt, Literal, alt, cat, star
 

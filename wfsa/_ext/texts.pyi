@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.engine import TokenMask
+from wfsa._ext.mask import TokenMask
 
 class StringsCore:
     n_words: int

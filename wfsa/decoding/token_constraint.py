@@ -22,7 +22,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from wfsa._ext.engine import State, fill_bitmasks
+from wfsa._ext.state import State, fill_bitmasks
 from wfsa.constraint import Constraint
 from wfsa.errors import DecodingError
 from wfsa.items import ItemIndex

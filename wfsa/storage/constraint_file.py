@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from wfsa._ext.engine import ConstraintCore
+from wfsa._ext.constraint import ConstraintCore
 from wfsa.constraint import Constraint
 from wfsa.errors import ArtifactError, WfsaError
 from wfsa.grammar.json_schema import ReportEntry

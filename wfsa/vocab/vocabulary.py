@@ -35,7 +35,7 @@ from typing import Any, Final, overload
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.engine import VocabCore
+from wfsa._ext.vocabulary import VocabCore
 from wfsa.errors import ArtifactError, VocabError
 from wfsa.vocab import sources as vocab_sources
 

@@ -1,0 +1,243 @@
+# cython: language_level=3
+"""Regular trees as minimal byte DFAs: the walk over :mod:`wfsa.grammar.regular`; the algorithms are in ext/regular/."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libcpp cimport bool as cbool
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+from wfsa._ext.integers cimport integer
+
+import numpy as np
+
+from wfsa.errors import GrammarError, LimitError
+from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Repeat, Table, Unit, Words
+
+
+cdef extern from "bindings/translate.hpp" namespace "wfsa":
+    cdef int wfsa_translate "wfsa::translate"() except +
+
+
+cdef extern from "regular/counter.hpp" namespace "wfsa" nogil:
+    cdef cppclass Fragment:
+        int32_t start, end
+
+    cdef cppclass Nfa:
+        Nfa(int64_t)
+        Fragment empty() except +wfsa_translate
+        Fragment nothing() except +wfsa_translate
+        Fragment pair() except +wfsa_translate
+        Fragment bytes(const uint8_t*, size_t) except +wfsa_translate
+        Fragment embed(const Dfa&) except +wfsa_translate
+        cbool has_tail()
+        Fragment embed_last(Dfa) except +wfsa_translate
+        void byte_range(Fragment, uint8_t, uint8_t) except +wfsa_translate
+        void epsilon(int32_t, int32_t) except +wfsa_translate
+        void code_points(Fragment, uint32_t, uint32_t) except +wfsa_translate
+        void count_first(Fragment) except +wfsa_translate
+        Dfa determinize(Fragment) except +wfsa_translate
+
+    cdef cppclass string_view "std::string_view":
+        string_view(const char*, size_t)
+
+    Dfa product(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
+    Dfa without_epsilon(const Dfa&) except +wfsa_translate
+    Counters find_counters(const Dfa&) except +wfsa_translate
+    vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&, cbool) except +wfsa_translate
+
+
+cdef extern from "regular/word_set.hpp" namespace "wfsa" nogil:
+    Dfa automaton_of_words "wfsa::WordSet::automaton"(const vector[string_view]&) except +wfsa_translate
+
+
+_AUTOMATA = {}  # (Regular, limit) -> Automaton; front ends share tree objects, so most terminals are found here
+_AUTOMATA_MAX = 8192
+_KEPT_STATES = 1 << 16  # larger ones are not kept
+_MAX_DEPTH = 400
+_MANY_WORDS = 8
+
+
+cdef class Automaton:
+    """The minimal byte DFA of a regular tree, without the empty word; `nullable` says whether the tree has it."""
+
+    cdef const Dfa* full(self) noexcept:
+        return &self.with_empty if self.nullable else &self.dfa
+
+    @property
+    def n_states(self):
+        return self.dfa.size()
+
+    def arrays(self):
+        """(indptr int32[n+1], lo uint8[e], hi uint8[e], target int32[e], accept uint8[n])."""
+        cdef Edge e
+        cdef const Dfa* d = self.full()
+        cdef size_t i
+        lo, hi, to = [], [], []
+        for i in range(d.edges.size()):
+            e = d.edges[i]
+            lo.append(e.lo)
+            hi.append(e.hi)
+            to.append(e.target)
+        return (np.array(d.indptr, np.int32), np.array(lo, np.uint8), np.array(hi, np.uint8),
+                np.array(to, np.int32), np.array(d.accept, np.uint8))
+
+
+cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
+    """Compile a :class:`wfsa.grammar.regular.Regular` tree; results are cached by tree.
+
+    Raises LimitError when a DFA needs more than `max_states` states.
+    """
+    key = (tree, max_states)  # a limit must not depend on what was compiled before
+    cdef Automaton got = _AUTOMATA.get(key)
+    if got is not None:
+        return got
+    got = Automaton.__new__(Automaton)
+    got.dfa = _dfa(tree, max_states, 0)
+    got.nullable = got.dfa.size() > 0 and got.dfa.accept[0] != 0
+    if got.nullable:
+        got.with_empty = got.dfa
+        got.dfa = without_epsilon(got.with_empty)
+    kept = got.dfa.size() <= _KEPT_STATES
+    got.names = state_names(got.dfa, kept)
+    got.counters = find_counters(got.dfa)
+    if kept:
+        if len(_AUTOMATA) >= _AUTOMATA_MAX:
+            _AUTOMATA.clear()
+        _AUTOMATA[key] = got
+    return got
+
+
+cdef Dfa _dfa(tree, int64_t limit, int depth) except *:
+    cdef Dfa left
+    cdef Automaton one, other
+    kind = type(tree)
+    if kind is And:
+        left = automaton(tree.parts[0], limit).full()[0]
+        for part in tree.parts[1:]:
+            other = automaton(part, limit)
+            left = product(left, other.full()[0], True, limit)
+        return left
+    if kind is Minus:
+        one, other = automaton(tree.left, limit), automaton(tree.right, limit)
+        return product(one.full()[0], other.full()[0], False, limit)
+    cdef Nfa* nfa = new Nfa(limit)
+    try:
+        return nfa.determinize(_nfa(nfa, tree, limit, depth, True))
+    finally:
+        del nfa
+
+
+cdef Fragment _word_set(Nfa* nfa, words, bint last) except *:
+    """The automaton of different words, in any order."""
+    cdef vector[string_view] views
+    cdef Dfa d
+    if not words:
+        return nfa.nothing()
+    ordered = sorted(words)  # holds the bytes of the views
+    for word in ordered:
+        views.push_back(string_view(PyBytes_AS_STRING(word), PyBytes_GET_SIZE(word)))
+    with nogil:
+        d = automaton_of_words(views)
+    if last and not nfa.has_tail():
+        return nfa.embed_last(move(d))
+    return nfa.embed(d)
+
+
+cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *:
+    """Add the automaton of a tree to `nfa`; `last`: nothing is read after it."""
+    cdef Fragment f, g
+    cdef const uint8_t* p
+    cdef Dfa body
+    cdef int64_t k, low, high
+    if depth > _MAX_DEPTH:
+        raise GrammarError(f"a terminal is nested more than {_MAX_DEPTH} deep; flatten it")
+    kind = type(tree)
+    if kind is Literal:
+        p = <const uint8_t*>PyBytes_AS_STRING(tree.data)
+        return nfa.bytes(p, PyBytes_GET_SIZE(tree.data))
+    if kind is Cat:
+        f = nfa.empty()
+        for k, part in enumerate(tree.parts):
+            g = _nfa(nfa, part, limit, depth + 1, last and k == len(tree.parts) - 1)
+            nfa.epsilon(f.end, g.start)
+            f.end = g.end
+        return f
+    if kind is Words:
+        return _word_set(nfa, tree.words, last)
+    if kind is Alt:
+        f = nfa.pair()
+        parts = tree.parts
+        if len(parts) >= _MANY_WORDS:
+            texts = {part.data for part in parts if type(part) is Literal}
+            if len(texts) >= _MANY_WORDS:
+                g = _word_set(nfa, texts, last)
+                nfa.epsilon(f.start, g.start)
+                nfa.epsilon(g.end, f.end)
+                parts = [part for part in parts if type(part) is not Literal]
+        for part in parts:
+            g = _nfa(nfa, part, limit, depth + 1, last)
+            nfa.epsilon(f.start, g.start)
+            nfa.epsilon(g.end, f.end)
+        return f
+    if kind is Chars:
+        f = nfa.pair()
+        for lo, hi in tree.ranges:
+            nfa.code_points(f, lo, hi)
+        return f
+    if kind is ByteSet:
+        f = nfa.pair()
+        for lo, hi in tree.ranges:
+            nfa.byte_range(f, lo, hi)
+        return f
+    if kind is Repeat:
+        low = integer(tree.min)
+        high = -1 if tree.max is None else integer(tree.max)
+        if low > limit or high > limit:
+            raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states")
+        if low + high > 3:
+            body = automaton(tree.body, limit).full()[0]
+        f = nfa.empty()
+        for k in range(low):
+            g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
+            nfa.epsilon(f.end, g.start)
+            f.end = g.end
+        if high < 0:
+            g = _nfa(nfa, tree.body, limit, depth + 1, False)
+            h = nfa.pair()
+            nfa.epsilon(f.end, h.start)
+            nfa.epsilon(h.start, g.start)
+            nfa.epsilon(g.end, h.start)
+            nfa.epsilon(h.start, h.end)
+            f.end = h.end
+            return f
+        end = nfa.pair()
+        for k in range(low, high):
+            nfa.epsilon(f.end, end.end)
+            g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
+            nfa.epsilon(f.end, g.start)
+            f.end = g.end
+        nfa.epsilon(f.end, end.end)
+        f.end = end.end
+        return f
+    if kind is Table:
+        states = [nfa.empty().start for _ in tree.rows]
+        f.start, f.end = states[tree.start], nfa.empty().start
+        for s, row in zip(states, tree.rows):
+            for lo, hi, to in row:
+                g.start, g.end = s, states[to]
+                nfa.byte_range(g, lo, hi)
+        for s, accepts in zip(states, tree.accept):
+            if accepts:
+                nfa.epsilon(s, f.end)
+        return f
+    if kind is Unit:
+        f = nfa.empty()  # nothing leads back to a state of its own
+        g = _nfa(nfa, tree.body, limit, depth + 1, False)
+        nfa.epsilon(f.end, g.start)
+        nfa.count_first(g)
+        f.end = g.end
+        return f
+    if kind is And or kind is Minus:
+        return nfa.embed(automaton(tree, limit).full()[0])
+    raise TypeError(f"not a regular tree: {tree!r}")

@@ -1,0 +1,76 @@
+# Types for other extension modules; the documentation is in ext/bindings/constraint.pyx.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport shared_ptr
+from libcpp.vector cimport vector
+
+from wfsa._ext.regular cimport Counters, Dfa
+from wfsa._ext.vocabulary cimport VocabCore, Vocabulary, wfsa_translate
+
+
+cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
+    cdef cppclass NormalGrammar:
+        int32_t n_terms, n_symbols, start
+        vector[int32_t] origin
+        cbool nullable_start
+
+    cdef struct UnorderedRule:
+        int32_t body, rest
+        vector[int32_t] members
+        vector[uint8_t] required
+        vector[vector[int32_t]] groups
+        int32_t least, most
+
+    cdef cppclass Normaliser:
+        Normaliser(int32_t, int32_t)
+        void rule(int32_t, const int32_t*, size_t) except +wfsa_translate
+        void unordered(UnorderedRule) except +wfsa_translate
+        void distinct(int32_t, cbool) except +wfsa_translate
+        NormalGrammar run(int32_t, const vector[uint8_t]&, const vector[uint8_t]&) except +wfsa_translate
+
+    cdef cppclass Terminals:
+        cbool longest
+        vector[int32_t] start
+        void add(const Dfa&, const vector[int64_t]&, const Counters&, int32_t, cbool) except +wfsa_translate
+        void add(const Dfa&, const vector[int64_t]&, const Counters&, int32_t, cbool, cbool, int32_t, int32_t) except +wfsa_translate
+
+    cdef cppclass Lexer:
+        Terminals terms
+        int64_t limit
+        size_t n_states()
+        size_t n_contexts()
+        size_t n_roots()
+
+    cdef cppclass ParserDwa:
+        size_t n_states()
+        size_t n_transitions()
+
+    cdef cppclass JointTails:
+        size_t n_states()
+        size_t n_transitions()
+
+    cdef cppclass Profiler:
+        size_t n_profiles()
+
+    cdef cppclass LrTables:
+        int32_t n_states()
+
+    cdef cppclass Engine:
+        Engine(shared_ptr[Vocabulary]) except +
+        NormalGrammar grammar
+        Lexer lexer
+        LrTables lr
+        ParserDwa dwa
+        JointTails joint
+        Profiler profiler
+        int32_t end_term
+        vector[vector[int32_t]] token_ids
+        vector[int32_t] ignored
+        cbool frozen, use_parsing
+        void build(int64_t) except +wfsa_translate
+
+
+cdef class ConstraintCore:
+    cdef shared_ptr[Engine] ptr
+    cdef readonly VocabCore vocab

@@ -1,0 +1,16 @@
+# Types for other extension modules; the documentation is in ext/bindings/mask.pyx.
+
+from libc.stdint cimport int64_t, uint32_t
+
+
+cdef class TokenMask:
+    cdef bytes data
+    cdef int64_t n_words
+
+
+cdef struct Target:
+    Py_buffer view
+    uint32_t* p
+    int64_t n_words
+
+cdef int target_open(Target* target, buffer, int64_t need, row) except -1

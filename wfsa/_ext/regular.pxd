@@ -1,0 +1,32 @@
+# Types for other extension modules; the documentation is in ext/bindings/regular.pyx.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
+
+
+cdef extern from "regular/counter.hpp" namespace "wfsa" nogil:
+    cdef cppclass Edge:
+        uint8_t lo, hi
+        int32_t target
+
+    cdef cppclass Dfa:
+        vector[int32_t] indptr
+        vector[Edge] edges
+        vector[uint8_t] accept
+        int32_t size()
+
+    cdef cppclass Counters:
+        pass
+
+
+cdef class Automaton:
+    cdef Dfa with_empty  # only where the empty word is in it
+    cdef Dfa dfa         # without
+    cdef vector[int64_t] names  # of its states
+    cdef Counters counters
+    cdef readonly bint nullable
+    cdef const Dfa* full(self) noexcept
+
+
+cpdef Automaton automaton(tree, int64_t max_states=*)

@@ -1,0 +1,29 @@
+# Types for other extension modules; the documentation is in ext/bindings/vocabulary.pyx.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp.memory cimport shared_ptr
+from libcpp.vector cimport vector
+
+
+cdef extern from "bindings/translate.hpp" namespace "wfsa":
+    cdef int wfsa_translate "wfsa::translate"() except +
+
+
+cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
+    cdef cppclass Trie:
+        int32_t n_nodes()
+
+    cdef cppclass Vocabulary:
+        vector[uint8_t] blob
+        vector[int64_t] offsets
+        vector[uint8_t] special
+        vector[int32_t] eos
+        int64_t size
+        Trie trie
+        int64_t n_tokens()
+        int64_t n_words()
+        void build() except +wfsa_translate
+
+
+cdef class VocabCore:
+    cdef shared_ptr[Vocabulary] ptr

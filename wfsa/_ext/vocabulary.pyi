@@ -1,0 +1,16 @@
+"""Types of the compiled module; the documentation is in ext/bindings/vocabulary.pyx."""
+
+import numpy as np
+import numpy.typing as npt
+
+class VocabCore:
+    def __init__(
+        self,
+        blob: npt.NDArray[np.uint8],
+        offsets: npt.NDArray[np.int64],
+        special: npt.NDArray[np.int32],
+        eos: npt.NDArray[np.int32],
+        size: int,
+    ) -> None: ...
+    @property
+    def n_nodes(self) -> int: ...
