@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 FAMILIES = ("llama", "qwen2", "qwen3", "gpt2")
@@ -44,3 +46,28 @@ def padded(prompts: list[list[int]]) -> tuple[Any, Any]:
         ids[i, width - len(prompt) :] = torch.tensor(prompt)
         mask[i, width - len(prompt) :] = 1
     return ids, mask
+
+
+@contextmanager
+def softmax_summed_in_float64() -> Iterator[None]:
+    """Inside the block a softmax that is asked for in float32 rounds its scores to float32, and adds in float64.
+
+    The ``eager`` attention of most families asks for float32 whatever the model's dtype.  A float32 sum depends on the
+    order of its terms, which is the processor's vector width and the number of columns, so that two calls that compute
+    the same attention over other columns differ by some 1e-6.  What the function computes is otherwise the model's
+    own: the scores still pass through float32, which is where the smallest float64 of a mask becomes -inf.
+    """
+    import torch
+
+    softmax = torch.nn.functional.softmax
+
+    def summed_wide(scores: Any, dim: int, dtype: Any = None) -> Any:
+        if dtype is torch.float32:
+            scores, dtype = scores.to(dtype), torch.float64
+        return softmax(scores, dim=dim, dtype=dtype)
+
+    torch.nn.functional.softmax = summed_wide
+    try:
+        yield
+    finally:
+        torch.nn.functional.softmax = softmax
