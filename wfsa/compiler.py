@@ -12,20 +12,23 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from wfsa._ext.constraint import build_core
 from wfsa._ext.regular import automaton
+from wfsa.arguments import known_fields, refuse_unknown
 from wfsa.constraint import Constraint
-from wfsa.errors import GrammarError, LimitError, WfsaError
+from wfsa.errors import GrammarError, LimitError, SchemaWarning, WfsaError
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.json_schema import LoweredSchema, LoweredTools, SchemaOptions, read_json_schema, read_tools
 from wfsa.grammar.json_schema.contradiction import Place, contradiction, contradiction_text
 from wfsa.grammar.json_schema.lowering import NoDocument
+from wfsa.grammar.json_schema.misspelt import Slip, slips_text
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.regex.grammar import read_regex
@@ -63,31 +66,21 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
 
     Raises GrammarError (nothing can be derived, undefined symbols), LimitError, VocabError.
     """
-    return _compile(grammar, vocab, replace(options or CompileOptions(), **keywords), time.perf_counter())
+    options, begin, _ = _front_end("compile", options, keywords)
+    made = _compile(grammar, vocab, options, begin)
+    if isinstance(made, _TooLarge):
+        raise LimitError(made.message)
+    return made
 
 
-def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float) -> Constraint:
-    """The same; the time limit counts from `begin`."""
+def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float) -> Constraint | _TooLarge:
+    """The same; the time limit counts from `begin`, and a terminal that is too large is returned."""
     clock = _Clock(options, grammar, begin)
     grammar.check_invariants()
-    automata: list[Any] = []
-    token_ids: list[list[int]] = []
-    for number, t in enumerate(grammar.terminals):
-        if isinstance(t.pattern, Tokens):
-            automata.append(None)
-            token_ids.append(_resolve(t.name, t.pattern, vocab))
-        else:
-            try:
-                automata.append(automaton(t.pattern, options.max_terminal_states))
-            except LimitError as e:
-                where = f" at {t.origin}" if t.origin else ""
-                message = f"terminal {t.name!r}{where}: {e}; raise CompileOptions.max_terminal_states"
-                raise _TooLarge(message, t.origin) from None
-            except RecursionError:
-                raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
-            token_ids.append([])
-        clock.tick("terminals", (number + 1) / len(grammar.terminals))
-        clock.check()
+    built = _automata(grammar, vocab, options, clock)
+    if isinstance(built, _TooLarge):
+        return built
+    automata, token_ids = built
     order = sorted(range(len(grammar.terminals)), key=lambda i: (grammar.terminals[i].priority, -i))
     ranks = [0] * len(order)
     for rank, i in enumerate(order):
@@ -115,12 +108,36 @@ def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: flo
     )
 
 
-class _TooLarge(LimitError):
-    """A terminal has too many states; `origin` is the place that it is from."""
+class _TooLarge(NamedTuple):
+    """A terminal with more states than the options allow."""
 
-    def __init__(self, message: str, origin: str) -> None:
-        super().__init__(message)
-        self.origin = origin
+    message: str
+    origin: str  # the place in the schema or grammar; "" if it is not known
+
+
+def _automata(
+    grammar: Grammar, vocab: Vocab, options: CompileOptions, clock: _Clock
+) -> tuple[list[Any], list[list[int]]] | _TooLarge:
+    """For each terminal its automaton and its token ids: of a pattern the former, of exact tokens the latter."""
+    automata: list[Any] = []
+    token_ids: list[list[int]] = []
+    for number, t in enumerate(grammar.terminals):
+        if isinstance(t.pattern, Tokens):
+            automata.append(None)
+            token_ids.append(_resolve(t.name, t.pattern, vocab))
+        else:
+            try:
+                automata.append(automaton(t.pattern, options.max_terminal_states))
+            except LimitError as e:
+                where = f" at {t.origin}" if t.origin else ""
+                remedy = "raise CompileOptions.max_terminal_states"
+                return _TooLarge(f"terminal {t.name!r}{where}: {e}; {remedy}", t.origin)
+            except RecursionError:
+                raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
+            token_ids.append([])
+        clock.tick("terminals", (number + 1) / len(grammar.terminals))
+        clock.check()
+    return automata, token_ids
 
 
 def _check_time(limit: float | None, begin: float, stage: str) -> None:
@@ -203,31 +220,34 @@ def compile_json_schema(
     """Compile a JSON Schema: a dict, a boolean, JSON text, a pydantic model or a dataclass.
 
     ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
-    Raises SchemaError, LimitError, VocabError.
+    Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """
     schema_options = schema_options or SchemaOptions()
-    options, begin, check = _front_end(**keywords)
+    options, begin, check = _front_end("compile_json_schema", None, keywords)
     if not isinstance(schema, (dict, bool)):
         schema = schema_of(schema)
     try:
-        return _compile_read(read_json_schema, schema, schema_options, vocab, options, begin, check)
+        constraint, slips = _compile_read(read_json_schema, schema, schema_options, vocab, options, begin, check)
     except NoDocument as e:
         places = _contradiction(schema, schema_options, vocab)
         if not places:
             raise
         raise NoDocument(f"no document satisfies the schema: {contradiction_text(places)}") from e
+    if slips:
+        warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
+    return constraint
 
 
 def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Place]:
     """The keywords that exclude each other, so far as they are found in some seconds."""
     until = time.thread_time() + _CONTRADICTION_SECONDS
+    lazy = CompileOptions(mode="lazy", max_seconds=2 * _CONTRADICTION_SECONDS)
 
     def is_empty(some: Any) -> bool:
         if time.thread_time() > until:
             return False
-        lazy, begin, check = _front_end(mode="lazy", max_seconds=2 * _CONTRADICTION_SECONDS)
         try:
-            _compile_read(read_json_schema, some, options, vocab, lazy, begin, check)
+            _compile_read(read_json_schema, some, options, vocab, *_started(lazy))
         except NoDocument:
             return True
         except WfsaError:
@@ -247,37 +267,50 @@ def compile_tools(
 
     The tools are an OpenAI, MCP or Anthropic list, or pydantic models; a ``response_format`` is taken, too, and then
     the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
-    Raises SchemaError, LimitError, VocabError.
+    Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """
-    options, begin, check = _front_end(**keywords)
-    return _compile_read(read_tools, tools, schema_options or SchemaOptions(), vocab, options, begin, check)
+    options, begin, check = _front_end("compile_tools", None, keywords)
+    schema_options = schema_options or SchemaOptions()
+    constraint, slips = _compile_read(read_tools, tools, schema_options, vocab, options, begin, check)
+    if slips:
+        warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
+    return constraint
 
 
 def _front_end(
-    options: CompileOptions | None = None, **keywords: Any
+    function: str, options: CompileOptions | None, keywords: dict[str, Any]
 ) -> tuple[CompileOptions, float, Callable[[], None]]:
+    """The options of `function`, whose keywords are fields of CompileOptions, and what `_started` gives."""
+    of_schemas = function in ("compile_json_schema", "compile_tools")
+    refuse_unknown(function, keywords, known_fields(CompileOptions), schema_options=of_schemas)
+    return _started(replace(options or CompileOptions(), **keywords))
+
+
+def _started(options: CompileOptions) -> tuple[CompileOptions, float, Callable[[], None]]:
     """The options, the time now, and the check of the time limit for a front end that may take long."""
-    options, begin = replace(options or CompileOptions(), **keywords), time.perf_counter()
+    begin = time.perf_counter()
     return options, begin, partial(_check_time, options.max_seconds, begin, "front end")
 
 
 def _compile_read(
     read: Callable[..., LoweredSchema | LoweredTools], source: Any, schema_options: SchemaOptions, vocab: Vocab,
     options: CompileOptions, begin: float, check: Callable[[], None],
-) -> Constraint:  # fmt: skip
-    """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again."""
-    too_large: frozenset[str] = frozenset()
+) -> tuple[Constraint, tuple[Slip, ...]]:  # fmt: skip
+    """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again.
+
+    Returns the constraint, and the keywords of the schema that are probably misspelt.
+    """
+    dropped: frozenset[str] = frozenset()
     while True:
-        lowered = read(source, schema_options, check, too_large)
+        lowered = read(source, schema_options, check, dropped)
         try:
-            constraint = _compile(lowered.grammar, vocab, options, begin)
-        except _TooLarge as error:
-            if not schema_options.lenient or not error.origin or error.origin in too_large:
-                raise
-            too_large |= {error.origin}
-            continue
+            made = _compile(lowered.grammar, vocab, options, begin)
         except GrammarError as error:
             raise NoDocument(f"no document satisfies the schema ({error}); at $") from None
-        constraint.report = lowered.report
-        constraint.source = lowered.source
-        return constraint
+        if not isinstance(made, _TooLarge):
+            made.report = lowered.report
+            made.source = lowered.source
+            return made, lowered.slips
+        if not schema_options.lenient or not made.origin or made.origin in dropped:
+            raise LimitError(made.message)
+        dropped |= {made.origin}

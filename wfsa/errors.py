@@ -23,6 +23,10 @@ class SchemaError(WfsaError):
     """A JSON Schema that is malformed, unsupported or satisfied by no document; ends in ``at $.path``."""
 
 
+class SchemaWarning(UserWarning):
+    """A JSON Schema is taken, but probably does not say what is meant: a misspelt keyword; says where and which."""
+
+
 class LimitError(WfsaError):
     """A limit in :class:`wfsa.CompileOptions` was passed; names the costliest place and the limit to raise."""
 

@@ -18,17 +18,20 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin
 
 from wfsa.errors import LimitError, SchemaError
+from wfsa.grammar.json_schema.misspelt import UnknownWords
 from wfsa.grammar.json_schema.number_spellings import Wholes
-from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.options import SchemaOptions, listed_drafts
 from wfsa.grammar.json_schema.places import subschemas
 from wfsa.grammar.json_schema.widening import Widenings
 
+_TOO_OLD = re.compile(r"json-schema\.org/draft-0[0-3]/")
 MAX_COPIES = 500  # resources, each under one dynamic scope
 
 Scope = dict[str, str]  # name of a dynamic anchor -> base URI of the outermost resource that has it
@@ -39,14 +42,22 @@ def segment(name: str) -> str:
     return "." + name if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
 
 
-def draft_of(schema: Any, default: int = 2020) -> int:
-    """The draft that ``$schema`` names: 3, 4, 6, 7, 2019 or 2020."""
+def draft_of(schema: Any, default: int = 2020, path: str = "$") -> int:
+    """The draft that ``$schema`` of a document names, one of `DRAFTS`; `default` if it names none that is known.
+
+    Raises SchemaError for the drafts before 4: their `required`, `extends`, `disallow` and `divisibleBy` would be
+    misread or ignored in silence.
+    """
     uri = schema.get("$schema") if isinstance(schema, dict) else None
-    if isinstance(uri, str):
-        for mark, draft in (("draft-04", 4), ("draft-07", 7), ("draft-06", 6), ("2019-09", 2019), ("draft-03", 3)):
-            if mark in uri:
-                return draft
-    return 2020 if isinstance(uri, str) and "2020-12" in uri else default
+    if not isinstance(uri, str):
+        return default
+    if _TOO_OLD.search(uri):
+        raise SchemaError(
+            f"$schema names {uri!r}, a draft before 4; supported are {listed_drafts()}: rewrite it (`required` as a "
+            f"list of names, `divisibleBy` as multipleOf, `disallow` as not, `extends` as allOf) at {path}"
+        )
+    marks = {"draft-04": 4, "draft-06": 6, "draft-07": 7, "2019-09": 2019, "2020-12": 2020}
+    return next((draft for mark, draft in marks.items() if mark in uri), default)
 
 
 def id_word(draft: int) -> str:
@@ -60,7 +71,7 @@ def no_check() -> None:
 class Document:
     __slots__ = (
         "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "check",
-        "draft", "options", "root", "tracks", "widenings",
+        "draft", "options", "root", "tracks", "unknown", "widenings",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +79,7 @@ class Document:
         check: Callable[[], None] = no_check, too_large: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
         self.widenings = Widenings(options.lenient, too_large)
+        self.unknown = UnknownWords()
         self.root = root
         self.draft = draft  # of the root; see `draft_at`
         self.options = options
@@ -240,7 +252,7 @@ class Document:
         if contents is None:
             return False
         assert self._resources is not None
-        draft = draft_of(contents, self.draft)
+        draft = draft_of(contents, self.draft, uri)
         if draft != self.draft:
             self._drafts[uri] = draft
         # Its places are named by its address, and its references start from what it calls itself.

@@ -19,6 +19,7 @@ from wfsa.grammar.json_schema.document import Document, segment
 from wfsa.grammar.json_schema.finite import is_json, json_key
 from wfsa.grammar.json_schema.formats import format_name
 from wfsa.grammar.json_schema.intervals import MAX_DIGITS, exact, n_digits
+from wfsa.grammar.json_schema.misspelt import MEANT
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
@@ -446,8 +447,7 @@ _DRAFT_2019 = {**_SINCE_2019, "$recursiveRef": _dynamic_ref}
 # What no ``$schema`` declares is read as draft 2020-12; the list form of `items` has only one meaning and is taken too.
 _DRAFT_2020 = {**_SINCE_2019, "prefixItems": _prefix_items, "$dynamicRef": _dynamic_ref}
 READERS: dict[int, dict[str, Keyword]] = {
-    3: {**_BASE, "id": _identifier}, 4: {**_BASE, "id": _identifier}, 6: _DRAFT_6, 7: _DRAFT_7, 2019: _DRAFT_2019,
-    2020: _DRAFT_2020,
+    4: {**_BASE, "id": _identifier}, 6: _DRAFT_6, 7: _DRAFT_7, 2019: _DRAFT_2019, 2020: _DRAFT_2020,
 }  # fmt: skip
 
 
@@ -461,12 +461,15 @@ def read_keywords(schema: dict[str, Any], path: str, document: Document) -> tupl
         return shape, found
     for keyword, value in schema.items():
         read = readers.get(keyword)
-        if read is not None:
-            try:
-                read(found, shape, value, schema)
-            except CAUGHT as err:
-                document.widenings.add(path, keyword, err)
-                shape.loose = True
+        if read is None:
+            if keyword not in MEANT:
+                document.unknown.add(keyword, path)
+            continue
+        try:
+            read(found, shape, value, schema)
+        except CAUGHT as err:
+            document.widenings.add(path, keyword, err)
+            shape.loose = True
     if found.lost_pattern and "additional" in shape.__dict__:
         document.widenings.add(path, "additionalProperties", "a name may match a pattern that is not enforced")
         del shape.additional

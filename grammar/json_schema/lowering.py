@@ -36,6 +36,7 @@ from wfsa.grammar.json_schema.finite import is_cheap, json_key, scalar_spellings
 from wfsa.grammar.json_schema.indentation import indented
 from wfsa.grammar.json_schema.intervals import exact, numbers
 from wfsa.grammar.json_schema.lexemes import lexemes, type_names
+from wfsa.grammar.json_schema.misspelt import Slip
 from wfsa.grammar.json_schema.number_spellings import every_spelling
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.productions import Distinct, Member, Productions
@@ -81,6 +82,7 @@ class LoweredSchema:
     grammar: Grammar
     report: SchemaReport
     source: SchemaSource
+    slips: tuple[Slip, ...] = ()  # keywords that are probably misspelt
 
 
 def read_json_schema(
@@ -104,7 +106,7 @@ def read_json_schema(
             "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
         ) from None
     report = SchemaReport(schema, options, document.draft, document.widenings.listed())
-    return LoweredSchema(grammar, report, SchemaSource(schema, options))
+    return LoweredSchema(grammar, report, SchemaSource(schema, options), tuple(document.unknown.slips()))
 
 
 def read_part(document: Document, part: Any, path: str) -> Grammar:

@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from wfsa.errors import SchemaError
+from wfsa.errors import WfsaError
 
 Whitespace = Literal["flexible", "compact", "python", "indent"]
 Spelling = Literal["canonical", "any"]
 PropertyOrder = Literal["declared", "any"]
 UniqueItems = Literal["exact", "unchecked"]
 Formats = Literal["assert", "annotate"]
+DRAFTS = (4, 6, 7, 2019, 2020)
+
+_CHOICES = {
+    "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder, "unique_items": UniqueItems,
+    "formats": Formats,
+}  # fmt: skip
+_COUNTS = {"max_whitespace": 1 << 12, "indent": 64, "max_depth": 256}  # the most of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,8 @@ class SchemaOptions:
     written there (the report lists each as widened); otherwise it is an error.
     draft: 4, 6, 7, 2019 or 2020, for schemas without ``$schema``.
     registry: documents that references may lead to, by address: a mapping, or a ``referencing.Registry``.
+
+    Raises TypeError for a value of the wrong type, and WfsaError (a ValueError) for one that is out of range.
     """
 
     whitespace: Whitespace = "flexible"
@@ -56,21 +65,33 @@ class SchemaOptions:
     draft: int = 2020
 
     def __post_init__(self) -> None:
-        if self.draft not in (3, 4, 6, 7, 2019, 2020):
-            raise SchemaError(f"unknown draft {self.draft!r}, known are 4, 6, 7, 2019 and 2020; at $")
-        if not isinstance(self.lenient, bool):
-            raise SchemaError(f"lenient must be true or false, not {self.lenient!r}; at $")
-        for name, most in (("max_whitespace", 1 << 12), ("indent", 64), ("max_depth", 256)):
+        for name, choice in _CHOICES.items():
+            value, known = getattr(self, name), get_args(choice)
+            if not isinstance(value, str):
+                raise TypeError(f"SchemaOptions.{name} must be one of {', '.join(known)}, not {value!r}")
+            if value not in known:
+                raise WfsaError(f"SchemaOptions.{name}: unknown choice {value!r}, known are {', '.join(known)}")
+        for name, most in _COUNTS.items():
             value = getattr(self, name)
             if value is None and name == "max_whitespace":
                 continue
-            if type(value) is not int or not 0 <= value <= most:
-                raise SchemaError(f"{name} must be a whole number from 0 to {most}, not {value!r}; at $")
-        choices = {
-            "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder,
-            "unique_items": UniqueItems, "formats": Formats,
-        }  # fmt: skip
-        for name, choice in choices.items():
-            value, known = getattr(self, name), get_args(choice)
-            if value not in known:
-                raise SchemaError(f"unknown choice {value!r} for {name}, known are {', '.join(known)}; at $")
+            if type(value) is not int:
+                raise TypeError(f"SchemaOptions.{name} must be a whole number from 0 to {most}, not {value!r}")
+            if not 0 <= value <= most:
+                raise WfsaError(f"SchemaOptions.{name} must be from 0 to {most}, not {value}")
+        if not isinstance(self.lenient, bool):
+            raise TypeError(f"SchemaOptions.lenient must be True or False, not {self.lenient!r}")
+        if type(self.draft) is not int:
+            raise TypeError(f"SchemaOptions.draft must be one of {listed_drafts()}, not {self.draft!r}")
+        if self.draft not in DRAFTS:
+            raise WfsaError(f"SchemaOptions.draft: {self.draft} is not supported, supported are {listed_drafts()}")
+        if not (self.registry is None or hasattr(self.registry, "__getitem__") or hasattr(self.registry, "contents")):
+            raise TypeError(
+                "SchemaOptions.registry must be a mapping from addresses to schemas, or a referencing.Registry, not "
+                f"{type(self.registry).__name__}"
+            )
+
+
+def listed_drafts() -> str:
+    """The supported drafts, for messages."""
+    return f"{', '.join(map(str, DRAFTS[:-1]))} and {DRAFTS[-1]}"

@@ -28,6 +28,7 @@ from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema.document import contents_of, draft_of, no_check
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import read_json_schema
+from wfsa.grammar.json_schema.misspelt import Slip
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport
@@ -36,8 +37,8 @@ from wfsa.grammar.json_schema.widening import Widening
 
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
 _DRAFT_NAMES = {
-    3: "http://json-schema.org/draft-03/schema#", 4: "http://json-schema.org/draft-04/schema#",
-    6: "http://json-schema.org/draft-06/schema#", 7: "http://json-schema.org/draft-07/schema#",
+    4: "http://json-schema.org/draft-04/schema#", 6: "http://json-schema.org/draft-06/schema#",
+    7: "http://json-schema.org/draft-07/schema#",
     2019: "https://json-schema.org/draft/2019-09/schema", 2020: "https://json-schema.org/draft/2020-12/schema",
 }  # fmt: skip
 _NO_ARGUMENTS = {"type": "object", "additionalProperties": False}
@@ -77,6 +78,7 @@ class LoweredTools:
     grammar: Grammar
     report: SchemaReport | ToolsReport
     source: SchemaSource
+    slips: tuple[Slip, ...] = ()  # keywords that are probably misspelt
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def read_tools(
     options = options or SchemaOptions()
     if isinstance(tools, dict) and "tools" not in tools:
         lowered = read_json_schema(_response_schema(tools), options, check, too_large)
-        return LoweredTools(lowered.grammar, lowered.report, lowered.source)
+        return LoweredTools(lowered.grammar, lowered.report, lowered.source, lowered.slips)
     prefix, listed = ("", tools) if not isinstance(tools, dict) else ("tools", tools["tools"])
     found = list(_tools(listed, "$" + (f".{prefix}" if prefix else ""), f"/{prefix}" if prefix else ""))
     own: dict[str, Any] = {}
@@ -143,7 +145,7 @@ def read_tools(
         inside = tuple(w._replace(path="$" + w.path[len(t.path) :]) for w in own_widened)
         parts.append((t.pointer, SchemaReport(t.schema, options, draft_of(t.schema, options.draft), inside)))
     source = replace(lowered.source, tools=True)
-    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options, tuple(widened)), source)
+    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options, tuple(widened)), source, lowered.slips)
 
 
 def _response_schema(response_format: dict[str, Any]) -> Any:

@@ -664,7 +664,7 @@ def test_bounds_have_a_limit() -> None:
 
 
 def test_unknown_option() -> None:
-    with pytest.raises(SchemaError, match="whitespace"):
+    with pytest.raises(ValueError, match="whitespace"):
         SchemaOptions(whitespace="loose")  # type: ignore[arg-type]
 
 

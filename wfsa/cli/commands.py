@@ -206,6 +206,13 @@ def _options(settings: Sequence[str], *options: type) -> dict[str, Any]:
     return chosen
 
 
+def _schema_options(chosen: dict[str, Any]) -> SchemaOptions:
+    try:
+        return SchemaOptions(**chosen)
+    except TypeError as error:  # a value of another type than JSON makes of the text
+        raise WfsaError(f"--set: {error}") from None
+
+
 def _compile(arguments: argparse.Namespace, console: Console) -> int:
     import wfsa
     from wfsa.cli.progress import CompileBar
@@ -237,7 +244,7 @@ def _compile(arguments: argparse.Namespace, console: Console) -> int:
     options = _options(arguments.set, wfsa.CompileOptions, *([SchemaOptions] if is_schema else []))
     if is_schema:
         of_schema = {name: options.pop(name) for name in sorted(_fields(SchemaOptions) & options.keys())}
-        options["schema_options"] = SchemaOptions(**{**of_schema, **({"lenient": True} if arguments.lenient else {})})
+        options["schema_options"] = _schema_options({**of_schema, **({"lenient": True} if arguments.lenient else {})})
     elif arguments.lenient:
         raise WfsaError("--lenient is for JSON Schemas")
     vocab = vocab_arguments.read(arguments)
@@ -376,7 +383,7 @@ def _report(arguments: argparse.Namespace, _: Console) -> int:
     from rich.text import Text
 
     lenient = {"lenient": True} if arguments.lenient else {}
-    options = SchemaOptions(**{**_options(arguments.set, SchemaOptions), **lenient})
+    options = _schema_options({**_options(arguments.set, SchemaOptions), **lenient})
     text = _read(arguments.source)
     if arguments.tools:
         try:

@@ -1,0 +1,71 @@
+"""SchemaOptions: every field is checked, and what belongs elsewhere is refused with the place where it belongs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import wfsa
+from wfsa.explain import byte_vocab
+from wfsa.grammar.json_schema import SchemaOptions, read_json_schema, read_tools
+
+BYTES = byte_vocab()
+TYPES = [
+    {"whitespace": 3}, {"whitespace": None}, {"spelling": True}, {"property_order": ["any"]}, {"unique_items": False},
+    {"formats": None}, {"max_whitespace": "3"}, {"max_whitespace": 1.0}, {"indent": True}, {"indent": None},
+    {"max_depth": "12"}, {"lenient": 1}, {"lenient": None}, {"draft": "7"}, {"draft": True}, {"draft": 2020.0},
+    {"registry": 3},
+]  # fmt: skip
+RANGES: list[dict[str, Any]] = [
+    {"whitespace": "tabs"}, {"spelling": ""}, {"property_order": "Any"}, {"unique_items": "no"}, {"formats": "ignore"},
+    {"max_whitespace": -1}, {"max_whitespace": 1 << 13}, {"indent": 65}, {"max_depth": 257}, {"draft": 3},
+    {"draft": 2012},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", TYPES, ids=str)
+def test_wrong_types(wrong: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=rf"SchemaOptions\.{next(iter(wrong))} must be"):
+        SchemaOptions(**wrong)
+
+
+@pytest.mark.parametrize("wrong", RANGES, ids=str)
+def test_out_of_range(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=rf"SchemaOptions\.{next(iter(wrong))}"):
+        SchemaOptions(**wrong)
+
+
+def test_the_supported_drafts_are_listed() -> None:
+    with pytest.raises(ValueError, match="4, 6, 7, 2019 and 2020"):
+        SchemaOptions(draft=3)
+
+
+@pytest.mark.parametrize("number", ["03", "02", "00"])
+def test_a_draft_before_4_is_refused_with_a_remedy(number: str) -> None:
+    """`divisibleBy` and `disallow` were ignored in silence."""
+    old = {"$schema": f"http://json-schema.org/draft-{number}/schema#", "divisibleBy": 2, "disallow": "string"}
+    with pytest.raises(wfsa.SchemaError, match=r"supported are 4, 6.*multipleOf.* at \$$"):
+        read_json_schema(old)
+    with pytest.raises(wfsa.SchemaError, match=r"draft before 4.* at http://x/a$"):
+        read_json_schema({"$ref": "http://x/a"}, SchemaOptions(registry={"http://x/a": old}))
+    with pytest.raises(wfsa.SchemaError, match=r"draft before 4.* at \$\[0\]\.parameters$"):
+        read_tools([{"name": "f", "parameters": old}])
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("compiler", [wfsa.compile_json_schema, wfsa.compile_tools])
+def test_a_field_of_the_schema_options_is_sent_there(compiler: Any) -> None:
+    remedy = r"whitespace is a field of SchemaOptions: give schema_options=SchemaOptions\(whitespace=\.\.\.\)"
+    with pytest.raises(TypeError, match=rf"{compiler.__name__}\(\) has no argument 'whitespace': {remedy}"):
+        compiler({}, BYTES, whitespace="compact")
+
+
+@pytest.mark.engine
+def test_a_misspelt_argument_is_told_what_is_meant() -> None:
+    with pytest.raises(TypeError, match=r"compile_json_schema\(\) has no argument 'mod': is mode meant\?"):
+        wfsa.compile_json_schema({}, BYTES, mod="lazy")  # type: ignore[call-arg, unused-ignore]
+    with pytest.raises(TypeError, match=r"compile\(\) has no argument 'whitespace': .* which is for JSON Schemas"):
+        wfsa.compile_regex("a", BYTES, whitespace="compact")  # type: ignore[call-arg, unused-ignore]
+    with pytest.raises(TypeError, match=r"it takes max_lexer_states, .*schema_options"):
+        wfsa.compile_tools([], BYTES, zzz=1)  # type: ignore[call-arg, unused-ignore]
