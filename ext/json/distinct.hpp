@@ -41,32 +41,67 @@ class NormalForm {
         ++p_;
         return true;
     }
+    // Without recursion: what is written here was written by a model, to any depth.  Values go to the end of one
+    // string; where an object ends its members are put in order.
+    struct Member { size_t name, value, end; };  // where they are in `out`
+    struct Open {
+        bool array;
+        size_t begin, members;  // of its own text in `out`; of its first member in `members`
+    };
     std::string value() {
-        space();
-        if (p_ == end_) return {};
-        if (*p_ == '"') return string();
         std::string out;
-        if (next('[')) {
-            out = "[";
-            while (!next(']') && p_ < end_) { out += value() + ","; next(','); }
-            return out;
-        }
-        if (next('{')) {
-            std::map<std::string, std::string> members;  // of equal names the last one counts
-            while (!next('}') && p_ < end_) {
-                space();
-                const std::string name = value();
-                next(':');
-                members[name] = value();
-                next(',');
+        vector<Open> open;
+        vector<Member> members;  // of all open objects
+        for (;;) {
+            if (next(']') || next('}')) {
+                if (open.empty()) return out;
+                if (!open.back().array) order(out, open.back(), members);
+                open.pop_back();
+            } else if (next('[') || next('{')) {
+                open.push_back({p_[-1] == '[', out.size(), members.size()});
+                out += p_[-1];
+                continue;
+            } else if (p_ == end_) {
+                return out;
+            } else if (next(',')) {
+                continue;
+            } else if (*p_ == '"') {
+                const size_t begin = out.size();
+                string(out);
+                if (!open.empty() && !open.back().array && next(':')) {
+                    members.push_back({begin, out.size(), 0});
+                    continue;
+                }
+            } else {
+                scalar(out);
             }
-            out = "{";
-            for (auto& [name, v] : members) out += name + ":" + v + ",";
-            return out;
+            if (open.empty()) return out;
+            if (open.back().array) out += ',';
+            else if (members.size() > open.back().members) members.back().end = out.size();
         }
+    }
+    // An object's members by name; of equal names the last one counts.
+    static void order(std::string& out, const Open& object, vector<Member>& members) {
+        const auto from = members.begin() + int64_t(object.members);
+        const auto name = [&](const Member& m) { return std::string_view(out).substr(m.name, m.value - m.name); };
+        const auto rises = [&](const Member& a, const Member& b) { return name(a) < name(b); };
+        const auto wrong = [&](const Member& a, const Member& b) { return name(a) >= name(b); };
+        if (std::adjacent_find(from, members.end(), wrong) != members.end()) {
+            std::stable_sort(from, members.end(), rises);
+            std::string ordered;
+            for (auto m = from; m != members.end(); ++m)
+                if (m + 1 == members.end() || name(*m) != name(m[1])) ordered.append(out, m->name, m->end - m->name);
+            out.replace(object.begin + 1, std::string::npos, ordered);
+        }
+        members.erase(from, members.end());
+        out += '}';
+    }
+    void scalar(std::string& out) {
         const char* from = p_;
         while (p_ < end_ && !std::strchr(" \n\t\r,]}:", *p_)) ++p_;
-        return *from == '-' || (*from >= '0' && *from <= '9') ? number(from, p_) : std::string(from, p_);
+        if (p_ == from) ++p_;  // a colon where none belongs
+        if (*from == '-' || (*from >= '0' && *from <= '9')) out += number(from, p_);
+        else out.append(from, p_);
     }
     static void utf8(uint32_t c, std::string& out) {
         if (c < 0x80) out += char(c);
@@ -79,7 +114,7 @@ class NormalForm {
         for (int i = 0; i < 4 && p_ < end_; ++i, ++p_) out = out * 16 + uint32_t(*p_ <= '9' ? *p_ - '0' : (*p_ | 32) - 'a' + 10);
         return out;
     }
-    std::string string() {  // length first, so that no content looks like the end
+    void string(std::string& to) {  // length first, so that no content looks like the end
         std::string out;
         for (++p_; p_ < end_ && *p_ != '"';) {
             if (*p_ != '\\') { out += *p_++; continue; }
@@ -98,7 +133,7 @@ class NormalForm {
             }
         }
         if (p_ < end_) ++p_;
-        return "\"" + std::to_string(out.size()) + ":" + out;
+        to += "\"" + std::to_string(out.size()) + ":" + out;
     }
     static std::string number(const char* p, const char* end) {  // sign, digits, exponent; no zeros on either side
         std::string digits;
