@@ -244,9 +244,11 @@ cdef class StringState:
             view = data
         except BufferError as e:
             raise ValueError(str(e)) from None
-        if self.ended and view.shape[0]:
+        if not view.shape[0]:
+            return True  # nothing is no commit
+        if self.ended:
             raise StateError("commit after the end-of-sequence token; start a new state or roll back")
-        if view.shape[0] and not self.core.ptr.get().step_bytes(after, &view[0], view.shape[0]):
+        if not self.core.ptr.get().step_bytes(after, &view[0], view.shape[0]):
             return False
         self.history.push_back(self.place)
         self.place = after

@@ -4,8 +4,9 @@
 // compared as they are written.  JSON's structure does not depend on the schema: whatever the parser's stacks are, a
 // text has the same arrays and the same items.  So one scanner beside the parser knows them:
 //
-//   frame     an array or object that is open; an array's frame has its items so far, as values in normal form
+//   frame     an array or object that is open; an array's frame has its items so far, by hash and by their bytes
 //   repeats   would the item that ends here equal an earlier one of its array?
+//   near      the earlier items that begin with what is written of the current one, of any open array
 //
 // The parser asks when it reduces to a nonterminal of Grammar.distinct, which is what an item's end is to a stack that
 // cares, and drops the stack.  Stacks that do not care (another branch of anyOf) live on.  A mask is made as if nothing
@@ -13,232 +14,207 @@
 //
 // Equality is that of JSON Schema: numbers by value, objects without order, strings by characters.
 // Frames and items are immutable and shared, so a scanner is a few words and copying it is a checkpoint.
+//
+// Cost: a byte costs the same wherever it stands, whatever the depth, the items before and their length, up to the
+// logarithm of the items.  `near` has few entries: an array that is near has an earlier item at least as long as what
+// is written of the current one, which contains the earlier and the current item of the next array that is near, so
+// what is written doubles from one to the next, and n bytes have at most log2(n) of them.
 #pragma once
-#include <cstring>
-#include <map>
-#include <string>
-
-#include "parser/gss.hpp"
+#include "json/equal_values.hpp"
+#include "json/hash_tree.hpp"
+#include "json/prefix_tree.hpp"
+#include "json/value_hash.hpp"
 
 namespace wfsa {
 
-// The normal form of the JSON value in `text`, which is complete: equal values have equal ones.
-class NormalForm {
-  public:
-    static std::string of(const char* p, size_t n) {
-        NormalForm f{p, p + n};
-        return f.value();
-    }
-
-  private:
-    const char *p_, *end_;
-    NormalForm(const char* p, const char* end) : p_(p), end_(end) {}
-
-    void space() { while (p_ < end_ && (*p_ == ' ' || *p_ == '\n' || *p_ == '\t' || *p_ == '\r')) ++p_; }
-    bool next(char c) {
-        space();
-        if (p_ == end_ || *p_ != c) return false;
-        ++p_;
-        return true;
-    }
-    std::string value() {
-        space();
-        if (p_ == end_) return {};
-        if (*p_ == '"') return string();
-        std::string out;
-        if (next('[')) {
-            out = "[";
-            while (!next(']') && p_ < end_) { out += value() + ","; next(','); }
-            return out;
-        }
-        if (next('{')) {
-            std::map<std::string, std::string> members;  // of equal names the last one counts
-            while (!next('}') && p_ < end_) {
-                space();
-                const std::string name = value();
-                next(':');
-                members[name] = value();
-                next(',');
-            }
-            out = "{";
-            for (auto& [name, v] : members) out += name + ":" + v + ",";
-            return out;
-        }
-        const char* from = p_;
-        while (p_ < end_ && !std::strchr(" \n\t\r,]}:", *p_)) ++p_;
-        return *from == '-' || (*from >= '0' && *from <= '9') ? number(from, p_) : std::string(from, p_);
-    }
-    static void utf8(uint32_t c, std::string& out) {
-        if (c < 0x80) out += char(c);
-        else if (c < 0x800) { out += char(0xc0 | c >> 6); out += char(0x80 | (c & 63)); }
-        else if (c < 0x10000) { out += char(0xe0 | c >> 12); out += char(0x80 | (c >> 6 & 63)); out += char(0x80 | (c & 63)); }
-        else { out += char(0xf0 | c >> 18); out += char(0x80 | (c >> 12 & 63)); out += char(0x80 | (c >> 6 & 63)); out += char(0x80 | (c & 63)); }
-    }
-    uint32_t hex() {
-        uint32_t out = 0;
-        for (int i = 0; i < 4 && p_ < end_; ++i, ++p_) out = out * 16 + uint32_t(*p_ <= '9' ? *p_ - '0' : (*p_ | 32) - 'a' + 10);
-        return out;
-    }
-    std::string string() {  // length first, so that no content looks like the end
-        std::string out;
-        for (++p_; p_ < end_ && *p_ != '"';) {
-            if (*p_ != '\\') { out += *p_++; continue; }
-            if (++p_ == end_) break;
-            const char c = *p_++;
-            if (c == 'u') {
-                uint32_t x = hex();
-                if (x >= 0xd800 && x < 0xdc00 && end_ - p_ >= 6 && p_[0] == '\\' && p_[1] == 'u') {
-                    p_ += 2;
-                    x = 0x10000 + ((x - 0xd800) << 10) + (hex() - 0xdc00);
-                }
-                utf8(x, out);
-            } else {
-                const char *from = "bfnrt", *to = "\b\f\n\r\t", *at = std::strchr(from, c);
-                out += at ? to[at - from] : c;
-            }
-        }
-        if (p_ < end_) ++p_;
-        return "\"" + std::to_string(out.size()) + ":" + out;
-    }
-    static std::string number(const char* p, const char* end) {  // sign, digits, exponent; no zeros on either side
-        std::string digits;
-        const bool minus = *p == '-';
-        if (minus) ++p;
-        int64_t exponent = 0;
-        bool point = false;
-        for (; p < end && *p != 'e' && *p != 'E'; ++p) {
-            if (*p == '.') { point = true; continue; }
-            digits += *p;
-            exponent -= point;
-        }
-        if (p < end) {
-            const bool down = ++p < end && *p == '-';
-            if (p < end && (*p == '-' || *p == '+')) ++p;
-            int64_t e = 0;
-            for (; p < end; ++p) e = std::min<int64_t>(e * 10 + (*p - '0'), int64_t(1) << 50);
-            exponent += down ? -e : e;
-        }
-        while (!digits.empty() && digits.back() == '0') { digits.pop_back(); ++exponent; }
-        digits.erase(0, digits.find_first_not_of('0'));
-        if (digits.empty()) return "0";
-        return (minus ? "-" : "") + digits + "e" + std::to_string(exponent);
-    }
-};
-
-struct Item {
-    const Item* before;
-    int32_t begin, end;  // in the text, without white space before it
-    uint64_t hash;       // of the normal form
-};
-
 struct Frame {
     const Frame* outer;
-    const Item* items;  // of an array
-    int32_t begin;      // where the current item begins (with white space), -1: an object
+    const HashTree* values = nullptr;   // an array's items by hash; an object's names, with the hashes of their values
+    const PrefixTree* texts = nullptr;  // an array's items by their bytes
+    uint64_t hash;                      // of the items or members so far
+    uint64_t name = 0;                  // of the current member, by hash
+    int32_t begin;                      // of the current item or member in the text
+    int32_t name_end = -1;              // -1: its name is not complete
+    int32_t depth;
+    bool array, in_array;               // is it one; is it in one (then it needs a hash)
+    bool escapes = false;               // has an item a backslash?
+};
+
+// An array's earlier items that begin with what is written of the current one.
+struct Near {
+    const Near* outer;
+    const PrefixTree* items;
+    int32_t begin;  // of the current item
+    int32_t depth;  // of the array
 };
 
 class JsonScan {
   public:
     const Frame* top = nullptr;
-    int32_t n = 0;              // bytes read
+    const Near* near = nullptr;  // the innermost array first
+    int32_t n = 0;               // bytes of the text; white space between values is none of it
     bool in_string = false, escaped = false;
-    bool ended = false;         // a value has just ended, by its own last byte
-    bool in_scalar = false;     // in a number or literal
+    bool ended = false;          // a value has just ended, by its own last byte
+    bool in_scalar = false;      // in a number or literal
 
-    // One byte more; `text` has it at text[n].
-    void push(const std::string& text, Arena& arena) {
-        const char c = text[size_t(n++)];
-        if (in_string) {
-            if (escaped) escaped = false;
-            else if (c == '\\') escaped = true;
-            else if (c == '"') { in_string = false; ended = true; }
+    // The byte that was put behind `text`; white space between values is taken off again.
+    void push(std::string& text, Arena& arena) {
+        const char c = text.back();
+        if (!in_string && is_blank(c)) {
+            text.pop_back();
+            end_scalar();
             return;
         }
+        if (!in_string && (c == ',' || c == ']' || c == '}') && top) {
+            end_scalar();
+            if (c == ',') next_part(text, arena);
+            else close(text);
+        }
+        if (near) follow(uint8_t(c), text, arena);
+        ++n;
+        if (in_string) return in_text(c);
         switch (c) {
-            case '"': in_string = true; ended = false; return;
-            case ' ': case '\n': case '\t': case '\r': ended |= in_scalar; in_scalar = false; return;
-            case '[': case '{': open(c == '[', arena); return;
+            case '"':
+                in_string = true;
+                ended = false;
+                scalar_ = ScalarHash(c);
+                return;
+            case '[': case '{':
+                open(c == '[', arena);
+                ended = in_scalar = false;
+                return;
             case ',':
-                if (top && top->begin >= 0) next_item(text, n - 1, arena);
+                if (top && top->texts) near = put(arena, Near{near, top->texts, n, top->depth});
                 ended = in_scalar = false;
                 return;
             case ']': case '}':
-                if (top) top = top->outer;
                 ended = true;
                 in_scalar = false;
                 return;
-            case ':': ended = in_scalar = false; return;
-            default: in_scalar = true; ended = false; return;
+            case ':':
+                if (top && !top->array) end_name(arena);
+                ended = in_scalar = false;
+                return;
+            default:
+                if (in_scalar) scalar_.push(c);
+                else scalar_ = ScalarHash(c);
+                in_scalar = true;
+                ended = false;
+                return;
         }
     }
-    bool in_array() const { return top && top->begin >= 0; }
+    bool in_array() const { return top && top->array; }
+    bool in_arrays() const { return top && (top->array || top->in_array); }
     bool may_end_item() const { return in_array() && !in_string && (ended || in_scalar); }
-    std::string form_of_item(const std::string& text, int32_t end) const {
-        return NormalForm::of(text.data() + top->begin, size_t(end - top->begin));
-    }
-    uint64_t hash_of_item(const std::string& text) const { return std::hash<std::string>()(form_of_item(text, n)); }
     // Does the item that would end here equal an earlier one of its array?
     bool repeats(const std::string& text) const {
-        if (!may_end_item() || !top->items) return false;
-        const std::string form = form_of_item(text, n);
-        const uint64_t hash = std::hash<std::string>()(form);
-        for (const Item* i = top->items; i; i = i->before)
-            if (i->hash == hash && form == NormalForm::of(text.data() + i->begin, size_t(i->end - i->begin))) return true;
+        if (!may_end_item() || !top->values) return false;
+        for (const HashTree::Entry* e = HashTree::find(top->values, hash()); e; e = e->same)
+            if (equal(text, top->begin, n, *e)) return true;
         return false;
     }
     // Could what follows be bound to repeat an item?  Only if what is written of an item begins an earlier one; or, if
     // the values that items can have may run out, if an item has just ended and another one may have to come.
-    bool is_close(const std::string& text, bool may_run_out) const {
-        bool out = may_run_out && may_end_item();
-        if (!out) each_rest(text, [&](const char*, size_t) { return !(out = true); });
-        return out;
-    }
-    // For every earlier item, of any open array, that begins with what is written of the current one: what it has then.
-    // Until `visit` returns false.
-    template <class F> void each_rest(const std::string& text, const F& visit) const {
-        for (const Frame* f = top; f; f = f->outer) {
-            if (f->begin < 0 || !f->items) continue;
-            const char* p = text.data() + f->begin;
-            const size_t length = size_t(n - f->begin), skip = blank(p, length);
-            for (const Item* i = f->items; i; i = i->before) {
-                const char* q = text.data() + i->begin;
-                const size_t size = size_t(i->end - i->begin);
-                if (length - skip <= size && std::memcmp(p + skip, q, length - skip) == 0 && !visit(q + (length - skip), size - (length - skip)))
-                    return;
-            }
-        }
-    }
-    int32_t n_items() const {
-        int32_t out = 0;
-        for (const Frame* f = top; f; f = f->outer) for (const Item* i = f->items; i; i = i->before) ++out;
-        return out;
-    }
-    // Is there a backslash in an item of the innermost array?
-    bool escapes(const std::string& text) const {
-        for (const Item* i = top->items; i; i = i->before)
-            if (std::memchr(text.data() + i->begin, '\\', size_t(i->end - i->begin))) return true;
-        return false;
-    }
-    bool in_arrays() const {
-        for (const Frame* f = top; f; f = f->outer) if (f->begin >= 0) return true;
-        return false;
-    }
+    bool is_close(bool may_run_out) const { return near || (may_run_out && may_end_item()); }
+    // Is the string being written, an item, none of the earlier ones, whatever it goes on with?
+    bool is_new() const { return in_string && in_array() && !near && !top->escapes && backslash_ < top->begin; }
 
   private:
-    static size_t blank(const char* p, size_t n) {
-        size_t k = 0;
-        while (k < n && (p[k] == ' ' || p[k] == '\n' || p[k] == '\t' || p[k] == '\r')) ++k;
-        return k;
+    ScalarHash scalar_;
+    uint64_t ended_ = 0;      // the hash of the value that ended last
+    int32_t backslash_ = -1;  // where the last one stands
+
+    static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+    template <class T> static T* put(Arena& arena, const T& value) { return new (arena.bytes(sizeof(T))) T(value); }
+    static bool equal(const std::string& text, int32_t begin, int32_t end, const HashTree::Entry& e) {
+        return EqualValues::test(text.data() + begin, size_t(end - begin), text.data() + e.begin, size_t(e.end - e.begin));
     }
-    template <class T> static T* fresh(Arena& arena, T value) { return new (arena.bytes(sizeof(T))) T(value); }
+    uint64_t hash() const { return in_scalar ? scalar_.end() : ended_; }
+    void end_scalar() {
+        if (!in_scalar) return;
+        ended_ = scalar_.end();
+        in_scalar = false;
+        ended = true;
+    }
+    void in_text(char c) {
+        if (c == '"' && !escaped) {
+            in_string = false;
+            ended = true;
+            ended_ = scalar_.end();
+            return;
+        }
+        scalar_.push(c);
+        escaped = c == '\\' && !escaped;
+        if (c == '\\') backslash_ = n - 1;
+    }
     void open(bool array, Arena& arena) {
-        top = fresh(arena, Frame{top, nullptr, array ? n : -1});
-        ended = in_scalar = false;
+        Frame f{};
+        f.outer = top;
+        f.hash = array ? '[' : '{';
+        f.begin = n;
+        f.name_end = -1;
+        f.depth = top ? top->depth + 1 : 0;
+        f.array = array;
+        f.in_array = in_arrays();
+        top = put(arena, f);
     }
-    void next_item(const std::string& text, int32_t end, Arena& arena) {
-        const std::string form = form_of_item(text, end);
-        const Item* item = fresh(arena, Item{top->items, top->begin + int32_t(blank(text.data() + top->begin, size_t(end - top->begin))), end, std::hash<std::string>()(form)});
-        top = fresh(arena, Frame{top->outer, item, n});
+    // A comma.
+    void next_part(const std::string& text, Arena& arena) {
+        Frame f = *top;
+        if (f.array) {
+            leave_item();
+            if (ended) {
+                f.values = HashTree::add(f.values, {nullptr, f.begin, n, ended_, 0}, arena);
+                f.texts = PrefixTree::add(f.texts, f.begin, n, text, arena);
+                f.hash = mix_hash(f.hash, ended_);
+                f.escapes |= backslash_ >= f.begin;
+            }
+        } else if (f.in_array && ended && f.name_end >= 0) {
+            f.hash = with_member(text);
+            f.values = HashTree::add(f.values, {nullptr, f.begin, f.name_end, f.name, ended_}, arena);
+        }
+        f.begin = n + 1;
+        f.name_end = -1;
+        top = put(arena, f);
+    }
+    // The hash of the object's members with the current one, which has ended.  Of equal names the last one counts.
+    uint64_t with_member(const std::string& text) const {
+        uint64_t out = top->hash + mix_hash(top->name, ended_);
+        for (const HashTree::Entry* e = HashTree::find(top->values, top->name); e; e = e->same)
+            if (equal(text, top->begin, top->name_end, *e)) return out - mix_hash(top->name, e->value);
+        return out;
+    }
+    void end_name(Arena& arena) {
+        if (!top->in_array || !ended) return;
+        Frame f = *top;
+        f.name = ended_;
+        f.name_end = n - 1;
+        top = put(arena, f);
+    }
+    // A bracket that closes.
+    void close(const std::string& text) {
+        uint64_t out = top->hash;
+        if (top->array) {
+            leave_item();
+            if (ended) out = mix_hash(out, ended_);
+        } else if (top->in_array && ended && top->name_end >= 0) {
+            out = with_member(text);
+        }
+        ended_ = mix_hash(out, top->array);
+        top = top->outer;
+    }
+    void leave_item() {
+        if (near && near->depth == top->depth) near = near->outer;
+    }
+    // One byte along the items that are near.
+    void follow(uint8_t c, const std::string& text, Arena& arena) {
+        const Near* from = near;
+        for (const Near** to = &near; (*to = nullptr, from); from = from->outer)
+            if (const PrefixTree* items = from->items->step(n - from->begin, c, text)) {
+                Near* kept = put(arena, Near{nullptr, items, from->begin, from->depth});
+                *to = kept;
+                to = &kept->outer;
+            }
     }
 };
 

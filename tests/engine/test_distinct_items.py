@@ -133,6 +133,17 @@ def test_the_first_item_that_leaves_none(schema: dict[str, Any], text: bytes, st
     assert allowed and (not stuck or stuck[0] not in allowed)
 
 
+@pytest.mark.parametrize("first", [b"[1,2]", b"[1, 2]", b"[ 1 ,2\n]"])
+def test_white_space_hides_no_item(first: bytes) -> None:
+    """A bracket could only begin the same array again, however that was laid out."""
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    items = {"anyOf": [{"const": [1, 2]}, {"type": "integer"}]}
+    state = wfsa.compile_json_schema({"type": "array", "uniqueItems": True, "items": items}, vocab).start()
+    assert state.commit_bytes(b"[" + first + b",")
+    assert ord("[") not in state.get_mask() and not state.fork().commit_bytes(b"[")
+    assert ord("1") in state.get_mask()
+
+
 def test_more_items_than_there_are_values() -> None:
     schema = {"type": "array", "minItems": 3, "prefixItems": [{"type": "integer"}], "uniqueItems": True}
     assert constraint_of({**schema, "items": {"const": "a"}}, "lazy") is None

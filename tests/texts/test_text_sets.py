@@ -84,6 +84,21 @@ def test_masks_along_a_walk(names: list[str], choices: list[int], hub: int) -> N
         state.rollback(len(past) + 1)
 
 
+def test_no_bytes_are_no_commit() -> None:
+    """As in a grammar's state: an undo after them takes back what was written, and an end stays one."""
+    for constraint in (wfsa.compile_items(["ab"], VOCAB), wfsa.compile_regex("ab", VOCAB)):
+        state = constraint.start()
+        assert state.commit_bytes(b"") and state.n_commits == 0
+        assert state.commit_bytes(b"ab") and state.commit_bytes(b"") and state.n_commits == 1
+        assert state.commit(EOS) and state.commit_bytes(b"") and state.n_commits == 2
+        state.rollback(1)
+        assert not state.is_finished() and state.is_accepting() and state.text() == b"ab"
+        state.rollback(1)
+        assert state.text() == b""
+        with pytest.raises(StateError):
+            state.rollback(1)
+
+
 @given(st.lists(st.binary(min_size=1, max_size=4), min_size=1, max_size=30))
 @settings(deadline=None, max_examples=50)
 def test_any_bytes(names: list[bytes]) -> None:

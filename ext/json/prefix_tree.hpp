@@ -1,0 +1,73 @@
+// Byte strings that lie in one text, so arranged that a walk along one more string tells at every byte whether some of
+// them go on like this.  A crit-bit tree (Bernstein; Morrison's PATRICIA), never changed: what is added gives a new root,
+// and shares all but the path to it.
+//
+//   node      the strings below agree in all before symbol `at`, and there in the bits above `bit`, which tells them apart
+//   symbol    a byte + 1, or 0 behind the end: so a string that begins another one has a place of its own
+//   cursor    (node, k): the strings below `node` are those that agree with the walk in their first k bytes
+//
+// Adding costs the bytes that are shared with an earlier string, not the length: nested arrays add the same bytes at
+// every depth.  A string is found twice, and added once.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "parser/gss.hpp"
+
+namespace wfsa {
+
+struct PrefixTree {
+    const PrefixTree* child[2];  // none: a string
+    int32_t begin, end;          // of that string in the text, or of one below
+    int32_t at, bit;
+
+    static const PrefixTree* add(const PrefixTree* root, int32_t begin, int32_t end, const std::string& text, Arena& arena) {
+        const PrefixTree* leaf = fresh(arena, {{nullptr, nullptr}, begin, end, 0, 0});
+        if (!root) return leaf;
+        static thread_local std::vector<std::pair<const PrefixTree*, int32_t>> path;  // with the child that is taken
+        path.clear();
+        const PrefixTree* at = root;
+        for (int32_t k = 0;; ++k) {
+            const int32_t a = leaf->symbol(text, k);
+            int32_t differ = a ^ at->symbol(text, k);
+            while (at->child[0] && at->at == k && !(differ >> at->bit >> 1)) {
+                const int32_t side = a >> at->bit & 1;
+                path.push_back({at, side});
+                at = at->child[side];
+                differ = a ^ at->symbol(text, k);
+            }
+            if (differ) {
+                int32_t bit = 8;
+                while (!(differ >> bit)) --bit;
+                const int32_t side = a >> bit & 1;
+                PrefixTree* branch = fresh(arena, {{at, at}, begin, end, k, bit});
+                branch->child[side] = leaf;
+                at = branch;
+                break;
+            }
+            if (a == 0) return root;
+        }
+        for (; !path.empty(); path.pop_back()) {
+            PrefixTree* copy = fresh(arena, *path.back().first);
+            copy->child[path.back().second] = at;
+            at = copy;
+        }
+        return at;
+    }
+    // From the cursor (this, k) along byte c; nullptr: no string goes on like this.
+    const PrefixTree* step(int32_t k, uint8_t c, const std::string& text) const {
+        const int32_t a = c + 1;
+        for (const PrefixTree* node = this;;) {
+            const int32_t differ = a ^ node->symbol(text, k);
+            if (!node->child[0] || node->at > k) return differ ? nullptr : node;
+            if (differ >> node->bit >> 1) return nullptr;
+            node = node->child[a >> node->bit & 1];
+        }
+    }
+
+  private:
+    int32_t symbol(const std::string& text, int32_t k) const { return k < end - begin ? 1 + uint8_t(text[size_t(begin + k)]) : 0; }
+    static PrefixTree* fresh(Arena& arena, const PrefixTree& value) { return new (arena.bytes(sizeof(PrefixTree))) PrefixTree(value); }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,77 @@
+"""Outputs of a model that are very deep or very long: a verdict in linear time and memory, whatever is written.
+
+They run in processes of their own, so that one that dies is a failure with a name.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.fuzz.long_outputs import CASES, WAYS
+
+pytestmark = pytest.mark.engine
+
+N_SHORT, N_LONG = 2_000, 1_000_000
+MEMORY = 3_000  # bytes for each byte of output: a commit is a snapshot of some hundred bytes
+PRELUDE = """
+import wfsa
+from tests.fuzz.limits import byte_vocab
+vocab = byte_vocab()
+state = wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, vocab, mode="lazy").start()
+"""
+DEEP_ITEMS = {
+    "an item of brackets": """
+n = 500_000
+assert state.commit_bytes(b"[" * n) and not state.is_accepting() and len(state.get_mask())
+assert state.commit_bytes(b"]" * n) and state.is_accepting()
+""",
+    "equal items of brackets": """
+n = 500_000
+assert state.commit_bytes(b"[" + b"[" * n + b"]" * n + b"," + b"[" * n)
+for closing in (b"]" * n, b"]" * n + b"]", b"]" * n + b","):
+    assert not state.fork().commit_bytes(closing)
+assert state.commit_bytes(b"0" + b"]" * n + b"]") and state.is_accepting()
+""",
+    "equal objects in two orders": """
+n = 100_000
+item = b'{"b":0,"a":' * n + b"0" + b"}" * n
+again = b'{"a":' * n + b"0" + b',"b":0}' * n
+assert state.commit_bytes(b"[" + item + b"," + again[:-1])
+assert not state.commit_bytes(b"}")
+assert state.commit_bytes(b',"c":0}]') and state.is_accepting()
+""",
+}
+
+
+def run(*arguments: str) -> str:
+    """What a Python process prints; an AssertionError with its last words if it fails or dies."""
+    ended = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=900, check=False)
+    assert ended.returncode == 0, f"exit {ended.returncode} at {ended.stdout[-300:]!r}: {ended.stderr[-3000:]}"
+    return ended.stdout
+
+
+@pytest.mark.parametrize("name", DEEP_ITEMS)
+def test_deep_items_are_compared(name: str) -> None:
+    run("-c", PRELUDE + DEEP_ITEMS[name])
+
+
+def test_every_output() -> None:
+    """All cases of long_outputs.py, short."""
+    assert run("-m", "tests.fuzz.long_outputs", str(N_SHORT)).endswith("ended\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", CASES)
+def test_a_million_bytes(case: str, way: str) -> None:
+    """What is quadratic in time does not end within `timeout`, what is so in memory passes the bound."""
+    words = run("-m", "tests.fuzz.long_outputs", str(N_LONG), f"{case}/{way}").split()
+    assert int(words[words.index("bytes") - 1]) < MEMORY, words
+
+
+@pytest.mark.slow
+def test_a_million_bytes_of_texts() -> None:
+    run("-m", "tests.fuzz.long_outputs", str(N_LONG), "texts")
