@@ -28,11 +28,11 @@ from wfsa.items import cython_backend, numpy_backend
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.build import BuildOptions, Progress, build, default_threads
 from wfsa.items.csr import CsrLayout
+from wfsa.items.files import ParquetColumns, open_file
 from wfsa.items.filter import Filters
 from wfsa.items.interval import SMALL, IntervalLayout
 from wfsa.items.levels import Levels
 from wfsa.items.nodes import Int64s
-from wfsa.items.rows import open_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -79,7 +79,8 @@ class ItemIndex:
         layout: Literal["interval", "csr"] = "interval",
         head_depth: int | None = None,
         small: int = SMALL,
-        columns: list[str] | None = None,
+        columns: Sequence[str] | None = None,
+        list_column: str | None = None,
         id_column: str | None = None,
         memory: int = 2 << 30,
         scratch: str | os.PathLike[str] | None = None,
@@ -97,7 +98,9 @@ class ItemIndex:
         end_token    the token that closes an item; needed by beam_step where an item is a prefix of another
         head_depth   levels in the dense head; None: chosen by size
         small        nodes of up to this many leaves (1 .. 1023) have no child list (layout interval)
-        columns, id_column    of a Parquet file, see ``wfsa.items.rows.read_parquet``
+        columns, list_column, id_column    of a Parquet file: the integer columns of codes, one a level; or the one
+                     column of lists of codes; and that of the items' ids. What could be meant in several ways must be
+                     named (``wfsa/items/files.py``)
         memory       bytes for the rows and records of one sorted run; more is merged from runs in ``scratch``, a folder
                      (None: the system's for temporary files), where the index's arrays then lie, too
         threads      None: one a core, at most 16
@@ -123,7 +126,9 @@ class ItemIndex:
             progress=progress or (lambda stage, fraction: None),
         )
         if isinstance(sids, (str, os.PathLike)):
-            sids = open_file(sids, columns, id_column)
+            sids = open_file(sids, ParquetColumns(columns, list_column, id_column))
+        elif columns is not None or list_column is not None or id_column is not None:
+            raise ItemError("columns, list_column and id_column name columns of a Parquet file; the items are no path")
         built = build(sids, None if ranked else item_ids, options)
         if ranked and built.ids is not None:
             raise ItemError('item_ids="rank", but the chunks bring ids')
