@@ -21,7 +21,7 @@ from wfsa.items import Beams, Catalogue, ItemChunk, ItemFilter, ItemIndex
 from wfsa.items.csr import check_csr
 from wfsa.items.interval import IntervalLayout, check_interval
 from wfsa.items.nodes import pack
-from wfsa.items.rows import read_parquet, read_rows
+from wfsa.items.rows import read_rows
 
 
 def same_arrays(a: ItemIndex, b: ItemIndex) -> None:
@@ -130,26 +130,82 @@ def test_files(tmp_path: Path) -> None:
     same_arrays(whole, ItemIndex.build(tmp_path / "rows.npy", ids, 100))
     columns = pa.table({"a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2], "item": ids})
     pq.write_table(columns, tmp_path / "columns.parquet", row_group_size=300)
-    same_arrays(whole, ItemIndex.build(tmp_path / "columns.parquet", vocab_size=100, id_column="item"))
+    same_arrays(
+        whole, ItemIndex.build(tmp_path / "columns.parquet", None, 100, columns=["a", "b", "c"], id_column="item")
+    )
     lists = pa.table({"item": ids, "sid": rows.tolist(), "price": rng.random(1000)})
     pq.write_table(lists, tmp_path / "lists.parquet", row_group_size=300)
-    same_arrays(whole, ItemIndex.build(tmp_path / "lists.parquet", vocab_size=[100] * 3, id_column="item"))
+    same_arrays(
+        whole, ItemIndex.build(tmp_path / "lists.parquet", None, [100] * 3, list_column="sid", id_column="item")
+    )
     fixed = pa.table({"sid": pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), 3), "item": ids})
     pq.write_table(fixed, tmp_path / "fixed.parquet")
     same_arrays(whole, ItemIndex.build(tmp_path / "fixed.parquet", vocab_size=[100] * 3, id_column="item"))
     ragged = pa.table({"sid": [[1], [1, 2], [3, 4, 5]]})
     pq.write_table(ragged, tmp_path / "ragged.parquet")
     assert ItemIndex.build(tmp_path / "ragged.parquet", vocab_size=[9] * 3, end_token=9).n_leaves == 3
-    with pytest.raises(ItemError, match="no column 'nothing'"):
-        list(read_parquet(tmp_path / "lists.parquet", ["nothing"]))
-    with pytest.raises(ItemError, match="has nulls"):
+    with pytest.raises(ItemError, match="column 'a' has nulls"):
         pq.write_table(pa.table({"a": [1, None]}), tmp_path / "nulls.parquet")
-        ItemIndex.build(tmp_path / "nulls.parquet", vocab_size=3)
+        ItemIndex.build(tmp_path / "nulls.parquet", vocab_size=3, columns=["a"])
     (tmp_path / "text.parquet").write_text("no")
     (tmp_path / "text.npy").write_text("no")
     for name in ("text.parquet", "text.npy", "rows.csv"):
         with pytest.raises(ItemError, match=r"text|rows\.csv"):
             ItemIndex.build(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "says"),
+    [
+        # What once was an index over (item_id, c0, c1), and exit code 0.
+        (["item_id", "c0", "c1"], {}, r"which columns hold the codes .* It has: item_id int64, c0 int32, c1 int32$"),
+        (["c0", "c1"], {}, "not said"),
+        (["item_id", "c0", "c1"], {"id_column": "item_id"}, "not said"),
+        (["item_id", "sid"], {}, r"not said.* sid list<\w+: int32>"),
+        (["sid", "other"], {}, "not said"),
+        (["item_id", "name", "sid"], {"id_column": "item_id"}, "not said"),
+        (["name"], {}, "not said"),
+        (["sid"], {"list_column": "sids"}, r"no column 'sids'; it has: sid list"),
+        (["c0", "sid"], {"columns": ["c0", "c1"]}, "no column 'c1'"),
+        (["c0", "sid"], {"id_column": "id", "list_column": "sid"}, "no column 'id'"),
+        (["c0", "sid"], {"list_column": "c0"}, "'c0' is int32, not lists of integers; it has: c0 int32, sid"),
+        (["c0", "sid"], {"columns": ["c0", "sid"]}, "'sid' is list<.*, not integers; it has"),
+        (["c0", "price"], {"columns": ["c0"], "id_column": "price"}, "'price' is double; ids are integers or strings"),
+        (["c0", "sid"], {"columns": ["c0"], "list_column": "sid"}, "not both"),
+        (["c0"], {"columns": "c0"}, "is one string"),
+        (["c0"], {"columns": []}, "columns is empty"),
+    ],
+)
+def test_columns_are_named_or_plain(columns: list[str], options: dict[str, Any], says: str, tmp_path: Path) -> None:
+    """An integer column may be an id as well as a code: nothing is guessed, and the error lists what there is."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = {
+        "item_id": pa.array([7, 8]), "c0": pa.array([1, 2], pa.int32()), "c1": pa.array([3, 4], pa.int32()),
+        "sid": pa.array([[1, 3], [2, 4]], pa.list_(pa.int32())), "other": pa.array([[1], [2]]),
+        "name": pa.array(["a", "b"]), "price": pa.array([1.0, 2.0]),
+    }  # fmt: skip
+    pq.write_table(pa.table({name: table[name] for name in columns}), tmp_path / "cat.parquet")
+    with pytest.raises(ItemError, match=says):
+        ItemIndex.build(tmp_path / "cat.parquet", **options)
+
+
+def test_plain_and_named_columns(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path, rows = tmp_path / "cat.parquet", [[1, 3], [2, 4], [0, 0]]
+    want = ItemIndex.build(rows)
+    pq.write_table(pa.table({"sid": rows}), path)
+    same_arrays(want, ItemIndex.build(path))  # one column, of lists: nothing else could be meant
+    pq.write_table(pa.table({"c0": [1, 2, 0], "c1": [3, 4, 0], "item_id": [7, 8, 9]}), path)
+    same_arrays(want, ItemIndex.build(path, columns=["c0", "c1"]))
+    swapped = ItemIndex.build(path, columns=["c1", "c0"], id_column="item_id")
+    same_arrays(ItemIndex.build([row[::-1] for row in rows], [7, 8, 9]), swapped)
+    with pytest.raises(ItemError, match="no path"):
+        ItemIndex.build(rows, columns=["c0", "c1"])
+    np.save(tmp_path / "cat.npy", np.asarray(rows))
+    with pytest.raises(ItemError, match=r"a \.npy file has no columns"):
+        ItemIndex.build(tmp_path / "cat.npy", id_column="item_id")
 
 
 @pytest.mark.parametrize(
@@ -216,8 +272,8 @@ def test_bad_steps() -> None:
         ragged.beam_step(Beams.start(ragged, 2, 3), good)
     with pytest.raises(ItemError, match="a filter needs"):
         ItemFilter.of_rows(index, np.ones(4, np.bool_))
-    with pytest.raises(ItemError, match="a filter over 5"):
-        index.allowed(np.asarray([index.root]), ItemFilter.of_leaves(np.ones(5, np.bool_)))
+    with pytest.raises(ItemError, match=r"a filter over leaves needs bool\[3\], not bool\[5\]"):
+        ItemFilter.of_leaves(index, np.ones(5, np.bool_))
     with pytest.raises(ItemError, match="1 filters for 2"):
         index.beam_step(beams, good, filters=[None])
     with pytest.raises(ItemError, match="no item has the id 7"):

@@ -194,10 +194,10 @@ def test_bad_arguments() -> None:
         items.allowed(beams.nodes.astype(np.int32))
     with pytest.raises(ItemError, match="tokens"):
         items.advance(beams.nodes, logits[:, :, 0])
-    with pytest.raises(ItemError, match="a filter over 2 leaves"):
-        items.filters(ItemFilter.of_leaves(np.ones(other.n_leaves, np.bool_)), 1)
+    with pytest.raises(ItemError, match="a filter of another index"):
+        items.filters(ItemFilter.of_leaves(other, np.ones(other.n_leaves, np.bool_)), 1)
     with pytest.raises(ItemError, match="requests"):
-        items.allowed(beams.nodes, items.filters([ItemFilter.of_leaves(np.ones(1, np.bool_))] * 2, 2))
+        items.allowed(beams.nodes, items.filters([ItemFilter.of_leaves(index, np.ones(1, np.bool_))] * 2, 2))
     prefixes = ItemIndex.build((np.asarray([0, 0, 1]), np.asarray([0, 1, 3])), vocab_size=3)
     with pytest.raises(ItemError, match="end_token"):
         JaxItems(prefixes).beam_step(beams, logits)

@@ -211,7 +211,7 @@ def test_bad_arguments() -> None:
         items.allowed(beams.nodes.to(torch.int32))
     with pytest.raises(ItemError, match="tokens"):
         items.advance(beams.nodes, torch.zeros(1, 2))
-    with pytest.raises(ItemError, match="a filter over 2 leaves"):
-        items.filters(ItemFilter.of_leaves(np.ones(other.n_leaves, np.bool_)), 1)
+    with pytest.raises(ItemError, match="a filter of another index"):
+        items.filters(ItemFilter.of_leaves(other, np.ones(other.n_leaves, np.bool_)), 1)
     with pytest.raises(ItemError, match="requests"):
-        items.allowed(beams.nodes, items.filters([ItemFilter.of_leaves(np.ones(1, np.bool_))] * 2, 2))
+        items.allowed(beams.nodes, items.filters([ItemFilter.of_leaves(index, np.ones(1, np.bool_))] * 2, 2))

@@ -20,9 +20,9 @@ import numpy as np
 from wfsa.cli import vocab_arguments
 from wfsa.cli.progress import CompileBar
 from wfsa.errors import ItemError
+from wfsa.items.files import open_npy
 from wfsa.items.index import LAYOUTS, ItemIndex
 from wfsa.items.interval import SMALL
-from wfsa.items.rows import open_npy
 from wfsa.texts.constraint import compile_items
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """\
 examples:
   wfsa items build catalogue.npy --codes 2048 -o catalogue.items
-  wfsa items build catalogue.parquet --column sid --ids item_id --codes 256,256,256 -o catalogue.items
+  wfsa items build catalogue.parquet --list-column sid --id-column item_id --codes 256,256,256 -o catalogue.items
+  wfsa items build catalogue.parquet --columns c0 c1 c2 --id-column item_id --codes 256 -o catalogue.items
   wfsa items inspect catalogue.items
   wfsa items query catalogue.items 17 4 2033
   wfsa items names titles.txt --vocab tokenizer.json -o titles.wfsa
@@ -49,8 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("--offsets", metavar="T", help="first token of each level, separated by commas (default: 0)")
     sub.add_argument("--logits", type=int, metavar="N", help="entries of the model's logits (default: what is needed)")
     sub.add_argument("--end", type=int, metavar="ID", help="the token that closes an item")
-    sub.add_argument("--column", action="append", metavar="NAME", help="a column of codes of a Parquet file; repeat")
-    sub.add_argument("--ids", metavar="NAME", help="the Parquet column of item ids, or a .npy file of them")
+    sub.add_argument("--columns", nargs="+", metavar="NAME", help="a Parquet file's columns of codes, one a level")
+    sub.add_argument("--list-column", metavar="NAME", help="its column of lists: all codes of an item")
+    sub.add_argument("--id-column", metavar="NAME", help="its column of item ids")
+    sub.add_argument("--ids", type=Path, metavar="FILE", help="a .npy file of item ids, one an item")
     sub.add_argument("--rank", action="store_true", help="name items by their rank; keeps no ids")
     sub.add_argument("--layout", choices=LAYOUTS, default="interval")
     sub.add_argument("--head-depth", type=int, metavar="D", help="levels in the dense head (default: by size)")
@@ -87,12 +90,9 @@ def _numbers(text: str | None, name: str) -> list[int] | None:
 
 def _build(arguments: argparse.Namespace, console: Console) -> int:
     codes = _numbers(arguments.codes, "codes")
-    parquet = arguments.source.suffix.lower() in (".parquet", ".pq")
-    ids: Any = "rank" if arguments.rank else None
-    if arguments.ids and not parquet:
-        if arguments.rank:
-            raise ItemError("give either --ids or --rank")
-        ids = open_npy(arguments.ids)
+    if sum(map(bool, (arguments.ids, arguments.id_column, arguments.rank))) > 1:
+        raise ItemError("give one of --ids, --id-column and --rank")
+    ids: Any = "rank" if arguments.rank else open_npy(arguments.ids) if arguments.ids else None
     begin = time.perf_counter()
     with CompileBar(console) as bar:
         index = ItemIndex.build(
@@ -105,8 +105,9 @@ def _build(arguments: argparse.Namespace, console: Console) -> int:
             layout=arguments.layout,
             head_depth=arguments.head_depth,
             small=arguments.small,
-            columns=arguments.column,
-            id_column=arguments.ids if parquet else None,
+            columns=arguments.columns,
+            list_column=arguments.list_column,
+            id_column=arguments.id_column,
             memory=arguments.memory << 20,
             scratch=arguments.scratch,
             threads=arguments.threads,

@@ -22,7 +22,7 @@ from wfsa.items.interval import IntervalLayout
 from wfsa.items.levels import Levels
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SortedLeaves:
     """Distinct rows in order. ``lcp[u]`` uint8[U]: codes shared with leaf u - 1. ``lengths``: None when all are L.
 

@@ -23,7 +23,7 @@ from wfsa.items.filter import Filters
 from wfsa.items.torch_backend import TorchItems
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ItemSearch:
     """``beams``: the last Beams, on the device. ``items``: int64[B, width], the first item of each, -1 if missing."""
 

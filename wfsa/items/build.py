@@ -21,9 +21,10 @@ import numpy.typing as npt
 from wfsa._ext import items_build
 from wfsa.errors import ItemError, LimitError
 from wfsa.items.assemble import SortedLeaves, check_depth, make_csr, make_interval, survey
-from wfsa.items.csr import CsrLayout
+from wfsa.items.fingerprint import fingerprint
 from wfsa.items.head import choose_depth, offset_dtype
-from wfsa.items.interval import IntervalLayout
+from wfsa.items.index_data import IndexData, Layout
+from wfsa.items.item_ids import Ids, join_ids, read_ids
 from wfsa.items.levels import Levels, make_levels
 from wfsa.items.nodes import MAX_COUNT
 from wfsa.items.rows import ItemChunk, Rows, read_rows
@@ -57,17 +58,6 @@ class BuildOptions:
             raise ItemError(f"{self.threads} threads")
         if self.memory < 1 << 20:
             raise ItemError(f"memory of {self.memory} bytes; the least is {1 << 20}")
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """What an index is made of."""
-
-    layout: IntervalLayout | CsrLayout
-    n_items: int
-    order: npt.NDArray[Any] | None
-    indptr: npt.NDArray[Any] | None
-    ids: npt.NDArray[np.int64] | None
 
 
 @dataclass(slots=True)
@@ -110,7 +100,7 @@ class Runs:
             self._file.close()
 
 
-def build(sids: Any, item_ids: Any, options: BuildOptions) -> Built:
+def build(sids: Any, item_ids: Any, options: BuildOptions) -> IndexData:
     """Rows in memory, or an iterator of chunks."""
     if isinstance(sids, Iterator):
         return _build_chunks(sids, item_ids, options)
@@ -139,11 +129,11 @@ def _explicit(levels: Levels) -> dict[str, Any]:
 
 def _build_rows(
     rows: Rows,
-    ids: npt.NDArray[np.int64] | None,
+    ids: Ids | None,
     levels: Levels,
     sorter: items_build.RowSorter,
     options: BuildOptions,
-) -> Built:
+) -> IndexData:
     """In memory: sort the records, look at the nodes, unpack the columns."""
     n, n_levels = len(rows), len(levels)
     sorter.sort(rows.data, rows.offsets, 0, options.threads, lambda x: options.progress("sort", 0.05 + 0.65 * x))
@@ -166,12 +156,13 @@ def _build_rows(
     sorter.emit(options.threads, wide, None, None, None, None, [*head, *keep], code.itemsize)
     sorter.release()
     options.progress("layout", 0.85)
-    built = Built(_layout(leaves, depth, head, keep, options), n, order, indptr, ids)
+    found = fingerprint([*head, *keep], leaves.lengths, order, indptr, ids)
+    built = IndexData(_layout(leaves, depth, head, keep, options), n, order, indptr, ids, found)
     options.progress("layout", 1.0)
     return built
 
 
-def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -> Built:
+def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -> IndexData:
     """Collect chunks up to the memory allowed; what is not everything is sorted and becomes a run on disk."""
     if item_ids is not None:
         raise ItemError("item ids of chunks come with the chunks: ItemChunk(rows, ids)")
@@ -182,7 +173,7 @@ def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -
         return build(np.zeros((0, len(options.vocab_size)), np.int64), None, options)
     n_levels = _levels_of_chunks(first, options)
     parts: list[Rows] = []
-    all_ids: list[npt.NDArray[np.int64]] = []
+    all_ids: list[Ids] = []
     runs, sorter, levels, n, held = Runs(options.scratch), None, None, 0, 0
     try:
         for chunk in chain([first], chunks):
@@ -199,7 +190,7 @@ def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -
                     levels = levels or _chunk_levels(n_levels, options)
                     sorter = _run(parts, levels, n, options, runs)
                     n, held, parts = n + held, 0, []
-        ids = np.concatenate(all_ids) if all_ids else None
+        ids = join_ids(all_ids) if all_ids else None
         if not runs.sizes:
             return build(_joined(parts, n_levels), ids, options)
         assert levels is not None
@@ -213,7 +204,7 @@ def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -
         runs.close()
 
 
-def _merge(runs: Runs, levels: Levels, n: int, ids: npt.NDArray[np.int64] | None, options: BuildOptions) -> Built:
+def _merge(runs: Runs, levels: Levels, n: int, ids: Ids | None, options: BuildOptions) -> IndexData:
     """Merge the runs by batches; all columns first, since the head's depth depends on all leaves."""
     sorter = items_build.RowSorter(np.asarray(levels.sizes, np.int64), True)
     for run in runs.arrays():
@@ -235,9 +226,11 @@ def _merge(runs: Runs, levels: Levels, n: int, ids: npt.NDArray[np.int64] | None
     head = [columns[level, :n_leaves].copy() for level in range(depth)]
     keep = _compact(columns, depth, n_leaves)
     options.progress("layout", 0.95)
+    bounds = None if n_leaves == n else indptr[: n_leaves + 1]
+    found = fingerprint([*head, *keep], leaves.lengths, order, bounds, ids)
     layout = _layout(leaves, depth, head, keep, options)
     options.progress("layout", 1.0)
-    return Built(layout, n, order, None if n_leaves == n else indptr[: n_leaves + 1], ids)
+    return IndexData(layout, n, order, bounds, ids, found)
 
 
 def _compact(columns: npt.NDArray[Any], depth: int, n_leaves: int) -> npt.NDArray[Any]:
@@ -256,7 +249,7 @@ def _compact(columns: npt.NDArray[Any], depth: int, n_leaves: int) -> npt.NDArra
 
 def _layout(
     leaves: SortedLeaves, depth: int, head: list[npt.NDArray[Any]], keep: npt.NDArray[Any], options: BuildOptions
-) -> IntervalLayout | CsrLayout:
+) -> Layout:
     if options.layout == "csr":
         return make_csr(leaves, depth, [*head, *keep])
     return make_interval(leaves, depth, options.small, head, keep)
@@ -318,7 +311,7 @@ def _row_bytes(parts: Sequence[Rows], n_levels: int) -> int:
     return 2 * n_levels * max(part.data.dtype.itemsize for part in parts) + 8 * n_levels // 2 + 12
 
 
-def _chunk(chunk: Any, n_levels: int, first: int) -> tuple[Rows, npt.NDArray[np.int64] | None]:
+def _chunk(chunk: Any, n_levels: int, first: int) -> tuple[Rows, Ids | None]:
     given = chunk if isinstance(chunk, ItemChunk) else ItemChunk(chunk)
     rows = read_rows(given.rows, n_levels)
     if rows.n_levels != n_levels:
@@ -354,11 +347,11 @@ def _largest(rows: Rows, first: int, options: BuildOptions) -> npt.NDArray[np.in
     return found
 
 
-def _ids(ids: Any, n: int) -> npt.NDArray[np.int64]:
-    array = np.asarray(ids)
-    if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise ItemError(f"item_ids are {array.dtype}{list(array.shape)}, not integers [{n}]")
-    return np.ascontiguousarray(array, np.int64)
+def _ids(given: Any, n: int) -> Ids:
+    ids = read_ids(given)
+    if len(ids) != n:
+        raise ItemError(f"{len(ids)} item_ids for {n} items")
+    return ids
 
 
 def _check_count(n: int) -> None:

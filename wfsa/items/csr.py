@@ -36,7 +36,7 @@ from wfsa.items.levels import Levels
 from wfsa.items.nodes import ENDED, NONE, Int64s, count_of, leaves_that_end, level_of, pack, value_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CsrLayout:
     """See the module. ``state_offset[l]`` is the first state of level l, for ``l = depth .. L``, then n_states."""
 

@@ -6,56 +6,32 @@ could differ only between candidates whose scores are that close.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.items_step import FilterCore, StepCore
+from wfsa._ext.items_step import FilterCore
 from wfsa.errors import ItemError
 from wfsa.items import numpy_backend
 from wfsa.items.beams import NORMALISATIONS, Beams, Normalise, check_normalise
 from wfsa.items.filter import Filters, ItemFilter, check_filters
-from wfsa.items.head import HeadShape
+from wfsa.items.index_data import IndexData
 from wfsa.items.nodes import Int64s
 
-if TYPE_CHECKING:
-    from wfsa.items.csr import CsrLayout
-    from wfsa.items.index import ItemIndex
-    from wfsa.items.interval import IntervalLayout
 
-
-def make_core(layout: IntervalLayout | CsrLayout) -> StepCore:
-    """The compiled reader of a layout's arrays."""
-    levels = layout.levels
-    scalars = {
-        "n_levels": len(levels),
-        "depth": layout.depth,
-        "small": getattr(layout, "small", 0),
-        "n_leaves": layout.n_leaves,
-        "logits_size": levels.logits_size,
-        "end_token": levels.end_token,
-        "sizes": levels.sizes,
-        "offsets": levels.offsets,
-        "slot_offset": layout.slot_offset,
-        "mask_offset": HeadShape.of(layout.depth, levels.sizes).mask_offset,
-        "state_offset": getattr(layout, "state_offset", ()),
-    }
-    return StepCore(layout.name, layout.arrays(), scalars)
-
-
-def allowed(index: ItemIndex, nodes: Int64s, filters: Filters = None) -> npt.NDArray[np.int32]:
+def allowed(index: IndexData, nodes: Int64s, filters: Filters = None) -> npt.NDArray[np.int32]:
     """Packed masks int32[*nodes.shape, ceil(logits_size / 32)]."""
     flat, share, cores = _prepare(index, nodes, filters)
     return index.core.allowed(flat, share, cores).reshape(*nodes.shape, index.levels.n_words)
 
 
-def children(index: ItemIndex, nodes: Int64s, filters: Filters = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
+def children(index: IndexData, nodes: Int64s, filters: Filters = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
     """Children of flattened nodes: ``indptr`` int64[n + 1], ``tokens`` int32, child nodes int64."""
     return index.core.children(*_prepare(index, nodes, filters))
 
 
-def mask_logits(index: ItemIndex, logits: npt.NDArray[Any], nodes: Int64s, filters: Filters = None) -> npt.NDArray[Any]:
+def mask_logits(index: IndexData, logits: npt.NDArray[Any], nodes: Int64s, filters: Filters = None) -> npt.NDArray[Any]:
     """A copy of ``logits[*nodes.shape, V]`` with -inf at what is not allowed; other types than float32 by NumPy."""
     if logits.dtype != np.float32:
         return numpy_backend.mask_logits(index, logits, nodes, filters)
@@ -63,7 +39,7 @@ def mask_logits(index: ItemIndex, logits: npt.NDArray[Any], nodes: Int64s, filte
     return index.core.mask_logits(np.ascontiguousarray(logits), flat, share, cores)
 
 
-def advance(index: ItemIndex, nodes: Int64s, tokens: npt.NDArray[Any], filters: Filters = None) -> Int64s:
+def advance(index: IndexData, nodes: Int64s, tokens: npt.NDArray[Any], filters: Filters = None) -> Int64s:
     """The node after each token; NONE where the token is not allowed."""
     flat, share, cores = _prepare(index, nodes, filters)
     wanted = np.ascontiguousarray(tokens, np.int64).reshape(-1)
@@ -71,7 +47,7 @@ def advance(index: ItemIndex, nodes: Int64s, tokens: npt.NDArray[Any], filters: 
 
 
 def beam_step(
-    index: ItemIndex,
+    index: IndexData,
     beams: Beams,
     logits: npt.NDArray[Any],
     width: int,
@@ -99,13 +75,13 @@ def beam_step(
     return Beams(*arrays)
 
 
-def _prepare(index: ItemIndex, nodes: Int64s, filters: Filters) -> tuple[Int64s, int, list[FilterCore | None] | None]:
+def _prepare(index: IndexData, nodes: Int64s, filters: Filters) -> tuple[Int64s, int, list[FilterCore | None] | None]:
     """Flat nodes, nodes a request, and a filter's core (or None) for each request."""
     flat = np.ascontiguousarray(nodes).reshape(-1)
     if filters is None:
         return flat, 1, None
     n_requests = nodes.shape[0] if nodes.ndim else 1
-    check_filters(filters, n_requests, index.n_leaves)
+    check_filters(filters, n_requests, index.fingerprint)
     share = max(nodes.size // max(n_requests, 1), 1)
     if isinstance(filters, ItemFilter):
         return flat, share, [filters.core] * n_requests

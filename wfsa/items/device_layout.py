@@ -24,7 +24,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from wfsa.errors import ItemError
 from wfsa.items.csr import CsrLayout
+from wfsa.items.filter import check_fingerprint
 from wfsa.items.head import HeadShape
 from wfsa.items.interval import IntervalLayout
 from wfsa.items.nodes import COUNT_SHIFT, ENDED, LEVEL_SHIFT, MAX_COUNT, NONE, VALUE_MASK
@@ -51,20 +53,31 @@ class ArrayOps(NamedTuple):
     take_along: Callable[[Tensor, Tensor], Tensor]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeviceFilters:
     """F filters on a device, and which of them each request uses.
 
     words int32[F, W], before int[F, W]: as in ItemFilter; which int64[B]: a row of them, or -1 for none. In torch
-    ``which`` may be written in place between steps, also under a CUDA graph.
+    ``which`` may be written in place between steps, also under a CUDA graph. ``fingerprint``: that of their index.
     """
 
     words: Tensor
     before: Tensor
     which: Tensor
+    fingerprint: str
+
+    def __repr__(self) -> str:
+        n_filters, n_requests = self.words.shape[0], self.which.shape[0]
+        return f"DeviceFilters({n_filters} filters for {n_requests} requests, of index {self.fingerprint})"
+
+    def check(self, fingerprint: str, n_requests: int) -> None:
+        """Raise ItemError where they are of another index than that with this fingerprint, or for other requests."""
+        check_fingerprint(self.fingerprint, fingerprint)
+        if self.which.shape[0] != n_requests:
+            raise ItemError(f"filters for {self.which.shape[0]} requests, nodes of {n_requests}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NodeFields:
     """Of nodes of any shape; int64 and bool arrays of that shape.
 

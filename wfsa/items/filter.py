@@ -7,6 +7,10 @@ counts the live leaves before each word. ``W = U // 32 + 1``, so that the rank o
     a node with leaves low .. high has live items  ⇔  rank(high) > rank(low)
 
 A leaf with several items is live when one of them is. Two bits an item and filter; the index itself is shared.
+
+**A filter belongs to one index.** Bits say nothing about another catalogue's leaves, and with as many leaves it would
+work and be wrong. So a filter carries its index's fingerprint, and whatever takes a filter compares it: every back end
+and every file.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,38 +27,48 @@ from wfsa._ext.items_step import FilterCore, live_before, live_words
 from wfsa.errors import ItemError
 from wfsa.items.bits import popcount
 from wfsa.items.head import offset_dtype
+from wfsa.items.index_data import IndexData
+from wfsa.items.item_ids import rows_among
 from wfsa.items.nodes import Int64s
-
-if TYPE_CHECKING:
-    from wfsa.items.index import ItemIndex
+from wfsa.storage import item_filter_file
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ItemFilter:
-    """A set of live leaves of one index; made by the class methods."""
+    """A set of live leaves of one index; made by ``of_rows``, ``of_ids``, ``of_leaves`` and ``load``.
 
+    ``a & b``, ``a | b`` and ``~a`` are sets of leaves: where several items share a sequence, a leaf is live with any
+    live item, so ``~a`` has the leaves of which no item is live in ``a``. Equal filters have the same index and leaves.
+    """
+
+    fingerprint: str
     n_leaves: int
     words: npt.NDArray[np.int32]
     before: npt.NDArray[Any]
-    core: FilterCore = field(init=False, repr=False, compare=False)
+    core: FilterCore = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "core", FilterCore(self.words, self.before))
 
     @classmethod
-    def of_words(cls, n_leaves: int, words: npt.NDArray[np.int32]) -> ItemFilter:
-        """From int32[U // 32 + 1], bits past U clear; the array is kept."""
+    def of_words(cls, fingerprint: str, n_leaves: int, words: npt.NDArray[np.int32]) -> ItemFilter:
+        """From int32[U // 32 + 1] of the index with this fingerprint, bits past U clear; the array is kept."""
         before = np.empty(len(words), offset_dtype(n_leaves))
         live_before(words, before)
-        return cls(n_leaves, words, before)
+        return cls(fingerprint, n_leaves, words, before)
 
     @classmethod
-    def of_leaves(cls, live: npt.NDArray[np.bool_]) -> ItemFilter:
-        """From bool[U], in the index's order."""
-        return cls.of_words(len(live), _words(live))
+    def of_leaves(cls, index: IndexData, live: Any) -> ItemFilter:
+        """From bool[U], in the index's order. Raises ItemError on a wrong shape or type."""
+        leaves = np.asarray(live)
+        if leaves.dtype != np.bool_ or leaves.shape != (index.n_leaves,):
+            raise ItemError(
+                f"a filter over leaves needs bool[{index.n_leaves}], not {leaves.dtype}{list(leaves.shape)}"
+            )
+        return cls.of_words(index.fingerprint, index.n_leaves, _words(leaves))
 
     @classmethod
-    def of_rows(cls, index: ItemIndex, live: Any) -> ItemFilter:
+    def of_rows(cls, index: IndexData, live: Any) -> ItemFilter:
         """From bool[N], one an item, in the order in which the items were given to ``ItemIndex.build``.
 
         Raises ItemError on a wrong shape or type.
@@ -62,23 +76,60 @@ class ItemFilter:
         rows = np.asarray(live)
         if rows.dtype != np.bool_ or rows.shape != (index.n_items,):
             raise ItemError(f"a filter needs bool[{index.n_items}], not {rows.dtype}{list(rows.shape)}")
-        if index.item_order is None and index.item_indptr is None:
-            return cls.of_leaves(rows)
-        threads = min(len(os.sched_getaffinity(0)), 8)
-        words = live_words(_words(rows), index.item_order, index.item_indptr, index.n_leaves, threads)
-        return cls.of_words(index.n_leaves, words)
+        words = _words(rows)
+        if index.item_order is not None or index.item_indptr is not None:
+            threads = min(len(os.sched_getaffinity(0)), 8)
+            words = live_words(words, index.item_order, index.item_indptr, index.n_leaves, threads)
+        return cls.of_words(index.fingerprint, index.n_leaves, words)
 
     @classmethod
-    def of_ids(cls, index: ItemIndex, ids: Any) -> ItemFilter:
-        """From the ids of the live items; unknown ids are an ItemError."""
-        rows = np.zeros(index.n_items, np.bool_)
-        rows[index.rows_of_ids(ids)] = True
-        return cls.of_rows(index, rows)
+    def of_ids(cls, index: IndexData, ids: Any) -> ItemFilter:
+        """From the ids of the live items: integers, or strings where the index has such, in a list, set or array.
+
+        Raises ItemError on an id that no item has. O(N + n): the index's ids are looked through once, by hash.
+        """
+        return cls.of_rows(index, rows_among(index.ids, index.n_items, ids))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], index: IndexData) -> ItemFilter:
+        """What :meth:`save` wrote, for the same index. Raises ArtifactError on a damaged file or another index's."""
+        words = item_filter_file.load(path, index.fingerprint, index.n_leaves)
+        return cls.of_words(index.fingerprint, index.n_leaves, words)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file, a bit a leaf; replaces an existing one in one step."""
+        item_filter_file.save(path, self.fingerprint, self.n_leaves, self.words)
 
     def __and__(self, other: ItemFilter) -> ItemFilter:
         """Leaves that are live in both."""
-        check_filters(other, 0, self.n_leaves)
-        return ItemFilter.of_words(self.n_leaves, self.words & other.words)
+        if not isinstance(other, ItemFilter):
+            return NotImplemented
+        check_filters(other, 0, self.fingerprint)
+        return ItemFilter.of_words(self.fingerprint, self.n_leaves, self.words & other.words)
+
+    def __or__(self, other: ItemFilter) -> ItemFilter:
+        """Leaves that are live in either."""
+        if not isinstance(other, ItemFilter):
+            return NotImplemented
+        check_filters(other, 0, self.fingerprint)
+        return ItemFilter.of_words(self.fingerprint, self.n_leaves, self.words | other.words)
+
+    def __invert__(self) -> ItemFilter:
+        """Leaves that are not live."""
+        words = ~self.words
+        words[-1] &= np.int32((1 << (self.n_leaves & 31)) - 1)
+        return ItemFilter.of_words(self.fingerprint, self.n_leaves, words)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ItemFilter):
+            return NotImplemented
+        return self.fingerprint == other.fingerprint and np.array_equal(self.words, other.words)
+
+    def __hash__(self) -> int:
+        return hash((self.fingerprint, self.n_live))
+
+    def __repr__(self) -> str:
+        return f"ItemFilter({self.n_live:,} of {self.n_leaves:,} sequences live, of index {self.fingerprint})"
 
     def rank(self, leaves: Int64s) -> Int64s:
         """Live leaves before each of ``leaves`` (0 .. U)."""
@@ -93,6 +144,7 @@ class ItemFilter:
 
     @property
     def n_live(self) -> int:
+        """Live leaves."""
         return int(self.before[-1]) + int(popcount(self.words[-1:])[0])
 
 
@@ -111,26 +163,37 @@ def filter_of_request(filters: Filters, request: int) -> ItemFilter | None:
     return filters if filters is None or isinstance(filters, ItemFilter) else filters[request]
 
 
-def check_filters(filters: Filters, n_requests: int, n_leaves: int) -> None:
-    """Raise ItemError on filters of another index, or not one a request."""
+def check_filters(filters: Filters, n_requests: int, fingerprint: str) -> None:
+    """Raise ItemError on filters of another index than the one with this fingerprint, or not one a request."""
     if filters is None:
         return
     listed = [filters] if isinstance(filters, ItemFilter) else list(filters)
     if not isinstance(filters, ItemFilter) and len(listed) != n_requests:
         raise ItemError(f"{len(listed)} filters for {n_requests} requests")
     for one in listed:
-        if one is not None and one.n_leaves != n_leaves:
-            raise ItemError(f"a filter over {one.n_leaves} leaves for an index with {n_leaves}")
+        if one is not None:
+            if not isinstance(one, ItemFilter):
+                raise ItemError(f"a {type(one).__name__} in place of an ItemFilter")
+            check_fingerprint(one.fingerprint, fingerprint)
+
+
+def check_fingerprint(of_filter: str, of_index: str) -> None:
+    """Raise ItemError where a filter belongs to another index."""
+    if of_filter != of_index:
+        raise ItemError(
+            f"a filter of another index (its fingerprint is {of_filter}, this index has {of_index}); "
+            "make it from this index: ItemFilter.of_rows(index, …) or of_ids"
+        )
 
 
 def stack_filters(
-    filters: Filters, n_requests: int, n_leaves: int
+    filters: Filters, n_requests: int, fingerprint: str
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], Int64s] | None:
     """For a device: words int32[F, W] and before int[F, W] of the F different filters, and each request's row (or -1).
 
     None where no request has a filter. Raises ItemError as ``check_filters`` does.
     """
-    check_filters(filters, n_requests, n_leaves)
+    check_filters(filters, n_requests, fingerprint)
     if filters is None:
         return None
     listed = [filters] * n_requests if isinstance(filters, ItemFilter) else list(filters)

@@ -6,8 +6,8 @@
         beams = index.beam_step(beams, logits)
     index.item_ids(beams.nodes)
 
-The index is immutable and holds arrays only: a layout (``interval`` or ``csr``), the items of each leaf, and the
-levels' codes. Nodes are int64 ids (``wfsa/items/nodes.py``).
+The index is immutable and holds arrays only (``wfsa/items/index_data.py``): a layout (``interval`` or ``csr``), the
+items of each leaf, and the levels' codes. Nodes are int64 ids (``wfsa/items/nodes.py``).
 """
 
 from __future__ import annotations
@@ -15,54 +15,34 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.items_step import StepCore
 from wfsa.errors import ItemError
 from wfsa.items import cython_backend, numpy_backend
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.build import BuildOptions, Progress, build, default_threads
-from wfsa.items.csr import CsrLayout
+from wfsa.items.files import ParquetColumns, open_file
 from wfsa.items.filter import Filters
-from wfsa.items.interval import SMALL, IntervalLayout
-from wfsa.items.levels import Levels
+from wfsa.items.index_data import IndexData
+from wfsa.items.interval import SMALL
 from wfsa.items.nodes import Int64s
-from wfsa.items.rows import open_file
+from wfsa.storage import item_index_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Backend = Literal["cython", "numpy"]
-Layout = IntervalLayout | CsrLayout
 LAYOUTS: Final = ("interval", "csr")
 
 
-@dataclass(frozen=True, slots=True)
-class ItemIndex:
-    """N items over U distinct sequences (leaves) of up to L codes.
+class ItemIndex(IndexData):
+    """A closed set of items, immutable; its data and look-ups are those of :class:`IndexData`. ``len`` is N."""
 
-    layout       the trie
-    item_order   offset[N]: the items' rows, in the order of build's input, sorted by leaf and then by row;
-                 None when items are named by their rank in the sorted order (``item_ids="rank"``)
-    item_indptr  offset[U + 1]: the items of leaf u are ``item_order[item_indptr[u]:item_indptr[u + 1]]``; None when
-                 every leaf has one item
-    ids          int64[N]: the caller's id of each row, None when that is the row number
-    """
-
-    layout: Layout
-    n_items: int
-    item_order: npt.NDArray[Any] | None
-    item_indptr: npt.NDArray[Any] | None
-    ids: npt.NDArray[np.int64] | None
-    core: StepCore = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "core", cython_backend.make_core(self.layout))
+    __slots__ = ()
 
     # --- making and keeping ---------------------------------------------------------------------------------------
 
@@ -79,7 +59,8 @@ class ItemIndex:
         layout: Literal["interval", "csr"] = "interval",
         head_depth: int | None = None,
         small: int = SMALL,
-        columns: list[str] | None = None,
+        columns: Sequence[str] | None = None,
+        list_column: str | None = None,
         id_column: str | None = None,
         memory: int = 2 << 30,
         scratch: str | os.PathLike[str] | None = None,
@@ -90,14 +71,17 @@ class ItemIndex:
 
         sids         int[N, L]; a list of lists; ``(values, row_offsets)``; the path of a .npy or .parquet file; an
                      iterator of chunks, each any of the former or an :class:`ItemChunk` with ids
-        item_ids     int[N], or None for the row numbers, or "rank": the position in the sorted order (no array kept)
+        item_ids     int[N]; N strings, str or bytes, in a list or a NumPy or Arrow array; None for the row numbers; or
+                     "rank": the position in the sorted order (no array kept)
         vocab_size   codes a level: one number, or one a level; None: what is seen
         offsets      first token of each level (``token = offsets[l] + code``); None: 0
         logits_size  entries of the model's logits; None: what the tokens need
         end_token    the token that closes an item; needed by beam_step where an item is a prefix of another
         head_depth   levels in the dense head; None: chosen by size
         small        nodes of up to this many leaves (1 .. 1023) have no child list (layout interval)
-        columns, id_column    of a Parquet file, see ``wfsa.items.rows.read_parquet``
+        columns, list_column, id_column    of a Parquet file: the integer columns of codes, one a level; or the one
+                     column of lists of codes; and that of the items' ids. What could be meant in several ways must be
+                     named (``wfsa/items/files.py``)
         memory       bytes for the rows and records of one sorted run; more is merged from runs in ``scratch``, a folder
                      (None: the system's for temporary files), where the index's arrays then lie, too
         threads      None: one a core, at most 16
@@ -123,124 +107,30 @@ class ItemIndex:
             progress=progress or (lambda stage, fraction: None),
         )
         if isinstance(sids, (str, os.PathLike)):
-            sids = open_file(sids, columns, id_column)
+            sids = open_file(sids, ParquetColumns(columns, list_column, id_column))
+        elif columns is not None or list_column is not None or id_column is not None:
+            raise ItemError("columns, list_column and id_column name columns of a Parquet file; the items are no path")
         built = build(sids, None if ranked else item_ids, options)
         if ranked and built.ids is not None:
             raise ItemError('item_ids="rank", but the chunks bring ids')
-        return cls(built.layout, built.n_items, built.order, built.indptr, built.ids)
+        return cls._of(built)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file; replaces an existing one in one step."""
-        from wfsa.storage.item_index_file import save
-
-        save(self, path)
+        item_index_file.save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> ItemIndex:
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
         """Map a saved index into memory.
 
         ``verify`` reads every array once and checks every index in it; without, only shapes, types and sizes are
         checked. Raises ArtifactError on a file that is damaged, cut short, foreign or of another version.
         """
-        from wfsa.storage.item_index_file import load
+        return cls._of(item_index_file.load(path, verify=verify))
 
-        return load(path, verify=verify)
-
-    # --- what is in it --------------------------------------------------------------------------------------------
-
-    @property
-    def levels(self) -> Levels:
-        return self.layout.levels
-
-    @property
-    def n_levels(self) -> int:
-        return len(self.layout.levels)
-
-    @property
-    def n_leaves(self) -> int:
-        """Distinct sequences."""
-        return self.layout.n_leaves
-
-    @property
-    def logits_size(self) -> int:
-        return self.layout.levels.logits_size
-
-    @property
-    def root(self) -> int:
-        """The node of the empty prefix; -1 without items."""
-        return self.layout.root
-
-    @property
-    def has_prefix_items(self) -> bool:
-        """Whether some item is a proper prefix of another."""
-        return self.layout.has_prefix_items
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Every array by name, the layout's and the items'; what a device back end uploads and a file holds."""
-        items = {"item_order": self.item_order, "item_indptr": self.item_indptr, "ids": self.ids}
-        return {**self.layout.arrays(), **{name: array for name, array in items.items() if array is not None}}
-
-    def memory(self) -> dict[str, int]:
-        """Bytes by array; ``layout`` is the trie alone, ``items`` what names the items, ``total`` both."""
-        parts = {name: int(array.nbytes) for name, array in self.arrays().items()}
-        items = sum(parts.get(name, 0) for name in ("item_order", "item_indptr", "ids"))
-        return {**parts, "layout": sum(parts.values()) - items, "items": items, "total": sum(parts.values())}
-
-    def item_ids(self, nodes: Int64s) -> list[list[int]]:
-        """For each of the flattened nodes the ids of the items that end there, [] where none does."""
-        leaves = self.layout.terminals(np.asarray(nodes, np.int64).reshape(-1))
-        out: list[list[int]] = []
-        for leaf in leaves.tolist():
-            out.append([] if leaf < 0 else self.leaf_items(leaf).tolist())
-        return out
-
-    def leaf_items(self, leaf: int) -> Int64s:
-        """Ids of the items of a leaf, by input row."""
-        begin, end = leaf, leaf + 1
-        if self.item_indptr is not None:
-            begin, end = int(self.item_indptr[leaf]), int(self.item_indptr[leaf + 1])
-        rows = np.arange(begin, end) if self.item_order is None else self.item_order[begin:end].astype(np.int64)
-        return rows if self.ids is None else self.ids[rows]
-
-    def first_item(self, nodes: Int64s) -> Int64s:
-        """The id of the first item that ends at each node, -1 where none does; nodes' shape."""
-        leaves = self.layout.terminals(nodes)
-        if not self.n_leaves:
-            return leaves
-        at = np.maximum(leaves, 0)
-        if self.item_indptr is not None:
-            at = self.item_indptr[at].astype(np.int64)
-        rows = at if self.item_order is None else self.item_order[at].astype(np.int64)
-        return np.where(leaves < 0, -1, rows if self.ids is None else self.ids[rows])
-
-    def n_below(self, nodes: Int64s) -> Int64s:
-        """How many leaves are below each node."""
-        low, high = self.layout.intervals(nodes)
-        return high - low
-
-    def rows_of_ids(self, ids: Any) -> Int64s:
-        """Input rows of item ids, in their order; every row with an id when several have it.
-
-        Raises ItemError on an id that no item has. Sorts the ids once a call: O(N log N) where the caller gave ids.
-        """
-        wanted = np.asarray(ids)
-        if wanted.ndim != 1 or (wanted.dtype.kind not in "iu" and wanted.size):
-            raise ItemError(f"item ids are {wanted.dtype}{list(wanted.shape)}, not integers [n]")
-        wanted = wanted.astype(np.int64)
-        if self.ids is None:
-            unknown = (wanted < 0) | (wanted >= self.n_items)
-            if unknown.any():
-                raise ItemError(f"no item has the id {int(wanted[unknown][0])}; ids are 0 .. {self.n_items - 1}")
-            return wanted
-        order = np.argsort(self.ids, kind="stable")
-        sorted_ids = self.ids[order]
-        low, high = np.searchsorted(sorted_ids, wanted, "left"), np.searchsorted(sorted_ids, wanted, "right")
-        if (low == high).any():
-            raise ItemError(f"no item has the id {int(wanted[low == high][0])}")
-        counts = high - low
-        steps = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        rows: Int64s = order[np.repeat(low, counts) + steps]
-        return rows
+    @classmethod
+    def _of(cls, data: IndexData) -> Self:
+        return cls(data.layout, data.n_items, data.item_order, data.item_indptr, data.ids, data.fingerprint)
 
     # --- the step -------------------------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ from wfsa.items.nodes import ENDED, MAX_COUNT, NONE, Int64s, count_of, leaves_th
 SMALL: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class IntervalLayout:
     """See the module. ``slot_offset[l]`` is the first slot of level l, for ``l = 0 .. L``, then n_slots."""
 

@@ -25,8 +25,8 @@ from wfsa.items.csr import CsrLayout
 from wfsa.items.device_layout import ArrayOps, DeviceFilters, device_layout
 from wfsa.items.interval import IntervalLayout
 
-for _type in (Beams, DeviceFilters):
-    jax.tree_util.register_dataclass(_type, list(_type.__slots__), [])
+jax.tree_util.register_dataclass(Beams, list(Beams.__slots__), [])
+jax.tree_util.register_dataclass(DeviceFilters, ["words", "before", "which"], ["fingerprint"])
 
 
 def jax_ops(device: Any) -> ArrayOps:

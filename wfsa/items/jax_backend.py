@@ -55,6 +55,7 @@ class JaxItems(LayoutPytree):
 
     def __init__(self, index: ItemIndex, device: Any = None) -> None:
         self.device, self.levels, self.root = device, index.levels, index.root
+        self.fingerprint = index.fingerprint
         self.n_levels, self.end_token = len(index.levels), index.levels.end_token
         self.unclosed = index.has_prefix_items and self.end_token is None
         self._put(index.layout, device)
@@ -68,9 +69,12 @@ class JaxItems(LayoutPytree):
 
     def filters(self, filters: Filters, n_requests: int) -> DeviceFilters | None:
         """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once."""
-        stacked = stack_filters(filters, n_requests, self.layout.n_leaves)
+        stacked = stack_filters(filters, n_requests, self.fingerprint)
+        if stacked is None:
+            return None
         with jax.enable_x64(True):
-            return None if stacked is None else DeviceFilters(*jax.device_put(stacked, self.device))
+            words, before, which = jax.device_put(stacked, self.device)
+        return DeviceFilters(words, before, which, self.fingerprint)
 
     def _check(self, nodes: Tensor, logits: Tensor | None = None) -> None:
         if nodes.dtype != jnp.int64:
@@ -83,9 +87,7 @@ class JaxItems(LayoutPytree):
         """The filter of each request, for nodes whose first axis is the request; broadcasts to them."""
         if filters is None:
             return jnp.asarray(-1)
-        n = shape[0] if shape else 1
-        if filters.which.shape[0] != n:
-            raise ItemError(f"filters for {filters.which.shape[0]} requests, nodes of {n}")
+        filters.check(self.fingerprint, shape[0] if shape else 1)
         return filters.which.reshape(-1, *[1] * (len(shape) - 1)) if shape else filters.which[0]
 
     # --- the pieces -----------------------------------------------------------------------------------------------

@@ -48,6 +48,12 @@ class Levels:
     def __len__(self) -> int:
         return len(self.sizes)
 
+    def describe(self) -> str:
+        """For messages: "4 codes of 0 .. 255"; the sizes one by one where they differ."""
+        same = len(set(self.sizes)) == 1
+        sizes = f"0 .. {self.sizes[0] - 1}" if same else " x ".join(map(str, self.sizes))
+        return f"{len(self)} code{'s'[: len(self) > 1]} of {sizes}"
+
     @property
     def n_words(self) -> int:
         """Words of a packed mask: ``ceil(logits_size / 32)``."""

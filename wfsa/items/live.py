@@ -27,24 +27,58 @@ from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.bits import pack_bits
 from wfsa.items.filter import ItemFilter
 from wfsa.items.index import ItemIndex
+from wfsa.items.item_ids import Ids, IdTable, ItemId, StringIds, ids_at, kind_of, read_ids, select_ids
 from wfsa.items.nodes import ENDED, NONE, Int64s
 from wfsa.items.rows import ItemChunk, Rows, read_rows
 
 _CHUNK: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiveFilter:
-    """Live items of a request, over the base and over the delta of one :class:`LiveItems`."""
+    """Live items of a request, over the base and over the delta of one :class:`LiveItems`; made by its methods.
+
+    Later states take it, too, while they have the same indexes: sequences of which all was removed since are not
+    offered. After an addition or a merge it is an ItemError, and has to be made again.
+    ``a & b``, ``a | b`` and ``~a`` are sets of sequences, as those of :class:`ItemFilter`.
+    """
 
     base: ItemFilter
     delta: ItemFilter
+
+    def __and__(self, other: LiveFilter) -> LiveFilter:
+        """What is live in both."""
+        if not isinstance(other, LiveFilter):
+            return NotImplemented
+        return LiveFilter(self.base & other.base, self.delta & other.delta)
+
+    def __or__(self, other: LiveFilter) -> LiveFilter:
+        """What is live in either."""
+        if not isinstance(other, LiveFilter):
+            return NotImplemented
+        return LiveFilter(self.base | other.base, self.delta | other.delta)
+
+    def __invert__(self) -> LiveFilter:
+        """What is not live in this one."""
+        return LiveFilter(~self.base, ~self.delta)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LiveFilter):
+            return NotImplemented
+        return self.base == other.base and self.delta == other.delta
+
+    def __hash__(self) -> int:
+        return hash((self.base, self.delta))
+
+    def __repr__(self) -> str:
+        n_live, n_leaves = self.base.n_live + self.delta.n_live, self.base.n_leaves + self.delta.n_leaves
+        return f"LiveFilter({n_live:,} of {n_leaves:,} sequences live)"
 
 
 LiveFilters = LiveFilter | Sequence[LiveFilter | None] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiveItems:
     """One state of a changing catalogue; both indexes have the same levels.
 
@@ -58,6 +92,16 @@ class LiveItems:
     removed: npt.NDArray[np.bool_]
     has_prefix_items: bool
 
+    def __len__(self) -> int:
+        return self.n_items
+
+    def __repr__(self) -> str:
+        gone = int(np.count_nonzero(self.removed))
+        return (
+            f"LiveItems({self.n_items:,} items of {self.base.levels.describe()}: "
+            f"{self.base.n_items:,} in the base, less {gone:,} removed, and {self.delta.n_items:,} added)"
+        )
+
     @property
     def n_items(self) -> int:
         """Live items."""
@@ -70,13 +114,44 @@ class LiveItems:
         return roots
 
     def filter_of_ids(self, ids: Any) -> LiveFilter:
-        """The items with these ids, without those removed. Ids that no item has are ignored here."""
-        wanted = np.asarray(ids, np.int64)
-        parts = []
-        for index, live in ((self.base, self.live.base), (self.delta, self.live.delta)):
-            rows = np.isin(index.ids, wanted) if index.ids is not None else np.isin(np.arange(index.n_items), wanted)
-            parts.append(ItemFilter.of_rows(index, rows) & live)
-        return LiveFilter(*parts)
+        """The items with these ids, without those removed. Raises ItemError on an id that no live item has."""
+        wanted = read_ids(ids)
+        rows = self._places(wanted)
+        if (rows < 0).any():
+            raise ItemError(f"no live item has the id {ids_at(wanted, np.flatnonzero(rows < 0)[:1])[0]!r}")
+        chosen = np.zeros(self.base.n_items + self.delta.n_items, np.bool_)
+        chosen[rows] = True
+        return self.filter_of_rows(chosen[: self.base.n_items], chosen[self.base.n_items :])
+
+    def filter_of_rows(self, base: Any, delta: Any) -> LiveFilter:
+        """From a bool an item: bool[base.n_items] in the base's input order, bool[delta.n_items] in that of additions.
+
+        Removed items stay out, whatever their bool says.
+        """
+        kept = np.asarray(base)
+        if kept.shape == self.removed.shape and kept.dtype == np.bool_:
+            kept = kept & ~self.removed
+        return LiveFilter(ItemFilter.of_rows(self.base, kept), ItemFilter.of_rows(self.delta, delta))
+
+    def _places(self, wanted: Ids) -> Int64s:
+        """Rows of live ids, those of the delta after the base's; -1 where no live item has the id."""
+        found = np.full(len(wanted), -1, np.int64)
+        if not len(wanted):
+            return found
+        table = IdTable(wanted)
+        same = table.find(wanted)  # where an id stands first, for those that are given more than once
+        for index, first in ((self.base, 0), (self.delta, self.base.n_items)):
+            ids = select_ids(index.ids, np.arange(index.n_items))
+            if not len(ids):
+                continue
+            if kind_of(ids) != table.kind:
+                raise ItemError(f"the items' ids are {kind_of(ids)}, those given {table.kind}")
+            places = table.find(ids)
+            rows = np.flatnonzero(places >= 0)
+            if index is self.base:
+                rows = rows[~self.removed[rows]]
+            found[places[rows]] = rows + first
+        return found[same]
 
     def children(self, nodes: Int64s, filters: LiveFilters = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
         """Of int64[…, 2], flattened: indptr int64[n + 1], tokens int32, node pairs int64[total, 2]; tokens rise."""
@@ -131,7 +206,7 @@ class LiveItems:
             axis=-1,
         )
 
-    def item_ids(self, nodes: Int64s) -> list[list[int]]:
+    def item_ids(self, nodes: Int64s) -> list[list[ItemId]]:
         """For each of the flattened node pairs the ids of the live items that end there."""
         return [self._ids_at(int(b), int(d)) for b, d in self._pairs(nodes)]
 
@@ -201,22 +276,22 @@ class LiveItems:
         out.sequences[request, place, -1] = tokens[order]
         return out
 
-    def items(self) -> Iterator[tuple[Rows, Int64s]]:
+    def items(self) -> Iterator[tuple[Rows, Ids]]:
         """All live items, as rows and ids by chunks: the base's in sorted order, then the delta's."""
         for index, live in ((self.base, self.live.base), (self.delta, self.live.delta)):
             for begin in range(0, index.n_leaves, _CHUNK):
                 leaves = np.arange(begin, min(begin + _CHUNK, index.n_leaves))
                 leaves = leaves[live.any_live(leaves, leaves + 1)]
-                ids, counts = self._live_ids(index, leaves)
-                if len(ids):
+                rows, counts = self._live_rows(index, leaves)
+                if len(rows):
                     codes = np.repeat(index.layout.sequences(leaves), counts, axis=0)
                     offsets = np.concatenate([[0], np.cumsum((codes >= 0).sum(axis=1))]).astype(np.int64)
-                    yield read_rows((codes[codes >= 0], offsets), index.n_levels), ids
+                    yield read_rows((codes[codes >= 0], offsets), index.n_levels), select_ids(index.ids, rows)
 
     # --- parts ----------------------------------------------------------------------------------------------------
 
-    def _live_ids(self, index: ItemIndex, leaves: Int64s) -> tuple[Int64s, Int64s]:
-        """Ids of the live items of leaves, one leaf after another, and how many each has."""
+    def _live_rows(self, index: ItemIndex, leaves: Int64s) -> tuple[Int64s, Int64s]:
+        """Rows of the live items of leaves, one leaf after another, and how many each has."""
         if index.item_indptr is None:
             rows, counts = leaves, np.ones(len(leaves), np.int64)
         else:
@@ -229,14 +304,14 @@ class LiveItems:
             keep = ~self.removed[rows]
             owner = np.repeat(np.arange(len(leaves)), counts)[keep]
             rows, counts = rows[keep], np.bincount(owner, minlength=len(leaves))
-        return rows if index.ids is None else index.ids[rows], counts
+        return rows, counts
 
-    def _ids_at(self, base: int, delta: int) -> list[int]:
-        found: list[int] = []
+    def _ids_at(self, base: int, delta: int) -> list[ItemId]:
+        found: list[ItemId] = []
         for index, node in ((self.base, base), (self.delta, delta)):
             leaf = index.layout.terminals(np.asarray([node], np.int64))
             if leaf[0] >= 0:
-                found += self._live_ids(index, leaf)[0].tolist()
+                found += ids_at(index.ids, self._live_rows(index, leaf)[0])
         return found
 
     def _pairs(self, nodes: Int64s) -> Int64s:
@@ -248,13 +323,24 @@ class LiveItems:
         self, filters: LiveFilters, n_requests: int
     ) -> tuple[ItemFilter | list[ItemFilter | None], ItemFilter | list[ItemFilter | None]]:
         """Filters of both sides; without a request's own, what was not removed."""
-        if filters is None or isinstance(filters, LiveFilter):
-            one = filters or self.live
+        if filters is None or isinstance(filters, (LiveFilter, ItemFilter)):
+            one = self._without_removed(filters)
             return one.base, one.delta
         if len(filters) != n_requests:
             raise ItemError(f"{len(filters)} filters for {n_requests} requests")
-        given = [one or self.live for one in filters]
-        return [one.base for one in given], [one.delta for one in given]
+        made: dict[int, LiveFilter] = {id(one): self._without_removed(one) for one in filters}
+        return [made[id(one)].base for one in filters], [made[id(one)].delta for one in filters]
+
+    def _without_removed(self, one: LiveFilter | ItemFilter | None) -> LiveFilter:
+        """A request's filter, less what has been removed since it was made."""
+        if one is None:
+            return self.live
+        if not isinstance(one, LiveFilter):
+            raise ItemError(f"a {type(one).__name__} in place of a LiveFilter: make one by items.filter_of_ids")
+        for given, index in ((one.base, self.base), (one.delta, self.delta)):
+            if given.fingerprint != index.fingerprint:
+                raise ItemError("a filter of another state of the catalogue: items were added or merged; make it again")
+        return one & self.live if self.removed.any() else one
 
     def _prune(self, nodes: Int64s, filters: LiveFilters) -> Int64s:
         """-1 in place of nodes without live items."""
@@ -328,12 +414,13 @@ def _crosses(base: ItemIndex, delta: ItemIndex) -> bool:
     return False
 
 
-def _small_index(rows: list[tuple[int, ...]], ids: list[int], base: ItemIndex) -> ItemIndex:
+def _small_index(rows: list[tuple[int, ...]], ids: list[ItemId], base: ItemIndex) -> ItemIndex:
     """An index of a few items with the levels of another."""
     levels = base.levels
+    kept = read_ids(ids) if ids else select_ids(base.ids, np.zeros(0, np.int64))
     return ItemIndex.build(
         read_rows(rows, base.n_levels),
-        np.asarray(ids, np.int64),
+        kept,
         levels.sizes,
         offsets=levels.offsets,
         logits_size=levels.logits_size,
@@ -346,7 +433,8 @@ def _small_index(rows: list[tuple[int, ...]], ids: list[int], base: ItemIndex) -
 class Catalogue:
     """The current state of a changing catalogue; may be read and changed from several threads.
 
-    Every item has an id of its own. ``Catalogue(index)`` takes over an index's items; O(N log N) where it has ids.
+    Every item has an id of its own, all int, all str or all bytes. ``Catalogue(index)`` takes over an index's items;
+    O(N) where it has ids. ``len`` is the number of live items.
     """
 
     def __init__(self, base: ItemIndex) -> None:
@@ -354,20 +442,24 @@ class Catalogue:
             raise ItemError('a catalogue needs items with ids: not an index built with item_ids="rank"')
         self._lock, self._merge_lock = threading.RLock(), threading.Lock()
         self._merging: threading.Thread | None = None
-        self._journal: list[tuple[str, Any, list[int]]] = []
+        self._journal: list[tuple[str, Any, list[ItemId]]] = []
         self._take(base)
 
     def _take(self, base: ItemIndex) -> None:
         """Begin anew with an index and an empty delta."""
-        self._added: dict[int, tuple[int, ...]] = {}
-        self._order = None if base.ids is None else np.argsort(base.ids, kind="stable")
-        if self._order is not None and base.ids is not None:
-            ordered = base.ids[self._order]
-            if np.any(ordered[1:] == ordered[:-1]):
-                raise ItemError("several items have the same id")
+        self._added: dict[ItemId, tuple[int, ...]] = {}
+        self._table = None if base.ids is None else IdTable(base.ids)
+        if self._table is not None and self._table.distinct != base.n_items:
+            raise ItemError("several items have the same id")
         delta = _small_index([], [], base)
         live = LiveFilter(_all_live(base), _all_live(delta))
         self._state = LiveItems(base, delta, live, np.zeros(base.n_items, np.bool_), base.has_prefix_items)
+
+    def __len__(self) -> int:
+        return self._state.n_items
+
+    def __repr__(self) -> str:
+        return repr(self._state).replace("LiveItems", "Catalogue", 1)
 
     @property
     def items(self) -> LiveItems:
@@ -382,34 +474,37 @@ class Catalogue:
     def add(self, sids: Any, ids: Any) -> None:
         """Add items; raises ItemError, and adds nothing, on bad codes or an id that is live already."""
         rows = read_rows(sids)
-        new_ids = [int(x) for x in np.asarray(ids).reshape(-1)]
-        if len(new_ids) != len(rows):
-            raise ItemError(f"{len(new_ids)} ids for {len(rows)} items")
+        given = read_ids(ids)
+        if len(given) != len(rows):
+            raise ItemError(f"{len(given)} ids for {len(rows)} items")
+        new_ids = ids_at(given, np.arange(len(given)))
         with self._lock:
-            for number, item_id in enumerate(new_ids):
-                if item_id in self._added or self._live_row(item_id) >= 0 or item_id in new_ids[:number]:
-                    raise ItemError(f"the id {item_id} is live already, or given twice")
+            places, seen = self._live_rows(given), set[ItemId]()
+            for item_id, place in zip(new_ids, places.tolist(), strict=True):
+                if item_id in self._added or place >= 0 or item_id in seen:
+                    raise ItemError(f"the id {item_id!r} is live already, or given twice")
+                seen.add(item_id)
             listed = [tuple(rows.row(i)) for i in range(len(rows))]
             self._change({**self._added, **dict(zip(new_ids, listed, strict=True))}, self._state.removed)
             self._journal.append(("add", listed, new_ids))
 
     def remove(self, ids: Any) -> None:
         """Remove items; raises ItemError, and removes nothing, on an id that is not live."""
-        gone = [int(x) for x in np.asarray(ids).reshape(-1)]
+        given = read_ids(ids)
+        gone = ids_at(given, np.arange(len(given)))
         with self._lock:
             added, removed = dict(self._added), self._state.removed.copy()
-            for item_id in gone:
-                row = self._live_row(item_id)
+            for item_id, row in zip(gone, self._live_rows(given).tolist(), strict=True):
                 if item_id in added:
                     del added[item_id]
                 elif row >= 0 and not removed[row]:
                     removed[row] = True
                 else:
-                    raise ItemError(f"no live item has the id {item_id}, or it is given twice")
+                    raise ItemError(f"no live item has the id {item_id!r}, or it is given twice")
             self._change(added, removed)
             self._journal.append(("remove", None, gone))
 
-    def _change(self, added: dict[int, tuple[int, ...]], removed: npt.NDArray[np.bool_]) -> None:
+    def _change(self, added: dict[ItemId, tuple[int, ...]], removed: npt.NDArray[np.bool_]) -> None:
         state = self._state
         delta, live, prefixes = state.delta, state.live, state.has_prefix_items
         if added != self._added:
@@ -421,17 +516,22 @@ class Catalogue:
         self._added = added
         self._state = LiveItems(state.base, delta, live, removed, prefixes)
 
-    def _live_row(self, item_id: int) -> int:
-        """The base's row of a live id, or -1."""
+    def _live_rows(self, ids: Ids) -> Int64s:
+        """The base's row of each id, -1 where no live item of the base has it. ItemError on ids of another kind."""
         base = self._state.base
-        if self._order is None or base.ids is None:
-            row = item_id if 0 <= item_id < base.n_items else -1
+        kind = "int" if base.ids is None else kind_of(base.ids)
+        if len(ids) and kind_of(ids) != kind:
+            raise ItemError(f"the items' ids are {kind}, those given {kind_of(ids)}")
+        if not len(ids):
+            return np.zeros(0, np.int64)
+        if self._table is not None:
+            rows = self._table.find(ids)
         else:
-            at = int(np.searchsorted(base.ids, item_id, sorter=self._order))
-            row = int(self._order[at]) if at < len(self._order) else -1
-            if row >= 0 and base.ids[row] != item_id:
-                row = -1
-        return -1 if row < 0 or self._state.removed[row] else row
+            assert not isinstance(ids, StringIds)
+            rows = np.where((ids >= 0) & (ids < base.n_items), ids, -1)
+        if base.n_items:
+            rows[(rows >= 0) & self._state.removed[rows]] = -1
+        return rows
 
     def merge(self) -> ItemIndex:
         """Build one index from what is live, make it the base, and return it. Changes made meanwhile are kept."""
@@ -468,4 +568,4 @@ class Catalogue:
 
 
 def _all_live(index: ItemIndex) -> ItemFilter:
-    return ItemFilter.of_leaves(np.ones(index.n_leaves, np.bool_))
+    return ItemFilter.of_leaves(index, np.ones(index.n_leaves, np.bool_))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,12 @@ from wfsa.errors import ItemError
 from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.bits import pack_bits
 from wfsa.items.filter import Filters, ItemFilter, check_filters, filter_of_request
+from wfsa.items.index_data import IndexData
 from wfsa.items.nodes import ENDED, NONE, Int64s, pack
-
-if TYPE_CHECKING:
-    from wfsa.items.index import ItemIndex
 
 
 def continuations(
-    index: ItemIndex, node: int, live: ItemFilter | None = None
+    index: IndexData, node: int, live: ItemFilter | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Tokens and child nodes of one node: the end token first where an item ends here, then the codes' by code."""
     codes, children, low, high = index.layout.expand(node)
@@ -39,16 +37,16 @@ def continuations(
     return tokens, children
 
 
-def _each(index: ItemIndex, nodes: Int64s, filters: Filters) -> Iterator[tuple[int, int, ItemFilter | None]]:
+def _each(index: IndexData, nodes: Int64s, filters: Filters) -> Iterator[tuple[int, int, ItemFilter | None]]:
     """Position in the flattened array, node and filter, for every node."""
     n_requests = nodes.shape[0] if nodes.ndim else 1
-    check_filters(filters, n_requests, index.n_leaves)
+    check_filters(filters, n_requests, index.fingerprint)
     share = max(nodes.size // max(n_requests, 1), 1)
     for at, node in enumerate(nodes.reshape(-1).tolist()):
         yield at, node, filter_of_request(filters, at // share)
 
 
-def allowed(index: ItemIndex, nodes: Int64s, filters: Filters = None) -> npt.NDArray[np.int32]:
+def allowed(index: IndexData, nodes: Int64s, filters: Filters = None) -> npt.NDArray[np.int32]:
     """Packed masks int32[*nodes.shape, ceil(logits_size / 32)], bit ``t % 32`` of word ``t // 32``."""
     present = np.zeros((nodes.size, index.levels.n_words * 32), np.bool_)
     for at, node, live in _each(index, nodes, filters):
@@ -56,7 +54,7 @@ def allowed(index: ItemIndex, nodes: Int64s, filters: Filters = None) -> npt.NDA
     return pack_bits(present).reshape(*nodes.shape, index.levels.n_words)
 
 
-def children(index: ItemIndex, nodes: Int64s, filters: Filters = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
+def children(index: IndexData, nodes: Int64s, filters: Filters = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
     """Children of flattened nodes, as ``indptr`` int64[n + 1], ``tokens`` int32 and child nodes int64."""
     found = [continuations(index, node, live) for _, node, live in _each(index, nodes, filters)]
     indptr = np.cumsum([0, *(len(tokens) for tokens, _ in found)]).astype(np.int64)
@@ -65,7 +63,7 @@ def children(index: ItemIndex, nodes: Int64s, filters: Filters = None) -> tuple[
     return indptr, tokens.astype(np.int32), np.concatenate([empty, *(nodes for _, nodes in found)])
 
 
-def mask_logits(index: ItemIndex, logits: npt.NDArray[Any], nodes: Int64s, filters: Filters = None) -> npt.NDArray[Any]:
+def mask_logits(index: IndexData, logits: npt.NDArray[Any], nodes: Int64s, filters: Filters = None) -> npt.NDArray[Any]:
     """A copy of ``logits[*nodes.shape, V]`` with -inf at what is not allowed."""
     out = np.full_like(logits, -np.inf).reshape(nodes.size, -1)
     flat = logits.reshape(nodes.size, -1)
@@ -75,7 +73,7 @@ def mask_logits(index: ItemIndex, logits: npt.NDArray[Any], nodes: Int64s, filte
     return out.reshape(logits.shape)
 
 
-def advance(index: ItemIndex, nodes: Int64s, tokens: npt.NDArray[Any], filters: Filters = None) -> Int64s:
+def advance(index: IndexData, nodes: Int64s, tokens: npt.NDArray[Any], filters: Filters = None) -> Int64s:
     """The node after each token; NONE where the token is not allowed."""
     out = np.full(nodes.size, NONE, np.int64)
     flat = tokens.reshape(-1)
@@ -88,7 +86,7 @@ def advance(index: ItemIndex, nodes: Int64s, tokens: npt.NDArray[Any], filters: 
 
 
 def beam_step(
-    index: ItemIndex,
+    index: IndexData,
     beams: Beams,
     logits: npt.NDArray[Any],
     width: int,
@@ -98,7 +96,7 @@ def beam_step(
     """One step as defined in ``wfsa.items.beams``: exact top ``width`` of each request."""
     check_normalise(normalise)
     n_requests, n_beams = beams.nodes.shape
-    check_filters(filters, n_requests, index.n_leaves)
+    check_filters(filters, n_requests, index.fingerprint)
     n_steps = beams.sequences.shape[2]
     nodes = np.full((n_requests, width), NONE, np.int64)
     scores = np.full((n_requests, width), -np.inf, np.float32)
@@ -140,7 +138,7 @@ def beam_step(
     return Beams(nodes, scores, nodes >= 0, parents, tokens, sequences)
 
 
-def finished(index: ItemIndex, node: int) -> bool:
+def finished(index: IndexData, node: int) -> bool:
     """Whether an item is complete at this node and nothing can follow."""
     if node >> 50 == ENDED:
         return True
@@ -148,7 +146,7 @@ def finished(index: ItemIndex, node: int) -> bool:
 
 
 def _norm(
-    index: ItemIndex, row: npt.NDArray[np.float32], node: int, values: npt.NDArray[np.float32], normalise: Normalise
+    index: IndexData, row: npt.NDArray[np.float32], node: int, values: npt.NDArray[np.float32], normalise: Normalise
 ) -> np.float32:
     """Log-sum-exp in float64, rounded once; -inf over nothing."""
     if normalise == "none":

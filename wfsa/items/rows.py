@@ -1,15 +1,12 @@
 """What a caller may give as items, brought into one form without copying: a matrix, or values with row offsets.
 
 Taken: an integer array [N, L]; a list of sequences; ``(values, row_offsets)`` with ``row_offsets`` int[N + 1]; chunks
-of these with item ids (:class:`ItemChunk`), from an iterator; ``.npy`` files (memory-mapped) and Parquet files.
+of these with item ids (:class:`ItemChunk`), from an iterator. Files are read by ``wfsa/items/files.py``.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ from wfsa.errors import ItemError
 from wfsa.items.nodes import MAX_LEVELS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ItemChunk:
     """A part of a catalogue: rows in any form that ``ItemIndex.build`` takes, and their ids (None: row numbers)."""
 
@@ -27,7 +24,7 @@ class ItemChunk:
     ids: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """``data`` int[N, n_levels], or int[n_values] where ``offsets`` int64[N + 1] is given. Native byte order."""
 
@@ -117,70 +114,3 @@ def _integers(values: npt.NDArray[Any]) -> None:
 
 def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
-
-
-# --- files --------------------------------------------------------------------------------------------------------
-
-
-def open_npy(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
-    """A ``.npy`` file, memory-mapped. Raises ItemError on one that is damaged or holds objects."""
-    try:
-        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as e:
-        raise ItemError(f"{os.fspath(path)} is no .npy file of numbers: {e}") from None
-    return array
-
-
-def read_parquet(
-    path: str | os.PathLike[str], columns: list[str] | None = None, id_column: str | None = None, batch: int = 1 << 18
-) -> Iterator[ItemChunk]:
-    """Chunks of a Parquet file: one list column of codes, or one integer column a level.
-
-    ``columns`` names them; None: the file's only list column, else all its integer columns but ``id_column``, in order.
-    Needs pyarrow. Raises ItemError on missing or unfit columns and on nulls.
-    """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ItemError("reading Parquet needs pyarrow: pip install 'wfsa[parquet]'") from None
-    try:
-        file = pq.ParquetFile(path)
-    except pa.ArrowInvalid as e:
-        raise ItemError(f"{os.fspath(path)} is no Parquet file: {e}") from None
-    schema = file.schema_arrow
-    lists = [f.name for f in schema if pa.types.is_list(f.type) or pa.types.is_large_list(f.type)]
-    lists += [f.name for f in schema if pa.types.is_fixed_size_list(f.type)]
-    if columns is None:
-        integers = [f.name for f in schema if pa.types.is_integer(f.type) and f.name != id_column]
-        columns = lists if len(lists) == 1 else integers
-    missing = [name for name in [*columns, *([id_column] if id_column else [])] if name not in schema.names]
-    if missing or not columns:
-        raise ItemError(f"{os.fspath(path)} has no column {missing[0] if missing else 'of codes'!r}: {schema.names}")
-    wanted = [*columns, *([id_column] if id_column else [])]
-    for part in file.iter_batches(batch_size=batch, columns=wanted):
-        for name in wanted:
-            if part.column(name).null_count:
-                raise ItemError(f"{os.fspath(path)}: column {name!r} has nulls")
-        ids = part.column(id_column).to_numpy(zero_copy_only=False) if id_column else None
-        if columns[0] in lists:
-            column = part.column(columns[0])
-            if pa.types.is_fixed_size_list(column.type):
-                width = column.type.list_size
-                yield ItemChunk(column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width), ids)
-                continue
-            offsets = column.offsets.to_numpy().astype(np.int64)
-            values = column.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
-            yield ItemChunk((values, offsets - offsets[0]), ids)
-        else:
-            yield ItemChunk(np.stack([part.column(name).to_numpy(zero_copy_only=False) for name in columns], 1), ids)
-
-
-def open_file(path: str | os.PathLike[str], columns: list[str] | None, id_column: str | None) -> Any:
-    """What ``ItemIndex.build`` takes, from a path: an array of a ``.npy``, chunks of a ``.parquet``."""
-    suffix = Path(path).suffix.lower()
-    if suffix == ".npy":
-        return open_npy(path)
-    if suffix in (".parquet", ".pq"):
-        return read_parquet(path, columns, id_column)
-    raise ItemError(f"{os.fspath(path)}: items are read from .npy and .parquet files")

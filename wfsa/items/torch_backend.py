@@ -80,8 +80,12 @@ class TorchItems:
 
     def filters(self, filters: Filters, n_requests: int) -> DeviceFilters | None:
         """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once."""
-        stacked = stack_filters(filters, n_requests, self.index.n_leaves)
-        return None if stacked is None else DeviceFilters(*(torch.tensor(x, device=self.device) for x in stacked))
+        fingerprint = self.index.fingerprint
+        stacked = stack_filters(filters, n_requests, fingerprint)
+        if stacked is None:
+            return None
+        words, before, which = (torch.tensor(x, device=self.device) for x in stacked)
+        return DeviceFilters(words, before, which, fingerprint)
 
     def _nodes(self, nodes: Tensor) -> None:
         if nodes.dtype != torch.int64 or nodes.device.type != self.device.type:
@@ -114,9 +118,7 @@ class TorchItems:
         """The filter of each node, for nodes whose first axis is the request."""
         if filters is None:
             return None
-        n = shape[0] if shape else 1
-        if filters.which.shape[0] != n:
-            raise ItemError(f"filters for {filters.which.shape[0]} requests, nodes of {n}")
+        filters.check(self.index.fingerprint, shape[0] if shape else 1)
         return filters.which.reshape(-1, *[1] * (len(shape) - 1)).expand(shape) if shape else filters.which[0]
 
     # --- the pieces -----------------------------------------------------------------------------------------------

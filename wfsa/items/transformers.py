@@ -56,7 +56,7 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         self.eos_token_id = self.index.levels.end_token if eos_token_id is None else int(eos_token_id)
         self.filters = filters
         n = 1 if filters is None or not isinstance(filters, (list, tuple)) else len(filters)
-        check_filters(filters, n, self.index.n_leaves)
+        check_filters(filters, n, self.index.fingerprint)
         self._on_device: DeviceFilters | None = None
         self._rows = -1
 

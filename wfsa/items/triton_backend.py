@@ -149,8 +149,8 @@ class TritonItems(TorchItems):
         if n_requests:
             keys = torch.empty((n_requests, n_beams, k), dtype=torch.int64, device=device)
             which = None if filters is None else filters.which
-            if filters is not None and filters.which.shape[0] != n_requests:
-                raise ItemError(f"filters for {filters.which.shape[0]} requests, beams of {n_requests}")
+            if filters is not None:
+                filters.check(self.index.fingerprint, n_requests)
             old = beams.nodes.contiguous()
             kernels.candidates[(n_requests * n_beams,)](
                 old, beams.scores.contiguous(), beams.valid.contiguous().view(torch.int8), logits.contiguous(), keys,

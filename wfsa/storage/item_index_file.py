@@ -17,17 +17,19 @@ import numpy.typing as npt
 
 from wfsa.errors import ArtifactError, ItemError, LimitError
 from wfsa.items.csr import CsrLayout, check_csr
-from wfsa.items.index import ItemIndex
+from wfsa.items.index_data import IndexData
 from wfsa.items.interval import IntervalLayout, check_interval
+from wfsa.items.item_ids import Ids, StringIds, kind_of
 from wfsa.items.levels import Levels
 from wfsa.storage import array_file
 
 FORMAT: Final = "wfsa-items"
-VERSION: Final = 1
+VERSION: Final = 2
 _KIND: Final = "an item index"
+_BLOCK: Final = 1 << 16
 
 
-def save(index: ItemIndex, path: str | os.PathLike[str]) -> None:
+def save(index: IndexData, path: str | os.PathLike[str]) -> None:
     """Write ``index`` to ``path`` by blocks (no second copy in memory); replaces an existing file in one step."""
     layout = index.layout
     head: dict[str, Any] = {
@@ -36,6 +38,8 @@ def save(index: ItemIndex, path: str | os.PathLike[str]) -> None:
         "layout": layout.name,
         "levels": layout.levels.to_json(),
         "n_items": index.n_items,
+        "fingerprint": index.fingerprint,
+        "ids": None if index.ids is None else kind_of(index.ids),
         "n_leaves": layout.n_leaves,
         "depth": layout.depth,
         "has_prefix_items": layout.has_prefix_items,
@@ -47,7 +51,7 @@ def save(index: ItemIndex, path: str | os.PathLike[str]) -> None:
     array_file.write(path, head, index.arrays())
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> ItemIndex:
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> IndexData:
     """Map a saved index; see :meth:`ItemIndex.load`."""
     where = Path(path)
     head, arrays = array_file.read(where, _KIND, FORMAT, VERSION)
@@ -67,7 +71,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> ItemIndex:
     return index
 
 
-def _index(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> ItemIndex:
+def _index(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> IndexData:
     spec = head["levels"]
     levels = Levels(tuple(spec["sizes"]), tuple(spec["offsets"]), spec["logits_size"], spec["end_token"])
     n, n_items, depth = int(head["n_leaves"]), int(head["n_items"]), int(head["depth"])
@@ -75,7 +79,8 @@ def _index(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> ItemInd
         raise ItemError(f"{n} leaves of {n_items} items")
     layout: IntervalLayout | CsrLayout
     rest: dict[str, Any] = dict(arrays)
-    items = {name: rest.pop(name, None) for name in ("item_order", "item_indptr", "ids")}
+    items = {name: rest.pop(name, None) for name in ("item_order", "item_indptr")}
+    ids = _ids(head["ids"], n_items, {name: rest.pop(name, None) for name in ("ids", "id_bytes", "id_offsets")})
     lengths = rest.pop("lengths", None)
     prefixes = bool(head["has_prefix_items"])
     if head["layout"] == "interval":
@@ -97,16 +102,49 @@ def _index(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> ItemInd
             raise ItemError(f"{name} has shape {array.shape} and type {array.dtype}")
     if lengths is not None and (lengths.dtype != np.uint8 or lengths.shape != (n,)):
         raise ItemError("lengths have a wrong shape or type")
-    for name, size in (("item_order", n_items), ("item_indptr", n + 1), ("ids", n_items)):
+    for name, size in (("item_order", n_items), ("item_indptr", n + 1)):
         part = items[name]
         if part is not None and (part.shape != (size,) or part.dtype.kind != "i"):
             raise ItemError(f"{name} has shape {part.shape} and type {part.dtype}")
     if items["item_indptr"] is None and n != n_items:
         raise ItemError("item_indptr is missing")
-    return ItemIndex(layout, n_items, **items)
+    if type(head["fingerprint"]) is not str:
+        raise ItemError("the fingerprint is no text")
+    return IndexData(layout, n_items, ids=ids, fingerprint=head["fingerprint"], **items)
 
 
-def _check_items(index: ItemIndex) -> None:
+def _ids(kind: str | None, n: int, arrays: dict[str, npt.NDArray[Any] | None]) -> Ids | None:
+    """The items' ids out of the arrays that hold them; ItemError where these are not what the kind needs."""
+    ids, data, offsets = arrays["ids"], arrays["id_bytes"], arrays["id_offsets"]
+    wants = {None: (), "int": ("ids",), "str": ("id_bytes",), "bytes": ("id_bytes",)}[kind]
+    if [name for name in ("ids", "id_bytes") if arrays[name] is not None] != list(wants):
+        raise ItemError(f"the arrays of ids are not those of {kind}")
+    if ids is not None and (ids.shape != (n,) or ids.dtype != np.int64):
+        raise ItemError(f"ids have shape {ids.shape} and type {ids.dtype}")
+    if data is None:
+        return ids
+    if data.ndim != 1 or data.dtype != np.uint8 or (offsets is None and n and len(data) % n):
+        raise ItemError(f"id_bytes have shape {data.shape} and type {data.dtype}")
+    if offsets is not None and (offsets.shape != (n + 1,) or offsets.dtype.kind != "i"):
+        raise ItemError(f"id_offsets have shape {offsets.shape} and type {offsets.dtype}")
+    return StringIds(data, offsets, n, kind == "str")
+
+
+def _check_ids(ids: StringIds) -> None:
+    """Raise ItemError unless the offsets rise from 0 to the end, and str ids are UTF-8."""
+    offsets = ids.offsets
+    if offsets is not None and (
+        int(offsets[0]) != 0 or int(offsets[-1]) != len(ids.data) or bool(np.any(np.diff(offsets) < 0))
+    ):
+        raise ItemError("id_offsets do not rise from 0 to the bytes of the ids")
+    if ids.text and len(ids.data) and int(ids.data.max()) >= 128:
+        for begin in range(0, len(ids), _BLOCK):
+            ids.at(np.arange(begin, min(begin + _BLOCK, len(ids))))
+
+
+def _check_items(index: IndexData) -> None:
+    if isinstance(index.ids, StringIds):
+        _check_ids(index.ids)
     order, indptr = index.item_order, index.item_indptr
     if order is not None and len(order) and not 0 <= int(order.min()) <= int(order.max()) < index.n_items:
         raise ItemError("item_order is out of range")

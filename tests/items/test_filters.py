@@ -1,0 +1,265 @@
+"""Filters: sets of leaves with the laws of sets, bound to their index wherever one is taken, and kept in files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.items.catalogues import CatalogueCase, catalogues, layouts
+from wfsa.errors import ArtifactError, ItemError
+from wfsa.items import Beams, Catalogue, ItemFilter, ItemIndex, LiveFilter
+from wfsa.storage import array_file
+
+
+def live_leaves(one: ItemFilter) -> set[int]:
+    flags = np.unpackbits(one.words.view(np.uint8), bitorder="little")
+    assert not flags[one.n_leaves :].any()
+    return set(np.flatnonzero(flags[: one.n_leaves]).tolist())
+
+
+@given(st.data(), catalogues())
+def test_filters_are_sets(data: st.DataObject, case: CatalogueCase) -> None:
+    """Every operation against sets of leaves, and its ranks; what is allowed under it against the oracle's."""
+    index = case.build(**data.draw(layouts(case)))
+    universe = set(range(index.n_leaves))
+    chosen = [data.draw(st.sets(st.sampled_from(sorted(universe)))) if universe else set() for _ in range(2)]
+    a, b = (ItemFilter.of_leaves(index, np.isin(np.arange(index.n_leaves), sorted(x))) for x in chosen)
+    for made, want in [
+        (a, chosen[0]),
+        (~a, universe - chosen[0]),
+        (a & b, chosen[0] & chosen[1]),
+        (a | b, chosen[0] | chosen[1]),
+        (a & ~b, chosen[0] - chosen[1]),
+        (~(a | b), universe - chosen[0] - chosen[1]),
+    ]:
+        assert live_leaves(made) == want and made.n_live == len(want)
+        ends = np.arange(index.n_leaves + 1)
+        assert made.rank(ends).tolist() == [sum(leaf < end for leaf in want) for end in ends.tolist()]
+        again = ItemFilter.of_leaves(index, np.isin(np.arange(index.n_leaves), sorted(want)))
+        assert made == again and hash(made) == hash(again)
+        np.testing.assert_array_equal(made.before, again.before)
+        sequences = {
+            tuple(code for code in row if code >= 0)
+            for row in index.layout.sequences(np.asarray(sorted(want), np.int64)).tolist()
+        }
+        firsts = {case.offsets[0] + row[0] for row in sequences}
+        assert set(index.children(np.asarray([index.root]), made)[1].tolist()) == firsts
+    assert (
+        ~~a == a and a & a == a and a | ~a == ~(a & ~a) and ~(a & b) == ~a | ~b and (a == b) == (chosen[0] == chosen[1])
+    )
+
+
+def two() -> tuple[ItemIndex, ItemIndex]:
+    """Indexes that differ in one code only: as many leaves, levels, items."""
+    rows = np.asarray([[0, 1], [1, 0], [1, 2], [2, 2]])
+    other = rows.copy()
+    other[3, 1] = 0
+    return ItemIndex.build(rows, vocab_size=3), ItemIndex.build(other, vocab_size=3)
+
+
+def torch_steps(name: str, index: ItemIndex) -> Any:
+    pytest.importorskip("torch")
+    if name == "torch":
+        from wfsa.items.torch_backend import TorchItems
+
+        return TorchItems(index)
+    pytest.importorskip("triton")
+    from wfsa.items.triton_backend import TritonItems
+
+    return TritonItems(index)
+
+
+def test_a_filter_belongs_to_its_index() -> None:
+    index, other = two()
+    assert index.n_leaves == other.n_leaves and index.fingerprint != other.fingerprint
+    mine, foreign = (ItemFilter.of_rows(x, np.asarray([True, False, True, False])) for x in (index, other))
+    nodes = np.asarray([index.root])
+    for backend in ("numpy", "cython"):
+        steps: list[Callable[[Any], Any]] = [
+            lambda f, b=backend: index.allowed(nodes, f, backend=b),
+            lambda f, b=backend: index.children(nodes, f, backend=b),
+            lambda f, b=backend: index.advance(nodes, np.asarray([1]), f, backend=b),
+            lambda f, b=backend: index.mask_logits(np.zeros((1, 3), np.float32), nodes, f, backend=b),
+            lambda f, b=backend: index.beam_step(
+                Beams.start(index, 1, 2), np.zeros((1, 2, 3), np.float32), filters=f, backend=b
+            ),
+        ]
+        for step in steps:
+            step(mine)
+            step([mine])
+            for bad in (foreign, [foreign], (foreign,)):
+                with pytest.raises(ItemError, match=r"a filter of another index \(.* [0-9a-f]{16}, this"):
+                    step(bad)
+    for operation in (lambda: mine & foreign, lambda: mine | foreign):
+        with pytest.raises(ItemError, match="another index"):
+            operation()
+    assert mine != foreign
+    with pytest.raises(ItemError, match="a bool in place of an ItemFilter"):
+        index.allowed(nodes, [True])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("name", ["torch", "triton"])
+def test_a_filter_belongs_to_its_index_on_a_device(name: str) -> None:
+    import torch
+
+    index, other = two()
+    items, others = torch_steps(name, index), torch_steps(name, other)
+    live = ItemFilter.of_rows(other, np.asarray([True, False, True, False]))
+    with pytest.raises(ItemError, match="another index"):
+        items.filters(live, 1)
+    with pytest.raises(ItemError, match="another index"):
+        items.filters([None, live], 2)
+    moved = others.filters(live, 1)
+    beams, logits = items.start(1, 2), torch.zeros(1, 2, 3)
+    for step in (
+        lambda: items.beam_step(beams, logits, filters=moved),
+        lambda: items.allowed(beams.nodes[:, 0], moved),
+        lambda: items.children(beams.nodes[:, 0], moved),
+        lambda: items.mask_logits(logits[:, 0], beams.nodes[:, 0], moved),
+        lambda: items.advance(beams.nodes[:, 0], beams.nodes[:, 0] * 0, moved),
+    ):
+        with pytest.raises(ItemError, match="another index"):
+            step()
+    others.beam_step(others.start(1, 2), logits, filters=moved)
+
+
+def test_a_filter_belongs_to_its_index_in_jax() -> None:
+    pytest.importorskip("jax", reason="NO JAX: its back end was not run")
+    from wfsa.items.jax_backend import JaxItems
+
+    index, other = two()
+    live = ItemFilter.of_rows(other, np.asarray([True, False, True, False]))
+    items, others = JaxItems(index), JaxItems(other)
+    with pytest.raises(ItemError, match="another index"):
+        items.filters(live, 1)
+    moved, beams = others.filters(live, 1), items.start(1, 2)
+    with pytest.raises(ItemError, match="another index"):
+        items.beam_step(beams, np.zeros((1, 2, 3), np.float32), filters=moved)
+    with pytest.raises(ItemError, match="another index"):
+        items.allowed(beams.nodes, moved)
+
+
+def test_what_a_fingerprint_tells_apart(tmp_path: Path) -> None:
+    """Rows, their order and ids; not the layout, the head, or how the index was built and kept."""
+    rng = np.random.default_rng(3)
+    rows, ids = rng.integers(0, 40, (100_000, 3)), rng.permutation(100_000)
+    index = ItemIndex.build(rows, ids, 40)
+    for same in (
+        ItemIndex.build(rows, ids, 40, layout="csr"),
+        ItemIndex.build(rows.astype(np.uint8), ids, 40, head_depth=0, small=3, threads=3),
+        ItemIndex.build(rows, ids, 40, offsets=[0, 40, 80], memory=1 << 20, scratch=tmp_path),
+    ):
+        assert same.fingerprint == index.fingerprint
+        live = ItemFilter.of_ids(index, [1, 2, 3])
+        assert same.children(np.asarray([same.root]), live)[1].tolist()
+    index.save(tmp_path / "x.items")
+    assert ItemIndex.load(tmp_path / "x.items", verify=False).fingerprint == index.fingerprint
+    changed = rows.copy()
+    changed[77_777, 2] ^= 1
+    swapped = rows.copy()
+    swapped[[0, 1]] = swapped[[1, 0]]
+    others = [
+        ItemIndex.build(changed, ids, 40),
+        ItemIndex.build(swapped, ids, 40),
+        ItemIndex.build(rows, ids + 1, 40),
+        ItemIndex.build(rows, None, 40),
+        ItemIndex.build(rows, "rank", 40),
+        ItemIndex.build(rows, [str(x) for x in ids.tolist()], 40),
+        ItemIndex.build(rows, [str(x).encode() for x in ids.tolist()], 40),
+        ItemIndex.build(rows[:-1], ids[:-1], 40),
+    ]
+    assert len({x.fingerprint for x in [index, *others]}) == 9
+
+
+def test_filters_in_files(tmp_path: Path) -> None:
+    index, other = two()
+    path = tmp_path / "live.filter"
+    for flags in np.ndindex(2, 2, 2, 2):
+        made = ItemFilter.of_rows(index, np.asarray(flags, np.bool_))
+        made.save(path)
+        assert ItemFilter.load(path, index) == made
+    with pytest.raises(ArtifactError, match="a filter of another index"):
+        ItemFilter.load(path, other)
+    index.save(tmp_path / "x.items")
+    assert ItemFilter.load(path, ItemIndex.load(tmp_path / "x.items")) == made
+    with pytest.raises(ArtifactError, match="is not a filter over items"):
+        ItemFilter.load(tmp_path / "x.items", index)
+    good = path.read_bytes()
+    for cut in range(0, len(good), 5):
+        path.write_bytes(good[:cut])
+        with pytest.raises(ArtifactError):
+            ItemFilter.load(path, index)
+    for at in range(len(good)):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :])
+        try:
+            assert ItemFilter.load(path, index) == made
+        except ArtifactError:
+            continue
+    head = {"format": "wfsa-item-filter", "version": 1, "fingerprint": index.fingerprint, "n_leaves": 4}
+    for words in (np.asarray([16], np.int32), np.asarray([-1], np.int32), np.zeros(2, np.int32), np.zeros(1, np.int64)):
+        array_file.write(path, head, {"words": words})
+        with pytest.raises(ArtifactError, match="damaged"):
+            ItemFilter.load(path, index)
+    with pytest.raises(FileNotFoundError):
+        ItemFilter.load(tmp_path / "nothing", index)
+
+
+@given(st.data(), catalogues(max_items=20), st.integers(0, 2**32 - 1))
+def test_filters_of_a_catalogue(data: st.DataObject, case: CatalogueCase, seed: int) -> None:
+    """Filters by id over base and additions, and their algebra, against an index of what is live."""
+    rng = np.random.default_rng(seed)
+    catalogue = Catalogue(case.build(layout=data.draw(st.sampled_from(["interval", "csr"])), threads=1))
+    live = dict(enumerate(case.rows))
+    for number in range(data.draw(st.integers(0, 4))):
+        row = tuple(int(rng.integers(size)) for size in case.sizes)
+        catalogue.add([row], [1000 + number])
+        live[1000 + number] = row
+    for gone in data.draw(st.sets(st.sampled_from(sorted(live)))) if live else ():
+        catalogue.remove([gone])
+        del live[gone]
+    items = catalogue.items
+    chosen = [data.draw(st.sets(st.sampled_from(sorted(live)))) if live else set() for _ in range(2)]
+    a, b = (items.filter_of_ids(sorted(x)) for x in chosen)
+    # A sequence may stand in the base and among the additions: two leaves.
+    leaves = [{(i >= 1000, live[i]) for i in x} for x in (*chosen, live)]
+    nodes = np.broadcast_to(items.root, (1, 2))
+    for made, want in [
+        (a, leaves[0]),
+        (~a, leaves[2] - leaves[0]),
+        (a & b, leaves[0] & leaves[1]),
+        (a | b, leaves[0] | leaves[1]),
+        (~(a | b), leaves[2] - leaves[0] - leaves[1]),
+    ]:
+        firsts = {case.offsets[0] + row[0] for _, row in want}
+        assert set(items.children(nodes, [made])[1].tolist()) == firsts
+    assert ~~a == a and a & a == a and ~(a & b) == ~a | ~b
+
+
+def test_filters_of_a_catalogue_that_changes() -> None:
+    rows = [[0, 1], [1, 0], [1, 2], [2, 2]]
+    catalogue = Catalogue(ItemIndex.build(rows, vocab_size=3))
+    before = catalogue.items
+    live = before.filter_of_ids([0, 3])
+    catalogue.remove([3])
+    items = catalogue.items
+    root = items.root[None]
+    assert before.children(root, live)[1].tolist() == [0, 2]
+    assert items.children(root, live)[1].tolist() == [0]  # once this offered the removed item
+    assert items.allowed(root, [live]).tolist() == [[1]]
+    with pytest.raises(ItemError, match="no live item has the id 3"):
+        items.filter_of_ids([0, 3])
+    catalogue.add([[2, 0]], [9])
+    with pytest.raises(ItemError, match="another state of the catalogue"):
+        catalogue.items.children(root, live)
+    fresh = catalogue.items.filter_of_ids([0, 9])
+    assert catalogue.items.children(catalogue.items.root[None], fresh)[1].tolist() == [0, 2]
+    assert catalogue.items.children(catalogue.items.root[None], ~fresh)[1].tolist() == [1]
+    with pytest.raises(ItemError, match="a ItemFilter in place of a LiveFilter"):
+        catalogue.items.children(root, ItemFilter.of_rows(catalogue.items.base, np.ones(4, np.bool_)))  # type: ignore[arg-type]
+    assert isinstance(fresh, LiveFilter)

@@ -1,0 +1,29 @@
+"""Types of the compiled module; the documentation is in ext/bindings/items_ids.pyx."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_Array = npt.NDArray[Any]
+_Int64s = npt.NDArray[np.int64]
+
+class IntegerTable:
+    def __init__(self, keys: _Int64s) -> None: ...
+    @property
+    def distinct(self) -> int: ...
+    def find(self, others: _Int64s, threads: int) -> _Int64s: ...
+
+class BytesTable:
+    def __init__(self, data: npt.NDArray[np.uint8], offsets: _Array | None, width: int, n: int) -> None: ...
+    @property
+    def distinct(self) -> int: ...
+    def find(
+        self, data: npt.NDArray[np.uint8], offsets: _Array | None, width: int, n: int, threads: int
+    ) -> _Int64s: ...
+
+def among(ids: _Int64s, wanted: _Int64s, low: int, span: int) -> tuple[npt.NDArray[np.bool_], int]: ...
+def pack_strings(
+    given: list[Any] | tuple[Any, ...],
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], bool]: ...
+def content_hash(array: _Array, seed: int) -> int: ...

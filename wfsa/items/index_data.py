@@ -1,0 +1,177 @@
+"""What an item index holds, and what can be looked up in it: the trie, and the items of each leaf.
+
+``ItemIndex`` is this, with building, files and steps. The back ends, filters and files need only the data, so it stands
+below all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa._ext.items_step import StepCore
+from wfsa.items.csr import CsrLayout
+from wfsa.items.head import HeadShape
+from wfsa.items.interval import IntervalLayout
+from wfsa.items.item_ids import Ids, ItemId, StringIds, ids_at, kind_of, rows_of
+from wfsa.items.levels import Levels
+from wfsa.items.nodes import Int64s
+
+Layout = IntervalLayout | CsrLayout
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IndexData:
+    """N items over U distinct sequences (leaves) of up to L codes.
+
+    layout       the trie
+    item_order   offset[N]: the items' rows, in the order of build's input, sorted by leaf and then by row;
+                 None when items are named by their rank in the sorted order (``item_ids="rank"``)
+    item_indptr  offset[U + 1]: the items of leaf u are ``item_order[item_indptr[u]:item_indptr[u + 1]]``; None when
+                 every leaf has one item
+    ids          int64[N] or StringIds: the caller's id of each row, None when that is the row number
+    fingerprint  16 hexadecimal digits: which catalogue this is (``wfsa/items/fingerprint.py``)
+    """
+
+    layout: Layout
+    n_items: int
+    item_order: npt.NDArray[Any] | None
+    item_indptr: npt.NDArray[Any] | None
+    ids: Ids | None
+    fingerprint: str
+    core: StepCore = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "core", _step_core(self.layout))
+
+    def __len__(self) -> int:
+        return self.n_items
+
+    def __repr__(self) -> str:
+        layout, levels = self.layout, self.layout.levels
+        ids = "rank" if self.item_order is None else "row number" if self.ids is None else kind_of(self.ids)
+        return (
+            f"{type(self).__name__}({self.n_items:,} items, {layout.n_leaves:,} sequences of {levels.describe()}, "
+            f"ids: {ids}, {layout.name}, {self.memory()['total'] / 1e6:,.1f} MB, fingerprint {self.fingerprint})"
+        )
+
+    @property
+    def levels(self) -> Levels:
+        return self.layout.levels
+
+    @property
+    def n_levels(self) -> int:
+        return len(self.layout.levels)
+
+    @property
+    def n_leaves(self) -> int:
+        """Distinct sequences."""
+        return self.layout.n_leaves
+
+    @property
+    def logits_size(self) -> int:
+        return self.layout.levels.logits_size
+
+    @property
+    def root(self) -> int:
+        """The node of the empty prefix; -1 without items."""
+        return self.layout.root
+
+    @property
+    def has_prefix_items(self) -> bool:
+        """Whether some item is a proper prefix of another."""
+        return self.layout.has_prefix_items
+
+    def item_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What names the items: ``item_order``, ``item_indptr``, and ``ids`` or ``id_bytes`` and ``id_offsets``."""
+        found: dict[str, Any] = {"item_order": self.item_order, "item_indptr": self.item_indptr}
+        if isinstance(self.ids, StringIds):
+            found.update(id_bytes=self.ids.data, id_offsets=self.ids.offsets)
+        else:
+            found["ids"] = self.ids
+        return {name: array for name, array in found.items() if array is not None}
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Every array by name, the layout's and the items'; what a device back end uploads and a file holds."""
+        return {**self.layout.arrays(), **self.item_arrays()}
+
+    def memory(self) -> dict[str, int]:
+        """Bytes by array; ``layout`` is the trie alone, ``items`` what names the items, ``total`` both."""
+        parts = {name: int(array.nbytes) for name, array in self.arrays().items()}
+        items = sum(parts[name] for name in self.item_arrays())
+        return {**parts, "layout": sum(parts.values()) - items, "items": items, "total": sum(parts.values())}
+
+    def item_ids(self, nodes: Int64s) -> list[list[ItemId]]:
+        """For each of the flattened nodes the ids of the items that end there, [] where none does."""
+        leaves = self.layout.terminals(np.asarray(nodes, np.int64).reshape(-1))
+        return [[] if leaf < 0 else ids_at(self.ids, self.leaf_rows(leaf)) for leaf in leaves.tolist()]
+
+    def leaf_rows(self, leaf: int) -> Int64s:
+        """Input rows of a leaf's items, rising."""
+        begin, end = leaf, leaf + 1
+        if self.item_indptr is not None:
+            begin, end = int(self.item_indptr[leaf]), int(self.item_indptr[leaf + 1])
+        return np.arange(begin, end) if self.item_order is None else self.item_order[begin:end].astype(np.int64)
+
+    def leaf_items(self, leaf: int) -> npt.NDArray[Any]:
+        """Ids of the items of a leaf, by input row: int64, or objects where ids are strings."""
+        rows = self.leaf_rows(leaf)
+        if isinstance(self.ids, StringIds):
+            return np.asarray(self.ids.at(rows), object)
+        return rows if self.ids is None else self.ids[rows]
+
+    def first_item(self, nodes: Int64s) -> npt.NDArray[Any]:
+        """The id of the first item that ends at each node; nodes' shape.
+
+        int64 with -1 where none ends; where ids are strings, objects with None there.
+        """
+        leaves = self.layout.terminals(nodes)
+        at = np.maximum(leaves, 0)
+        if not self.n_leaves:
+            rows = at
+        else:
+            if self.item_indptr is not None:
+                at = self.item_indptr[at].astype(np.int64)
+            rows = at if self.item_order is None else self.item_order[at].astype(np.int64)
+        if isinstance(self.ids, StringIds):
+            found = np.full(leaves.shape, None, object)
+            found[leaves >= 0] = self.ids.at(rows[leaves >= 0])
+            return found
+        if not self.n_leaves:
+            return leaves
+        return np.where(leaves < 0, -1, rows if self.ids is None else self.ids[rows])
+
+    def n_below(self, nodes: Int64s) -> Int64s:
+        """How many leaves are below each node."""
+        low, high = self.layout.intervals(nodes)
+        return high - low
+
+    def rows_of_ids(self, ids: Any) -> Int64s:
+        """Input rows of item ids, in their order; every row with an id when several have it.
+
+        ``ids``: integers, or strings as given to ``build``, in a list, set, NumPy or Arrow array. Raises ItemError on
+        an id that no item has. O(N) where the caller gave ids: they are looked through once a call.
+        """
+        return rows_of(self.ids, self.n_items, ids)
+
+
+def _step_core(layout: Layout) -> StepCore:
+    """The compiled reader of a layout's arrays."""
+    levels = layout.levels
+    scalars = {
+        "n_levels": len(levels),
+        "depth": layout.depth,
+        "small": getattr(layout, "small", 0),
+        "n_leaves": layout.n_leaves,
+        "logits_size": levels.logits_size,
+        "end_token": levels.end_token,
+        "sizes": levels.sizes,
+        "offsets": levels.offsets,
+        "slot_offset": layout.slot_offset,
+        "mask_offset": HeadShape.of(layout.depth, levels.sizes).mask_offset,
+        "state_offset": getattr(layout, "state_offset", ()),
+    }
+    return StepCore(layout.name, layout.arrays(), scalars)

@@ -1,0 +1,311 @@
+"""The ids that a caller gave its items, by input row: int64[N], or strings (UUIDs, SKUs) in one run of bytes.
+
+Strings are taken from lists, NumPy's fixed-width arrays (``<U36``, ``S36``) and Arrow's, and kept as they are in UTF-8:
+no object a string. Offsets are kept only where lengths differ. :class:`IdTable` finds ids of either form by hash
+(ext/items/id_table.hpp), without sorting: made over the ids that are asked for, the index's are run through it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa._ext.items_ids import BytesTable, IntegerTable, among, pack_strings
+from wfsa.errors import ItemError
+from wfsa.items.head import offset_dtype
+from wfsa.items.nodes import Int64s
+
+ItemId = int | str | bytes
+_BLOCK: Final = 1 << 22
+_DENSE: Final = 64
+"""Ids that lie this close together, in numbers an id, are marked in a bit each; the others hashed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StringIds:
+    """``n`` strings: string i is ``data[offsets[i]:offsets[i + 1]]``; without offsets all have ``width`` bytes.
+
+    data     uint8[bytes]
+    offsets  int32 or int64 [n + 1], or None
+    text     whether they are str, in UTF-8; else bytes
+    """
+
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[Any] | None
+    n: int
+    text: bool
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"StringIds({self.n:,} {'str' if self.text else 'bytes'}, {len(self.data):,} bytes)"
+
+    @property
+    def width(self) -> int:
+        """Bytes of each, where all have as many."""
+        return len(self.data) // self.n if self.n else 0
+
+    @property
+    def nbytes(self) -> int:
+        return self.data.nbytes + (0 if self.offsets is None else self.offsets.nbytes)
+
+    def lengths(self) -> Int64s:
+        if self.offsets is None:
+            return np.full(self.n, self.width, np.int64)
+        return np.diff(self.offsets).astype(np.int64)
+
+    def part(self, begin: int, end: int) -> StringIds:
+        """Strings begin .. end; the bytes are shared."""
+        if self.offsets is None:
+            return StringIds(self.data[begin * self.width : end * self.width], None, end - begin, self.text)
+        return StringIds(self.data, self.offsets[begin : end + 1], end - begin, self.text)
+
+    def select(self, rows: Int64s) -> StringIds:
+        """A copy of the strings of these rows, in their order."""
+        begins = rows * self.width if self.offsets is None else self.offsets[rows].astype(np.int64)
+        lengths = self.lengths()[rows]
+        ends = np.cumsum(lengths)
+        at = np.repeat(begins - (ends - lengths), lengths) + np.arange(int(lengths.sum()))
+        return _strings(self.data[at], lengths, self.text)
+
+    def at(self, rows: Int64s) -> list[ItemId]:
+        """The strings of these rows."""
+        begins = rows * self.width if self.offsets is None else self.offsets[rows]
+        ends = begins + self.width if self.offsets is None else self.offsets[rows + 1]
+        found = [self.data[a:b].tobytes() for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
+        return [one.decode() for one in found] if self.text else list(found)
+
+
+Ids = npt.NDArray[np.int64] | StringIds
+
+
+def kind_of(ids: Ids) -> str:
+    """What messages and files call the ids: int, str or bytes."""
+    if isinstance(ids, StringIds):
+        return "str" if ids.text else "bytes"
+    return "int"
+
+
+def ids_at(ids: Ids | None, rows: Int64s) -> list[ItemId]:
+    """The ids of rows; the rows themselves where there are no ids."""
+    if isinstance(ids, StringIds):
+        return ids.at(rows)
+    found: list[ItemId] = (rows if ids is None else ids[rows]).tolist()
+    return found
+
+
+def select_ids(ids: Ids | None, rows: Int64s) -> Ids:
+    """The ids of rows in the form that ``build`` takes."""
+    if isinstance(ids, StringIds):
+        return ids.select(rows)
+    return rows if ids is None else ids[rows]
+
+
+def join_ids(parts: Sequence[Ids]) -> Ids:
+    """Several parts' ids one after another. Raises ItemError on parts of different kinds."""
+    strings = [part for part in parts if isinstance(part, StringIds)]
+    kinds = {kind_of(part) for part in parts}
+    if len(kinds) > 1:
+        raise ItemError(f"item ids are {' in some chunks and '.join(sorted(kinds))} in others")
+    if not strings:
+        return np.concatenate([part for part in parts if not isinstance(part, StringIds)])
+    data = [
+        part.data if part.offsets is None else part.data[int(part.offsets[0]) : int(part.offsets[-1])]
+        for part in strings
+    ]
+    lengths = np.concatenate([part.lengths() for part in strings])
+    return _strings(np.concatenate(data), lengths, strings[0].text)
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def read_ids(given: Any) -> Ids:
+    """One of the two forms, of integers or strings in a list, a set, a NumPy or Arrow array, or StringIds.
+
+    Raises ItemError on anything else, on mixed kinds, on nulls and on integers past 64 bits.
+    """
+    if isinstance(given, StringIds):
+        return given
+    if hasattr(given, "buffers") or hasattr(given, "combine_chunks"):
+        return _of_arrow(given)
+    if isinstance(given, (set, frozenset)):
+        given = list(given)
+    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, bytes)):
+        return _of_list(given)
+    try:
+        array = np.asarray(given)
+    except (ValueError, OverflowError) as e:
+        raise ItemError(f"item ids are neither integers nor strings: {e}") from None
+    if array.ndim != 1:
+        raise ItemError(f"item ids have shape {list(array.shape)}, not [n]")
+    if array.dtype.kind == "O" and array.size and isinstance(array[0], (str, bytes)):
+        return _of_list(array.tolist())
+    if array.dtype.kind in "US":
+        if isinstance(given, (list, tuple)):  # NumPy made texts of numbers
+            return _of_list(given)
+        return _of_fixed(array)
+    if array.size and (array.dtype.kind not in "iu" or (array.dtype == np.uint64 and int(array.max()) >> 63)):
+        raise ItemError(f"item ids are {array.dtype}{list(array.shape)}: integers of 64 bits or strings are taken")
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _of_list(given: list[Any] | tuple[Any, ...]) -> StringIds:
+    """Of str or of bytes."""
+    try:
+        return _strings(*pack_strings(given))
+    except TypeError as e:
+        raise ItemError(f"item ids are of different kinds ({e}): all are integers, all str, or all bytes") from None
+    except UnicodeEncodeError as e:
+        raise ItemError(f"an item id is no valid text: {e}") from None
+
+
+def _of_fixed(array: npt.NDArray[Any]) -> StringIds:
+    """NumPy's fixed-width strings, whose NULs at the end are no part of them."""
+    text, n = array.dtype.kind == "U", len(array)
+    if not n or not array.dtype.itemsize:
+        return _strings(np.zeros(0, np.uint8), np.zeros(n, np.int64), text)
+    units = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).view(np.uint32 if text else np.uint8)
+    units = units.reshape(n, -1)
+    if text and int(units.max()) >= 128:
+        return _of_list(array.tolist())
+    lengths = np.asarray(np.char.str_len(array), np.int64)
+    return _strings(units.astype(np.uint8)[np.arange(units.shape[1]) < lengths[:, None]], lengths, text)
+
+
+def _of_arrow(given: Any) -> Ids:
+    import pyarrow as pa
+
+    array = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
+    if isinstance(array, pa.ChunkedArray):  # past what one array holds
+        return join_ids([_of_arrow(chunk) for chunk in array.chunks])
+    if array.null_count:
+        raise ItemError(f"{array.null_count} item ids are null")
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_integer(array.type):
+        return read_ids(array.to_numpy(zero_copy_only=False))
+    text = array.type in (pa.string(), pa.large_string())
+    try:
+        array = array.cast(pa.large_string() if text else pa.large_binary())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ItemError(f"item ids are {array.type}: integers of 64 bits or strings are taken") from None
+    _, offsets, data = array.buffers()
+    n = len(array)
+    if not n or data is None:
+        return _strings(np.zeros(0, np.uint8), np.zeros(n, np.int64), text)
+    at = np.frombuffer(offsets, np.int64)[array.offset : array.offset + n + 1]
+    return _strings(np.frombuffer(data, np.uint8)[at[0] : at[-1]], np.diff(at), text)
+
+
+def _strings(data: npt.NDArray[np.uint8], lengths: Int64s, text: bool) -> StringIds:
+    """From all bytes and each one's length."""
+    n = len(lengths)
+    if n and int(lengths.min()) == int(lengths.max()):
+        return StringIds(data, None, n, text)
+    offsets = np.zeros(n + 1, offset_dtype(len(data)))
+    np.cumsum(lengths, out=offsets[1:])
+    return StringIds(data, None if not n else offsets, n, text)
+
+
+# --- finding ------------------------------------------------------------------------------------------------------
+
+
+class IdTable:
+    """Where each of some ids stands, by hash; the first place of one that stands there more than once."""
+
+    def __init__(self, ids: Ids) -> None:
+        self.kind, self.n = kind_of(ids), len(ids)
+        self._table: BytesTable | IntegerTable
+        if isinstance(ids, StringIds):
+            self._table = BytesTable(ids.data, ids.offsets, ids.width, ids.n)
+        else:
+            self._table = IntegerTable(ids)
+
+    @property
+    def distinct(self) -> int:
+        """How many different ids there are."""
+        return self._table.distinct
+
+    def find(self, others: Ids) -> Int64s:
+        """int64[m]: the place of each of the others, -1 where it is none of the ids. They are of the same kind."""
+        threads = min(len(os.sched_getaffinity(0)), 8)
+        if isinstance(others, StringIds):
+            assert isinstance(self._table, BytesTable)
+            return self._table.find(others.data, others.offsets, others.width, others.n, threads)
+        assert isinstance(self._table, IntegerTable)
+        return self._table.find(others, threads)
+
+
+def _wanted(ids: Ids | None, n_items: int, given: Any) -> Ids:
+    """Ids to look for, of the kind that the items have."""
+    wanted = read_ids(given)
+    kind = "int" if ids is None else kind_of(ids)
+    if len(wanted) and kind_of(wanted) != kind:
+        raise ItemError(f"the items' ids are {kind}, those given {kind_of(wanted)}")
+    if ids is None and not isinstance(wanted, StringIds):
+        unknown = (wanted < 0) | (wanted >= n_items)
+        if unknown.any():
+            raise ItemError(f"no item has the id {int(wanted[unknown][0])}; ids are 0 .. {n_items - 1}")
+    return wanted
+
+
+def _unknown(wanted: Ids, places: Int64s, seen: npt.NDArray[np.bool_]) -> ItemError:
+    missing = ids_at(wanted, np.flatnonzero(~seen[places])[:1])[0]
+    return ItemError(f"no item has the id {missing!r}")
+
+
+def rows_among(ids: Ids | None, n_items: int, given: Any) -> npt.NDArray[np.bool_]:
+    """bool[n_items]: the rows whose id is among ``given``. Raises ItemError on an id that no row has.
+
+    O(N + n), and nothing as large as N is made but the result: integers close together are marked in a map of bits,
+    others, and strings, hashed.
+    """
+    wanted = _wanted(ids, n_items, given)
+    rows = np.zeros(n_items, np.bool_)
+    if not len(wanted):
+        return rows
+    if ids is None:
+        rows[np.asarray(wanted)] = True
+        return rows
+    if not isinstance(ids, StringIds) and not isinstance(wanted, StringIds):
+        low, span = int(wanted.min()), int(wanted.max()) - int(wanted.min()) + 1
+        if span <= _DENSE * len(wanted):
+            rows, missing = among(ids, wanted, low, span)
+            if missing >= 0:
+                raise ItemError(f"no item has the id {int(wanted[missing])}")
+            return rows
+    table, seen = IdTable(wanted), np.zeros(len(wanted), np.bool_)
+    for begin in range(0, n_items, _BLOCK):
+        end = min(begin + _BLOCK, n_items)
+        found = table.find(ids.part(begin, end) if isinstance(ids, StringIds) else ids[begin:end])
+        hits = found >= 0
+        rows[begin:end] = hits
+        seen[found[hits]] = True
+    if int(np.count_nonzero(seen)) != table.distinct:
+        raise _unknown(wanted, table.find(wanted), seen)
+    return rows
+
+
+def rows_of(ids: Ids | None, n_items: int, given: Any) -> Int64s:
+    """The rows of ids in the ids' order; every row that has one. Raises ItemError on an id that no row has."""
+    wanted = _wanted(ids, n_items, given)
+    if ids is None or not len(wanted):
+        return np.asarray(wanted if ids is None else [], np.int64)
+    table = IdTable(wanted)
+    places, found = table.find(wanted), table.find(ids)
+    rows = np.flatnonzero(found >= 0)
+    counts = np.bincount(found[rows], minlength=len(wanted))
+    if not counts[places].all():
+        raise _unknown(wanted, places, counts > 0)
+    by_place = rows[np.argsort(found[rows], kind="stable")]
+    low, sizes = (np.cumsum(counts) - counts)[places], counts[places]
+    steps = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    chosen: Int64s = by_place[np.repeat(low, sizes) + steps]
+    return chosen

@@ -1,0 +1,46 @@
+"""Saving a filter over an item index: one file of arrays (wfsa/storage/array_file.py), for one index.
+
+    words    int32[U // 32 + 1]    a bit a leaf (wfsa/items/filter.py); the ranks are made when it is loaded
+
+The head has the fingerprint of the index, by which it is known again. Same filter, same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.errors import ArtifactError
+from wfsa.storage import array_file
+
+FORMAT: Final = "wfsa-item-filter"
+VERSION: Final = 1
+_KIND: Final = "a filter over items"
+
+
+def save(path: str | os.PathLike[str], fingerprint: str, n_leaves: int, words: npt.NDArray[np.int32]) -> None:
+    """Write a filter of the index with this fingerprint; replaces an existing file in one step."""
+    head = {"format": FORMAT, "version": VERSION, "fingerprint": fingerprint, "n_leaves": n_leaves}
+    array_file.write(path, head, {"words": words})
+
+
+def load(path: str | os.PathLike[str], fingerprint: str, n_leaves: int) -> npt.NDArray[np.int32]:
+    """The words of a filter of this index. ArtifactError on a damaged file, and on one for another index."""
+    where = Path(path)
+    head, arrays = array_file.read(where, _KIND, FORMAT, VERSION)
+    if head.get("fingerprint") != fingerprint:
+        raise ArtifactError(
+            f"{where} is a filter of another index (fingerprint {head.get('fingerprint')!r}, this index has "
+            f"{fingerprint!r}); load it with that index, or make the filter again from this one's rows or ids"
+        )
+    array_file.verify(where, head, arrays)
+    words = arrays.get("words")
+    if words is None or head.get("n_leaves") != n_leaves or words.shape != (n_leaves // 32 + 1,):
+        raise ArtifactError(f"{where} is damaged: {n_leaves} leaves do not fit its words")
+    if words.dtype != np.int32 or int(words[-1:].view(np.uint32)[0]) >> (n_leaves & 31):
+        raise ArtifactError(f"{where} is damaged: words have a wrong type, or bits past the last leaf")
+    return np.array(words)
