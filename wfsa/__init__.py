@@ -21,6 +21,7 @@ from wfsa.errors import (
     SchemaError,
     StateError,
     VocabError,
+    VocabWarning,
     WfsaError,
 )
 from wfsa.grammar.json_schema import SchemaOptions
@@ -43,6 +44,7 @@ __all__ = [
     "TokenMask",
     "Vocab",
     "VocabError",
+    "VocabWarning",
     "WfsaError",
     "allocate_bitmask",
     "apply_bitmask_",

@@ -29,7 +29,7 @@ from wfsa.grammar.json_schema.lowering import NoDocument
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.regex.grammar import read_regex
-from wfsa.vocab import Vocab
+from wfsa.vocab import Vocab, require_vocab
 
 Progress = Callable[[str, float], None]
 _CONTRADICTION_SECONDS = 5.0  # of processor time, for the message of a schema that nothing satisfies
@@ -68,6 +68,7 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
 
 def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float) -> Constraint:
     """The same; the time limit counts from `begin`."""
+    require_vocab(vocab)
     clock = _Clock(options, grammar, begin)
     grammar.check_invariants()
     automata: list[Any] = []
