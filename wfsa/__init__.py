@@ -2,6 +2,7 @@
 
 from wfsa._ext.mask import TokenMask
 from wfsa._ext.state import State, fill_bitmasks
+from wfsa.bitmask import allocate_bitmask, apply_bitmask_
 from wfsa.compiler import (
     CompileOptions,
     compile,
@@ -21,11 +22,13 @@ from wfsa.errors import (
     SchemaWarning,
     StateError,
     VocabError,
+    VocabWarning,
     WfsaError,
 )
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.storage.constraint_file import load
 from wfsa.texts.constraint import StringConstraint, compile_items
+from wfsa.version import __version__
 from wfsa.vocab import Vocab
 
 __all__ = [
@@ -44,7 +47,11 @@ __all__ = [
     "TokenMask",
     "Vocab",
     "VocabError",
+    "VocabWarning",
     "WfsaError",
+    "__version__",
+    "allocate_bitmask",
+    "apply_bitmask_",
     "compile",
     "compile_gbnf",
     "compile_items",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wfsa.cli.commands import main
+from wfsa.cli import main
 from wfsa.items import ItemIndex
 
 
