@@ -2,6 +2,7 @@
 
 from wfsa._ext.mask import TokenMask
 from wfsa._ext.state import State, fill_bitmasks
+from wfsa.bitmask import allocate_bitmask, apply_bitmask_
 from wfsa.compiler import (
     CompileOptions,
     compile,
@@ -45,6 +46,8 @@ __all__ = [
     "Vocab",
     "VocabError",
     "WfsaError",
+    "allocate_bitmask",
+    "apply_bitmask_",
     "compile",
     "compile_gbnf",
     "compile_items",

@@ -1,0 +1,96 @@
+"""Masks into logits, in place: what is not allowed becomes -inf.
+
+**Input → output.** ``logits`` float[B, V] (or [V], one row), ``bitmask`` int32[B, W] (or [W]) with token ``i`` in bit
+``i % 32`` of word ``i // 32``. The same logits, changed where a bit is 0, and beyond ``32 * W``, where no bit is.
+What is allowed stays bit for bit, NaN included; what is not is -inf, whatever it was.
+
+**Where.** The array's kind decides: NumPy (and torch on a CPU, in the same memory) by ``numpy_rows``, torch on a CUDA
+device by one Triton kernel, ``triton_rows``. torch is never imported to find out.
+
+**Widths.** Words that hold no token of the logits mean that the mask is another vocabulary's, and are an error; so a
+mask over V tokens fits logits that are at least ``32 * (ceil(V/32) - 1) + 1`` wide. Wider logits are padding of the
+model's output matrix, which no token stands for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from wfsa._ext.mask import TokenMask
+from wfsa.bitmask.allocate import BITS
+from wfsa.bitmask.numpy_rows import mask_rows
+from wfsa.errors import StateError
+
+
+def apply_bitmask_(logits: Any, bitmask: Any, rows: Sequence[int] | None = None) -> None:
+    """Set the logits of tokens that ``bitmask`` does not allow to -inf, in place.
+
+    logits: float[B, V] or float[V]; a NumPy array of float16, float32 or float64, or a torch tensor of these or of
+        bfloat16, on a CPU or on a CUDA device (by a Triton kernel).
+    bitmask: int32[B, ceil(V/32)] or int32[ceil(V/32)], NumPy or torch, as ``fill_bitmask`` fills it; or a
+        :class:`wfsa.TokenMask`. Logits beyond the mask's last word become -inf, too.
+    rows: the rows to mask, row ``r`` of the logits by row ``r`` of the bitmask, which ``fill_bitmasks(..., rows=rows)``
+        has filled; the other rows stay as they are. None masks all rows, and then both have as many.
+
+    Raises StateError on shapes, types or rows that do not fit; the logits are as they were then.
+    """
+    words = _bitmask_rows(bitmask)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(logits, torch.Tensor):
+        if logits.requires_grad:
+            raise StateError("the logits require a gradient; run the model under torch.no_grad(), or detach() them")
+        table = logits[None] if logits.ndim == 1 else logits
+        chosen = _chosen_rows(tuple(table.shape), tuple(words.shape), rows)
+        if logits.device.type == "cpu":
+            is_bfloat16 = table.dtype == torch.bfloat16  # which NumPy does not have: its bits do
+            array = (table.view(torch.int16) if is_bfloat16 else table).numpy()
+            mask_rows(array, _on_host(words), chosen, "bfloat16" if is_bfloat16 else str(array.dtype))
+        else:
+            from wfsa.bitmask.triton_rows import mask_rows as mask_rows_on_device
+
+            mask_rows_on_device(table, words, chosen)
+    elif isinstance(logits, np.ndarray):
+        table = logits[None] if logits.ndim == 1 else logits
+        if not table.flags.writeable:
+            raise StateError("the logits are a read-only array; pass a copy")
+        mask_rows(table, _on_host(words), _chosen_rows(table.shape, tuple(words.shape), rows), str(table.dtype))
+    else:
+        raise StateError(f"the logits must be a NumPy array or a torch tensor, not {type(logits).__name__}")
+
+
+def _bitmask_rows(bitmask: Any) -> Any:
+    """The bitmask as int32[B, W], NumPy or torch as it was."""
+    words = bitmask.bitmask if isinstance(bitmask, TokenMask) else bitmask
+    if str(getattr(words, "dtype", "")).removeprefix("torch.") != "int32":
+        kind = getattr(words, "dtype", type(words).__name__)
+        raise StateError(f"the bitmask must be int32, a NumPy array, a torch tensor or a TokenMask, not {kind}")
+    return words[None] if words.ndim == 1 else words
+
+
+def _on_host(words: Any) -> Any:
+    return words if isinstance(words, np.ndarray) else words.detach().cpu().numpy()
+
+
+def _chosen_rows(logits: tuple[int, ...], words: tuple[int, ...], rows: Sequence[int] | None) -> list[int]:
+    """The rows to mask, each of which both have, after both shapes have been compared."""
+    if len(logits) != 2 or len(words) != 2:
+        raise StateError(f"the logits must be [B, V] or [V] and the bitmask [B, W] or [W], not {logits} and {words}")
+    if logits[1] <= BITS * (words[1] - 1):
+        raise StateError(
+            f"the bitmask is for {BITS * (words[1] - 1) + 1} tokens or more, and the logits are {logits[1]} wide: they "
+            "are another model's, or the vocabulary's size is wrong"
+        )
+    if rows is None:
+        if logits[0] != words[0]:
+            raise StateError(f"{logits[0]} rows of logits and {words[0]} of the bitmask; name the rows to mask: rows=")
+        return list(range(logits[0]))
+    chosen = [index(row) for row in rows]
+    for row in chosen:
+        if not 0 <= row < min(logits[0], words[0]):
+            raise StateError(f"row {row} is out of range: {logits[0]} rows of logits, {words[0]} of the bitmask")
+    return chosen
