@@ -22,6 +22,7 @@ from wfsa.errors import (
     SchemaWarning,
     StateError,
     VocabError,
+    VocabWarning,
     WfsaError,
 )
 from wfsa.grammar.json_schema import SchemaOptions
@@ -45,6 +46,7 @@ __all__ = [
     "TokenMask",
     "Vocab",
     "VocabError",
+    "VocabWarning",
     "WfsaError",
     "allocate_bitmask",
     "apply_bitmask_",

@@ -32,7 +32,7 @@ from wfsa.grammar.json_schema.misspelt import Slip, slips_text
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.regex.grammar import read_regex
-from wfsa.vocab import Vocab
+from wfsa.vocab import Vocab, require_vocab
 
 Progress = Callable[[str, float], None]
 _CONTRADICTION_SECONDS = 5.0  # of processor time, for the message of a schema that nothing satisfies
@@ -75,6 +75,7 @@ def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = Non
 
 def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float) -> Constraint | _TooLarge:
     """The same; the time limit counts from `begin`, and a terminal that is too large is returned."""
+    require_vocab(vocab)
     clock = _Clock(options, grammar, begin)
     grammar.check_invariants()
     built = _automata(grammar, vocab, options, clock)

@@ -39,6 +39,10 @@ class VocabError(WfsaError):
     """A vocabulary that is inconsistent, or a tokenizer from which no vocabulary can be read."""
 
 
+class VocabWarning(UserWarning):
+    """The end tokens or the size of a vocabulary are not what every source says, or guessed; says what was taken."""
+
+
 class StateError(WfsaError):
     """A call that the decoding state cannot serve: commit after the end, rollback too far, a bad buffer."""
 

@@ -2,7 +2,7 @@
 """Sets of tokens as bits, and the caller's buffers that they are written to."""
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t
 
 from wfsa._ext.integers cimport integer
@@ -17,9 +17,9 @@ cdef extern from *:
 
 
 cdef class TokenMask:
-    """The tokens that may come next.
+    """The tokens that may come next, out of the V = ``vocab.size`` that the model has logits for.
 
-    ``bitmask`` is a read-only int32[ceil(V/32)] array, bit ``i % 32`` of word ``i // 32``, 1 = allowed.
+    ``len(mask)`` counts them, ``token_id in mask`` asks for one.
     """
 
     def __init__(self):
@@ -27,11 +27,13 @@ cdef class TokenMask:
 
     @property
     def bitmask(self):
+        """int32[ceil(V/32)], read-only: token ``i`` is bit ``i % 32`` of word ``i // 32``, 1 = allowed."""
         return np.frombuffer(self.data, np.int32)
 
     def to_bool(self):
-        """bool[32 * ceil(V/32)], True = allowed."""
-        return np.unpackbits(np.frombuffer(self.data, np.uint8), bitorder="little").view(np.bool_)
+        """bool[V], True = allowed: ``logits[~mask.to_bool()] = -inf``. A new array at each call."""
+        packed = np.frombuffer(self.data, np.uint8)
+        return np.unpackbits(packed, count=self.size, bitorder="little").view(np.bool_)
 
     def ids(self):
         """The allowed token ids, ascending, int64."""
@@ -40,32 +42,32 @@ cdef class TokenMask:
     def __len__(self):
         cdef const uint32_t* p = <const uint32_t*>PyBytes_AS_STRING(self.data)
         cdef int64_t i, n = 0
-        for i in range(self.n_words):
+        for i in range(PyBytes_GET_SIZE(self.data) // 4):
             n += popcount(p[i])
         return n
 
     def __contains__(self, token_id):
         cdef int64_t t = integer(token_id)
-        if t < 0 or t >= 32 * self.n_words:
+        if t < 0 or t >= self.size:
             return False
         return bool((<const uint32_t*>PyBytes_AS_STRING(self.data))[t >> 5] >> (t & 31) & 1)
 
     def __eq__(self, other):
-        return isinstance(other, TokenMask) and self.data == (<TokenMask>other).data
+        return isinstance(other, TokenMask) and self.size == (<TokenMask>other).size and self.data == (<TokenMask>other).data
 
     def __hash__(self):
         return hash(self.data)
 
     def __repr__(self):
-        return f"TokenMask({len(self)} tokens)"
+        return f"<wfsa.TokenMask: {len(self):,} of {self.size:,} tokens>"
 
 
-def token_mask(bytes data not None):
-    """A TokenMask of packed words that another module has computed; their number of bytes is a multiple of four."""
+def token_mask(bytes data not None, int64_t size):
+    """A TokenMask over `size` tokens of packed words, int32[ceil(size / 32)], that another module has computed."""
     cdef TokenMask m = TokenMask.__new__(TokenMask)
-    if len(data) % 4:
-        raise ValueError(f"{len(data)} bytes are no int32 words")
-    m.data, m.n_words = data, len(data) // 4
+    if size < 0 or len(data) != 4 * ((size + 31) // 32):
+        raise ValueError(f"{len(data)} bytes are not the int32 words of {size} tokens")
+    m.data, m.size = data, size
     return m
 
 

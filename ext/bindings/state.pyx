@@ -66,7 +66,7 @@ cdef class State:
         cdef uint32_t* p
         if self.cached is None:
             m = TokenMask.__new__(TokenMask)
-            m.n_words = self.n_words
+            m.size = self.core.vocab.ptr.get().size
             m.data = PyBytes_FromStringAndSize(NULL, 4 * self.n_words)
             p = <uint32_t*>PyBytes_AS_STRING(m.data)
             with nogil:

@@ -58,7 +58,7 @@ cdef class StringsCore:
     """The table of one set of strings over one vocabulary. Use :func:`wfsa.compile_items`."""
 
     cdef shared_ptr[StringTable] ptr
-    cdef readonly int64_t n_words, n_tokens
+    cdef readonly int64_t n_words, n_tokens, size
 
     def __init__(self, const uint8_t[::1] blob, const int64_t[::1] offsets, const uint8_t[::1] token_blob,
                  const int64_t[::1] token_offsets, const int32_t[::1] special, const int32_t[::1] eos, int64_t size,
@@ -81,6 +81,7 @@ cdef class StringsCore:
             positions = &order[0]
         self.ptr = make_shared[StringTable]()
         t = self.ptr.get()
+        self.size = size
         self.n_words = (size + 31) // 32
         self.n_tokens = token_offsets.shape[0] - 1
         t.hub = hub
@@ -152,7 +153,7 @@ cdef class StringState:
             p = <uint32_t*>PyBytes_AS_STRING(data)
             with nogil:
                 self._mask(p)
-            self.cached = token_mask(data)
+            self.cached = token_mask(data, self.core.size)
         return self.cached
 
     cdef void _mask(self, uint32_t* p) noexcept nogil:

@@ -90,7 +90,8 @@ def test_usage_errors(run: Run, tmp_path: Path, vocab: Path) -> None:
     refused(run("compile", tmp_path / "x.json", "--vocab", tmp_path / "no.npz", "-o", tmp_path / "o"), "No such file")
     (tmp_path / "bad.vocab").write_text("garbage")
     refused(
-        run("compile", tmp_path / "x.json", "--vocab", tmp_path / "bad.vocab", "-o", tmp_path / "o"), "not a readable"
+        run("compile", tmp_path / "x.json", "--vocab", tmp_path / "bad.vocab", "-o", tmp_path / "o"),
+        "not a saved vocabulary",
     )
     common = ("compile", tmp_path / "x.json", "--vocab", vocab, "-o", tmp_path / "o")
     refused(run(*common, "--set", "speed=11"), "NAME=VALUE with a name out of")

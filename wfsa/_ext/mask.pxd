@@ -4,8 +4,8 @@ from libc.stdint cimport int64_t, uint32_t
 
 
 cdef class TokenMask:
-    cdef bytes data
-    cdef int64_t n_words
+    cdef bytes data     # ceil(size / 32) words
+    cdef int64_t size   # of the vocabulary: the width of the model's logits
 
 
 cdef struct Target:

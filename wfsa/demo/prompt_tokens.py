@@ -19,7 +19,7 @@ from typing import Final
 
 from wfsa.errors import VocabError
 from wfsa.vocab.gguf_metadata import Value
-from wfsa.vocab.sources import byte_level_spelling
+from wfsa.vocab.spellings import byte_level_spelling
 
 _PIECES: Final = re.compile(
     r"\d|'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+",

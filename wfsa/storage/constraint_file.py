@@ -29,7 +29,7 @@ from wfsa.grammar.json_schema.sources import from_text, to_text
 from wfsa.storage.array_file import format_of
 from wfsa.storage.text_file import FORMAT as STRINGS
 from wfsa.texts.constraint import StringConstraint
-from wfsa.vocab import Vocab
+from wfsa.vocab import Vocab, require_vocab
 
 FORMAT: Final = "wfsa-constraint"
 VERSION: Final = 3
@@ -71,6 +71,7 @@ def load(path: str | os.PathLike[str], vocab: Vocab) -> Constraint:
     Raises ArtifactError on a file that is damaged, foreign, of another version, or compiled for another vocabulary;
     OSError when it cannot be read.
     """
+    require_vocab(vocab)
     if format_of(Path(path)) == STRINGS:
         return StringConstraint.load(path, vocab)
     return from_bytes(Path(path).read_bytes(), vocab, str(path))

@@ -28,7 +28,7 @@ from wfsa._ext.texts import StringsCore, StringState
 from wfsa.constraint import Constraint
 from wfsa.errors import ItemError
 from wfsa.storage import text_file as string_storage
-from wfsa.vocab import Vocab
+from wfsa.vocab import Vocab, require_vocab
 
 HUB: Final = 4096
 HUB_TOKENS: Final = 1 << 26
@@ -95,8 +95,7 @@ def compile_items(
     Raises ItemError on an empty set, an empty text, or anything that is no text.
     """
     began = time.perf_counter()
-    if not isinstance(vocab, Vocab):
-        raise ItemError(f"vocab is a {type(vocab).__name__}, not a wfsa.Vocab")
+    require_vocab(vocab)
     if hub < 2:
         raise ItemError(f"hub={hub}; it is at least 2")
     blob, offsets = _arrays(strings)

@@ -24,9 +24,7 @@ compiled for this object shares it. So build one ``Vocab`` and keep it.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -37,14 +35,22 @@ import numpy.typing as npt
 
 from wfsa._ext.vocabulary import VocabCore
 from wfsa.errors import ArtifactError, VocabError
-from wfsa.vocab import sources as vocab_sources
+from wfsa.storage import vocab_file
+from wfsa.vocab import files as vocab_files
+from wfsa.vocab.ends import choose_ends, within_logits
+from wfsa.vocab.folder import read_folder
+from wfsa.vocab.model_config import ModelFacts, model_facts
+from wfsa.vocab.raw import RawVocab
+from wfsa.vocab.tokenizer_json import from_tokenizer_json_file
+from wfsa.vocab.tokenizer_objects import from_tokenizer
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
 
-FORMAT: Final = "wfsa-vocab"
-FORMAT_VERSION: Final = 1
+_FINGERPRINTED: Final = (
+    b"wfsa-vocab 1\0"  # begins what is hashed; another number tells all artifacts apart from today's
+)
 _MAX_TOKENS: Final = 1 << 26
 
 
@@ -105,6 +111,7 @@ class Vocab:
         *,
         size: int | None = None,
         special_names: Mapping[str, int] | None = None,
+        name: str = "",
     ) -> None:
         kind = type(tokens)
         if issubclass(kind, (str, bytes, bytearray)):  # sequences, but not of tokens
@@ -118,7 +125,7 @@ class Vocab:
             raise VocabError(f"token {bad} is {type(listed[bad]).__name__}, not bytes") from None
         offsets = np.zeros(len(listed) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        self._fill(blob, offsets, special_ids, eos_ids, size, special_names)
+        self._fill(blob, offsets, special_ids, eos_ids, size, special_names, name)
 
     # --- construction ---------------------------------------------------------------------------------------
 
@@ -132,6 +139,7 @@ class Vocab:
         *,
         size: int | None = None,
         special_names: Mapping[str, int] | None = None,
+        name: str = "",
     ) -> Vocab:
         """From the concatenated bytes and ``n + 1`` offsets, without a list of tokens."""
         data = bytes(blob) if isinstance(blob, (bytes, bytearray)) else np.asarray(blob, np.uint8).tobytes()
@@ -144,30 +152,58 @@ class Vocab:
         if ends[0] != 0 or ends[-1] != len(data) or bool(np.any(np.diff(ends) < 0)):
             raise VocabError(f"offsets must rise from 0 to the {len(data)} bytes of the blob")
         vocab = cls.__new__(cls)
-        vocab._fill(data, ends, special_ids, eos_ids, size, special_names)
+        vocab._fill(data, ends, special_ids, eos_ids, size, special_names, name)
         return vocab
 
     @classmethod
-    def from_tokenizer(cls, tokenizer: Any, *, eos_ids: Iterable[int] | None = None, size: int | None = None) -> Vocab:
+    def from_tokenizer(
+        cls,
+        tokenizer: Any,
+        *,
+        model_config: Any = None,
+        eos_ids: Iterable[int] | None = None,
+        size: int | None = None,
+    ) -> Vocab:
         """From a transformers or tokenizers fast tokenizer, a tiktoken, sentencepiece or mistral-common one.
 
-        ``eos_ids`` replaces what the tokenizer tells about end tokens; ``size`` is the width of the model's logits.
+        The end tokens are the tokenizer's own. ``model_config`` says at which ones ``generate`` stops, and how wide the
+        logits are: a GenerationConfig, a model's config, the model, or a dict of one of these; where its end tokens are
+        others than the tokenizer's, they are taken, with a :class:`wfsa.VocabWarning`. A tokenizer that declares no end
+        token (tokenizers, tiktoken) has those that are known by name.
+
+        ``eos_ids`` and ``size``, the width of the model's logits, replace what is found.
+        Raises VocabError on a tokenizer whose tokens' bytes cannot be read.
         """
-        return cls._from_raw(vocab_sources.from_tokenizer(tokenizer), type(tokenizer).__name__, eos_ids, size)
+        raw, facts = from_tokenizer(tokenizer), None if model_config is None else model_facts(model_config)
+        path = getattr(tokenizer, "name_or_path", None) or getattr(tokenizer, "name", None)
+        return cls._from_raw(raw, Path(path).name if isinstance(path, str) else "", facts, eos_ids, size)
+
+    @classmethod
+    def from_pretrained(
+        cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
+    ) -> Vocab:
+        """From a local folder with a model's ``tokenizer.json`` or ``tokenizer.model``; nothing is downloaded.
+
+        End tokens are those of ``generation_config.json`` (or ``config.json``), at which ``generate`` stops, else the
+        tokenizer's own; the width of the logits is ``vocab_size`` of ``config.json``. ``eos_ids`` and ``size`` replace
+        what is found. Raises VocabError where there is no folder, or no tokenizer in it.
+        """
+        raw, facts = read_folder(path)
+        return cls._from_raw(raw, Path(path).resolve().name, facts, eos_ids, size)
 
     @classmethod
     def from_gguf(
         cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
     ) -> Vocab:
         """From a GGUF file's metadata; the weights are not read."""
-        return cls._from_raw(vocab_sources.from_gguf(path), os.fspath(path), eos_ids, size)
+        return cls._from_raw(vocab_files.from_gguf(path), Path(path).name, None, eos_ids, size)
 
     @classmethod
     def from_npz(
         cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
     ) -> Vocab:
         """From an .npz with ``offsets``, ``bytes``, ``special`` and a JSON ``meta`` that names ``eos_ids``."""
-        packed = vocab_sources.from_npz(path)
+        packed = vocab_files.from_npz(path)
         ends = packed.eos_ids if eos_ids is None else eos_ids
         return cls.from_arrays(
             packed.blob,
@@ -176,51 +212,48 @@ class Vocab:
             ends,
             size=size,
             special_names=packed.special_names,
+            name=Path(path).name,
         )
 
     @classmethod
     def from_file(
         cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
     ) -> Vocab:
-        """By suffix: .npz, .gguf, .json (tokenizer.json), .tiktoken, .model (SentencePiece);
-        else what :meth:`save` wrote.
+        """By suffix: .npz, .gguf, .json (tokenizer.json), .tiktoken, .model (SentencePiece); a folder as by
+        :meth:`from_pretrained`; else what :meth:`save` wrote.
         """
-        name, suffix = os.fspath(path), Path(path).suffix
+        if Path(path).is_dir():
+            return cls.from_pretrained(path, eos_ids=eos_ids, size=size)
+        suffix = Path(path).suffix
         if suffix == ".npz":
             return cls.from_npz(path, eos_ids=eos_ids, size=size)
-        if suffix == ".gguf":
-            return cls.from_gguf(path, eos_ids=eos_ids, size=size)
-        if suffix == ".json":
-            return cls._from_raw(vocab_sources.from_tokenizer_json_file(path), name, eos_ids, size)
-        if suffix == ".tiktoken":
-            return cls._from_raw(vocab_sources.from_tiktoken_file(path), name, eos_ids, size)
-        if suffix == ".model":
-            try:
-                from sentencepiece import SentencePieceProcessor
-            except ImportError as error:
-                raise VocabError(f"{name}: reading a SentencePiece model needs `pip install sentencepiece`") from error
-            try:
-                processor = SentencePieceProcessor(model_file=name)
-            except (RuntimeError, OSError) as error:
-                raise VocabError(f"{name}: not a SentencePiece model: {error}") from error
-            return cls._from_raw(vocab_sources.from_tokenizer(processor), name, eos_ids, size)
+        readers = {
+            ".gguf": vocab_files.from_gguf,
+            ".json": from_tokenizer_json_file,
+            ".tiktoken": vocab_files.from_tiktoken_file,
+            ".model": vocab_files.from_sentencepiece_file,
+        }
+        if suffix in readers:
+            return cls._from_raw(readers[suffix](path), Path(path).name, None, eos_ids, size)
         loaded = cls.load(path)
         if eos_ids is None and size is None:
             return loaded
         return cls.from_arrays(
             loaded.blob, loaded.offsets, loaded.special_ids.tolist(),
             loaded.eos_ids.tolist() if eos_ids is None else eos_ids,
-            size=loaded.size if size is None else size, special_names=loaded.special_names,
+            size=loaded.size if size is None else size, special_names=loaded.special_names, name=loaded.name,
         )  # fmt: skip
 
     @classmethod
     def _from_raw(
-        cls, raw: vocab_sources.RawVocab, name: str, eos_ids: Iterable[int] | None, size: int | None
+        cls, raw: RawVocab, name: str, facts: ModelFacts | None, eos_ids: Iterable[int] | None, size: int | None
     ) -> Vocab:
-        ends = raw.eos_ids if eos_ids is None else list(eos_ids)
-        if not ends:
-            warnings.warn(f"{name} declares no end token; pass eos_ids=[...] so that a text can end", stacklevel=3)
-        return cls(raw.tokens, raw.special_ids, ends, size=size, special_names=raw.special_names)
+        """With the model's facts, where they are known; the warnings point to the caller's caller."""
+        ends = choose_ends(raw, name, facts, stacklevel=4) if eos_ids is None else list(eos_ids)
+        if size is None and facts is not None and facts.size is not None:
+            raw = within_logits(raw, facts.size, stacklevel=4)
+            ends, size = [i for i in ends if i < facts.size], facts.size
+        return cls(raw.tokens, raw.special_ids, ends, size=size, special_names=raw.special_names, name=name)
 
     def _fill(
         self,
@@ -230,10 +263,12 @@ class Vocab:
         eos_ids: Iterable[int],
         size: int | None,
         special_names: Mapping[str, int] | None,
+        name: str,
     ) -> None:
         n_tokens = len(offsets) - 1
         if not 0 < n_tokens <= _MAX_TOKENS:
             raise VocabError(f"a vocabulary has 1 to {_MAX_TOKENS} tokens, not {n_tokens}")
+        self.name = name
         self.n_tokens = n_tokens
         self.size = n_tokens if size is None else int(size)
         if not n_tokens <= self.size <= _MAX_TOKENS:
@@ -270,10 +305,18 @@ class Vocab:
         return self.n_tokens
 
     def __repr__(self) -> str:
-        width = f", size={self.size}" if self.size != self.n_tokens else ""
-        ends = self.eos_ids.tolist()
-        counts = f"{self.n_tokens} tokens, {len(self.special_ids)} special, eos {ends}{width}"
-        return f"<wfsa.Vocab: {counts}, {self.fingerprint[:12]}>"
+        name = f" {self.name!r}" if self.name else ""
+        parts = [f"{self.n_tokens:,} tokens", f"{len(self.special_ids):,} special", f"eos {self.eos_ids.tolist()}"]
+        if self.size != self.n_tokens:
+            parts.insert(1, f"size={self.size}")
+        return f"<wfsa.Vocab{name}: {', '.join(parts)}, {self.fingerprint[:12]}>"
+
+    def __eq__(self, other: object) -> bool:
+        """The same tokens, size, special and end ids: constraints of one are good for the other."""
+        return self.fingerprint == other.fingerprint if isinstance(other, Vocab) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
     @property
     def special_names(self) -> dict[str, int]:
@@ -296,7 +339,7 @@ class Vocab:
     def fingerprint(self) -> str:
         """SHA-256, in hex, over the arrays, the sizes and the special and end ids."""
         if self._fingerprint is None:
-            digest = hashlib.sha256(f"{FORMAT} {FORMAT_VERSION}\0".encode())
+            digest = hashlib.sha256(_FINGERPRINTED)
             digest.update(
                 np.array([self.n_tokens, self.size, len(self.special_ids), len(self.eos_ids)], "<i8").tobytes()
             )
@@ -310,67 +353,47 @@ class Vocab:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file; the same vocabulary gives the same bytes."""
-        from safetensors.numpy import save
-
-        header = {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "size": self.size,
-            "fingerprint": self.fingerprint,
-            "special_names": self._names,
-        }
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "blob": self.blob,
-            "offsets": self.offsets,
-            "special_ids": self.special_ids,
-            "eos_ids": self.eos_ids,
-        }
-        # One metadata key only: safetensors keeps several in no fixed order.
-        data = save(arrays, {"wfsa": json.dumps(header, sort_keys=True, ensure_ascii=False)})
-        temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+        vocab_file.write(
+            path,
+            {"size": self.size, "name": self.name, "fingerprint": self.fingerprint, "special_names": self._names},
+            {"blob": self.blob, "offsets": self.offsets, "special_ids": self.special_ids, "eos_ids": self.eos_ids},
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocab:
         """Read what :meth:`save` wrote; a damaged or foreign file is an :class:`ArtifactError`."""
-        from safetensors import SafetensorError, safe_open
-
-        name = os.fspath(path)
-        try:
-            with safe_open(name, framework="numpy") as file:
-                text = (file.metadata() or {}).get("wfsa")
-                if text is None:
-                    raise ArtifactError(f"{name}: a safetensors file, but not a saved vocabulary")
-                header = json.loads(text)
-                if not isinstance(header, dict) or header.get("format") != FORMAT:
-                    raise ArtifactError(f"{name}: not a saved vocabulary")
-                if header.get("version") != FORMAT_VERSION:
-                    raise ArtifactError(
-                        f"{name}: vocabulary format {header.get('version')}; this wfsa reads {FORMAT_VERSION}"
-                    )
-                arrays = {key: file.get_tensor(key) for key in ("blob", "offsets", "special_ids", "eos_ids")}
-        except (FileNotFoundError, IsADirectoryError, PermissionError, ArtifactError):
-            raise
-        except (SafetensorError, ValueError, OSError) as error:
-            raise ArtifactError(f"{name}: not a readable vocabulary file: {error}") from error
-        for key, kind in (("blob", np.uint8), ("offsets", np.int64), ("special_ids", np.int32), ("eos_ids", np.int32)):
-            if arrays[key].dtype != kind or arrays[key].ndim != 1:
-                raise ArtifactError(
-                    f"{name}: array {key!r} is {arrays[key].dtype} {list(arrays[key].shape)}, not {kind.__name__}[n]"
-                )
+        where = os.fspath(path)
+        head, arrays = vocab_file.read(path)
         try:
             vocab = cls.from_arrays(
                 arrays["blob"], arrays["offsets"], arrays["special_ids"].tolist(), arrays["eos_ids"].tolist(),
-                size=int(header["size"]), special_names=header.get("special_names"),
+                size=int(head["size"]), special_names=head.get("special_names"), name=str(head.get("name", "")),
             )  # fmt: skip
         except (VocabError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ArtifactError(f"{name}: damaged vocabulary file: {error}") from error
-        if vocab.fingerprint != header.get("fingerprint"):
-            raise ArtifactError(f"{name}: damaged vocabulary file: its fingerprint does not match its content")
+            raise ArtifactError(f"{where}: damaged vocabulary file: {error}") from error
+        if vocab.fingerprint != head.get("fingerprint"):
+            raise ArtifactError(f"{where}: damaged vocabulary file: its fingerprint does not match its content")
         return vocab
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The engine's view is made anew, so a copy in another process shares no cache with this one.
+        state = self._bytes, self.offsets, self.special_ids, self.eos_ids, self.size, self._names, self.name
+        return _unpickled, state
+
+
+def _unpickled(
+    blob: bytes, offsets: Offsets, special: Ids, eos: Ids, size: int, names: dict[str, int], name: str
+) -> Vocab:
+    return Vocab.from_arrays(blob, offsets, special.tolist(), eos.tolist(), size=size, special_names=names, name=name)
+
+
+def require_vocab(vocab: Any) -> Vocab:
+    """``vocab`` itself; VocabError, with the way to make one, on a tokenizer or anything else."""
+    if isinstance(vocab, Vocab):
+        return vocab
+    kind = type(vocab).__name__
+    if isinstance(vocab, (str, os.PathLike)):
+        remedy = f"wfsa.Vocab.from_file({os.fspath(vocab)!r}) reads one"
+    else:
+        remedy = "wfsa.Vocab.from_tokenizer(tokenizer) makes one of a tokenizer, wfsa.Vocab(tokens) of a list of bytes"
+    raise VocabError(f"a wfsa.Vocab is wanted, not {kind}: {remedy}")

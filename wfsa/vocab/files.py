@@ -1,0 +1,132 @@
+"""Vocabularies from single files: GGUF, tiktoken ranks, SentencePiece models, .npz."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from wfsa.errors import ArtifactError, VocabError
+from wfsa.vocab.gguf_metadata import Value, read_metadata
+from wfsa.vocab.raw import RawVocab, declared, named_ends
+from wfsa.vocab.spellings import byte_level_token, sentencepiece_token
+from wfsa.vocab.tokenizer_objects import from_tokenizer
+
+_NORMAL, _UNKNOWN, _CONTROL, _UNUSED, _BYTE = 1, 2, 3, 5, 6
+_ENDS: Final = ("eos", "eot", "eom")
+
+
+def from_gguf_metadata(metadata: Mapping[str, Value], name: str) -> RawVocab:
+    model, spellings = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.tokens")
+    if not isinstance(model, bytes) or not isinstance(spellings, list):
+        raise VocabError(f"{name}: this GGUF file carries no tokenizer")
+    if model not in (b"gpt2", b"llama", b"t5"):
+        raise VocabError(
+            f"{name}: tokenizer model {model.decode('utf-8', 'replace')!r} is not supported; gpt2, llama and t5 are"
+        )
+    listed = metadata.get("tokenizer.ggml.token_type")
+    types = listed if isinstance(listed, list) else [_NORMAL] * len(spellings)
+    if len(types) != len(spellings):
+        raise VocabError(f"{name}: {len(types)} token types for {len(spellings)} tokens")
+    names: dict[str, int] = {}
+    special: list[int] = []
+    tokens: list[bytes | None] = []
+    for token_id, (spelling, kind) in enumerate(zip(spellings, types, strict=True)):
+        if not isinstance(spelling, bytes):
+            raise VocabError(f"{name}: token {token_id} is not a string")
+        text = spelling.decode("utf-8", "surrogateescape")
+        if kind in (_UNKNOWN, _CONTROL, _UNUSED):
+            special.append(token_id)
+            names.setdefault(text, token_id)
+            tokens.append(spelling)
+        elif model == b"gpt2":
+            # Added text (4, user-defined) is literal, the rest is in the byte alphabet.
+            tokens.append(byte_level_token(text) if kind == _NORMAL else spelling)
+        else:
+            tokens.append(sentencepiece_token(text, kind == _BYTE))
+    raw = RawVocab(tokens, special, declared(metadata.get(f"tokenizer.ggml.{key}_token_id") for key in _ENDS), names)
+    # llama.cpp, which runs such files, stops at what is declared and at what has the name of an end.
+    return replace(raw, eos_ids=sorted({*raw.eos_ids, *named_ends(raw)}))
+
+
+def from_gguf(path: str | os.PathLike[str]) -> RawVocab:
+    return from_gguf_metadata(read_metadata(path), os.fspath(path))
+
+
+def from_sentencepiece_file(path: str | os.PathLike[str]) -> RawVocab:
+    """A SentencePiece ``.model``; needs the package."""
+    name = os.fspath(path)
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ImportError as error:
+        raise VocabError(f"{name}: reading a SentencePiece model needs `pip install sentencepiece`") from error
+    with open(name, "rb"):  # a missing file is told as such
+        pass
+    try:
+        processor = SentencePieceProcessor(model_file=name)
+    except (RuntimeError, OSError) as error:
+        raise VocabError(f"{name}: not a SentencePiece model: {error}") from error
+    return from_tokenizer(processor)
+
+
+def from_tiktoken_file(path: str | os.PathLike[str]) -> RawVocab:
+    """``.tiktoken`` rank files: ``base64 rank`` a line. They name no special tokens, so there is no end token."""
+    tokens: dict[int, bytes] = {}
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                if line.strip():
+                    encoded, rank = line.split()
+                    tokens[int(rank)] = base64.b64decode(encoded, validate=True)
+    except ValueError as error:
+        raise VocabError(f"{os.fspath(path)}: not a tiktoken rank file: {error}") from error
+    if not tokens or min(tokens) < 0 or max(tokens) > 4 * len(tokens) + 1024:
+        raise VocabError(
+            f"{os.fspath(path)}: not a tiktoken rank file: {len(tokens)} ranks up to {max(tokens, default=-1)}"
+        )
+    return RawVocab([tokens.get(i) for i in range(max(tokens) + 1)], [], [])
+
+
+@dataclass(frozen=True, slots=True)
+class PackedVocab:
+    """A vocabulary that is stored as arrays already."""
+
+    blob: np.ndarray[Any, np.dtype[np.uint8]]
+    offsets: np.ndarray[Any, np.dtype[np.int64]]
+    special_ids: np.ndarray[Any, np.dtype[np.int32]]
+    eos_ids: list[int]
+    special_names: dict[str, int]
+
+
+def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
+    """``offsets`` int[n+1], ``bytes`` uint8, ``special`` int32, ``meta`` (UTF-8 JSON with ``eos_ids``)."""
+    name = os.fspath(path)
+    try:
+        with np.load(name, allow_pickle=False) as arrays:
+            missing = {"offsets", "bytes", "meta"} - set(arrays.files)
+            if missing:
+                raise VocabError(f"{name}: not a vocabulary: the .npz has no array {sorted(missing)[0]!r}")
+            blob, offsets = arrays["bytes"], arrays["offsets"]
+            special = arrays["special"] if "special" in arrays.files else np.empty(0, np.int32)
+            meta = json.loads(arrays["meta"].tobytes())
+    except VocabError:
+        raise
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # zipfile, lzma, zlib, json and numpy each have their own
+        raise ArtifactError(f"{name}: not a readable .npz vocabulary: {error}") from error
+    if (
+        not isinstance(meta, dict)
+        or blob.dtype != np.uint8
+        or any(a.dtype.kind not in "iu" or a.ndim != 1 for a in (offsets, special, blob))
+    ):
+        raise ArtifactError(f"{name}: the .npz arrays have the wrong types for a vocabulary")
+    eos = [int(i) for i in meta.get("eos_ids") or []]
+    named = meta.get("special_tokens")
+    names = {str(key): int(value) for key, value in named.items()} if isinstance(named, dict) else {}
+    return PackedVocab(blob, offsets.astype(np.int64), special.astype(np.int32), eos, names)

@@ -1,0 +1,106 @@
+"""A vocabulary from a model's folder, as ``save_pretrained`` writes it and the Hugging Face hub keeps it.
+
+    tokenizer.json           the tokens; or tokenizer.model, a SentencePiece model, with added_tokens_decoder beside it
+    tokenizer_config.json    the tokenizer's own end token and padding (or special_tokens_map.json)
+    generation_config.json   the end tokens at which `generate` stops
+    config.json              the width of the logits; the end tokens where there is no generation_config.json
+
+Only the first is required. Nothing is downloaded, and neither transformers nor tokenizers is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from wfsa.errors import VocabError
+from wfsa.vocab.files import from_sentencepiece_file
+from wfsa.vocab.model_config import ModelFacts, model_facts
+from wfsa.vocab.raw import RawVocab, declared
+from wfsa.vocab.tokenizer_json import from_tokenizer_json_file
+
+_MAX_ID: Final = 1 << 24  # what a damaged file may make us allocate
+
+
+def read_folder(path: str | os.PathLike[str]) -> tuple[RawVocab, ModelFacts]:
+    """The tokenizer's side and the model's side of a folder; VocabError where it is none, or has no tokenizer."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise VocabError(_no_folder(folder))
+    settings = {**_json(folder / "special_tokens_map.json"), **_json(folder / "tokenizer_config.json")}
+    if (folder / "tokenizer.json").is_file():
+        raw = from_tokenizer_json_file(folder / "tokenizer.json")
+    elif (folder / "tokenizer.model").is_file():
+        raw = _with_added_tokens(from_sentencepiece_file(folder / "tokenizer.model"), settings)
+    else:
+        raise VocabError(
+            f"{folder}: neither tokenizer.json nor tokenizer.model is in this folder; load its tokenizer and use "
+            "wfsa.Vocab.from_tokenizer, or name the file: wfsa.Vocab.from_file"
+        )
+    ends = declared([_role(raw, settings, "eos_token")]) or raw.eos_ids
+    pads = declared([_role(raw, settings, "pad_token"), *raw.pad_ids])
+    generation, model = _json(folder / "generation_config.json"), _json(folder / "config.json")
+    facts = model_facts({"eos_token_id": None, "generation_config": generation, "config": model})
+    return replace(raw, eos_ids=ends, pad_ids=pads), facts
+
+
+def _no_folder(folder: Path) -> str:
+    if folder.exists():
+        return f"{folder} is a file; from_pretrained reads a model's folder: use wfsa.Vocab.from_file"
+    return (
+        f"{folder}: no such folder; from_pretrained downloads nothing. For a model of the Hugging Face hub: "
+        f"`hf download {folder} --local-dir FOLDER`, then wfsa.Vocab.from_pretrained(FOLDER); or "
+        "wfsa.Vocab.from_tokenizer(AutoTokenizer.from_pretrained(NAME), "
+        "model_config=GenerationConfig.from_pretrained(NAME))"
+    )
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """What a JSON file holds, {} where there is none."""
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError) as error:
+        raise VocabError(f"{path}: not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise VocabError(f"{path}: a JSON object is expected, not {type(found).__name__}")
+    return found
+
+
+def _role(raw: RawVocab, settings: Mapping[str, Any], role: str) -> int | None:
+    """The id of the token with a role: named by its text, or by an object that has its text as ``content``."""
+    named = settings.get(role)
+    text = named.get("content") if isinstance(named, Mapping) else named
+    if not isinstance(text, str):
+        return None
+    if text in raw.special_names:
+        return raw.special_names[text]
+    try:
+        return raw.tokens.index(text.encode())
+    except ValueError:
+        return None
+
+
+def _with_added_tokens(raw: RawVocab, settings: Mapping[str, Any]) -> RawVocab:
+    """With the tokens that transformers adds to a SentencePiece model: ``{id: {"content": …, "special": …}}``."""
+    added = settings.get("added_tokens_decoder")
+    tokens, names = list(raw.tokens), dict(raw.special_names)
+    for key, entry in added.items() if isinstance(added, Mapping) else ():
+        content = entry.get("content") if isinstance(entry, Mapping) else None
+        if not key.isdecimal() or int(key) > _MAX_ID or not isinstance(content, str):
+            raise VocabError(
+                f"tokenizer_config.json: added_tokens_decoder[{key!r}] is not a token with an id and content"
+            )
+        token_id = int(key)
+        if entry.get("special"):
+            names[content] = token_id
+        elif token_id < len(raw.tokens):
+            continue  # the model's own piece
+        tokens += [None] * (token_id + 1 - len(tokens))
+        tokens[token_id] = content.encode()
+    return replace(raw, tokens=tokens, special_ids=sorted(names.values()), special_names=names)

@@ -1,0 +1,55 @@
+"""What a model's configuration says about the vocabulary: the tokens that end a text, and the width of its logits.
+
+``generate`` stops at the end tokens of the *generation* configuration, which are often more than the tokenizer's one
+(Llama 3: the end of a text, of a turn, of a message), and sometimes others. The logits are as wide as the model's
+output matrix, which is often padded beyond the tokenizer's last token. Neither is known to the tokenizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wfsa.errors import VocabError
+from wfsa.vocab.raw import declared
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    eos_ids: list[int]  # ascending; none where the configuration names none
+    size: int | None  # of the logits
+
+
+def model_facts(config: Any) -> ModelFacts:
+    """Of a GenerationConfig, a model's config, a dict of either, or a model that has both.
+
+    Raises VocabError on an object that says nothing of the kind.
+    """
+    ends: Any = None
+    size: Any = None
+    known = False
+    for part in _parts(config):
+        for name in ("eos_token_id", "vocab_size"):
+            known = known or name in part if isinstance(part, Mapping) else known or hasattr(part, name)
+        ends = _get(part, "eos_token_id") if ends is None else ends
+        size = _get(part, "vocab_size") if size is None else size
+    if not known:
+        raise VocabError(
+            f"model_config is a {type(config).__name__} without eos_token_id and vocab_size; give a GenerationConfig, "
+            "a model's config, the model, or a dict of one of these"
+        )
+    listed = declared(ends if isinstance(ends, (list, tuple)) else [ends])
+    return ModelFacts(listed, size if isinstance(size, int) and size > 0 else None)
+
+
+def _parts(config: Any) -> Iterator[Any]:
+    """Where to look, the most binding first: what generates, then the model, then the text part of a larger one."""
+    own = _get(config, "config")
+    for part in (_get(config, "generation_config"), config, own, _get(config, "text_config"), _get(own, "text_config")):
+        if part is not None:
+            yield part
+
+
+def _get(part: Any, name: str) -> Any:
+    return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)

@@ -1,0 +1,122 @@
+"""Vocabularies from tokenizer objects: transformers, tokenizers, tiktoken, SentencePiece, mistral-common.
+
+One function for each package, told apart by the module that a tokenizer's class comes from, so that no optional package
+is imported to be asked.
+
+**Not done.** A leading space that a decoder strips from the very start of a text is kept: a constrained text
+continues a prompt, and there nothing is stripped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from wfsa.errors import VocabError
+from wfsa.vocab.raw import RawVocab, declared
+from wfsa.vocab.spellings import sentencepiece_token
+from wfsa.vocab.tokenizer_json import from_tokenizer_json
+
+
+def _from_tokenizers(tokenizer: Any) -> RawVocab:
+    return from_tokenizer_json(json.loads(tokenizer.to_str()))
+
+
+def _from_transformers(tokenizer: Any) -> RawVocab:
+    backend = getattr(tokenizer, "backend_tokenizer", None) or getattr(tokenizer, "_tokenizer", None)
+    processor, inner = getattr(tokenizer, "sp_model", None), getattr(tokenizer, "tokenizer", None)
+    if backend is not None and hasattr(backend, "to_str"):
+        raw = _from_tokenizers(backend)
+    elif processor is not None:
+        raw = _from_sentencepiece(processor)
+    elif (
+        inner is not None and _family(inner) is not None
+    ):  # a processor, or transformers' own wrapper of mistral-common
+        return from_tokenizer(inner)
+    else:
+        raise VocabError(
+            f"{type(tokenizer).__name__} is a slow tokenizer whose tokens' bytes cannot be read; load the fast one "
+            "(AutoTokenizer.from_pretrained(..., use_fast=True)), or build wfsa.Vocab(tokens) by hand"
+        )
+    own = getattr(tokenizer, "eos_token_id", None)
+    ends, pad = declared(own if isinstance(own, (list, tuple)) else [own]), getattr(tokenizer, "pad_token_id", None)
+    return replace(raw, eos_ids=ends or raw.eos_ids, pad_ids=declared([pad, *raw.pad_ids]))
+
+
+def _from_tiktoken(encoding: Any) -> RawVocab:
+    ranks: Mapping[bytes, int] = encoding._mergeable_ranks
+    names: dict[str, int] = dict(encoding._special_tokens)
+    tokens: list[bytes | None] = [None] * (max([*ranks.values(), *names.values()], default=-1) + 1)
+    for token, token_id in ranks.items():
+        tokens[token_id] = token
+    for name, token_id in names.items():
+        tokens[token_id] = name.encode()
+    return RawVocab(tokens, sorted(names.values()), [], names)
+
+
+def _from_sentencepiece(processor: Any) -> RawVocab:
+    size = int(processor.get_piece_size())
+    pieces: list[str] = processor.id_to_piece(list(range(size)))
+    names: dict[str, int] = {}
+    tokens: list[bytes | None] = []
+    for token_id, piece in enumerate(pieces):
+        if processor.is_control(token_id) or processor.is_unknown(token_id) or processor.is_unused(token_id):
+            names[piece] = token_id
+            tokens.append(piece.encode())
+        else:
+            tokens.append(sentencepiece_token(piece, bool(processor.is_byte(token_id))))
+    return RawVocab(tokens, sorted(names.values()), declared([int(processor.eos_id())]), names)
+
+
+def _from_mistral_common(tokenizer: Any) -> RawVocab:
+    # MistralTokenizer → instruct_tokenizer → Tekkenizer or SentencePieceTokenizer.
+    inner = getattr(tokenizer, "instruct_tokenizer", tokenizer)
+    inner = getattr(inner, "tokenizer", inner)
+    model = getattr(inner, "_model", None)
+    if model is not None and _family(model) == "sentencepiece":
+        return _from_sentencepiece(model)
+    if model is None or _family(model) != "tiktoken" or not hasattr(inner, "num_special_tokens"):
+        raise VocabError(f"{type(tokenizer).__name__}: not a mistral-common tokenizer that wfsa knows")
+    # Tekken: special tokens first, then the ranks, cut at the size that the model has.
+    first, size = int(inner.num_special_tokens), int(inner.n_words)
+    tokens: list[bytes | None] = [None] * size
+    names: dict[str, int] = {}
+    for token_id in range(first):
+        name = str(inner.id_to_piece(token_id))
+        names.setdefault(name, token_id)
+        tokens[token_id] = name.encode()
+    for token, rank in model._mergeable_ranks.items():
+        if first + rank < size:
+            tokens[first + rank] = token
+    return RawVocab(tokens, list(range(first)), declared([int(inner.eos_id)]), names)
+
+
+def _family(tokenizer: Any) -> str | None:
+    """The package that the object's class, or a base of it, comes from."""
+    for base in type(tokenizer).__mro__:
+        package = base.__module__.partition(".")[0]
+        if package in _READERS:
+            return package
+    return None
+
+
+_READERS: Final = {
+    "transformers": _from_transformers,
+    "tokenizers": _from_tokenizers,
+    "tiktoken": _from_tiktoken,
+    "sentencepiece": _from_sentencepiece,
+    "mistral_common": _from_mistral_common,
+}
+
+
+def from_tokenizer(tokenizer: Any) -> RawVocab:
+    """Dispatch on the package that the tokenizer's class comes from."""
+    family = _family(tokenizer)
+    if family is None:
+        raise VocabError(
+            f"no vocabulary can be read from {type(tokenizer).__module__}.{type(tokenizer).__qualname__}; known are "
+            "transformers and tokenizers (fast), tiktoken, sentencepiece and mistral-common tokenizers"
+        )
+    return _READERS[family](tokenizer)
