@@ -28,6 +28,7 @@ from wfsa.errors import (
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.storage.constraint_file import load
 from wfsa.texts.constraint import StringConstraint, compile_items
+from wfsa.version import __version__
 from wfsa.vocab import Vocab
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "VocabError",
     "VocabWarning",
     "WfsaError",
+    "__version__",
     "allocate_bitmask",
     "apply_bitmask_",
     "compile",

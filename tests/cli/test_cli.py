@@ -66,7 +66,7 @@ def refused(result: tuple[int, str, str], message: str) -> None:
     assert message in err
 
 
-@pytest.mark.parametrize("command", ["", "compile", "check", "inspect", "mask", "report", "demo"])
+@pytest.mark.parametrize("command", ["", "compile", "check", "inspect", "mask", "report", "items", "demo"])
 def test_help_has_examples(run: Run, command: str) -> None:
     code, out, err = run(*command.split(), "--help")
     assert (code, err) == (0, "") and "example" in out and f"wfsa {command}".strip() in out
@@ -87,7 +87,10 @@ def test_usage_errors(run: Run, tmp_path: Path, vocab: Path) -> None:
     refused(run("compile", tmp_path / "x.txt", "--vocab", vocab, "-o", tmp_path / "o"), "cannot tell what this is")
     refused(run("compile", tmp_path / "no.json", "--vocab", vocab, "-o", tmp_path / "o"), "No such file")
     (tmp_path / "x.json").write_text("{}")
-    refused(run("compile", tmp_path / "x.json", "--vocab", tmp_path / "no.npz", "-o", tmp_path / "o"), "No such file")
+    refused(
+        run("compile", tmp_path / "x.json", "--vocab", tmp_path / "no.npz", "-o", tmp_path / "o"),
+        "no such file or folder",
+    )
     (tmp_path / "bad.vocab").write_text("garbage")
     refused(
         run("compile", tmp_path / "x.json", "--vocab", tmp_path / "bad.vocab", "-o", tmp_path / "o"),
@@ -157,6 +160,9 @@ def test_mask(artifact: Path, run: Run) -> None:
 def test_inspect(artifact: Path, run: Run) -> None:
     code, out, err = run("inspect", artifact)
     assert (code, err) == (0, "") and "261 tokens" in out and "KB" in out
+    rows = [line.split() for line in out.splitlines()]
+    assert ["complete", "yes"] in rows and ["place", "keyword", "status", "what"] in [row[:4] for row in rows]
+    assert ["/properties/name", "maxLength", "enforced"] in rows and "[" not in out.partition("enforced\n\n")[2]
 
 
 def test_report(tmp_path: Path, run: Run) -> None:
@@ -249,25 +255,76 @@ def test_allowed() -> None:
     assert readable.shortest_tokens(vocab, np.array([0, 1, 4], np.int32), 2) == [4, 0]
 
 
-def test_items_names(tmp_path: Path, vocab: Path, run: Run) -> None:
+def test_texts(tmp_path: Path, vocab: Path, run: Run) -> None:
     titles, out = tmp_path / "titles.txt", tmp_path / "out" / "titles.wfsa"
     titles.write_bytes(b"green tea\r\ngreen apple\ngrapes\n")
     out.parent.mkdir()
-    command = "items", "names", titles, "--vocab", vocab, "-o", out
+    command = "compile", "--kind", "texts", titles, "--vocab", vocab, "-o", out
     code, told, err = run(*command)
     assert (code, err) == (0, "") and "3 texts" in told and "for 261 tokens" in told
     assert run("check", out, "green tea")[0] == 0  # by the copy of the vocabulary
     code, told, _ = run("check", out, "green pea")
     assert code == 1 and "refused at" in told
-    assert "3 texts" not in run("inspect", out)[1] and "strings" in run("inspect", out)[1]
+    assert run("inspect", out)[0] == 0
     assert run("mask", out, "gr", "--ids")[1].split() == [str(ord("a")), str(ord("e"))]
     assert run(*command, "--no-vocab-copy")[0] == 0 and len(list(out.parent.glob("*.vocab"))) == 1
+    assert "2 texts" in run("compile", "--kind", "texts", "--text", "a\nb", "--vocab", vocab, "-o", out)[1]
+    refused(run(*command, "--set", "mode=lazy"), "has no options")
+    refused(run(*command, "--lenient"), "--lenient is for JSON Schemas")
     titles.write_bytes(b"green tea\n\ngrapes\n")
     refused(run(*command), "line 2 is empty")
     titles.write_bytes(b"")
     refused(run(*command), "is empty")
-    code, told, _ = run("items", "names", "--help")
-    assert code == 0 and "--vocab" in told and "TEXTS" in told
+
+
+def test_a_folder_as_vocabulary(tmp_path: Path, run: Run) -> None:
+    folder, schema = tmp_path / "model", tmp_path / "s.json"
+    folder.mkdir()
+    schema.write_text('{"type": "null"}')
+    command = "compile", schema, "-o", tmp_path / "s.wfsa", "--vocab"
+    refused(run(*command, folder), "neither tokenizer.json nor tokenizer.model")
+    refused(run(*command, "org/model"), "no such file or folder")
+    write_tokenizer(folder / "tokenizer.json")
+    (folder / "generation_config.json").write_text('{"eos_token_id": 256}')
+    (folder / "config.json").write_text('{"vocab_size": 300}')
+    code, out, err = run(*command, folder)
+    assert (code, err) == (0, "") and "for 258 tokens" in out
+    code, out, _ = run("inspect", tmp_path / "s.wfsa", "--vocab", folder)
+    assert code == 0 and "<wfsa.Vocab 'model': 258 tokens, size=300, 2 special, eos [256]" in out
+    (folder / "generation_config.json").unlink()
+    code, out, err = run(*command, folder)
+    assert code == 0 and err.startswith("wfsa: warning: model declares no end token") and err.count("\n") == 1
+
+
+def write_tokenizer(path: Path) -> None:
+    """A tokenizer.json of bytes and two tokens with the name of an end."""
+    from wfsa.vocab.spellings import byte_level_spelling
+
+    added = [{"id": 256 + i, "content": name, "special": True} for i, name in enumerate(["</s>", "<eos>"])]
+    pieces = {byte_level_spelling(bytes([b])): b for b in range(256)}
+    model = {"type": "BPE", "vocab": pieces, "merges": []}
+    description = {"model": model, "decoder": {"type": "ByteLevel"}, "added_tokens": added}
+    path.write_text(json.dumps(description))
+
+
+def test_an_output_folder_that_is_not_there(tmp_path: Path, vocab: Path, run: Run) -> None:
+    nowhere = tmp_path / "no" / "where"
+    told = f"there is no folder {nowhere}; make it first"
+    refused(run("compile", "--kind", "regex", "--text", "a", "--vocab", vocab, "-o", nowhere / "a.wfsa"), told)
+    np.save(tmp_path / "rows.npy", np.zeros((1, 2), np.int32))
+    refused(run("items", "build", tmp_path / "rows.npy", "-o", nowhere / "a.items"), told)
+
+
+def test_version(run: Run) -> None:
+    assert run("--version") == (0, f"wfsa {wfsa.__version__}\n", "")
+
+
+def test_only_the_called_command_is_imported() -> None:
+    code = (
+        "import sys, wfsa.cli as c; c.main(['check', 'no.wfsa', 'x']); print([m for m in sys.modules if 'rich' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_items(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,5 @@
-"""The command line."""
+"""The command line: ``wfsa``, or ``python -m wfsa``. One command a file."""
 
-from wfsa.cli.commands import main
+from wfsa.cli.main import main
 
 __all__ = ["main"]

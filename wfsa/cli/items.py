@@ -1,32 +1,27 @@
-"""``wfsa items build | inspect | query | names``: the command line of item indexes; ``wfsa/cli.py`` calls it.
+"""``wfsa items build | inspect | query``: the command line of item indexes.
 
 ``build`` reads .npy or Parquet files, ``inspect`` shows sizes by part and by level, ``query`` says what follows a
-prefix of codes and which items it is. ``names`` makes a closed set of texts out of a file with one a line: an artifact
-like those of ``wfsa compile``, for ``wfsa check``, ``inspect`` and ``mask``.
-
-Errors and exit codes are those of ``wfsa``.
+prefix of codes and which items it is.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
-from wfsa.cli import vocab_arguments
+from wfsa.cli.files import require_folder
 from wfsa.cli.progress import CompileBar
+from wfsa.cli.tables import facts_table, print_table
 from wfsa.errors import ItemError
 from wfsa.items.files import open_npy
 from wfsa.items.index import LAYOUTS, ItemIndex
 from wfsa.items.interval import SMALL
-from wfsa.texts.constraint import compile_items
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 EXAMPLES: Final = """\
 examples:
@@ -35,8 +30,8 @@ examples:
   wfsa items build catalogue.parquet --columns c0 c1 c2 --id-column item_id --codes 256 -o catalogue.items
   wfsa items inspect catalogue.items
   wfsa items query catalogue.items 17 4 2033
-  wfsa items names titles.txt --vocab tokenizer.json -o titles.wfsa
-  wfsa check titles.wfsa 'green tea'
+
+A closed set of texts is a constraint: wfsa compile --kind texts.
 """
 
 
@@ -67,16 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("index", type=Path)
     sub.add_argument("codes", type=int, nargs="*", help="the prefix, none for the root")
     sub.add_argument("--limit", type=int, default=20, help="how many codes and items to list (default: %(default)s)")
-    sub = commands.add_parser("names", help="make a closed set of texts, one a line, a constraint for a vocabulary")
-    sub.add_argument("source", type=Path, metavar="TEXTS", help="a file, or - for standard input; none may be empty")
-    vocab_arguments.add_arguments(sub, required=True)
-    sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
 
 
-def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Run a parsed command; returns the exit code."""
-    commands = {"build": _build, "inspect": _inspect, "query": _query, "names": _names}
-    return commands[arguments.items_command](arguments, console)
+def run(arguments: argparse.Namespace) -> int:
+    commands = {"build": _build, "inspect": _inspect, "query": _query}
+    return commands[arguments.items_command](arguments)
 
 
 def _numbers(text: str | None, name: str) -> list[int] | None:
@@ -88,13 +78,14 @@ def _numbers(text: str | None, name: str) -> list[int] | None:
         raise ItemError(f"--{name} {text!r} is not a list of numbers") from None
 
 
-def _build(arguments: argparse.Namespace, console: Console) -> int:
+def _build(arguments: argparse.Namespace) -> int:
+    require_folder(arguments.output)
     codes = _numbers(arguments.codes, "codes")
     if sum(map(bool, (arguments.ids, arguments.id_column, arguments.rank))) > 1:
         raise ItemError("give one of --ids, --id-column and --rank")
     ids: Any = "rank" if arguments.rank else open_npy(arguments.ids) if arguments.ids else None
     begin = time.perf_counter()
-    with CompileBar(console) as bar:
+    with CompileBar(Console(stderr=True)) as bar:
         index = ItemIndex.build(
             arguments.source,
             ids,
@@ -123,21 +114,19 @@ def _build(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _inspect(arguments: argparse.Namespace, console: Console) -> int:
-    from rich.table import Table
-
+def _inspect(arguments: argparse.Namespace) -> int:
     index = ItemIndex.load(arguments.index)
     layout, levels = index.layout, index.levels
-    facts = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in {
-        "items": f"{index.n_items:,}",
-        "distinct sequences": f"{index.n_leaves:,}",
-        "layout": f"{layout.name}, head of {layout.depth} levels",
-        "prefix items": "yes" if index.has_prefix_items else "no",
-        "end token": "none" if levels.end_token is None else str(levels.end_token),
-        "logits": f"{levels.logits_size:,}",
-    }.items():
-        facts.add_row(name, value)
+    facts = facts_table(
+        {
+            "items": index.n_items,
+            "distinct sequences": index.n_leaves,
+            "layout": f"{layout.name}, head of {layout.depth} levels",
+            "prefix items": index.has_prefix_items,
+            "end token": "none" if levels.end_token is None else str(levels.end_token),
+            "logits": levels.logits_size,
+        }
+    )
     parts = Table(box=None, pad_edge=False)
     for title in ("part", "bytes", "bytes an item"):
         parts.add_column(title, justify="left" if title == "part" else "right")
@@ -149,12 +138,12 @@ def _inspect(arguments: argparse.Namespace, console: Console) -> int:
     for level, widest in enumerate(layout.widest()):
         table.add_row(str(level), f"{levels.sizes[level]:,}", f"{levels.offsets[level]:,}", f"{widest:,}")
     for one in (facts, parts, table):
-        _print(one)
+        print_table(one)
         print()
     return 0
 
 
-def _query(arguments: argparse.Namespace, console: Console) -> int:
+def _query(arguments: argparse.Namespace) -> int:
     index = ItemIndex.load(arguments.index, verify=False)
     node = np.asarray([index.root], np.int64)
     for level, code in enumerate(arguments.codes):
@@ -177,26 +166,3 @@ def _query(arguments: argparse.Namespace, console: Console) -> int:
     if len(codes) > arguments.limit:
         print(f"     ...  {len(codes) - arguments.limit:,} more (--limit)")
     return 0
-
-
-def _names(arguments: argparse.Namespace, console: Console) -> int:
-    source, output = arguments.source, arguments.output
-    data: bytes = sys.stdin.buffer.read() if str(source) == "-" else source.read_bytes()
-    lines = [line.removesuffix(b"\r") for line in data.removesuffix(b"\n").split(b"\n")] if data else []
-    if not all(lines):
-        raise ItemError(f"{source}: line {lines.index(b'') + 1} is empty; a text has at least one byte")
-    if not lines:
-        raise ItemError(f"{source} is empty: nothing could ever be written")
-    vocab = vocab_arguments.read(arguments)
-    constraint = compile_items(lines, vocab)
-    constraint.save(output)
-    vocab_arguments.leave_copy(arguments, vocab, output)
-    size, seconds = output.stat().st_size, constraint.stats["seconds"]
-    print(f"{output}: {len(constraint):,} texts, {size / 1e6:,.1f} MB for {len(vocab):,} tokens, {seconds:.1f} s")
-    return 0
-
-
-def _print(renderable: Any) -> None:
-    from rich.console import Console
-
-    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(renderable)

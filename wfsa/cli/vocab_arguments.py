@@ -9,13 +9,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from wfsa.errors import VocabError
 from wfsa.vocab import Vocab
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """``--vocab``, ``--eos`` and ``--logits``; required where an artifact is written, which may leave a copy."""
     found = "" if required else " (default: the copy that compile left beside the artifact)"
-    parser.add_argument("--vocab", type=Path, required=required, metavar="V", help=f"the model's vocabulary{found}")
+    parser.add_argument(
+        "--vocab",
+        type=Path,
+        required=required,
+        metavar="V",
+        help=f"the model's folder, or a file with its vocabulary{found}",
+    )
     parser.add_argument(
         "--eos", type=int, action="append", metavar="ID", help="an end token's id, in place of those in V"
     )
@@ -25,7 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 
 def read(arguments: argparse.Namespace) -> Vocab:
-    """The vocabulary that ``--vocab`` names."""
+    """The vocabulary that ``--vocab`` names; WfsaError where nothing is there."""
+    if not arguments.vocab.exists():
+        raise VocabError(
+            f"--vocab {arguments.vocab}: no such file or folder; a model's folder, a tokenizer.json, a .gguf, a "
+            ".tiktoken, a SentencePiece .model, an .npz or a saved .vocab is wanted, and nothing is downloaded"
+        )
     return Vocab.from_file(arguments.vocab, eos_ids=arguments.eos, size=arguments.logits)
 
 

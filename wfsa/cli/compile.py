@@ -1,0 +1,104 @@
+"""``wfsa compile``: a JSON Schema, a grammar, a regex or a list of texts, for a vocabulary, to an artifact."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from wfsa.cli import option_settings, vocab_arguments
+from wfsa.cli.files import read_bytes, read_text, require_folder
+from wfsa.errors import WfsaError
+
+KINDS: Final = ("json-schema", "lark", "gbnf", "regex", "texts")
+_KIND_OF_SUFFIX: Final = {
+    ".json": "json-schema", ".lark": "lark", ".gbnf": "gbnf", ".ebnf": "gbnf", ".regex": "regex", ".re": "regex",
+}  # fmt: skip
+
+EXAMPLES: Final = """\
+examples:
+  wfsa compile person.json --vocab FOLDER_OF_THE_MODEL -o person.wfsa
+  wfsa compile sql.lark --vocab model.gguf -o sql.wfsa
+  wfsa compile --kind regex --text '[0-9]{4}-[0-9]{2}' --vocab tokenizer.json --eos 2 -o date.wfsa
+  wfsa compile big.json --vocab llama3.npz -o big.wfsa --set mode=lazy --set whitespace=indent --set indent=4
+  wfsa compile --kind texts titles.txt --vocab model.gguf -o titles.wfsa
+
+The kind is told by the suffix (.json is a JSON Schema, .lark, .gbnf, .regex) or by --kind. Of --kind texts each line
+is one text, and the constraint takes exactly these; there may be millions. A vocabulary is a model's folder
+(tokenizer.json and the configurations beside it), a tokenizer.json, a .gguf, a .tiktoken, a SentencePiece .model, an
+.npz, or a saved .vocab.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, nargs="?", metavar="SOURCE", help="a file, or - for standard input")
+    parser.add_argument("--text", help="the schema or grammar itself, in place of a file")
+    parser.add_argument("--kind", choices=KINDS, help="what the source is (default: by suffix)")
+    vocab_arguments.add_arguments(parser, required=True)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
+    option_settings.add_arguments(parser, "wfsa.CompileOptions, or for a JSON Schema of wfsa.SchemaOptions")
+    parser.add_argument(
+        "--lenient", action="store_true", help="ignore what of a JSON Schema cannot be enforced (the report lists it)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    source: Path | None = arguments.source
+    if (source is None) == (arguments.text is None):
+        raise WfsaError("give either a file with a schema or grammar, or --text")
+    kind = arguments.kind or (_KIND_OF_SUFFIX.get(source.suffix.lower()) if source else None)
+    if kind is None:
+        raise WfsaError(f"{source or '--text'}: cannot tell what this is; pass --kind {'|'.join(KINDS)}")
+    if arguments.lenient and kind != "json-schema":
+        raise WfsaError("--lenient is for JSON Schemas")
+    output: Path = arguments.output
+    require_folder(output)
+    constraint, vocab = _texts(arguments) if kind == "texts" else _grammar(arguments, kind)
+    constraint.save(output)
+    vocab_arguments.leave_copy(arguments, vocab, output)
+    texts = f"{len(constraint):,} texts, " if kind == "texts" else ""
+    print(f"{output}: {texts}{output.stat().st_size / 1024:,.1f} KB for {len(vocab):,} tokens")
+    return 0
+
+
+def _grammar(arguments: argparse.Namespace, kind: str) -> tuple[Any, Any]:
+    from rich.console import Console
+
+    import wfsa
+    from wfsa.cli.progress import CompileBar
+
+    text = read_text(arguments.source) if arguments.text is None else str(arguments.text)
+    if kind == "regex" and arguments.text is None:
+        text = text.rstrip("\n")
+    of_schema = {wfsa.SchemaOptions} if kind == "json-schema" else set()
+    options = option_settings.read(arguments.set, wfsa.CompileOptions, *of_schema)
+    if of_schema:
+        names = sorted(option_settings.fields(wfsa.SchemaOptions) & options.keys())
+        chosen = {name: options.pop(name) for name in names}
+        options["schema_options"] = option_settings.schema_options(chosen, arguments.lenient)
+    compilers: dict[str, Callable[..., Any]] = {
+        "json-schema": wfsa.compile_json_schema,
+        "lark": wfsa.compile_lark,
+        "gbnf": wfsa.compile_gbnf,
+        "regex": wfsa.compile_regex,
+    }
+    vocab = vocab_arguments.read(arguments)
+    with CompileBar(Console(stderr=True)) as bar:
+        return compilers[kind](text, vocab, progress=bar, **options), vocab
+
+
+def _texts(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    import wfsa
+
+    if arguments.set:
+        raise WfsaError(f"--set {arguments.set[0]}: a list of texts has no options")
+    source = arguments.source or "--text"
+    data = read_bytes(arguments.source) if arguments.text is None else arguments.text.encode()
+    lines = [line.removesuffix(b"\r") for line in data.removesuffix(b"\n").split(b"\n")] if data else []
+    if not all(lines):
+        raise WfsaError(f"{source}: line {lines.index(b'') + 1} is empty; a text has at least one byte")
+    if not lines:
+        raise WfsaError(f"{source} is empty: nothing could ever be written")
+    vocab = vocab_arguments.read(arguments)
+    return wfsa.compile_items(lines, vocab), vocab

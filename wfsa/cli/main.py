@@ -1,0 +1,117 @@
+"""``wfsa COMMAND``: which commands there are, and what becomes of errors.
+
+**Exit codes.** 0: done (``check``: the text is accepted). 1: ``check`` refused the text, ``items query`` found
+nothing, or the demo's document is not valid. 2: an error, told in one line on standard error. 130: interrupted.
+
+**A command** is a module with ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments)``, which returns the exit
+code. Only the one that is called is imported, so that none waits for the packages of the others.
+
+Errors of wfsa and of the file system are told; anything else is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn, TextIO
+
+from wfsa.errors import WfsaError
+from wfsa.version import __version__
+
+EXAMPLES: Final = """\
+examples:
+  wfsa compile person.json --vocab FOLDER_OF_THE_MODEL -o person.wfsa
+  wfsa check person.wfsa '{"name": "Ada"}'
+  wfsa mask person.wfsa '{"name": '
+  wfsa inspect person.wfsa
+  wfsa report person.json
+  wfsa items build catalogue.npy --codes 2048 -o catalogue.items
+  wfsa demo
+"""
+
+COMMANDS: Final = {
+    "compile": "compile a JSON Schema, a grammar or a list of texts for a vocabulary",
+    "check": "tell whether a text is accepted, and if not, where and what was expected there",
+    "inspect": "show an artifact's sizes, stack-depth bound, stages' times and report",
+    "mask": "show the tokens that may follow a prefix",
+    "report": "show what of a JSON Schema is enforced, keyword by keyword",
+    "items": "index a catalogue of semantic ids",
+    "demo": "let a small language model write a document under a JSON Schema",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors in one line, exit code 2; help keeps the examples' line breaks."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(**options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def _parser(called: str | None) -> argparse.ArgumentParser:
+    """The parser, with the arguments of the command that is ``called``."""
+    parser = _Parser(
+        prog="wfsa",
+        description="Constrained decoding: JSON Schemas and grammars, compiled ahead of time.",
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("--version", action="version", version=f"wfsa {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, text in COMMANDS.items():
+        sub = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        if name == called:
+            module = _module(name)
+            sub.epilog = module.EXAMPLES
+            module.add_arguments(sub)
+    return parser
+
+
+def _module(command: str) -> Any:
+    return importlib.import_module(f"wfsa.cli.{command}")
+
+
+def _one_line(message: object) -> str:
+    return " ".join(str(message).split())
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"wfsa: warning: {_one_line(message)}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments (by default the process's) name; returns the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    parsed = _parser(next((word for word in given if not word.startswith("-")), None)).parse_args(given)
+    code = 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = _warn
+        try:
+            code = _module(parsed.command).run(parsed)
+        except WfsaError as error:
+            print(f"wfsa: error: {_one_line(error)}", file=sys.stderr)
+        except BrokenPipeError:
+            # The reader (`head`) has enough. Python must not complain at exit that it cannot flush.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            print(f"wfsa: error: {place}{_one_line(error.strerror or error)}", file=sys.stderr)
+        except KeyboardInterrupt:
+            print("wfsa: interrupted", file=sys.stderr)
+            code = 130
+    return code

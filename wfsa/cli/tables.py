@@ -1,0 +1,56 @@
+"""Tables on standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def print_table(table: Any) -> None:
+    """A rich table; wide where there is no terminal, so that nothing is cut when the output goes to a file."""
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table)
+
+
+def facts_table(rows: Mapping[str, object]) -> Any:
+    """Names and values; a nested mapping is indented below its name, ``_`` in names is a blank."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+
+    def add(values: Mapping[str, object], indent: str) -> None:
+        for name, value in values.items():
+            label = indent + str(name).replace("_", " ")
+            if isinstance(value, Mapping):
+                table.add_row(label, "")
+                add(value, indent + "  ")
+            else:
+                table.add_row(label, Text(_shown(value)))  # as text: it may hold what rich takes for markup
+
+    add(rows, "")
+    return table
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def report_table(entries: Iterable[Any]) -> Any:
+    """What of a schema is enforced: entries of place, keyword, status and note."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("place", "keyword", "status", "what is refused, or why"):
+        table.add_column(title, overflow="fold")
+    for pointer, keyword, status, note in entries:
+        place = pointer or ("(root)" if keyword else "(every document)")
+        table.add_row(*map(Text, (place, keyword, status, note)))  # a name may hold what rich takes for markup
+    return table
