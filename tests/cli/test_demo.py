@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from wfsa.demo.gguf_model import GgufModel, ModelError, find_model
+from wfsa.demo.gguf_weights import read_tensor
 from wfsa.demo.prompt_tokens import TURN_END, PromptEncoder
 from wfsa.demo.run import DemoOptions, Screen, read_schema, run, verdict, write_constrained, write_freely
 from wfsa.demo.sampling import choose, closing_scores
 from wfsa.errors import ArtifactError, SchemaError, VocabError
 from wfsa.vocab import Vocab
-from wfsa.vocab.gguf_metadata import read_metadata
+from wfsa.vocab.gguf_metadata import TensorPlace, read_metadata
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,6 @@ def encoder(model_path: Path) -> PromptEncoder:
 
 @pytest.fixture(scope="module")
 def model(model_path: Path) -> GgufModel:
-    pytest.importorskip("gguf", reason="the package gguf is not installed")
     return GgufModel(model_path, context=256)
 
 
@@ -136,6 +138,41 @@ def test_files_that_are_no_model(tmp_path: Path) -> None:
     path.write_bytes(b"no")
     with pytest.raises(ArtifactError, match="not a GGUF file"):
         GgufModel(path)
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16", "Q4_0", "Q4_1", "Q8_0", "Q6_K"])
+def test_tensors(kind: str) -> None:
+    """Against the package gguf, which quantises and reads; types of no layout here go to it."""
+    gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
+    of = gguf.GGMLQuantizationType[kind]
+    block, n_bytes = gguf.GGML_QUANT_SIZES[of]
+    rng = np.random.default_rng(3)
+    if kind == "Q6_K":  # which it reads only
+        raw = rng.integers(0, 60, (3, 2 * n_bytes)).astype(np.uint8)
+        shape: tuple[int, ...] = (3, 2 * block)
+    else:
+        shape = (3, 64)
+        raw = gguf.quantize(rng.normal(size=shape).astype(np.float32), of).view(np.uint8).reshape(3, -1)
+    data = np.concatenate([np.zeros(64, np.uint8), raw.reshape(-1)])
+    out = np.full(shape, np.nan, np.float32)
+    read_tensor(data, TensorPlace(shape, int(of), 64), out, "x")
+    np.testing.assert_array_equal(out, gguf.dequantize(raw, of).reshape(shape))
+    with pytest.raises(ModelError, match="x: truncated: it ends at byte"):
+        read_tensor(data[:-1], TensorPlace(shape, int(of), 64), out, "x")
+
+
+def test_tensors_that_cannot_be_read() -> None:
+    out = np.zeros((1, 33), np.float32)
+    with pytest.raises(ModelError, match="rows of 33 numbers are not cut into blocks of 32"):
+        read_tensor(np.zeros(99, np.uint8), TensorPlace((1, 33), 8, 0), out, "x")
+    with pytest.raises(ModelError, match=r"type 999|its type"):
+        read_tensor(np.zeros(99, np.uint8), TensorPlace((1, 33), 999, 0), out, "x")
+
+
+def test_the_demo_imports_no_framework() -> None:
+    code = "import sys, wfsa.demo.run; print([m for m in ('torch', 'transformers', 'gguf', 'jax') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 # --- the loop ----------------------------------------------------------------------------------------------------

