@@ -13,7 +13,15 @@ from typing import Any
 
 from benches import rival_keywords
 from wfsa.errors import SchemaError
-from wfsa.grammar.json_schema import SchemaOptions, alternatives, lowering, read_json_schema
+from wfsa.grammar.json_schema import (
+    SchemaOptions,
+    alternatives,
+    counted_items,
+    item_values,
+    lowering,
+    objects,
+    read_json_schema,
+)
 from wfsa.grammar.json_schema.formats import NAMES, NARROWED
 from wfsa.grammar.json_schema.keywords import READERS
 from wfsa.grammar.json_schema.report import BESIDE
@@ -158,9 +166,10 @@ def limit_table() -> str:
         ("combinations of alternatives side by side", alternatives.MAX_ALTERNATIVES),
         ("combinations of schemas", alternatives.MAX_COMPOUNDS),
         ("branches of an `anyOf` beside `unevaluated...`", alternatives.MAX_SUBSETS),
-        ("patterns and schemas of property names in one object", lowering.MAX_CLASSES),
-        ("kinds of items that `contains` counts, conditions on some property", lowering.MAX_WANTED),
-        ("values of items under the complement of `uniqueItems`", lowering.MAX_DISTINCT),
+        ("patterns and schemas of property names in one object", objects.MAX_CLASSES),
+        ("conditions on some property of one object", objects.MAX_WANTED),
+        ("kinds of items that `contains` counts in one array", counted_items.MAX_KINDS),
+        ("values of items under the complement of `uniqueItems`", item_values.MAX_DISTINCT),
         ("levels of a path", lowering.MAX_NESTING),
     ):
         rows.append(f"| {what} | {limit:,} |")

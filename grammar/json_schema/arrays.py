@@ -1,0 +1,60 @@
+"""The rules of a shape's arrays: a prefix, a rest, a count; :mod:`.counted_items` where items have to be remembered."""
+
+from __future__ import annotations
+
+from wfsa.grammar.json_schema.counted_items import CountedItems
+from wfsa.grammar.json_schema.item_values import MAX_DISTINCT, distinct, listed_values, longest
+from wfsa.grammar.json_schema.memo import Memo, in_advance
+from wfsa.grammar.json_schema.shape import Shape
+
+
+class Arrays:
+    """Makes the rules of arrays."""
+
+    __slots__ = ("_memo",)
+
+    def __init__(self, memo: Memo) -> None:
+        self._memo = memo
+
+    def symbol(self, shape: Shape) -> int | None:
+        """The symbol of a shape's arrays; None if there are none."""
+        memo, path = self._memo, shape.path
+        most = shape.max_items
+        unique = shape.unique and (most is None or most > 1)
+        counts = bool(shape.contains or shape.repeated)
+        is_listed = unique or (counts and (shape.unique or shape.repeated))
+        values = listed_values(memo.read, shape) if is_listed else None
+        few = values if values is not None and len(values) <= MAX_DISTINCT else None
+        high = longest(memo.read, shape) if unique else None
+        if high is not None and high < shape.min_items:
+            memo.empty(f"an array needs {shape.min_items} different items and can have {high}", path)
+            return None
+        if counts or few is not None:
+            return CountedItems(memo, shape, few).symbol()
+        low = shape.min_items
+        if most is not None:
+            high = most if high is None else min(high, most)
+        prefix: list[int] = []
+        for i, handle in enumerate(shape.prefix):
+            if high is not None and i >= high:
+                break
+            value = memo.child(handle)
+            if value is None:
+                high = i
+                break
+            prefix.append(value)
+        rest: int | None = None
+        if high is None or high > len(prefix):
+            rest = memo.child(shape.rest)
+            if rest is None:
+                high = len(prefix)
+        if high is not None and low > high:
+            memo.empty(f"an array needs {low} items and can have {high}", path)
+            return None
+        if values is not None and len(values) < low:
+            memo.empty(f"an array needs {low} different items and there are {len(values)}", path)
+            return None
+        while prefix and prefix[-1] == rest:
+            prefix.pop()
+        must_differ = distinct(memo.read, shape) if unique else "no"
+        return memo.out.array(tuple(prefix), rest, low, high, path, in_advance(shape.array_symbol), must_differ)

@@ -1,0 +1,52 @@
+"""What the parts of one lowering share: the document, its alternatives, the grammar, and the symbols made so far.
+
+Symbols are found by identity: of a schema's dict, or of a `Compound` handle.  What is behind a handle is lowered at
+most once; :mod:`.lowering` gives the function that does it, and :mod:`.objects` and :mod:`.arrays` ask here for the
+symbols of children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from wfsa.grammar.json_schema.alternatives import Alternatives
+from wfsa.grammar.json_schema.document import Document
+from wfsa.grammar.json_schema.lexemes import lexemes
+from wfsa.grammar.json_schema.productions import Productions
+from wfsa.grammar.json_schema.shape import UNSEEN, Handle, Shape, path_of
+
+
+class Memo:
+    __slots__ = ("_lower", "_symbols", "document", "lexemes", "may_be_empty", "out", "read")
+
+    def __init__(self, document: Document, lower: Callable[[list[Shape], str], int | None]) -> None:
+        self.document = document
+        self.read = Alternatives(document)
+        self.lexemes = lexemes(document.options)
+        self.out = Productions(self.lexemes)
+        # Is there a nonterminal that was used before its rules were known?  Then it may derive nothing.
+        self.may_be_empty = False
+        self._lower = lower  # (the shapes of a schema, its path) -> its symbol; None if nothing satisfies it
+        self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
+
+    def child(self, handle: Handle) -> int | None:
+        """The symbol of a schema or a compound; None if nothing satisfies it."""
+        if isinstance(handle, tuple):
+            schema, path = handle
+            key = id(schema)
+            if key in self._symbols:
+                return self._symbols[key]
+            got = self._symbols[key] = self._lower(self.read.alternatives(schema, path), path)
+            return got
+        if handle.symbol == UNSEEN:
+            handle.symbol = self._lower(self.read.of_handle(handle), path_of(handle))
+        return handle.symbol
+
+    def empty(self, why: str, path: str) -> None:
+        """Note why nothing satisfies the schema at `path`; the last reason is the one that is told."""
+        self.read.why = why, path
+
+
+def in_advance(symbol: int | None) -> int | None:
+    """The nonterminal that a shape got while it was open, if it did."""
+    return symbol if symbol is not None and symbol < 0 else None

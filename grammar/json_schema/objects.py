@@ -1,0 +1,247 @@
+"""The rules of a shape's objects.
+
+Where only names are told apart, an object is a chain of its members (:meth:`.Productions.object`).  Names in classes
+(``patternProperties``, ``propertyNames``, what is unevaluated), conditions that some member has to meet, counts, and
+any order need a state beside the chain: the names are parted into classes, each member's values by the conditions that
+they meet, and :meth:`.Productions.object_with_state` or :meth:`.Productions.unordered_object` makes the rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from wfsa.errors import LimitError
+from wfsa.grammar.json_schema.memo import Memo, in_advance
+from wfsa.grammar.json_schema.productions import Member, Options
+from wfsa.grammar.json_schema.shape import STRING, Handle, KeyClass, Shape, property_of
+from wfsa.grammar.json_schema.spelling import pattern_language, text_language
+from wfsa.grammar.regex.assertions import ANY_TEXT
+from wfsa.grammar.regular import Literal, Regular, alt, both, minus
+
+MAX_CLASSES = 6  # patterns and name schemas in one object that are told apart
+MAX_WANTED = 4  # conditions on some member
+
+
+class Objects:
+    """Makes the rules of objects."""
+
+    __slots__ = ("_any_order", "_memo")
+
+    def __init__(self, memo: Memo) -> None:
+        self._memo = memo
+        self._any_order = memo.document.options.property_order == "any"
+
+    def symbol(self, shape: Shape) -> int | None:
+        """The symbol of a shape's objects; None if there are none."""
+        any_order = False
+        if self._any_order:
+            # One name has an order, too, where others may come before it.
+            named, rest = len({*shape.properties, *shape.required}), shape.additional
+            any_order = named > (1 if isinstance(rest, tuple) and rest[0] is False else 0)
+        counts = shape.min_properties or shape.max_properties is not None
+        if shape.universals or shape.existentials or counts or any_order:
+            return self._with_state(shape)
+        memo, path, properties = self._memo, shape.path, shape.properties
+        required = frozenset(shape.required)
+        members: list[Member] = []
+        for name, handle in properties.items():
+            value = memo.child(handle)
+            key = None if value is None else memo.out.key(name, path)
+            if value is None or key is None:
+                if name in required:
+                    self._lacks(name, path, value is not None)
+                    return None
+                continue
+            members.append((key, value, name in required))
+        extra: tuple[int, int] | None = None
+        others = [name for name in dict.fromkeys(shape.required) if name not in properties]
+        rest = shape.additional
+        value = None if isinstance(rest, tuple) and rest[0] is False else memo.child(rest)
+        if value is None and others:
+            memo.empty(f"property {others[0]!r} is required and additionalProperties admits nothing for it", path)
+            return None
+        if value is not None:
+            for name in others:
+                key = memo.out.key(name, path)
+                if key is None:
+                    self._lacks(name, path, True)
+                    return None
+                members.append((key, value, True))
+            extra = memo.out.other_key((*properties, *others), path), value
+        return memo.out.object(tuple(members), extra, path, in_advance(shape.object_symbol))
+
+    def _lacks(self, name: str, path: str, is_name: bool) -> None:
+        """A required property cannot be written, for its name or for its value."""
+        if is_name:
+            self._memo.empty(f"the required name {name!r} has no spelling in UTF-8", path)
+        else:
+            why, where = self._memo.read.why
+            self._memo.empty(f"property {name!r} is required and nothing fits it: {why}", where)
+
+    # ---- with a state beside the chain ---------------------------------------------------------------------------
+
+    def _with_state(self, shape: Shape) -> int | None:
+        """The same for objects whose keys fall into classes, or that count."""
+        memo, path, wanted = self._memo, shape.path, shape.existentials
+        if len(wanted) > MAX_WANTED:
+            raise LimitError(f"more than {MAX_WANTED} conditions on some property of one object at {path}")
+        names = self._names(shape)
+        members = self._members(shape, names)
+        if members is None:
+            return None
+        extras = []
+        for tree, handle, relevant in self._key_classes(shape, names):
+            got = self._choices(shape, handle, relevant)
+            if got:
+                extras.append((memo.out.class_key(tree, path), got))
+        low, high = shape.min_properties, shape.max_properties
+        if high is not None and low > high:
+            memo.empty(f"an object needs {low} properties and can have {high}", path)
+            return None
+        if high is not None and not extras and high >= len(members):
+            high = None
+        needed = sum(is_required for _, _, is_required in members)
+        if (high is not None and high < needed) or (not extras and low > len(members)):
+            few = f"only {len(members)} names" if high is None or high >= needed else f"at most {high} properties"
+            memo.empty(f"an object needs {max(low, needed)} properties and can have {few}", path)
+            return None
+        if low <= needed:
+            low = 0
+        # A set of members says which conditions are met if the name alone decides, and no bound is in the way.
+        decided = all(len(got) == 1 for _, got, _ in members) and all(len(got) == 1 for _, got in extras)
+        if self._any_order and (not wanted or (decided and high is None)):
+            bits = [got[0][1] for got in (*(got for _, got, _ in members), *(got for _, got in extras))]
+            groups = tuple(tuple(k for k, b in enumerate(bits) if b >> i & 1) for i in range(len(wanted)))
+            if not all(groups):
+                memo.empty("no property can satisfy one of the conditions", path)
+                return None
+            return memo.out.unordered_object(
+                tuple((key, got[0][0], is_required) for key, got, is_required in members),
+                tuple((key, got[0][0]) for key, got in extras), low, high, groups, path,
+                in_advance(shape.object_symbol),
+            )  # fmt: skip
+        memo.may_be_empty = True  # no state may be an end
+        return memo.out.object_with_state(
+            tuple(members), tuple(extras), low, high, (1 << len(wanted)) - 1, self._any_order, path,
+            in_advance(shape.object_symbol),
+        )  # fmt: skip
+
+    def _names(self, shape: Shape) -> tuple[str, ...]:
+        """The names that a shape speaks of."""
+        classes = [keys for keys, _ in (*shape.universals, *shape.existentials)]
+        in_classes = (name for keys in classes for name in sorted(keys.names))
+        return tuple(dict.fromkeys((*shape.properties, *shape.required, *in_classes)))
+
+    def _members(self, shape: Shape, names: tuple[str, ...]) -> list[Options] | None:
+        """The members with these names; None if a required one is impossible."""
+        memo, required = self._memo, frozenset(shape.required)
+        members: list[Options] = []
+        for name in names:
+            handle = property_of(shape, name)
+            for keys, also in shape.universals:
+                if memo.read.in_class(name, keys, wide=True):
+                    handle = memo.read.conjoin(handle, also)
+            relevant = [i for i, (keys, _) in enumerate(shape.existentials) if memo.read.in_class(name, keys)]
+            got = self._choices(shape, handle, relevant)
+            key = memo.out.key(name, shape.path) if got else None
+            if key is None:
+                if name in required:
+                    self._lacks(name, shape.path, bool(got))
+                    return None
+                continue
+            members.append((key, got, name in required))
+        return members
+
+    def _choices(self, shape: Shape, handle: Handle, relevant: list[int]) -> tuple[tuple[int, int], ...]:
+        """A member's values as (symbol, conditions met), told apart by the conditions that they meet."""
+        read = self._memo.read
+        found = []
+        for bits in range(1 << len(relevant)):
+            chosen, value = 0, handle
+            for k, i in enumerate(relevant):
+                asked = shape.existentials[i][1]
+                met = bits >> k & 1
+                chosen |= met << i
+                value = read.conjoin(value, asked if met else read.negate(asked))
+            if isinstance(value, tuple) and value[0] is False:
+                continue
+            symbol = self._memo.child(value)
+            if symbol is not None:
+                found.append((symbol, chosen))
+        return tuple(found)
+
+    def _key_classes(self, shape: Shape, names: tuple[str, ...]) -> list[tuple[Regular, Handle, list[int]]]:
+        """A partition of all other keys: the texts, what their values have to satisfy, the `existentials` they are in.
+
+        A key that may or may not have a format is in no part.
+        """
+        read = self._memo.read
+        atoms = self._atoms(shape)
+        taken = [Literal(name.encode()) for name in names if _is_text(name)]
+        found: list[tuple[Regular, Handle, list[int]]] = []
+        for bits in range(1 << len(atoms)):
+            chosen = {mark for k, (mark, *_) in enumerate(atoms) if bits >> k & 1}
+            handle = shape.additional
+            for keys, also in shape.universals:
+                if _holds(keys, chosen):
+                    handle = read.conjoin(handle, also)
+            if isinstance(handle, tuple) and handle[0] is False:
+                continue
+            inside = [tree for k, (_, tree, _) in enumerate(atoms) if bits >> k & 1]
+            outside = [tree for k, (*_, tree) in enumerate(atoms) if not bits >> k & 1]
+            tree = both(*inside) if inside else ANY_TEXT
+            if outside or taken:
+                tree = minus(tree, alt(*outside, *taken))
+            found.append((tree, handle, [i for i, (keys, _) in enumerate(shape.existentials) if _holds(keys, chosen)]))
+        times = Counter(tree for tree, *_ in found)
+        return [part for part in found if times[part[0]] == 1]  # no text is in two parts, so equal ones are empty
+
+    def _atoms(self, shape: Shape) -> list[tuple[Any, Regular, Regular]]:
+        """What tells keys apart: (its mark in `_holds`, the texts it has for certain, those it may have)."""
+        classes = [keys for keys, _ in (*shape.universals, *shape.existentials)]
+        own = ([] if k.pattern is None else [k.pattern] for k in classes)
+        patterns = dict.fromkeys(p for k, one in zip(classes, own, strict=True) for p in (*sorted(k.patterns), *one))
+        schemas = {id(k.key): k.key for k in classes if k.key is not None}
+        atoms: list[tuple[Any, Regular, Regular]] = [(p, pattern_language(p), pattern_language(p)) for p in patterns]
+        atoms += [(i, self._texts(handle), self._texts(handle, wide=True)) for i, handle in schemas.items()]
+        if len(atoms) > MAX_CLASSES:
+            raise LimitError(f"more than {MAX_CLASSES} patterns of property names in one object at {shape.path}")
+        return atoms
+
+    def _texts(self, handle: Handle, wide: bool = False) -> Regular:
+        """The texts that a schema admits, or may admit."""
+        read = self._memo.read
+        trees: list[Regular] = []
+        for shape in read.of_handle(handle):
+            if not shape.mask & STRING:
+                continue
+            if shape.values is not None:
+                found = [v for v in shape.values if isinstance(v, str) and read.accepts(v, shape, wide)]
+                trees += [Literal(v.encode("utf-8", "replace")) for v in found]
+                continue
+            tree = text_language(
+                shape.min_length, shape.max_length, shape.patterns, shape.formats, shape.not_patterns,
+                shape.not_formats, tuple(v for v in shape.excluded if isinstance(v, str)), wide,
+            )  # fmt: skip
+            if tree is not None:
+                trees.append(tree)
+        return alt(*trees)
+
+
+def _holds(keys: KeyClass, chosen: set[Any]) -> bool:
+    """Whether a key that has the `chosen` atoms and no others, and no name of its own, is in a class."""
+    return (
+        not keys.patterns & chosen
+        and (keys.pattern is None or keys.pattern in chosen)
+        and (keys.key is None or id(keys.key) in chosen)
+    )
+
+
+def _is_text(name: str) -> bool:
+    """Whether some document spells a name."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
