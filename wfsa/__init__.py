@@ -25,6 +25,7 @@ from wfsa.errors import (
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.storage.constraint_file import load
 from wfsa.texts.constraint import StringConstraint, compile_items
+from wfsa.version import __version__
 from wfsa.vocab import Vocab
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Vocab",
     "VocabError",
     "WfsaError",
+    "__version__",
     "compile",
     "compile_gbnf",
     "compile_items",

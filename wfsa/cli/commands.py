@@ -29,6 +29,7 @@ from wfsa.cli import vocab_arguments
 from wfsa.errors import ArtifactError, GrammarError, SchemaError, WfsaError
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema, read_tools
 from wfsa.grammar.json_schema.report import Status
+from wfsa.version import __version__
 from wfsa.vocab import Vocab
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Constrained decoding: JSON Schemas and grammars, compiled ahead of time.",
         epilog=_EXAMPLES["wfsa"],
     )
+    parser.add_argument("--version", action="version", version=f"wfsa {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
