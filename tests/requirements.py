@@ -1,8 +1,9 @@
 """Print the requirements that ``pyproject.toml`` declares, for a pip that is to install them without the project.
 
-``python tests/requirements.py dependencies test dev`` prints ``[project.dependencies]`` and two of the extras, one
-requirement a line. The Makefile installs them in a layer of their own, so that an edit of the sources never runs the
-resolver again. Python 3.10 has no TOML reader in its standard library; the subset used here needs none.
+``python tests/requirements.py build dependencies test`` prints what ``[build-system]`` requires, what
+``[project.dependencies]`` has and an extra, one requirement a line. The Makefile installs them in layers of their own,
+so that an edit of the sources never runs the resolver again, and at the versions of tests/pins.txt.
+Python 3.10 has no TOML reader in its standard library; the subset used here needs none.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import re
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 def requirements(names: list[str]) -> list[str]:
-    text = (Path(__file__).resolve().parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     found: list[str] = []
     for name in names:
-        match = re.search(rf"^{re.escape(name)} = \[(.*?)\]$", text, re.MULTILINE | re.DOTALL)
+        key = "requires" if name == "build" else name
+        match = re.search(rf"^{re.escape(key)} = \[(.*?)\]$", text, re.MULTILINE | re.DOTALL)
         if match is None:
             raise SystemExit(f"requirements: pyproject.toml has no list named {name!r}")
         found += re.findall(r'"([^"]+)"', match.group(1))

@@ -1,0 +1,60 @@
+"""docs/versions.md says which format version each kind of file has: what is written now is read, and compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wfsa
+from tests.requirements import ROOT
+from wfsa.cli import main
+from wfsa.items import ItemIndex
+
+
+def head(path: Path) -> dict[str, Any]:
+    """The head of one of wfsa's files, all of which are safetensors."""
+    data = path.read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    found: dict[str, Any] = json.loads(header["__metadata__"]["wfsa"])
+    return found
+
+
+def package_version() -> str:
+    found = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found
+    return found.group(1)
+
+
+@pytest.mark.engine
+def test_the_page_names_the_formats_that_are_written(tmp_path: Path) -> None:
+    vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], special_ids=[2], eos_ids=[2])
+    files = [tmp_path / name for name in ("vocab", "constraint", "texts", "items")]
+    vocab.save(files[0])
+    wfsa.compile_regex("a|b", vocab).save(files[1])
+    wfsa.compile_items(["a", "b"], vocab).save(files[2])
+    ItemIndex.build([[0, 1], [1, 1]], vocab_size=2).save(files[3])
+    written = {found["format"]: found["version"] for found in map(head, files)}
+
+    rows = re.findall(
+        r"^\| `(wfsa-\w+)` \|.*?\| (\d+) \| (.*?) \|", (ROOT / "docs" / "versions.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert {name: int(version) for name, version, _ in rows} == written
+    series = ".".join(package_version().split(".")[:2])
+    assert all(series in releases.split(", ") for _, _, releases in rows), f"wfsa {series} reads what it writes"
+
+
+def test_the_changelog_has_the_version_and_what_comes_after_it() -> None:
+    titles = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert titles[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(package_version())} - \d{{4}}-\d\d-\d\d", titles[1])
+
+
+def test_the_command_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"wfsa {wfsa.__version__}\n"

@@ -1,0 +1,123 @@
+"""Does the built package work by itself?  ``python tests/house/try_wheel.py FOLDER``, which `make wheel` calls.
+
+FOLDER holds one wheel and one sdist.  The wheel must be tagged manylinux, name every module and data file of the
+package once and nothing else, and, installed with its four dependencies in a fresh environment, run README's first
+example, the command, and an artifact's way through a file.  The sdist must hold each file once: ``wfsa/grammar`` is a
+symlink to ``grammar/`` in the work tree, and tools that follow it pack the front ends twice.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What runs in the fresh environment, in an empty folder: argument 1 is README.md.
+PROGRAM = r'''
+import importlib.metadata, importlib.util, pathlib, re, sys, types
+
+import wfsa
+
+for absent in ("torch", "transformers", "tokenizers", "tiktoken", "pytest", "Cython"):
+    assert importlib.util.find_spec(absent) is None, f"{absent} is here: the environment is not bare"
+assert importlib.util.find_spec("grammar") is None, "a global package called grammar"
+assert wfsa.__version__ == importlib.metadata.version("wfsa")
+
+
+class Encoding:
+    """256 bytes and an end, as tiktoken has them."""
+
+    __module__ = "tiktoken.core"
+    _mergeable_ranks = {bytes([i]): i for i in range(256)}
+    _special_tokens = {"<|endoftext|>": 256}
+
+
+def sample(_, mask):
+    wanted = [256, *b'}{":1']
+    return next((i for i in wanted if i in mask), int(mask.ids()[0]))
+
+
+readme = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
+code = re.search(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL).group(1)
+names = {
+    "__name__": "readme", "tokenizer": Encoding(), "sample": sample,
+    "model": types.SimpleNamespace(logits=lambda: None),
+}
+exec(compile(code, "README.md", "exec"), names)
+assert names["state"].is_finished()
+
+names["constraint"].save("person.wfsa")
+again = wfsa.load("person.wfsa", names["vocab"])
+assert again.start().get_mask() == names["constraint"].start().get_mask()
+
+import wfsa.items  # NumPy is all it needs
+'''
+
+
+def check_names(names: list[str], what: Path) -> None:
+    """Each file once; none of a test, of a header or of a symlink's other side in a wheel."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    assert not twice, f"{what.name} holds twice: {twice}"
+    print(f"{what.name}: {len(names)} files, {what.stat().st_size / 1e6:.2f} MB")
+
+
+def check_sdist(path: Path) -> None:
+    with tarfile.open(path) as archive:
+        members = archive.getmembers()
+    assert not [member.name for member in members if member.issym() or member.islnk()], "links in the sdist"
+    names = [member.name.partition("/")[2] for member in members if member.isfile()]
+    check_names(names, path)
+    assert not [name for name in names if name.startswith("wfsa/grammar/")], "grammar/ is in the sdist twice"
+    tracked = {
+        str(file.relative_to(ROOT))
+        for folder in ("ext", "grammar", "wfsa", "tests")
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in (".py", ".pyx", ".pxd", ".pyi", ".hpp", ".typed") and "wfsa/grammar/" not in str(file)
+    }
+    missing = sorted(tracked - set(names))
+    assert not missing, f"the sdist lacks {missing}"
+
+
+def check_wheel(path: Path) -> None:
+    assert "manylinux" in path.name, f"{path.name} is not tagged manylinux"
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    check_names(names, path)
+    tops = {name.partition("/")[0] for name in names}
+    info = next(top for top in tops if top.endswith(".dist-info"))
+    assert tops <= {"wfsa", info, "wfsa.libs"}, f"the wheel installs {sorted(tops)}"
+    modules = {f"wfsa/_ext/{source.stem}" for source in (ROOT / "ext" / "bindings").glob("*.pyx")}
+    assert modules == {name.partition(".")[0] for name in names if name.endswith(".so")}
+    for wanted in ("wfsa/py.typed", "wfsa/grammar/ir.py", "wfsa/_ext/state.pyi"):
+        assert wanted in names, f"the wheel lacks {wanted}"
+
+
+def try_out(wheel: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(f"{folder}/venv", with_pip=True)
+        python = f"{folder}/venv/bin/python"
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel)]
+        subprocess.run(install, check=True)
+        listed = subprocess.run([python, "-m", "pip", "list", "--format=freeze"], check=True, capture_output=True)
+        print("installed:", " ".join(listed.stdout.decode().split()))
+        subprocess.run([python, "-c", PROGRAM, str(ROOT / "README.md")], check=True, cwd=folder)
+        for command in ([f"{folder}/venv/bin/wfsa", "--version"], [python, "-m", "wfsa", "--version"]):
+            subprocess.run(command, check=True, cwd=folder)
+
+
+def main(folder: Path) -> None:
+    (wheel,), (sdist,) = sorted(folder.glob("*.whl")), sorted(folder.glob("*.tar.gz"))
+    check_sdist(sdist)
+    check_wheel(wheel)
+    try_out(wheel)
+    print(f"{wheel.name}: README's first example runs in an environment of its own")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
