@@ -40,7 +40,7 @@ struct Terminals {
     vector<uint8_t> counted;        // terminal -> are its words counted?
     vector<uint8_t> open;           // component -> can it still count? (of counted terminals)
     vector<uint8_t> ignore;         // terminal is ignored between others
-    vector<uint8_t> inlined;        // ... and short like white space: its end is no event, lexing starts again by itself
+    vector<uint8_t> restarts_lexing;  // ... and short like white space: its end is no event, lexing starts again by itself
     vector<int64_t> name;           // component -> name of the DFA's state (dfa.hpp), -1 if it is not known elsewhere
     vector<int32_t> place, remaining;  // components in counters (counter.hpp)
     vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
@@ -57,7 +57,7 @@ struct Terminals {
         start.push_back(d.size() ? base : -1);
         rank.push_back(rank_);
         ignore.push_back(ignore_);
-        inlined.push_back(ignore_ && !large(d));
+        restarts_lexing.push_back(ignore_ && !large(d));
         name.insert(name.end(), names.begin(), names.end());
         for (int32_t s = 0; s < d.size(); ++s) {
             place.push_back(counters.place[s] < 0 ? -1 : base + counters.place[s]);
@@ -131,10 +131,6 @@ struct LexState {
             if (b <= e.hi) return b >= e.lo ? &e : nullptr;
         return nullptr;
     }
-    int32_t step(uint8_t b) const {
-        const Edge* e = edge(b);
-        return e ? e->target : -1;
-    }
 };
 
 class Lexer {
@@ -145,7 +141,7 @@ class Lexer {
     Interner spans;  // disjoint ascending ranges of counts: lo, hi, lo, hi, ...
     int64_t limit = 1 << 22;  // of states with several components
 
-    Lexer() { watches({}); }
+    Lexer() { watches.intern({}); }
 
     // The count after an edge into `target`.
     int32_t count_after(const LexState& target, int32_t count, const Edge& e) const {
@@ -252,7 +248,7 @@ class Lexer {
                     void_ |= bool(terms.accept[terms.edges[e].target]);
                 }
         normal(out);
-        return watches(out);
+        return watches.intern(out);
     }
 
     // For restoring a saved lexer: append a state as it was.
@@ -286,7 +282,7 @@ class Lexer {
             for (int32_t c : hyp.main) feed(c, h, false);
             for (int32_t c : hyp.watch) feed(c, h, true);
             int32_t t = winner(hyp);
-            if (t < 0 || !terms.inlined[t]) continue;
+            if (t < 0 || !terms.restarts_lexing[t]) continue;
             for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
             for (int32_t c : hyp.main) feed(c, n + h, true);
             for (int32_t c : hyp.watch) feed(c, n + h, true);
@@ -372,7 +368,7 @@ class Lexer {
             if (!span.empty() && lo <= span.back()) span.back() = std::max(span.back(), hi);
             else { span.push_back(lo); span.push_back(hi); }
         }
-        s.span = spans(span);
+        s.span = spans.intern(span);
     }
     int32_t winner(const Hypothesis& h) const {  // "longest": the terminal taken if the cut is here
         int32_t best = -1;
@@ -409,7 +405,7 @@ class Lexer {
     int32_t intern(vector<Hypothesis>& hyps, bool root) {
         for (Hypothesis& h : hyps) {
             bool keep = false;
-            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.inlined[terms.term[c]]);
+            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.restarts_lexing[terms.term[c]]);
             if (!keep) h.context = -1;
         }
         if (hyps.size() > 1) {
@@ -434,11 +430,11 @@ class Lexer {
                 }
                 int32_t t = winner(h);
                 if (t < 0) continue;
-                if (terms.inlined[t]) { s.boundary = true; continue; }
+                if (terms.restarts_lexing[t]) { s.boundary = true; continue; }
                 vector<int32_t> watch;
                 for (int32_t c : h.main) if (terms.goes_on(c)) watch.push_back(c);
                 for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);
-                s.accepts.push_back({t, watches(without_redundant(watch))});
+                s.accepts.push_back({t, watches.intern(without_redundant(watch))});
             }
         return y;
     }

@@ -129,7 +129,7 @@ class Closure {
         for (size_t k = 0; k < work_.size(); ++k) {
             auto [i, left] = work_[k];
             int32_t s = tops_[i].state;
-            for (const int32_t *d = lr.done_begin(s), *end = lr.done_end(s); d != end; ++d) {
+            for (const int32_t *d = lr.completed_begin(s), *end = lr.completed_end(s); d != end; ++d) {
                 if (barred(*d)) continue;
                 for (int32_t b = 0; b < left->n_below; ++b) {
                     int32_t g = lr.go(left->below[b]->state, *d);

@@ -17,7 +17,7 @@
 //
 //   goto_indptr[s] .. goto_indptr[s+1]     into goto_symbol (ascending), goto_target; terminals come first
 //   n_shifts[s]                            how many of them are terminals
-//   done_indptr[s] .. done_indptr[s+1]     into done: completed nonterminal symbols
+//   completed_indptr[s] .. completed_indptr[s+1]     into completed: nonterminal symbols
 //
 // States from `unordered.first` on are pairs of one of these and a set of members (unordered.hpp).
 //
@@ -29,7 +29,7 @@
 namespace wfsa {
 
 struct LrTables {
-    vector<int32_t> goto_indptr{0}, goto_symbol, goto_target, n_shifts, done_indptr{0}, done;
+    vector<int32_t> goto_indptr{0}, goto_symbol, goto_target, n_shifts, completed_indptr{0}, completed;
     mutable UnorderedStates unordered;
     int32_t n_states() const { return int32_t(n_shifts.size()); }  // without those with a set
 
@@ -39,9 +39,9 @@ struct LrTables {
     }
     // Does s shift terminals?  Is a rule complete in it, and which?
     bool shifts(int32_t s) const { return s >= unordered.first || n_shifts[s]; }
-    bool completes(int32_t s) const { return s < unordered.first && done_indptr[s] < done_indptr[s + 1]; }
-    const int32_t* done_begin(int32_t s) const { return done.data() + (completes(s) ? done_indptr[s] : 0); }
-    const int32_t* done_end(int32_t s) const { return done.data() + (completes(s) ? done_indptr[s + 1] : 0); }
+    bool completes(int32_t s) const { return s < unordered.first && completed_indptr[s] < completed_indptr[s + 1]; }
+    const int32_t* completed_begin(int32_t s) const { return completed.data() + (completes(s) ? completed_indptr[s] : 0); }
+    const int32_t* completed_end(int32_t s) const { return completed.data() + (completes(s) ? completed_indptr[s + 1] : 0); }
     // Append the terminals that s shifts.
     void shifted(int32_t s, vector<int32_t>& out) const {
         const int32_t base = s < unordered.first ? s : unordered.base_of(s);
@@ -84,12 +84,12 @@ class Lr0Builder {
                 int32_t n_halves = key[0];
                 for (k = 1; k <= size_t(n_halves); ++k) {
                     auto [n, y] = halves_[key[k]];
-                    entries.push_back({y, kDone, n});
+                    entries.push_back({y, kCompleted, n});
                     predict(y);
                 }
-                for (; k < key.size(); ++k) out.done.push_back(key[k]);
+                for (; k < key.size(); ++k) out.completed.push_back(key[k]);
             }
-            out.done_indptr.push_back(int32_t(out.done.size()));
+            out.completed_indptr.push_back(int32_t(out.completed.size()));
             while (!todo.empty()) {
                 int32_t a = todo.back(); todo.pop_back();
                 for (int32_t i = g_.rule_indptr[a]; i < g_.rule_indptr[a + 1]; ++i) {
@@ -113,7 +113,7 @@ class Lr0Builder {
             for (auto [lo, hi] : groups) {
                 int32_t symbol = entries[lo].symbol;
                 new_halves_.clear();
-                new_done_.clear();
+                new_completed_.clear();
                 chain.assign(1, symbol);
                 unit_mark_[symbol] = ++unit_stamp_;
                 while (!chain.empty()) {
@@ -123,7 +123,7 @@ class Lr0Builder {
                     for (int32_t i = b; i < e; ++i) {
                         const Entry& t = entries[i];
                         if (t.kind == kHalf) new_halves_.push_back(t.value);
-                        else if (t.kind == kDone) new_done_.push_back(t.value);
+                        else if (t.kind == kCompleted) new_completed_.push_back(t.value);
                         else if (unit_mark_[t.value] != unit_stamp_) {
                             unit_mark_[t.value] = unit_stamp_;
                             chain.push_back(t.value);
@@ -131,11 +131,11 @@ class Lr0Builder {
                     }
                 }
                 sort_unique(new_halves_);
-                sort_unique(new_done_);
+                sort_unique(new_completed_);
                 // Both empty: the start symbol itself is complete (S' -> END); an accepting state without successors.
                 kernel.assign(1, int32_t(new_halves_.size()));
                 kernel.insert(kernel.end(), new_halves_.begin(), new_halves_.end());
-                kernel.insert(kernel.end(), new_done_.begin(), new_done_.end());
+                kernel.insert(kernel.end(), new_completed_.begin(), new_completed_.end());
                 int32_t target = intern(kernel);
                 out.goto_symbol.push_back(symbol);
                 out.goto_target.push_back(target);
@@ -149,7 +149,7 @@ class Lr0Builder {
     }
 
   private:
-    enum Kind : int32_t { kHalf, kDone, kUnit };
+    enum Kind : int32_t { kHalf, kCompleted, kUnit };
     struct Entry {
         int32_t symbol; Kind kind; int32_t value;
         bool operator<(const Entry& o) const {
@@ -158,7 +158,7 @@ class Lr0Builder {
     };
     const NormalGrammar& g_;
     int64_t limit_;
-    vector<int32_t> mark_, new_halves_, new_done_;
+    vector<int32_t> mark_, new_halves_, new_completed_;
     vector<int64_t> unit_mark_;  // by symbol: the last chain of unit rules that met it
     int64_t unit_stamp_ = 0;
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;

@@ -130,7 +130,7 @@ class UnorderedStates {
         if (id < 0) {
             if (!growing) throw Miss{11};
             if (sets.size() >= kMaxSets) throw LimitExceeded("documents had more than " + std::to_string(kMaxSets) + " sets of properties");
-            id = sets(to);
+            id = sets.intern(to);
         }
         return first + 2 * id;
     }

@@ -101,7 +101,7 @@ class Engine {
     explicit Engine(std::shared_ptr<Vocabulary> v)
         : vocab(std::move(v)), profiler(vocab->trie, lexer, vocab->profiles, vocab->n_words()),
           dwa(lr, lexer, universes, weights), joint(lr, lexer, universes, weights) {
-        weights({});
+        weights.intern({});
         dwa.context_of = [this](int32_t state) { return context_of(&state, 1); };
         joint.context_of = [this](const int32_t* states, int32_t n) { return context_of(states, n); };
     }
@@ -133,7 +133,7 @@ class Engine {
         if (!longest() && !state_context.empty() && known_context(states[0]) >= 0) return known_context(states[0]);
         vector<int32_t> terms;
         terms_of(states, n, terms);
-        const int32_t context = lexer.contexts(terms);
+        const int32_t context = lexer.contexts.intern(terms);
         if (longest()) context_by_states_.emplace(vector<int32_t>(states, states + n), context);
         else if (states[0] >= lr.unordered.first) {
             const size_t k = size_t(states[0] - lr.unordered.first);
@@ -292,7 +292,7 @@ class Engine {
     // On demand a finish brings its own universe; ahead of time all finishes of a terminal share one.
     void unite_tails(int32_t term, const vector<int32_t>& which) {
         vector<int64_t> key;
-        for (int32_t i : which) key.push_back(profiler.finishes[i].tails->uid);
+        for (int32_t i : which) key.push_back(profiler.terminal_ends[i].tails->uid);
         std::shared_ptr<const SharedTails> united;
         {
             std::lock_guard<std::mutex> lock(vocab->universes_mutex);
@@ -303,14 +303,14 @@ class Engine {
             auto fresh = std::make_shared<SharedTails>();
             vector<Word> words;
             for (int32_t i : which) {
-                const vector<Word>& w = profiler.finishes[i].tails->trie.slot_word;
+                const vector<Word>& w = profiler.terminal_ends[i].tails->trie.slot_word;
                 words.insert(words.end(), w.begin(), w.end());
             }
             fresh->all = Trie(words);
             for (int32_t i : which) {
                 auto slots = std::make_shared<vector<int32_t>>();
                 size_t at = 0;  // both are sorted: one merge
-                for (const Word& w : profiler.finishes[i].tails->trie.slot_word) {
+                for (const Word& w : profiler.terminal_ends[i].tails->trie.slot_word) {
                     const vector<Word>& all = fresh->all.slot_word;
                     while (all[at].length != w.length || std::memcmp(all[at].text, w.text, size_t(w.length))) ++at;
                     slots->push_back(int32_t(at));
@@ -327,15 +327,15 @@ class Engine {
         const int32_t u = int32_t(universes.size());
         universes.push_back({term, united});
         for (size_t k = 0; k < which.size(); ++k) {
-            profiler.finishes[which[k]].universe = u;
-            profiler.finishes[which[k]].slots = united->slots[k];
-            profiler.finishes[which[k]].index(united->all.slot_word.size(), lexer.terms.counted[term]);
+            profiler.terminal_ends[which[k]].universe = u;
+            profiler.terminal_ends[which[k]].slots = united->slots[k];
+            profiler.terminal_ends[which[k]].index(united->all.slot_word.size(), lexer.terms.counted[term]);
         }
     }
     void shared_universes() {
         std::map<int32_t, vector<int32_t>> by_term;
-        for (size_t i = 0; i < profiler.finishes.size(); ++i)
-            if (profiler.finishes[i].universe < 0) by_term[profiler.finishes[i].term].push_back(int32_t(i));
+        for (size_t i = 0; i < profiler.terminal_ends.size(); ++i)
+            if (profiler.terminal_ends[i].universe < 0) by_term[profiler.terminal_ends[i].term].push_back(int32_t(i));
         for (auto& [term, which] : by_term) unite_tails(term, which);
     }
 
@@ -382,8 +382,8 @@ class Engine {
         std::set<std::pair<int32_t, int32_t>> large;  // (universe, weight)
         for (const JointTails::Transition& t : joint.transitions())
             if (weights[t.weight].size() >= kBulk) large.insert({joint.states[int32_t(t.key >> 32)][0], t.weight});
-        for (size_t f = 0; f < profiler.finishes.size(); ++f)
-            for (auto at = large.lower_bound({profiler.finishes[f].universe, -1}); at != large.end() && at->first == profiler.finishes[f].universe; ++at)
+        for (size_t f = 0; f < profiler.terminal_ends.size(); ++f)
+            for (auto at = large.lower_bound({profiler.terminal_ends[f].universe, -1}); at != large.end() && at->first == profiler.terminal_ends[f].universe; ++at)
                 bulk(int32_t(f), at->second, true);
     }
     // The topmost states of all stacks, as sets of nodes: for each set its states, and which set lies below each.
@@ -423,13 +423,13 @@ class Engine {
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> context_by_states_;  // "longest": tops -> context
     std::unordered_map<uint64_t, vector<uint32_t>> bulk_;  // (finish, weight) -> tokens
 
-    struct Out {  // where allowed tokens go; those in `killed` (if any) do not
+    struct Out {  // where allowed tokens go; those in `vetoed` (if any) do not
         uint32_t* mask;
-        const uint32_t* killed;
+        const uint32_t* vetoed;
         void set(int32_t t) {
             const size_t w = size_t(t) >> 5;
             const uint32_t bit = 1u << (t & 31);
-            mask[w] |= killed ? bit & ~killed[w] : bit;
+            mask[w] |= vetoed ? bit & ~vetoed[w] : bit;
         }
     };
     // "longest": the stacks behind cuts, while one mask is made.  Equal ones are one, so that a tail like "*****" is
@@ -565,7 +565,7 @@ class Engine {
             }
             if (context < 0) {
                 if (!s.grow) throw Miss{2};
-                context = lexer.contexts(s.terms);
+                context = lexer.contexts.intern(s.terms);
             }
         }
         int32_t y = lexer.find_root(context, watch);
@@ -865,7 +865,7 @@ class Engine {
         const LexState& y = lex(c.lex, s);
         if (y.profile < 0) return nullptr;
         const Profile* p = &profiler.profiles[y.profile];
-        if (p->killed || !is_free(c)) return nullptr;
+        if (p->vetoed || !is_free(c)) return nullptr;
         if (p->base >= 0) p = &profiler.profiles[p->base];
         const vector<uint32_t>* bitmap = main_bitmap(*p->inside);
         return bitmap ? bitmap->data() : nullptr;
@@ -892,7 +892,7 @@ class Engine {
     // A profile with what it is a change of.  `copied`: the mask already is its base bitmap, and nothing else.
     void add_whole(const Config& c, int32_t number, Out out, bool copied, Scratch& s) {
         const Profile& p = profiler.profiles[number];
-        if (p.killed) return add_whole(c, p.base, {out.mask, p.killed->data()}, false, s);
+        if (p.vetoed) return add_whole(c, p.base, {out.mask, p.vetoed->data()}, false, s);
         if (p.base >= 0) {
             s.kept.assign(p.drop.size(), 0);
             if (!copied)
@@ -912,14 +912,14 @@ class Engine {
         for (int32_t id : p.inside->ids) out.set(id);
         for (const Inside::Group& g : p.inside->groups)
             if (done == nullptr || done != &g.bitmap) add_group(g, lexer.spans[p.spans[g.local_span]], c.count, out, s);
-        for (int32_t f : p.finishes) add_finish(c, f, out, s);
+        for (int32_t f : p.terminal_ends) add_finish(c, f, out, s);
     }
     void add_bitmap(const vector<uint32_t>& bitmap, Out out) {
         const uint32_t* __restrict from = bitmap.data();
-        const uint32_t* __restrict killed = out.killed;
+        const uint32_t* __restrict vetoed = out.vetoed;
         uint32_t* __restrict to = out.mask;
         const int64_t n = vocab->n_words();
-        if (killed) for (int64_t i = 0; i < n; ++i) to[i] |= from[i] & ~killed[i];
+        if (vetoed) for (int64_t i = 0; i < n; ++i) to[i] |= from[i] & ~vetoed[i];
         else for (int64_t i = 0; i < n; ++i) to[i] |= from[i];
     }
     // The tokens of a group that end with a count in the span, when they start with `count`.
@@ -941,22 +941,22 @@ class Engine {
         }
     }
     // Hand out the tokens that leave a tail which the stack takes.
-    void give(const Finish& f, size_t slot, int32_t count, Out out) {
+    void give(const TerminalEnd& f, size_t slot, int32_t count, Out out) {
         const Trie& tails = f.tails->trie;
         const bool counted = lexer.terms.counted[f.term];
         for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k)
             if (!counted || lexer.terms.takes(f.term, count + (tails.slot_counts.empty() ? 0 : tails.slot_counts[k]))) out.set(tails.slot_tokens[k]);
     }
 
-    void give_tail(const Finish& f, int32_t u, int32_t count, Out out) {  // by its slot in the universe
+    void give_tail(const TerminalEnd& f, int32_t u, int32_t count, Out out) {  // by its slot in the universe
         const int32_t x = f.given[size_t(u)];
         if (x >= 0) out.set(x);
-        else if (x < Finish::kNone) give(f, size_t(Finish::kNone - 1 - x), count, out);
+        else if (x < TerminalEnd::kNone) give(f, size_t(TerminalEnd::kNone - 1 - x), count, out);
     }
 
     // Find the tails that the stack takes, and hand out their tokens.
     void add_finish(const Config& c, int32_t number, Out out, Scratch& s) {
-        const Finish& f = profiler.finishes[number];
+        const TerminalEnd& f = profiler.terminal_ends[number];
         bool taken = lexer.terms.ignore[f.term];
         for (int32_t k = 0; k < c.n_tops && !taken; ++k) taken = lr.go(c.tops[k]->state, f.term) >= 0;
         if (!taken) return;  // a delta's base may finish terminals that this stack does not take
@@ -992,7 +992,7 @@ class Engine {
         if (got != bulk_.end()) return got->second;
         if (!grow) throw Miss{9};
         vector<uint32_t> bits(size_t(vocab->n_words()), 0u);
-        const Finish& f = profiler.finishes[number];
+        const TerminalEnd& f = profiler.terminal_ends[number];
         for (int32_t u : weights[weight]) give_tail(f, u, 0, {bits.data(), nullptr});
         return bulk_.emplace(key, std::move(bits)).first->second;
     }
@@ -1039,7 +1039,7 @@ class Engine {
             for (int32_t k = 0; k < c.n_tops; ++k) s.terms.push_back(c.tops[k]->state);
             if ((tops = joint.tops.find(s.terms)) < 0) {
                 if (!s.grow) throw Miss{8};
-                tops = joint.tops(s.terms);
+                tops = joint.tops.intern(s.terms);
             }
         }
         const JointTails::Transition* known = joint.find(d, tops);
@@ -1066,7 +1066,7 @@ class Engine {
     }
 
     // The slow twin of the parser DWA: parse every tail on the real stack.
-    void finish_by_parsing(const Config& c, const Finish& f, Out out, Scratch& s) {
+    void finish_by_parsing(const Config& c, const TerminalEnd& f, Out out, Scratch& s) {
         s.deep = true;
         if (lexer.terms.ignore[f.term]) {
             Config again = c;
@@ -1078,7 +1078,7 @@ class Engine {
         shift_fresh(cs, c, f.term, 0, s.arena, s);
         parse_tails(cs, f, c.count, 0, out, s);
     }
-    void parse_tails(const vector<Config>& cs, const Finish& f, int32_t count, int32_t node, Out out, Scratch& s) {
+    void parse_tails(const vector<Config>& cs, const TerminalEnd& f, int32_t count, int32_t node, Out out, Scratch& s) {
         const Trie& tails = f.tails->trie;
         vector<Config> next;
         for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {

@@ -48,7 +48,7 @@ class JointTails {
         return universe < int32_t(known.size()) ? known[size_t(universe)] : -1;
     }
     int32_t state(const vector<int32_t>& code) {
-        const int32_t d = states(code);
+        const int32_t d = states.intern(code);
         if (code.size() == 1 || (code.size() == 3 && code[1] == 0 && code[2] == 0)) {
             vector<int32_t>& known = starts_[code.size() == 1];
             if (size_t(code[0]) >= known.size()) known.resize(size_t(code[0]) + 1, -1);
@@ -74,7 +74,7 @@ class JointTails {
         else cut(term, {{0, 0}}, tops[t], -1);
         std::sort(slots_.begin(), slots_.end());
         slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
-        return add(d, t, weights_(slots_), cuts_);
+        return add(d, t, weights_.intern(slots_), cuts_);
     }
     size_t n_states() const { return size_t(states.size()); }
     size_t n_transitions() const { return n_transitions_; }

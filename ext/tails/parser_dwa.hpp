@@ -90,7 +90,7 @@ class ParserDwa {
         }
         std::sort(slots_.begin(), slots_.end());
         slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
-        Transition out{weights(slots_), -1};
+        Transition out{weights.intern(slots_), -1};
         if (!open_.empty()) {
             vector<int32_t> code{states_[d].universe};
             for (const Place& p : open_) code.insert(code.end(), {p.node, p.symbol, p.depth});
@@ -159,7 +159,7 @@ class ParserDwa {
             const int32_t y = lexer_.root(context_of(top), 0);
             lex(w, y, node, 0);
         }
-        for (const int32_t *d = lr_.done_begin(top), *end = lr_.done_end(top); d != end; ++d) {
+        for (const int32_t *d = lr_.completed_begin(top), *end = lr_.completed_end(top); d != end; ++d) {
             const int32_t n = *d, left = int32_t(w.size()) - 2;
             if (left <= 0) { open_.insert({node, n, 1 - left}); continue; }
             const int32_t g = lr_.go(w[left - 1], n);
