@@ -173,9 +173,9 @@ inline void pack(const Engine& e, Arrays& out) {
     of["lr_n_shifts"] = e.lr.n_shifts;
     of["lr_done_indptr"] = e.lr.completed_indptr;
     of["lr_done"] = e.lr.completed;
-    of["lr_context"] = e.state_context;
+    of["lr_context"] = e.contexts.of_state;
     const UnorderedStates& unordered = e.lr.unordered;
-    of["set_context"] = e.set_context;
+    of["set_context"] = e.contexts.of_set;
     of["list_of"] = unordered.list_of;
     of["member_of"] = unordered.member_of;
     of["distinct"].assign(e.distinct.begin(), e.distinct.end());
@@ -361,9 +361,9 @@ inline void pack(const Engine& e, Arrays& out) {
     out.put_rows("term_follow", [&](size_t i) -> const vector<int32_t>& { return e.joint.follow[i]; }, e.joint.follow.size());
     vector<vector<int32_t>> cuts;
     for (const char* name : {"joint_from", "joint_read", "joint_weight_of"}) of[name];
-    for (const JointTails::Transition& x : e.joint.transitions()) {
-        of["joint_from"].push_back(int32_t(x.key >> 32));
-        of["joint_read"].push_back(int32_t(x.key));
+    for (const auto& [key, x] : e.joint.transitions()) {
+        of["joint_from"].push_back(pair_first(key));
+        of["joint_read"].push_back(pair_second(key));
         of["joint_weight_of"].push_back(x.weight);
         cuts.emplace_back();
         for (int32_t k = x.cut_lo; k < x.cut_hi; ++k) {
@@ -494,12 +494,12 @@ inline void unpack(const Arrays& in, Engine& e) {
         e.lexer.spans.intern(s);
     }
     const int32_t n_contexts = e.lexer.contexts.size(), n_watches = e.lexer.watches.size();
-    e.state_context = u.values("lr_context", 0, n_contexts, t.longest ? 0 : size_t(n_lr));
+    e.contexts.of_state = u.values("lr_context", 0, n_contexts, t.longest ? 0 : size_t(n_lr));
     const vector<int32_t>& distinct = u.values("distinct", 0, 3);
     Unpacker::check(distinct.empty() || distinct.size() == size_t(n_symbols), "distinct has the wrong length");
     e.distinct.assign(distinct.begin(), distinct.end());
     e.find_exhaustible();
-    e.set_context = u.values("set_context", -1, n_contexts);
+    e.contexts.of_set = u.values("set_context", -1, n_contexts);
 
     const vector<int32_t>& lex_flags = u.values("lex_flags", 0, 16);
     const int64_t n_lex = int64_t(lex_flags.size());

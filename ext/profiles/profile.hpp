@@ -57,6 +57,13 @@ struct Tails {
     size_t bytes() const { return 80 * trie.slot_word.size() + 50 * size_t(trie.n_nodes()); }
 };
 
+// One universe of tails for several finishes: the union, and for every finish the slots of its tails.
+struct SharedTails {
+    Trie all;
+    vector<uint8_t> text;  // of the tails, when they come from a file
+    vector<std::shared_ptr<const vector<int32_t>>> slots;
+};
+
 // What a walk finds, as the cache keeps it.
 struct WalkResult {
     std::shared_ptr<const Inside> inside;

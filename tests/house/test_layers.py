@@ -63,6 +63,12 @@ def test_headers_include_only_each_other_and_the_standard_library(path: Path) ->
             assert STANDARD_HEADER.fullmatch(included), f"{path.name} includes {included}"
 
 
+def test_only_the_session_knows_of_json() -> None:
+    """What JSON asks for beside a grammar is a companion of the parse, which the session chooses (companion.hpp)."""
+    outside = [path for path in HEADERS if path.parent.name != "json" and '"json/' in path.read_text(encoding="utf-8")]
+    assert [path.name for path in outside] == ["session.hpp"]
+
+
 def test_headers_do_not_include_in_circles() -> None:
     includes = {
         path.relative_to(ROOT / "ext").as_posix(): re.findall(
