@@ -1,4 +1,4 @@
-"""Stacks of a million states, chains of a million forks, tokens of thousands of terminals: nothing overflows the C stack.
+"""Stacks of a million states, chains of a million forks, tokens of many terminals: nothing overflows the C stack.
 
 Each case runs in a process of its own, so that one that dies is a failure with a name.
 """

@@ -178,8 +178,9 @@ def test_masks_of_one_state_whose_items_differ() -> None:
                 batch = np.full((8, width), -1, np.int32)
                 wfsa.fill_bitmasks([state] * 8, batch, threads=4)
                 assert [row.tobytes() for row in batch] == [alone] * 8
-                masks = together([lambda s=state.fork(): s.get_mask().bitmask.tobytes() for _ in range(N_THREADS)])
-                assert masks == [alone] * N_THREADS
+                forks = [state.fork() for _ in range(N_THREADS)]
+                masks = together([fork.get_mask for fork in forks])
+                assert [mask.bitmask.tobytes() for mask in masks] == [alone] * N_THREADS
             assert state.text().endswith(text)
 
 
