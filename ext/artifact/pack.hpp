@@ -149,7 +149,7 @@ inline void pack(const Engine& e, Arrays& out) {
     of["term_most"] = t.most;
     of["term_counted"].assign(t.counted.begin(), t.counted.end());
     of["term_ignore"].assign(t.ignore.begin(), t.ignore.end());
-    of["term_inlined"].assign(t.inlined.begin(), t.inlined.end());
+    of["term_inlined"].assign(t.restarts_lexing.begin(), t.restarts_lexing.end());
     of["component_indptr"] = t.indptr;
     of["component_term"] = t.term;
     of["component_accept"].assign(t.accept.begin(), t.accept.end());
@@ -171,11 +171,11 @@ inline void pack(const Engine& e, Arrays& out) {
     of["lr_goto_symbol"] = e.lr.goto_symbol;
     of["lr_goto_target"] = e.lr.goto_target;
     of["lr_n_shifts"] = e.lr.n_shifts;
-    of["lr_done_indptr"] = e.lr.done_indptr;
-    of["lr_done"] = e.lr.done;
-    of["lr_context"] = e.state_context;
+    of["lr_done_indptr"] = e.lr.completed_indptr;
+    of["lr_done"] = e.lr.completed;
+    of["lr_context"] = e.contexts.of_state;
     const UnorderedStates& unordered = e.lr.unordered;
-    of["set_context"] = e.set_context;
+    of["set_context"] = e.contexts.of_set;
     of["list_of"] = unordered.list_of;
     of["member_of"] = unordered.member_of;
     of["distinct"].assign(e.distinct.begin(), e.distinct.end());
@@ -255,24 +255,24 @@ inline void pack(const Engine& e, Arrays& out) {
         sets.push_back(std::move(packed));
         of["inside_kind"].push_back(kind);
     }
-    for (const Finish& f : e.profiler.finishes)
+    for (const TerminalEnd& f : e.profiler.terminal_ends)
         if (tails_number.emplace(f.tails.get(), int32_t(tails.size())).second) tails.push_back(f.tails.get());
     // Killed sets are shared by watch set; they are packed like the results, after them.
-    std::map<const vector<uint32_t>*, int32_t> killed_number;
-    vector<const vector<uint32_t>*> killed;
+    std::map<const vector<uint32_t>*, int32_t> vetoed_number;
+    vector<const vector<uint32_t>*> vetoed;
     for (const char* name : {"profile_base", "profile_inside", "profile_killed"}) of[name];
     for (const Profile& p : e.profiler.profiles) {
         of["profile_base"].push_back(p.base);
         of["profile_inside"].push_back(number[p.inside.get()]);
-        if (p.killed && killed_number.emplace(p.killed.get(), int32_t(killed.size())).second) killed.push_back(p.killed.get());
-        of["profile_killed"].push_back(p.killed ? killed_number[p.killed.get()] : -1);
+        if (p.vetoed && vetoed_number.emplace(p.vetoed.get(), int32_t(vetoed.size())).second) vetoed.push_back(p.vetoed.get());
+        of["profile_killed"].push_back(p.vetoed ? vetoed_number[p.vetoed.get()] : -1);
     }
-    vector<vector<int32_t>> killed_sets(killed.size());
+    vector<vector<int32_t>> vetoed_sets(vetoed.size());
     of["killed_kind"];
-    for (size_t i = 0; i < killed.size(); ++i) of["killed_kind"].push_back(pack_tokens(*killed[i], {}, e.vocab->size, killed_sets[i]));
-    out.put_rows("killed_tokens", [&](size_t i) -> const vector<int32_t>& { return killed_sets[i]; }, killed_sets.size());
+    for (size_t i = 0; i < vetoed.size(); ++i) of["killed_kind"].push_back(pack_tokens(*vetoed[i], {}, e.vocab->size, vetoed_sets[i]));
+    out.put_rows("killed_tokens", [&](size_t i) -> const vector<int32_t>& { return vetoed_sets[i]; }, vetoed_sets.size());
     out.put_rows("profile_drop", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].drop; }, e.profiler.profiles.size());
-    out.put_rows("profile_finishes", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].finishes; }, e.profiler.profiles.size());
+    out.put_rows("profile_finishes", [&](size_t i) -> const vector<int32_t>& { return e.profiler.profiles[i].terminal_ends; }, e.profiler.profiles.size());
     out.put_rows("inside_tokens", [&](size_t i) -> const vector<int32_t>& { return sets[i]; }, sets.size());
     // Groups: the tokens as a set, their units as code points + offset, and the exceptions (token, units).
     for (const char* name : {"group_inside", "group_span", "group_kind", "group_offset"}) of[name];
@@ -326,7 +326,7 @@ inline void pack(const Engine& e, Arrays& out) {
     out.put_rows("tails_tokens", [&](size_t i) -> const vector<int32_t>& { return word_tokens[i]; }, word_tokens.size());
     for (const char* name : {"finish_term", "finish_tails", "finish_universe"}) of[name];
     vector<vector<int32_t>> slots;
-    for (const Finish& f : e.profiler.finishes) {
+    for (const TerminalEnd& f : e.profiler.terminal_ends) {
         of["finish_term"].push_back(f.term);
         of["finish_tails"].push_back(tails_number[f.tails.get()]);
         of["finish_universe"].push_back(f.universe);
@@ -361,9 +361,9 @@ inline void pack(const Engine& e, Arrays& out) {
     out.put_rows("term_follow", [&](size_t i) -> const vector<int32_t>& { return e.joint.follow[i]; }, e.joint.follow.size());
     vector<vector<int32_t>> cuts;
     for (const char* name : {"joint_from", "joint_read", "joint_weight_of"}) of[name];
-    for (const JointTails::Transition& x : e.joint.transitions()) {
-        of["joint_from"].push_back(int32_t(x.key >> 32));
-        of["joint_read"].push_back(int32_t(x.key));
+    for (const auto& [key, x] : e.joint.transitions()) {
+        of["joint_from"].push_back(pair_first(key));
+        of["joint_read"].push_back(pair_second(key));
         of["joint_weight_of"].push_back(x.weight);
         cuts.emplace_back();
         for (int32_t k = x.cut_lo; k < x.cut_hi; ++k) {
@@ -408,7 +408,7 @@ inline int32_t restore_unordered(const Unpacker& u, int32_t n_lr, int32_t n_term
     for (const auto& set : sets) {
         Unpacker::check(!set.empty() && set[0] >= 0 && set[0] < n_lists && set.size() == 2 + 2 * out.lists[size_t(set[0])].n_words() && set[1] >= 0,
                         "a set of members does not fit its list");
-        out.sets(set);
+        out.sets.intern(set);
     }
     Unpacker::check(out.sets.size() == int32_t(sets.size()), "a set of members is repeated");
     if (n_lists) out.first = n_lr;
@@ -444,7 +444,7 @@ inline void unpack(const Arrays& in, Engine& e) {
     };
     t.counted = flags("term_counted", size_t(n_terms));
     t.ignore = flags("term_ignore", size_t(n_terms));
-    t.inlined = flags("term_inlined", size_t(n_terms));
+    t.restarts_lexing = flags("term_inlined", size_t(n_terms));
     t.accept = flags("component_accept", size_t(n_comp));
     auto edges = [&](const std::string& name, int64_t n_targets) {
         const vector<int32_t>& to = u.values(name + "_target", 0, n_targets);
@@ -479,27 +479,27 @@ inline void unpack(const Arrays& in, Engine& e) {
     lr.goto_target = u.values("lr_goto_target", 0, n_all);
     lr.goto_symbol = u.values("lr_goto_symbol", 0, n_symbols, lr.goto_target.size());
     lr.goto_indptr = u.indptr("lr_goto_indptr", lr.goto_symbol.size());
-    lr.done = u.values("lr_done", n_terms, n_symbols);
-    lr.done_indptr = u.indptr("lr_done_indptr", lr.done.size());
-    Unpacker::check(n_lr > 0 && int32_t(lr.goto_indptr.size()) == n_lr + 1 && int32_t(lr.done_indptr.size()) == n_lr + 1,
+    lr.completed = u.values("lr_done", n_terms, n_symbols);
+    lr.completed_indptr = u.indptr("lr_done_indptr", lr.completed.size());
+    Unpacker::check(n_lr > 0 && int32_t(lr.goto_indptr.size()) == n_lr + 1 && int32_t(lr.completed_indptr.size()) == n_lr + 1,
                     "the LR tables have different lengths");
     for (int32_t s = 0; s < n_lr; ++s) {
         const int32_t *b = lr.goto_symbol.data() + lr.goto_indptr[s], *end = lr.goto_symbol.data() + lr.goto_indptr[s + 1];
         Unpacker::check(std::is_sorted(b, end) && std::lower_bound(b, end, n_terms) - b == lr.n_shifts[s], "a row of the LR tables is not sorted");
     }
-    for (const auto& c : u.rows("context", 0, n_terms)) e.lexer.contexts(c);
-    for (const auto& w : u.rows("watch", 0, n_comp)) e.lexer.watches(w);
+    for (const auto& c : u.rows("context", 0, n_terms)) e.lexer.contexts.intern(c);
+    for (const auto& w : u.rows("watch", 0, n_comp)) e.lexer.watches.intern(w);
     for (const auto& s : u.rows("span", 0, big)) {
         Unpacker::check(!s.empty() && s.size() % 2 == 0 && std::is_sorted(s.begin(), s.end()), "a span is not made of ranges");
-        e.lexer.spans(s);
+        e.lexer.spans.intern(s);
     }
     const int32_t n_contexts = e.lexer.contexts.size(), n_watches = e.lexer.watches.size();
-    e.state_context = u.values("lr_context", 0, n_contexts, t.longest ? 0 : size_t(n_lr));
+    e.contexts.of_state = u.values("lr_context", 0, n_contexts, t.longest ? 0 : size_t(n_lr));
     const vector<int32_t>& distinct = u.values("distinct", 0, 3);
     Unpacker::check(distinct.empty() || distinct.size() == size_t(n_symbols), "distinct has the wrong length");
     e.distinct.assign(distinct.begin(), distinct.end());
     e.find_exhaustible();
-    e.set_context = u.values("set_context", -1, n_contexts);
+    e.contexts.of_set = u.values("set_context", -1, n_contexts);
 
     const vector<int32_t>& lex_flags = u.values("lex_flags", 0, 16);
     const int64_t n_lex = int64_t(lex_flags.size());
@@ -540,7 +540,7 @@ inline void unpack(const Arrays& in, Engine& e) {
                 }
             }
             for (int32_t c : x.main)
-                Unpacker::check(!t.longest || !t.inlined[t.term[c]] || x.context >= 0, "a hypothesis lacks its context");
+                Unpacker::check(!t.longest || !t.restarts_lexing[t.term[c]] || x.context >= 0, "a hypothesis lacks its context");
             s.hyps.push_back(std::move(x));
         }
         Unpacker::check(frozen || !s.hyps.empty(), "a lexer state has no hypothesis");
@@ -646,7 +646,7 @@ inline void unpack(const Arrays& in, Engine& e) {
     const auto slots = u.rows("finish_slots", 0, big);
     Unpacker::check(slots.size() == n_finishes, "finish_slots has the wrong length");
     for (size_t f = 0; f < n_finishes; ++f) {
-        Finish out{finish_term[f], tails[finish_tails[f]], finish_universe[f], nullptr, {}};
+        TerminalEnd out{finish_term[f], tails[finish_tails[f]], finish_universe[f], nullptr, {}};
         if (out.universe >= 0) {
             const Trie& all = shared[size_t(out.universe)]->all;
             Unpacker::check(slots[f].size() == out.tails->trie.slot_word.size(), "a finish has the wrong number of tails");
@@ -654,7 +654,7 @@ inline void unpack(const Arrays& in, Engine& e) {
             out.slots = std::make_shared<vector<int32_t>>(slots[f]);
             out.index(all.slot_word.size(), t.counted[out.term]);
         }
-        e.profiler.finishes.push_back(std::move(out));
+        e.profiler.terminal_ends.push_back(std::move(out));
     }
     const vector<int32_t>& base = in.get("profile_base");
     const int64_t n_profiles = int64_t(base.size());
@@ -664,21 +664,21 @@ inline void unpack(const Arrays& in, Engine& e) {
     Unpacker::check(int64_t(drop.size()) == n_profiles && int64_t(finishes.size()) == n_profiles, "the profiles have different lengths");
     const auto profile_spans = u.rows("profile_spans", 0, e.lexer.spans.size());
     Unpacker::check(int64_t(profile_spans.size()) == n_profiles, "profile_spans has the wrong length");
-    const auto killed_sets = u.rows("killed_tokens", 0, 256);
-    const vector<int32_t>& killed_kinds = u.values("killed_kind", kDenseMissing, kDenseBitmap + 1, killed_sets.size());
-    vector<std::shared_ptr<const vector<uint32_t>>> killed;
-    for (size_t i = 0; i < killed_sets.size(); ++i) {
+    const auto vetoed_sets = u.rows("killed_tokens", 0, 256);
+    const vector<int32_t>& vetoed_kinds = u.values("killed_kind", kDenseMissing, kDenseBitmap + 1, vetoed_sets.size());
+    vector<std::shared_ptr<const vector<uint32_t>>> vetoed;
+    for (size_t i = 0; i < vetoed_sets.size(); ++i) {
         vector<uint32_t> bitmap;
         vector<int32_t> none;
-        unpack_tokens(bitmap, none, killed_kinds[i], killed_sets[i], n_tokens, e.vocab->size);
-        killed.push_back(std::make_shared<vector<uint32_t>>(std::move(bitmap)));
+        unpack_tokens(bitmap, none, vetoed_kinds[i], vetoed_sets[i], n_tokens, e.vocab->size);
+        vetoed.push_back(std::make_shared<vector<uint32_t>>(std::move(bitmap)));
     }
-    const vector<int32_t>& killed_of = u.values("profile_killed", -1, int64_t(killed.size()), size_t(n_profiles));
+    const vector<int32_t>& vetoed_of = u.values("profile_killed", -1, int64_t(vetoed.size()), size_t(n_profiles));
     for (int64_t i = 0; i < n_profiles; ++i) {
-        const int32_t b = base[i], k = killed_of[i];
-        Unpacker::check(k < 0 || (b >= 0 && killed_of[b] < 0), "a watched profile has no base");
-        Unpacker::check(k >= 0 || b < 0 || (base[b] < 0 && killed_of[b] < 0), "a delta profile is based on another");
-        Profile p{b, drop[i], k < 0 ? nullptr : killed[size_t(k)], insides[inside[i]], finishes[i], profile_spans[i]};
+        const int32_t b = base[i], k = vetoed_of[i];
+        Unpacker::check(k < 0 || (b >= 0 && vetoed_of[b] < 0), "a watched profile has no base");
+        Unpacker::check(k >= 0 || b < 0 || (base[b] < 0 && vetoed_of[b] < 0), "a delta profile is based on another");
+        Profile p{b, drop[i], k < 0 ? nullptr : vetoed[size_t(k)], insides[inside[i]], finishes[i], profile_spans[i]};
         for (const Inside::Group& g : p.inside->groups)
             Unpacker::check(size_t(g.local_span) < p.spans.size(), "a profile lacks a span");
         e.profiler.profiles.push_back(std::move(p));
@@ -690,7 +690,7 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
 
     // The parser DWA.
-    for (const auto& w : u.rows("dwa_weight", 0, big)) e.weights(w);
+    for (const auto& w : u.rows("dwa_weight", 0, big)) e.weights.intern(w);
     const int32_t n_weights = e.weights.size();
     auto check_weight = [&](int32_t universe, int32_t weight) {
         for (int32_t s : e.weights[weight])
@@ -730,7 +730,7 @@ inline void unpack(const Arrays& in, Engine& e) {
     }
     for (const vector<int32_t>& x : joint_tops) {
         Unpacker::check(!x.empty(), "a set of tops is empty");
-        e.joint.tops(x);
+        e.joint.tops.intern(x);
     }
     e.joint.follow = u.rows("term_follow", 0, n_terms);
     Unpacker::check(e.joint.follow.size() == (t.longest ? size_t(n_terms) : 0), "term_follow has the wrong length");

@@ -51,7 +51,7 @@ cdef class ConstraintCore:
 
     def parse_tails(self, bint on):
         """For tests: decide tails by parsing them on the stack instead of by the parser DWA."""
-        self.ptr.get().use_parsing = on
+        self.ptr.get().parse_tails(on)
 
     def to_arrays(self):
         """All tables as {name: int32 array}; the layout is in ext/artifact/pack.hpp."""

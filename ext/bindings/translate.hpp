@@ -7,8 +7,6 @@
 #include <exception>
 #include <new>
 
-#include <string>
-
 #include "errors.hpp"
 
 namespace wfsa {
@@ -31,9 +29,8 @@ inline void translate() {
         raise_as("GrammarError", e.what());
     } catch (const Damaged& e) {
         raise_as("ArtifactError", e.what());
-    } catch (const Miss& e) {
-        const std::string message = "the compiled tables lack a needed entry (" + std::to_string(e.where) + ")";
-        raise_as("ArtifactError", message.c_str());
+    } catch (const Miss&) {
+        raise_as("ArtifactError", "the compiled tables lack a needed entry");
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& e) {

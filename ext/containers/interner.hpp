@@ -1,27 +1,24 @@
-// Equal vectors get equal numbers.
+// Equal vectors get equal numbers, from 0 on in the order in which they were first met.
 #pragma once
-#include <cstdint>
 #include <deque>
 #include <unordered_map>
-#include <vector>
 
-#include "regular/dfa.hpp"
+#include "containers/vector_hash.hpp"
 
 namespace wfsa {
 
-class Interner {  // vector<int32_t> -> dense id
+class Interner {
   public:
-    int32_t operator()(const vector<int32_t>& key, bool* fresh = nullptr) {
+    int32_t intern(const vector<int32_t>& key) {
         auto got = ids_.emplace(key, int32_t(keys_.size()));
         if (got.second) keys_.push_back(&got.first->first);
-        if (fresh) *fresh = got.second;
         return got.first->second;
     }
-    int32_t find(const vector<int32_t>& key) const {
+    int32_t find(const vector<int32_t>& key) const {  // -1: not met
         auto got = ids_.find(key);
         return got == ids_.end() ? -1 : got->second;
     }
-    const vector<int32_t>& operator[](int32_t id) const { return *keys_[id]; }
+    const vector<int32_t>& operator[](int32_t id) const { return *keys_[size_t(id)]; }
     int32_t size() const { return int32_t(keys_.size()); }
 
   private:

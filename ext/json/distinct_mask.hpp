@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "json/distinct_items.hpp"
+#include "json/quotes.hpp"
 #include "runtime/engine.hpp"
 
 namespace wfsa {
@@ -36,14 +38,16 @@ class DistinctMask {
             const size_t n = size_t(v.offsets[size_t(t) + 1] - v.offsets[size_t(t)]);
             if (is_suspect(scan, p, n, is_new) && !is_allowed(at, scan, p, n)) mask[size_t(t) >> 5] &= ~(1u << (t & 31));
         };
-        const Vocabulary::Quotes& q = v.quotes();
+        const Quotes& q = v.kept<Quotes>();
         if (!scan.in_arrays()) {
             for (int32_t t : q.brackets) look(t);
             return;
         }
         // Tokens that end no item: those without a quote in a string, those that only open one outside.
         // Where values may run out, one that is begun outside a string may be the last there is.
-        const vector<uint32_t>* calm = scan.in_string ? scan.escaped ? &q.without : &q.inside : e_.may_run_out ? nullptr : &q.openers;
+        const vector<uint32_t>* calm = scan.in_string     ? (scan.escaped ? &q.without : &q.inside)
+                                       : e_.may_run_out ? nullptr
+                                                        : &q.openers;
         for (int64_t w = 0; w < v.n_words(); ++w)
             for (uint32_t bits = mask[w] & (calm ? ~(*calm)[size_t(w)] : ~0u); bits; bits &= bits - 1) look(int32_t(w * 32 + __builtin_ctz(bits)));
         if (!calm) return;
@@ -114,16 +118,23 @@ class DistinctMask {
         }
         auto got = known_.find(key);
         if (got == known_.end()) {
-            const Snapshot* to = e_.run([&](bool grow) {
-                text_.resize(size_);
-                s = scan;
-                return e_.commit_bytes(at, p, n, arena(), grow, &s, &text_);
-            });
+            const Snapshot* to = commit(at, scan, p, n, size_, s);
             budget_ = kBudget;
             got = known_.emplace(key, to && (!s.is_close(e_.may_run_out) || is_alive(to, s))).first;
         }
         text_.resize(size_);
         return got->second;
+    }
+    // The snapshot after some bytes, or nullptr; `after`: the scanner there.  The text before has `size` bytes.
+    const Snapshot* commit(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n, size_t size,
+                           JsonScan& after) {
+        return e_.run([&](auto& operations) {
+            text_.resize(size);
+            DistinctItems beside(e_.distinct, scan, text_, arena());
+            const Snapshot* to = operations.commit_bytes(at, p, n, arena(), beside);
+            after = beside.scan;
+            return to;
+        });
     }
     // Can the text go on so that no item repeats?  Almost always the first byte that leaves the earlier items decides.
     bool is_alive(const Snapshot* at, const JsonScan& scan) {
@@ -145,11 +156,7 @@ class DistinctMask {
             const uint8_t b = level.close.back();
             level.close.pop_back();
             JsonScan s;
-            const Snapshot* to = e_.run([&](bool grow) {
-                text_.resize(level.size);
-                s = level.scan;
-                return e_.commit_bytes(level.at, &b, 1, arena(), grow, &s, &text_);
-            });
+            const Snapshot* to = commit(level.at, level.scan, &b, 1, level.size, s);
             if (to) alive = decides(to, s, levels.emplace_back(Level{to, s, text_.size(), {}}).close);
         }
         text_.resize(size);
@@ -159,7 +166,7 @@ class DistinctMask {
     bool decides(const Snapshot* at, const JsonScan& scan, vector<uint8_t>& close) {
         if (--budget_ <= 0) return true;
         bool tokens = false;
-        const ByteBits bytes = e_.run([&](bool grow) { return e_.next_bytes(at, tokens, grow); });
+        const ByteBits bytes = e_.run([&](auto& operations) { return operations.next_bytes(at, tokens); });
         if (tokens) return true;
         bool solid = scan.in_string;  // white space is tried where nothing else can follow: a run of it leads nowhere
         for (int b = '!'; b < 256; ++b) solid |= bytes.has(uint8_t(b));

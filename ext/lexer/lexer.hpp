@@ -23,77 +23,12 @@
 #pragma once
 #include <deque>
 
-#include "regular/counter.hpp"
 #include "containers/interner.hpp"
-#include "vocabulary/trie.hpp"
+#include "containers/pair_key.hpp"
+#include "containers/sorted_set.hpp"
+#include "lexer/terminals.hpp"
 
 namespace wfsa {
-
-struct Terminals {
-    vector<int32_t> indptr{0};      // edges of component c: indptr[c] .. indptr[c+1]
-    vector<Edge> edges;
-    vector<int32_t> term;           // component -> terminal
-    vector<uint8_t> accept;         // component accepts?
-    vector<int32_t> start;          // terminal -> start component, -1 for token-level terminals
-    vector<int32_t> rank;           // terminal -> preference at equal length, higher wins
-    vector<int32_t> least, most;    // terminal -> how many units its words have, if it is counted
-    vector<uint8_t> counted;        // terminal -> are its words counted?
-    vector<uint8_t> open;           // component -> can it still count? (of counted terminals)
-    vector<uint8_t> ignore;         // terminal is ignored between others
-    vector<uint8_t> inlined;        // ... and short like white space: its end is no event, lexing starts again by itself
-    vector<int64_t> name;           // component -> name of the DFA's state (dfa.hpp), -1 if it is not known elsewhere
-    vector<int32_t> place, remaining;  // components in counters (counter.hpp)
-    vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
-    bool longest = false;
-
-    static constexpr int32_t kNoMost = INT32_MAX;
-
-    void add(const Dfa& d, const vector<int64_t>& names, const Counters& counters, int32_t rank_, bool ignore_,
-             bool counted_ = false, int32_t least_ = 0, int32_t most_ = kNoMost) {
-        int32_t base = int32_t(term.size()), t = int32_t(start.size());
-        counted.push_back(counted_);
-        least.push_back(least_);
-        most.push_back(most_);
-        start.push_back(d.size() ? base : -1);
-        rank.push_back(rank_);
-        ignore.push_back(ignore_);
-        inlined.push_back(ignore_ && !large(d));
-        name.insert(name.end(), names.begin(), names.end());
-        for (int32_t s = 0; s < d.size(); ++s) {
-            place.push_back(counters.place[s] < 0 ? -1 : base + counters.place[s]);
-            remaining.push_back(counters.remaining[s]);
-            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
-                edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target, uint8_t(d.edges[e].count && counted_)});
-            indptr.push_back(int32_t(edges.size()));
-            term.push_back(t);
-            accept.push_back(d.accept[s]);
-        }
-        open.resize(term.size(), 0);
-        if (counted_) find_open(base);
-    }
-    // Which components, from `base` on, can reach a counted edge.
-    void find_open(int32_t base) {
-        const int32_t n = int32_t(term.size());
-        for (bool changed = true; changed;) {
-            changed = false;
-            for (int32_t c = n; c-- > base;)
-                for (int32_t e = indptr[c]; !open[c] && e < indptr[c + 1]; ++e)
-                    changed |= open[c] = edges[e].count || open[edges[e].target];
-        }
-    }
-    bool takes(int32_t t, int32_t count) const { return !counted[t] || (least[t] <= count && count <= most[t]); }
-    // Comments are ignored, too, but nearly every token fits inside one: lexed once, and cut like other terminals.
-    static bool large(const Dfa& d) {
-        for (int32_t s = 0; s < d.size(); ++s) {
-            int32_t loop = 0;
-            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
-                if (d.edges[e].target == s) loop += d.edges[e].hi - d.edges[e].lo + 1;
-            if (loop >= 32) return true;
-        }
-        return false;
-    }
-    bool goes_on(int32_t c) const { return indptr[c] < indptr[c + 1]; }
-};
 
 struct Hypothesis {
     int32_t context;
@@ -131,10 +66,6 @@ struct LexState {
             if (b <= e.hi) return b >= e.lo ? &e : nullptr;
         return nullptr;
     }
-    int32_t step(uint8_t b) const {
-        const Edge* e = edge(b);
-        return e ? e->target : -1;
-    }
 };
 
 class Lexer {
@@ -145,7 +76,7 @@ class Lexer {
     Interner spans;  // disjoint ascending ranges of counts: lo, hi, lo, hi, ...
     int64_t limit = 1 << 22;  // of states with several components
 
-    Lexer() { watches({}); }
+    Lexer() { watches.intern({}); }
 
     // The count after an edge into `target`.
     int32_t count_after(const LexState& target, int32_t count, const Edge& e) const {
@@ -163,7 +94,7 @@ class Lexer {
     size_t n_roots() const { return roots_.size(); }
 
     int32_t find_root(int32_t context, int32_t watch) const {
-        auto got = roots_.find(uint64_t(uint32_t(context)) << 32 | uint32_t(watch));
+        auto got = roots_.find(pair_key(context, watch));
         return got == roots_.end() ? -1 : got->second;
     }
     int32_t root(int32_t context, int32_t watch) {
@@ -174,7 +105,7 @@ class Lexer {
         std::sort(h.main.begin(), h.main.end());
         vector<Hypothesis> hyps{h};
         int32_t y = intern(hyps, true);
-        roots_.emplace(uint64_t(uint32_t(context)) << 32 | uint32_t(watch), y);
+        roots_.emplace(pair_key(context, watch), y);
         return y;
     }
     // The root state like y that watches nothing.
@@ -214,8 +145,8 @@ class Lexer {
                     for (int b = terms.edges[e].lo; b <= terms.edges[e].hi; ++b) out.w[b >> 6] &= ~(1ull << (b & 63));
         return out;
     }
-    // Is everything below this trie node, entered in state y, inside y's terminals and without a cut?  (And of the bytes
-    // below either all count or none; counts are for the caller to check.)
+    // Is everything below this trie node, entered in state y, inside y's terminals and without a cut? (And of the
+    // bytes below either all count or none; counts are for the caller to check.)
     bool decided(int32_t y, const ByteBits& below) {
         LexState& s = states[y];
         if (!below.subset_of(s.loops)) return false;
@@ -231,7 +162,8 @@ class Lexer {
     bool alike(int32_t y, int32_t z, int32_t length) const {
         const vector<Hypothesis>&a = states[y].hyps, &b = states[z].hyps;
         if (a.size() != 1 || b.size() != 1 || a[0].context != b[0].context || a[0].watch != b[0].watch ||
-            a[0].main.size() != b[0].main.size() || states[y].root != states[z].root || states[y].span != states[z].span)
+            a[0].main.size() != b[0].main.size() || states[y].root != states[z].root ||
+            states[y].span != states[z].span)
             return false;
         for (size_t k = 0; k < a[0].main.size(); ++k) {
             const int32_t c = a[0].main[k], d = b[0].main[k];
@@ -251,8 +183,8 @@ class Lexer {
                     out.push_back(terms.edges[e].target);
                     void_ |= bool(terms.accept[terms.edges[e].target]);
                 }
-        normal(out);
-        return watches(out);
+        sort_unique(out);
+        return watches.intern(out);
     }
 
     // For restoring a saved lexer: append a state as it was.
@@ -265,7 +197,7 @@ class Lexer {
         states.push_back(std::move(s));
     }
     void restore_root(int32_t context, int32_t watch, int32_t y) {
-        roots_[uint64_t(uint32_t(context)) << 32 | uint32_t(watch)] = y;
+        roots_[pair_key(context, watch)] = y;
     }
 
   private:
@@ -286,7 +218,7 @@ class Lexer {
             for (int32_t c : hyp.main) feed(c, h, false);
             for (int32_t c : hyp.watch) feed(c, h, true);
             int32_t t = winner(hyp);
-            if (t < 0 || !terms.inlined[t]) continue;
+            if (t < 0 || !terms.restarts_lexing[t]) continue;
             for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
             for (int32_t c : hyp.main) feed(c, n + h, true);
             for (int32_t c : hyp.watch) feed(c, n + h, true);
@@ -305,8 +237,8 @@ class Lexer {
                     else { is_void |= bool(terms.accept[c]); to.watch.push_back(c); }
                 }
                 if (is_void || to.main.empty()) continue;
-                normal(to.main);
-                normal(to.watch);
+                sort_unique(to.main);
+                sort_unique(to.watch);
                 next.push_back(std::move(to));
             }
             if (next.empty()) return;
@@ -334,10 +266,6 @@ class Lexer {
         return ids_.emplace(key_, -1).first->second;
     }
 
-    static void normal(vector<int32_t>& v) {
-        std::sort(v.begin(), v.end());
-        v.erase(std::unique(v.begin(), v.end()), v.end());
-    }
     void feed(int32_t c, int32_t hyp, bool watch) {
         for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
             splitter_.add(terms.edges[e].lo, terms.edges[e].hi, int32_t(slots_.size()));
@@ -372,7 +300,7 @@ class Lexer {
             if (!span.empty() && lo <= span.back()) span.back() = std::max(span.back(), hi);
             else { span.push_back(lo); span.push_back(hi); }
         }
-        s.span = spans(span);
+        s.span = spans.intern(span);
     }
     int32_t winner(const Hypothesis& h) const {  // "longest": the terminal taken if the cut is here
         int32_t best = -1;
@@ -383,7 +311,7 @@ class Lexer {
     }
     // A watched component adds nothing if every byte it can read makes another one accept.
     vector<int32_t> without_redundant(vector<int32_t> watch) const {
-        normal(watch);
+        sort_unique(watch);
         for (size_t i = watch.size(); i-- > 0 && watch.size() > 1;) {
             ByteBits fatal, reads;
             for (size_t j = 0; j < watch.size(); ++j)
@@ -409,13 +337,10 @@ class Lexer {
     int32_t intern(vector<Hypothesis>& hyps, bool root) {
         for (Hypothesis& h : hyps) {
             bool keep = false;
-            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.inlined[terms.term[c]]);
+            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.restarts_lexing[terms.term[c]]);
             if (!keep) h.context = -1;
         }
-        if (hyps.size() > 1) {
-            std::sort(hyps.begin(), hyps.end());
-            hyps.erase(std::unique(hyps.begin(), hyps.end()), hyps.end());
-        }
+        if (hyps.size() > 1) sort_unique(hyps);
         int32_t& y = number(hyps, root);
         if (y >= 0) return y;
         if (int64_t(ids_.size()) > limit)  // states of one component are no more than the components
@@ -434,11 +359,11 @@ class Lexer {
                 }
                 int32_t t = winner(h);
                 if (t < 0) continue;
-                if (terms.inlined[t]) { s.boundary = true; continue; }
+                if (terms.restarts_lexing[t]) { s.boundary = true; continue; }
                 vector<int32_t> watch;
                 for (int32_t c : h.main) if (terms.goes_on(c)) watch.push_back(c);
                 for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);
-                s.accepts.push_back({t, watches(without_redundant(watch))});
+                s.accepts.push_back({t, watches.intern(without_redundant(watch))});
             }
         return y;
     }

@@ -11,7 +11,7 @@
 //                        every item and the infix form is ambiguous; the result is left recursive and is neither.
 //   3. binarise          A -> X1 X2 X3 X4  becomes  A -> [[X1 X2] X3] X4; a pair is one nonterminal wherever it
 //                        occurs, which left-factors alternatives for free and makes every reduction pop two states.
-//   4. remove ε          a nullable X in A -> X Y adds the unit rule A -> Y (at most three forms, since rules are binary).
+//   4. remove ε a nullable X in A -> X Y adds the unit rule A -> Y (at most three forms, since rules are binary).
 //   5. trim again, drop A -> A and repeats.
 //
 // Cost: linear in the size of the rules.  Unit rules stay: the LR automaton makes them transparent (lr0.hpp).
@@ -21,6 +21,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "containers/pair_key.hpp"
+#include "containers/sorted_set.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {
@@ -43,7 +45,8 @@ struct NormalGrammar {
     vector<Rule> rules;                              // sorted by lhs
     vector<int32_t> rule_indptr;                     // by symbol - n_terms
     vector<int32_t> origin;                          // by symbol - n_terms: the input nonterminal it comes from
-    vector<uint8_t> distinct;                        // by symbol, if there are any: 1 the item that ends must not repeat, 2 and values may run out
+    vector<uint8_t> distinct;                        // by symbol, if there are any: 1 the item that ends must not repeat,
+                                                     // 2 and values may run out
     vector<UnorderedRule> unordered;                 // with symbols; those that can be reached
 };
 
@@ -137,7 +140,7 @@ class Normaliser {
         }
         // ... and enough members, or others, which can be repeated.
         vector<int32_t> lacking(unordered_.size());
-        vector<vector<std::pair<int32_t, bool>>> counted(n);  // nonterminal -> lists that wait for it, as one of the members
+        vector<vector<std::pair<int32_t, bool>>> counted(n);  // nonterminal -> lists that wait for it, as a member
         for (size_t u = 0; u < unordered_.size(); ++u) {
             lacking[u] = unordered_[u].least;
             if (lacking[u] < 2) continue;
@@ -171,7 +174,10 @@ class Normaliser {
             by_lhs_[a] = std::move(keep);
             for (const Word& w : by_lhs_[a])
                 for (int32_t s : w)
-                    if (s >= n_terms_ && !reach[s - n_terms_]) { reach[s - n_terms_] = 1; todo.push_back(s - n_terms_); }
+                    if (s >= n_terms_ && !reach[s - n_terms_]) {
+                        reach[s - n_terms_] = 1;
+                        todo.push_back(s - n_terms_);
+                    }
         }
         for (int32_t a = 0; a < n; ++a) if (!reach[a]) by_lhs_[a].clear();
         return true;
@@ -216,7 +222,7 @@ class Normaliser {
                 if (w.size() <= 1) { flat_.push_back({a, w.empty() ? -1 : w[0], -1}); continue; }
                 int32_t at = w[0];
                 for (size_t k = 1; k + 1 < w.size(); ++k) {
-                    auto got = pairs.emplace(uint64_t(uint32_t(at)) << 32 | uint32_t(w[k]), next);
+                    auto got = pairs.emplace(pair_key(at, w[k]), next);
                     if (got.second) {
                         flat_.push_back({next++, at, w[k]});
                         origin_.push_back(origin_[a]);
@@ -227,91 +233,111 @@ class Normaliser {
             }
     }
 
+    // The rules without ε, and without those that then derive nothing: by lhs, numbered from the start on.
     void remove_epsilon(int32_t start, NormalGrammar& out) {
-        int32_t n = int32_t(origin_.size());
-        vector<uint8_t> nullable(n, 0);
-        vector<vector<int32_t>> uses(n);
+        const vector<uint8_t> nullable = find_nullable();
+        const vector<Rule> rules = rules_without_epsilon(nullable);
+        const vector<uint8_t> productive = find_productive(rules);
+        out.nullable_start = nullable[size_t(start)];
+        number_rules(start, rules, productive, out);
+    }
+    bool has(const vector<uint8_t>& set, int32_t s) const { return s >= n_terms_ && set[size_t(s - n_terms_)]; }
+    bool derives(const vector<uint8_t>& productive, int32_t s) const { return s < n_terms_ || has(productive, s); }
+    // Which rules have a nonterminal on their right.
+    vector<vector<int32_t>> uses_of(const vector<Rule>& rules) const {
+        vector<vector<int32_t>> out(origin_.size());
+        for (size_t i = 0; i < rules.size(); ++i)
+            for (int32_t s : {rules[i].a, rules[i].b})
+                if (s >= n_terms_) out[size_t(s - n_terms_)].push_back(int32_t(i));
+        return out;
+    }
+    // The least set of nonterminals that is closed under the rules: `takes(rule, set)` says whether a rule adds its
+    // lhs.
+    template <class Takes> vector<uint8_t> least_set(const vector<Rule>& rules, const Takes& takes) const {
+        const vector<vector<int32_t>> uses = uses_of(rules);
+        vector<uint8_t> set(origin_.size(), 0);
         vector<int32_t> todo;
-        auto is_null = [&](int32_t s) { return s >= n_terms_ && nullable[s - n_terms_]; };
-        auto visit = [&](const Rule& r) {
-            bool empty = (r.a < 0 || is_null(r.a)) && (r.b < 0 || is_null(r.b));
-            if (empty && !nullable[r.lhs]) { nullable[r.lhs] = 1; todo.push_back(r.lhs); }
+        auto look = [&](const Rule& r) {
+            if (set[size_t(r.lhs)] || !takes(r, set)) return;
+            set[size_t(r.lhs)] = 1;
+            todo.push_back(r.lhs);
         };
-        for (size_t i = 0; i < flat_.size(); ++i) {
-            const Rule& r = flat_[i];
-            if (r.a >= n_terms_) uses[r.a - n_terms_].push_back(int32_t(i));
-            if (r.b >= n_terms_) uses[r.b - n_terms_].push_back(int32_t(i));
-            visit(r);
-        }
+        for (const Rule& r : rules) look(r);
         while (!todo.empty()) {
-            int32_t b = todo.back(); todo.pop_back();
-            for (int32_t i : uses[b]) visit(flat_[i]);
+            const int32_t b = todo.back();
+            todo.pop_back();
+            for (int32_t i : uses[size_t(b)]) look(rules[size_t(i)]);
         }
-        vector<Rule> rules;
+        return set;
+    }
+    vector<uint8_t> find_nullable() const {
+        return least_set(flat_, [this](const Rule& r, const vector<uint8_t>& nullable) {
+            return (r.a < 0 || has(nullable, r.a)) && (r.b < 0 || has(nullable, r.b));
+        });
+    }
+    vector<uint8_t> find_productive(const vector<Rule>& rules) const {
+        return least_set(rules, [this](const Rule& r, const vector<uint8_t>& productive) {
+            return derives(productive, r.a) && (r.b < 0 || derives(productive, r.b));
+        });
+    }
+    vector<Rule> rules_without_epsilon(const vector<uint8_t>& nullable) const {
+        vector<Rule> out;
+        auto unit = [&](int32_t lhs, int32_t a) {
+            if (a != n_terms_ + lhs) out.push_back({lhs, a, -1});  // not A -> A
+        };
         for (const Rule& r : flat_) {
             if (r.a < 0) continue;
             if (r.b >= 0) {
-                rules.push_back(r);
-                if (is_null(r.a)) rules.push_back({r.lhs, r.b, -1});
-                if (!is_null(r.b)) continue;
+                out.push_back(r);
+                if (has(nullable, r.a)) unit(r.lhs, r.b);
+                if (!has(nullable, r.b)) continue;
             }
-            rules.push_back({r.lhs, r.a, -1});
+            unit(r.lhs, r.a);
         }
-        // A nonterminal that derived only ε has no rule left: drop the rules that use it, then the unreachable ones.
-        vector<int32_t> count(n, 0);
-        vector<vector<int32_t>> in(n);
-        vector<uint8_t> gone(rules.size(), 0);
-        for (size_t i = 0; i < rules.size(); ++i) {
-            Rule& r = rules[i];
-            if (r.b < 0 && r.a == n_terms_ + r.lhs) { gone[i] = 1; continue; }
-            ++count[r.lhs];
-            if (r.a >= n_terms_) in[r.a - n_terms_].push_back(int32_t(i));
-            if (r.b >= n_terms_) in[r.b - n_terms_].push_back(int32_t(i));
-        }
-        // unproductive after ε-removal: recompute productivity
-        vector<uint8_t> productive(n, 0);
-        todo.clear();
-        auto ok = [&](int32_t s) { return s < n_terms_ || productive[s - n_terms_]; };
-        auto look = [&](size_t i) {
-            const Rule& r = rules[i];
-            if (!gone[i] && !productive[r.lhs] && ok(r.a) && (r.b < 0 || ok(r.b))) { productive[r.lhs] = 1; todo.push_back(r.lhs); }
-        };
-        for (size_t i = 0; i < rules.size(); ++i) look(i);
-        while (!todo.empty()) {
-            int32_t b = todo.back(); todo.pop_back();
-            for (int32_t i : in[b]) look(size_t(i));
-        }
-        out.nullable_start = nullable[start];
-        vector<vector<int32_t>> of(n);
+        return out;
+    }
+    // A nonterminal that derived only ε has no rule left: rules that use one are dropped, and what the start does not
+    // reach.
+    void number_rules(int32_t start, const vector<Rule>& rules, const vector<uint8_t>& productive,
+                      NormalGrammar& out) const {
+        const size_t n = origin_.size();
+        vector<vector<int32_t>> by_lhs(n);
         for (size_t i = 0; i < rules.size(); ++i)
-            if (!gone[i] && ok(rules[i].a) && (rules[i].b < 0 || ok(rules[i].b))) of[rules[i].lhs].push_back(int32_t(i));
+            if (derives(productive, rules[i].a) && (rules[i].b < 0 || derives(productive, rules[i].b)))
+                by_lhs[size_t(rules[i].lhs)].push_back(int32_t(i));
         vector<int32_t> number(n, -1), order;
-        if (productive[start]) { number[start] = 0; order.push_back(start); }
-        auto map = [&](int32_t s) {
+        auto renumbered = [&](int32_t s) {
             if (s < n_terms_) return s;
-            int32_t& m = number[s - n_terms_];
+            int32_t& m = number[size_t(s - n_terms_)];
             if (m < 0) { m = int32_t(order.size()); order.push_back(s - n_terms_); }
             return n_terms_ + m;
         };
+        if (productive[size_t(start)]) renumbered(n_terms_ + start);
         out.rule_indptr.push_back(0);
         vector<Rule> row;
         for (size_t k = 0; k < order.size(); ++k) {
             row.clear();
-            for (int32_t i : of[order[k]]) {
-                int32_t a = map(rules[i].a), b = rules[i].b < 0 ? -1 : map(rules[i].b);
+            for (int32_t i : by_lhs[size_t(order[k])]) {
+                const Rule& r = rules[size_t(i)];
+                const int32_t a = renumbered(r.a), b = r.b < 0 ? -1 : renumbered(r.b);
                 row.push_back({int32_t(k), a, b});
             }
-            auto key = [](const Rule& r) { return std::make_pair(r.a, r.b); };
-            std::sort(row.begin(), row.end(), [&](const Rule& x, const Rule& y) { return key(x) < key(y); });
-            row.erase(std::unique(row.begin(), row.end(), [&](const Rule& x, const Rule& y) { return key(x) == key(y); }), row.end());
+            sort_unique_by(row, [](const Rule& r) { return std::make_pair(r.a, r.b); });
             out.rules.insert(out.rules.end(), row.begin(), row.end());
             out.rule_indptr.push_back(int32_t(out.rules.size()));
-            out.origin.push_back(origin_[order[k]]);
+            out.origin.push_back(origin_[size_t(order[k])]);
         }
-        if (!distinct_.empty()) out.distinct.assign(size_t(n_terms_) + order.size(), 0);
-        for (auto [a, may_run_out] : distinct_) if (number[a] >= 0) out.distinct[size_t(n_terms_ + number[a])] = 1 + may_run_out;
+        out.start = productive[size_t(start)] ? n_terms_ : -1;
+        out.n_symbols = n_terms_ + int32_t(order.size());
+        number_marks(number, out);
+    }
+    // Distinct nonterminals and unordered lists by their new numbers, as far as they can be reached.
+    void number_marks(const vector<int32_t>& number, NormalGrammar& out) const {
+        auto symbol = [&](int32_t a) { return number[size_t(a)] < 0 ? -1 : n_terms_ + number[size_t(a)]; };
+        if (!distinct_.empty()) out.distinct.assign(size_t(out.n_symbols), 0);
+        for (auto [a, may_run_out] : distinct_)
+            if (symbol(a) >= 0) out.distinct[size_t(symbol(a))] = uint8_t(1 + may_run_out);
         for (UnorderedRule u : unordered_) {
-            auto symbol = [&](int32_t a) { return number[a] < 0 ? -1 : n_terms_ + number[a]; };
             u.body = symbol(u.body);
             u.rest = symbol(u.rest);
             if (u.body < 0) continue;
@@ -319,8 +345,6 @@ class Normaliser {
             for (auto& group : u.groups) for (int32_t& m : group) m = symbol(m);
             out.unordered.push_back(std::move(u));
         }
-        out.start = productive[start] ? n_terms_ : -1;
-        out.n_symbols = n_terms_ + int32_t(order.size());
     }
 };
 

@@ -5,8 +5,8 @@
 //   body -> m rest   for every member m       rest -> separator body | close
 //
 // Spelled out exactly, body and rest would be a nonterminal for every set of members, 2^n of them.  They differ in
-// nothing but what is left to write, so the LR automaton is built once from the rules as they are, and two of its states
-// get the set beside them (the members written, and how many others if their number matters):
+// nothing but what is left to write, so the LR automaton is built once from the rules as they are, and two of its
+// states get the set beside them (the members written, and how many others if their number matters):
 //
 //   after a member       {body -> m . rest}          may close if all that is required is there
 //   after a separator    {rest -> separator . body}  takes a member that is not in the set
@@ -19,7 +19,10 @@
 // No state is a dead end: a member is taken only if what is still required fits in behind it.
 // Sources: XML's and SGML's "&" connector; the derivatives of interleaving (Brzozowski-style sets of what is left).
 #pragma once
+#include <string>
+
 #include "containers/interner.hpp"
+#include "errors.hpp"
 
 namespace wfsa {
 
@@ -31,8 +34,8 @@ struct UnorderedList {
     int32_t n_bits = 0;                                  // members, then the others that groups name
     bool others = false;                                 // members of no name of their own, in any number
     vector<uint64_t> required;                           // by member
-    vector<vector<uint64_t>> groups;                     // of each of these something has to be there; only without `most`
-    vector<std::pair<int32_t, int32_t>> keys;            // terminal that begins a member -> member (-1: others), ascending
+    vector<vector<uint64_t>> groups;                     // of each of these something has to be there; without `most`
+    vector<std::pair<int32_t, int32_t>> keys;            // terminal that begins a member -> member (-1: others)
 
     size_t n_words() const { return (size_t(n_bits) + 63) / 64; }
     uint64_t once(size_t w) const {  // which bits of a word are members
@@ -47,16 +50,18 @@ struct UnorderedList {
 
 class UnorderedStates {
   public:
+    static constexpr int32_t kUnmade = -2;  // a set that has no number yet
     vector<UnorderedList> lists;
     vector<int32_t> list_of, member_of;  // by symbol: the list that it is a member of, or -1; which one, -1: others
-    int32_t first = INT32_MAX;           // number of the first state with a set: 2 a set, after a member and after a separator
+    int32_t first = INT32_MAX;           // number of the first state with a set: 2 a set, after a member and a separator
     Interner sets;                       // list, number of others, members as bits
-    bool growing = false;                // under the engine's exclusive lock
+    int32_t n_terms = 0;
 
     int32_t n_states() const { return 2 * sets.size(); }
 
-    // Where `symbol` leads from state s; `base(state, symbol)` asks the LR table without sets.
-    template <class Base> int32_t go(int32_t s, int32_t symbol, const Base& base) {
+    // Where `symbol` leads from state s: a state, -1, or kUnmade. `base(state, symbol)` asks the LR table without
+    // sets.
+    template <class Base> int32_t go(int32_t s, int32_t symbol, const Base& base) const {
         const vector<int32_t>& set = sets[(s - first) >> 1];
         const UnorderedList& list = lists[size_t(set[0])];
         if (((s - first) & 1) == 0) {
@@ -64,10 +69,16 @@ class UnorderedStates {
             if (symbol == list.close && !may_close(list, set)) return -1;
             return base(list.after_member, symbol);
         }
-        if (list_of[size_t(symbol)] == set[0]) return after(set, member_of[size_t(symbol)]);
+        if (list_of[size_t(symbol)] == set[0]) {
+            const vector<int32_t> to = after(set, member_of[size_t(symbol)]);
+            const int32_t id = to.empty() ? -1 : sets.find(to);
+            return to.empty() ? -1 : id < 0 ? kUnmade : first + 2 * id;
+        }
         const int32_t to = base(list.after_separator, symbol);
         return to >= 0 && symbol < n_terms && !takes(list, set, list.member_of(symbol)) ? -1 : to;
     }
+    // ... where `go` said kUnmade: with a number.
+    int32_t make(int32_t s, int32_t symbol) { return number(after(sets[(s - first) >> 1], member_of[size_t(symbol)])); }
     int32_t base_of(int32_t s) const {
         const UnorderedList& list = lists[size_t(sets[(s - first) >> 1][0])];
         return (s - first) & 1 ? list.after_separator : list.after_member;
@@ -77,9 +88,9 @@ class UnorderedStates {
         const int32_t n = list_of[size_t(symbol)];
         vector<int32_t> set(2 + 2 * lists[size_t(n)].n_words(), 0);
         set[0] = n;
-        return after(set, member_of[size_t(symbol)]);
+        set = after(set, member_of[size_t(symbol)]);
+        return set.empty() ? -1 : number(set);
     }
-    int32_t n_terms = 0;
 
   private:
     static constexpr int32_t kMaxSets = 1 << 22;
@@ -120,19 +131,20 @@ class UnorderedStates {
         count(list, set, written, missing);
         return !missing && written >= list.least;
     }
-    int32_t after(const vector<int32_t>& set, int32_t k) {
+    // The set with member k, or with one of the others (-1); empty: not taken.
+    vector<int32_t> after(const vector<int32_t>& set, int32_t k) const {
         const UnorderedList& list = lists[size_t(set[0])];
-        if (!takes(list, set, k)) return -1;
+        if (!takes(list, set, k)) return {};
         vector<int32_t> to = set;
         if (k >= 0) to[2 + size_t(k) / 32] = int32_t(uint32_t(to[2 + size_t(k) / 32]) | 1u << (k & 31));
-        if (k < 0 || k >= list.n_members) to[1] = std::min(to[1] + 1, list.most == UnorderedList::kNoMost ? list.least : list.most);
-        int32_t id = sets.find(to);
-        if (id < 0) {
-            if (!growing) throw Miss{11};
-            if (sets.size() >= kMaxSets) throw LimitExceeded("documents had more than " + std::to_string(kMaxSets) + " sets of properties");
-            id = sets(to);
-        }
-        return first + 2 * id;
+        const int32_t enough = list.most == UnorderedList::kNoMost ? list.least : list.most;
+        if (k < 0 || k >= list.n_members) to[1] = std::min(to[1] + 1, enough);
+        return to;
+    }
+    int32_t number(const vector<int32_t>& set) {
+        if (sets.size() >= kMaxSets && sets.find(set) < 0)
+            throw LimitExceeded("documents had more than " + std::to_string(kMaxSets) + " sets of properties");
+        return first + 2 * sets.intern(set);
     }
 };
 

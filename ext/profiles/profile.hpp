@@ -57,6 +57,13 @@ struct Tails {
     size_t bytes() const { return 80 * trie.slot_word.size() + 50 * size_t(trie.n_nodes()); }
 };
 
+// One universe of tails for several finishes: the union, and for every finish the slots of its tails.
+struct SharedTails {
+    Trie all;
+    vector<uint8_t> text;  // of the tails, when they come from a file
+    vector<std::shared_ptr<const vector<int32_t>>> slots;
+};
+
 // What a walk finds, as the cache keeps it.
 struct WalkResult {
     std::shared_ptr<const Inside> inside;
@@ -98,7 +105,7 @@ class ProfileCache {
     std::atomic<int64_t> uid_{0};
 };
 
-struct Finish {
+struct TerminalEnd {
     int32_t term;
     std::shared_ptr<const Tails> tails;
     int32_t universe = -1;                                // of the parser DWA, and for every tail its slot there
@@ -118,9 +125,9 @@ struct Finish {
 struct Profile {
     int32_t base = -1;              // delta: the profile this one is a change of
     vector<int32_t> drop;           // delta: tokens that fare differently
-    std::shared_ptr<const vector<uint32_t>> killed;  // watched root: tokens that a longer candidate makes void
+    std::shared_ptr<const vector<uint32_t>> vetoed;  // watched root: tokens that a longer candidate makes void
     std::shared_ptr<const Inside> inside;
-    vector<int32_t> finishes;       // numbers of Finish objects
+    vector<int32_t> terminal_ends;       // numbers of TerminalEnd objects
     vector<int32_t> spans;          // of inside->groups, by their local number
     int32_t free_lo = 0, free_hi = Terminals::kNoMost;  // counts with which no bound is met, those of the base included
 };
@@ -128,7 +135,7 @@ struct Profile {
 class Profiler {
   public:
     std::deque<Profile> profiles;
-    std::deque<Finish> finishes;
+    std::deque<TerminalEnd> terminal_ends;
 
     Profiler(const Trie& trie, Lexer& lexer, ProfileCache& cache, int64_t n_words)
         : trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words) {}
@@ -148,7 +155,7 @@ class Profiler {
         int32_t z;
         if (lexer_.states[y].root && !lexer_.states[y].hyps[0].watch.empty()) {
             p.base = profile(lexer_.unwatched(y));
-            p.killed = killed(lexer_.states[y].hyps[0].watch);
+            p.vetoed = vetoed(lexer_.states[y].hyps[0].watch);
             found.inside = std::make_shared<Inside>();
         } else if (!apart && (z = base_state(y, large)) >= 0 && delta(y, z)) {
             p.base = profile(z);
@@ -169,9 +176,9 @@ class Profiler {
         p.inside = found.inside;
         for (size_t i = 0; i < found.tails.size(); ++i) {
             const int32_t term = terms[found.tail_terms[i]];
-            auto got = finish_ids_.emplace(std::make_pair(term, found.tails[i].get()), int32_t(finishes.size()));
-            if (got.second) finishes.push_back({term, found.tails[i], -1, nullptr, {}});
-            p.finishes.push_back(got.first->second);
+            auto got = finish_ids_.emplace(std::make_pair(term, found.tails[i].get()), int32_t(terminal_ends.size()));
+            if (got.second) terminal_ends.push_back({term, found.tails[i], -1, nullptr, {}});
+            p.terminal_ends.push_back(got.first->second);
         }
         if (!p.inside->groups.empty()) p.spans = spans_;
         find_free(p);
@@ -190,11 +197,11 @@ class Profiler {
             if (span.size() == 2) bound(span[0], span[1], g.least, g.most());
             else bound(1, 0, 0, 0);  // several ranges: always looked at
         }
-        for (int32_t f : p.finishes) {
+        for (int32_t f : p.terminal_ends) {
             const Terminals& t = lexer_.terms;
-            const int32_t term = finishes[f].term;
+            const int32_t term = terminal_ends[f].term;
             if (!t.counted[term]) continue;
-            const vector<int32_t>& counts = finishes[f].tails->trie.slot_counts;
+            const vector<int32_t>& counts = terminal_ends[f].tails->trie.slot_counts;
             bound(t.least[term], t.most[term], counts.empty() ? 0 : *std::min_element(counts.begin(), counts.end()),
                   counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end()));
         }
@@ -224,7 +231,7 @@ class Profiler {
 
     struct Open { int32_t term, watch, depth, count; };  // a cut both states made on the current path; depth of the tail
     std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
-    std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> killed_;
+    std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> vetoed_;
     std::unordered_map<uint64_t, ByteBits> first_bytes_[2];  // (terminal, watch set), by `wide_`
     int32_t budget_ = 0;
     bool wide_ = false;  // walking for the cache: tails may begin with any byte
@@ -393,7 +400,7 @@ class Profiler {
             key_.push_back(local(terms_, u));
             if (terms_.size() == before) return;
             if (t.longest) key_.push_back(t.rank[u]);
-            key_.push_back(t.ignore[u] | t.inlined[u] << 1 | t.counted[u] << 2);
+            key_.push_back(t.ignore[u] | t.restarts_lexing[u] << 1 | t.counted[u] << 2);
             if (t.counted[u]) counted.push_back(u);
         };
         auto put_components = [&](const vector<int32_t>& cs) {
@@ -434,7 +441,7 @@ class Profiler {
         vector<int32_t> out;
         for (vector<int32_t> span : r.spans) {
             for (int32_t& bound : span) bound = bounds_[size_t(bound)];
-            out.push_back(lexer_.spans(span));
+            out.push_back(lexer_.spans.intern(span));
         }
         return out;
     }
@@ -523,21 +530,21 @@ class Profiler {
             if (h.context < 0) continue;
             for (int32_t u : lexer_.contexts[h.context])
                 if (t.start[u] >= 0 && large(t.start[u])) { out.push_back(t.start[u]); any = true; }
-            for (int32_t c : h.main) if (t.inlined[t.term[c]]) out.push_back(c);
+            for (int32_t c : h.main) if (t.restarts_lexing[t.term[c]]) out.push_back(c);
         }
         if (!any) out.clear();
         return out;
     }
 
     // Tokens of which some prefix makes a watched component accept.
-    std::shared_ptr<const vector<uint32_t>> killed(const vector<int32_t>& watch) {
-        auto& got = killed_[watch];
+    std::shared_ptr<const vector<uint32_t>> vetoed(const vector<int32_t>& watch) {
+        auto& got = vetoed_[watch];
         if (got) return got;
         auto out = std::make_shared<vector<uint32_t>>(size_t(n_words_), 0u);
-        kill(0, lexer_.watches(watch), *out);
+        veto(0, lexer_.watches.intern(watch), *out);
         return got = out;
     }
-    void kill(int32_t node, int32_t watch, vector<uint32_t>& out) {
+    void veto(int32_t node, int32_t watch, vector<uint32_t>& out) {
         for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) {
             bool is_void = false;
             const int32_t rest = lexer_.step_watch(watch, trie_.byte[c], is_void);
@@ -545,7 +552,7 @@ class Profiler {
                 for (int32_t k = trie_.slot_indptr[trie_.slot_lo[c]]; k < trie_.slot_indptr[trie_.slot_hi[c]]; ++k)
                     out[size_t(trie_.slot_tokens[k]) >> 5] |= 1u << (trie_.slot_tokens[k] & 31);
             } else if (rest) {
-                kill(c, rest, out);
+                veto(c, rest, out);
             }
         }
     }

@@ -20,19 +20,10 @@
 #include <utility>
 #include <vector>
 
+#include "containers/vector_hash.hpp"
 #include "errors.hpp"
 
 namespace wfsa {
-
-using std::vector;
-
-struct VectorHash {
-    size_t operator()(const vector<int32_t>& v) const noexcept {
-        uint64_t h = 0x9E3779B97F4A7C15ull ^ v.size();
-        for (int32_t x : v) { h ^= uint32_t(x); h *= 0xff51afd7ed558ccdull; h ^= h >> 32; }
-        return h;
-    }
-};
 
 struct Edge {
     int32_t target;

@@ -1,12 +1,14 @@
 // One sequence being decoded: a snapshot, the arena it writes to, and the engine it reads.
 //
 // fork() shares everything so far: the child reads the parent's arena, which it keeps alive, and writes to its own.
-// A Session is used by one thread at a time; sessions of one engine run in parallel.
+// What changes a Session is called by one thread at a time; masks and questions change nothing. Sessions of one
+// engine run in parallel.
+//
+// The session chooses what stands beside the parse (companion.hpp): JSON's items that must differ, where the grammar
+// has any.
 #pragma once
-#include "ahead.hpp"
-#include "json/distinct_mask.hpp"
+#include "json/distinct_text.hpp"
 #include "runtime/mask_job.hpp"
-#include "artifact/pack.hpp"
 
 namespace wfsa {
 
@@ -14,45 +16,40 @@ class Session {
   public:
     Session() = default;
     explicit Session(std::shared_ptr<Engine> engine) : engine_(std::move(engine)), arena_(std::make_shared<Arena>()) {
-        now_ = engine_->run([&](bool grow) { return engine_->start(*arena_, grow); });
+        now_ = engine_->run([&](auto& operations) { return operations.start(*arena_); });
     }
     Session fork() const {
         Session out;
         out.engine_ = engine_;
         out.arena_ = std::make_shared<Arena>(arena_);
         out.now_ = now_;
-        out.text_ = text_;
-        out.past_ = past_;
+        out.items_ = items_;
         return out;
     }
     bool commit_token(int32_t token) {
-        return commit([&](bool grow, JsonScan* scan, std::string* text) { return engine_->commit_token(now_, token, *arena_, grow, scan, text); });
+        return commit(
+            [&](auto& operations, auto& beside) { return operations.commit_token(now_, token, *arena_, beside); });
     }
     bool commit_bytes(const uint8_t* p, size_t n) {
         if (now_->finished || n == 0) return n == 0;
         uint8_t* kept = static_cast<uint8_t*>(arena_->bytes(n));
         std::copy(p, p + n, kept);
-        return commit([&](bool grow, JsonScan* scan, std::string* text) { return engine_->commit_bytes(now_, kept, n, *arena_, grow, scan, text); });
+        return commit(
+            [&](auto& operations, auto& beside) { return operations.commit_bytes(now_, kept, n, *arena_, beside); });
     }
     bool rollback(int64_t n) {
         if (n < 0 || n > now_->n_commits) return false;
-        for (; n; --n) {
-            now_ = now_->before;
-            if (past_) past_ = past_->before;
-        }
-        if (!engine_->distinct.empty()) text_.resize(size_t(scan().n));
+        for (int64_t k = 0; k < n; ++k) now_ = now_->before;
+        if (differs()) items_.rollback(n);
         return true;
     }
     // n_words words; bits past the vocabulary are 0.
     void mask(uint32_t* out, int64_t n_words) const {
-        engine_->run([&](bool grow) {
-            engine_->mask(now_, out, n_words, grow);
-            return 0;
-        });
-        if (!engine_->distinct.empty()) DistinctMask(*engine_, text_).filter(now_, scan(), out);
+        engine_->mask(now_, out, n_words);
+        if (differs()) items_.filter(*engine_, now_, out);
     }
     bool accepting() const {
-        return engine_->run([&](bool grow) { return engine_->takes(now_, engine_->end_term, grow); });
+        return engine_->run([&](auto& operations) { return operations.takes(now_, engine_->end_term); });
     }
     bool finished() const { return now_->finished; }
     int64_t n_commits() const { return now_->n_commits; }
@@ -70,7 +67,7 @@ class Session {
         std::string out;
         while (out.size() < limit) {
             bool tokens = false;
-            ByteBits b = engine_->run([&](bool grow) { return engine_->next_bytes(probe.now_, tokens, grow); });
+            ByteBits b = engine_->run([&](auto& operations) { return operations.next_bytes(probe.now_, tokens); });
             int32_t n = 0;
             for (uint64_t w : b.w) n += __builtin_popcountll(w);
             if (tokens || n != 1) break;
@@ -91,17 +88,16 @@ class Session {
     }
     std::string next_bytes() const {
         bool tokens = false;
-        ByteBits b = engine_->run([&](bool grow) { return engine_->next_bytes(now_, tokens, grow); });
+        ByteBits b = engine_->run([&](auto& operations) { return operations.next_bytes(now_, tokens); });
         std::string out;
         for (int c = 0; c < 256; ++c) {
             const uint8_t byte = uint8_t(c);
-            if (b.has(byte) && (engine_->distinct.empty() || fork().commit_bytes(&byte, 1))) out.push_back(char(c));
+            if (b.has(byte) && (!differs() || fork().commit_bytes(&byte, 1))) out.push_back(char(c));
         }
         return out;
     }
     vector<int32_t> expected() const {
-        std::unique_lock<std::shared_mutex> lock(engine_->mutex);
-        return engine_->expected(now_);
+        return engine_->run([&](auto& operations) { return operations.expected(now_); });
     }
 
     MaskJob job(int64_t n_words) const {
@@ -112,35 +108,19 @@ class Session {
     std::shared_ptr<Engine> engine_;
     std::shared_ptr<Arena> arena_;
     const Snapshot* now_ = nullptr;
-    // Only where items must differ: the text, and the scanner after every commit.
-    struct Past {
-        const Past* before;
-        JsonScan scan;
-    };
-    mutable std::string text_;
-    const Past* past_ = nullptr;
+    DistinctText items_;  // of use only where items must differ
 
-    JsonScan scan() const { return past_ ? past_->scan : JsonScan(); }
+    bool differs() const { return !engine_->distinct.empty(); }
     template <class Op> bool commit(const Op& op) {
-        if (engine_->distinct.empty()) {
-            const Snapshot* to = engine_->run([&](bool grow) { return op(grow, nullptr, nullptr); });
-            if (to) now_ = to;
-            return to != nullptr;
+        const Snapshot* to = nullptr;
+        if (differs()) {
+            to = items_.commit(*engine_, *arena_, op);
+        } else {
+            Alone alone;
+            to = engine_->run([&](auto& operations) { return op(operations, alone); });
         }
-        const size_t size = text_.size();
-        JsonScan moved;
-        const Snapshot* to = engine_->run([&](bool grow) {
-            text_.resize(size);
-            moved = scan();
-            return op(grow, &moved, &text_);
-        });
-        if (!to || DistinctMask(*engine_, text_).is_stuck(to, moved)) {
-            text_.resize(size);
-            return false;
-        }
-        now_ = to;
-        past_ = new (arena_->bytes(sizeof(Past))) Past{past_, moved};
-        return true;
+        if (to) now_ = to;
+        return to != nullptr;
     }
 };
 

@@ -2,7 +2,7 @@
 //
 // What a tail may begin with depends on the tops of all stacks after the finished terminal: on a set of LR states, and
 // not on how the stacks branch below.  So the machine reads sets of tops, and the stacks themselves are moved by the
-// same shifts and reductions that a commit uses (engine.hpp):
+// same shifts and reductions that a commit uses (longest.hpp):
 //
 //   state       tails of one universe, each behind what whole terminals have consumed of it, with the longer candidates
 //               that may not match: a set of (tail node, watch set)
@@ -15,7 +15,11 @@
 //
 // There are few sets of tops (about as many as contexts), so nearly all transitions are known ahead of time.
 #pragma once
-#include "tails/parser_dwa.hpp"
+#include <set>
+
+#include "containers/open_table.hpp"
+#include "parser/contexts.hpp"
+#include "tails/universe.hpp"
 
 namespace wfsa {
 
@@ -27,8 +31,7 @@ class JointTails {
         int32_t next;  // machine state that reads the tops, or -1: known, the stacks are for later cuts
     };
     struct Transition {
-        uint64_t key = kFree;  // machine state, number of the set of tops
-        int32_t weight = 0;    // tails decided here: number in the weights of the parser DWA
+        int32_t weight = 0;  // tails decided here: number in the weights of the parser DWA
         int32_t cut_lo = 0, cut_hi = 0;  // into `cuts`
     };
     vector<Cut> cuts;
@@ -36,19 +39,20 @@ class JointTails {
     Interner tops;    // ascending LR states
     vector<vector<int32_t>> follow;  // terminal -> terminals that can ever follow it
 
-    JointTails(const LrTables& lr, Lexer& lexer, const std::deque<Universe>& universes, Interner& weights)
-        : lr_(lr), lexer_(lexer), universes_(universes), weights_(weights) {}
-    // Contexts of sets of LR states, as the engine numbers them.
-    std::function<int32_t(const int32_t*, int32_t)> context_of;
+    JointTails(const LrTables& lr, Contexts& contexts, Lexer& lexer, const std::deque<Universe>& universes,
+               Interner& weights)
+        : lr_(lr), contexts_(contexts), lexer_(lexer), universes_(universes), weights_(weights) {}
 
     // Where reading begins: with the tops after the terminal that the universe follows, or with those before it.
-    int32_t start(int32_t universe, bool before) { return state(before ? vector<int32_t>{universe} : vector<int32_t>{universe, 0, 0}); }
+    int32_t start(int32_t universe, bool before) {
+        return state(before ? vector<int32_t>{universe} : vector<int32_t>{universe, 0, 0});
+    }
     int32_t find_start(int32_t universe, bool before) const {
         const vector<int32_t>& known = starts_[before];
         return universe < int32_t(known.size()) ? known[size_t(universe)] : -1;
     }
     int32_t state(const vector<int32_t>& code) {
-        const int32_t d = states(code);
+        const int32_t d = states.intern(code);
         if (code.size() == 1 || (code.size() == 3 && code[1] == 0 && code[2] == 0)) {
             vector<int32_t>& known = starts_[code.size() == 1];
             if (size_t(code[0]) >= known.size()) known.resize(size_t(code[0]) + 1, -1);
@@ -57,11 +61,10 @@ class JointTails {
         return d;
     }
     const Transition* find(int32_t d, int32_t t) const {
-        const Transition& x = table_[slot(key(d, t))];
-        return x.key == kFree ? nullptr : &x;
+        return table_.find(pair_key(d, t));
     }
-    Transition step(int32_t d, int32_t t) {
-        if (const Transition* got = find(d, t)) return *got;
+    const Transition* step(int32_t d, int32_t t) {  // good until the next step
+        if (const Transition* got = find(d, t)) return got;
         const vector<int32_t>& code = states[d];
         universe_ = code[0];
         slots_.clear();
@@ -69,69 +72,61 @@ class JointTails {
         Nodes nodes;
         for (size_t i = 1; i < code.size(); i += 2) nodes.insert({code[i], code[i + 1]});
         const int32_t term = universes_[universe_].term;
-        if (!nodes.empty()) read(nodes, tops[t], -1);
-        else if (lexer_.terms.ignore[term]) read({{0, 0}}, tops[t], -1);
-        else cut(term, {{0, 0}}, tops[t], -1);
-        std::sort(slots_.begin(), slots_.end());
-        slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
-        return add(d, t, weights_(slots_), cuts_);
+        if (!nodes.empty()) read(nodes, tops[t], -1, 0);
+        else if (lexer_.terms.ignore[term]) read({{0, 0}}, tops[t], -1, 0);
+        else cut(term, {{0, 0}}, tops[t], -1, 0);
+        sort_unique(slots_);
+        return add(d, t, weights_.intern(slots_), cuts_);
     }
     size_t n_states() const { return size_t(states.size()); }
-    size_t n_transitions() const { return n_transitions_; }
+    size_t n_transitions() const { return table_.size(); }
     int64_t work() const { return work_; }  // steps taken so far, a measure of time that does not vary
-    vector<Transition> transitions() const {  // by ascending keys
-        vector<Transition> out;
-        for (const Transition& x : table_) if (x.key != kFree) out.push_back(x);
-        std::sort(out.begin(), out.end(), [](const Transition& a, const Transition& b) { return a.key < b.key; });
+    // By ascending (machine state, number of the set of tops).
+    vector<std::pair<uint64_t, Transition>> transitions() const {
+        vector<std::pair<uint64_t, Transition>> out;
+        table_.each([&](uint64_t key, const Transition& x) { out.push_back({key, x}); });
+        std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         return out;
     }
-    Transition add(int32_t d, int32_t t, int32_t weight, const vector<Cut>& more) {
-        if (++n_transitions_ * 2 > table_.size()) {
-            vector<Transition> old(table_.size() * 2);
-            old.swap(table_);
-            for (const Transition& x : old) if (x.key != kFree) table_[slot(x.key)] = x;
-        }
+    const Transition* add(int32_t d, int32_t t, int32_t weight, const vector<Cut>& more) {
         const int32_t lo = int32_t(cuts.size());
         cuts.insert(cuts.end(), more.begin(), more.end());
-        return table_[slot(key(d, t))] = {key(d, t), weight, lo, int32_t(cuts.size())};
+        Transition& out = table_.insert(pair_key(d, t)).first;
+        out.weight = weight;
+        out.cut_lo = lo;
+        out.cut_hi = int32_t(cuts.size());
+        return &out;
     }
 
   private:
     typedef std::set<std::pair<int32_t, int32_t>> Nodes;  // (tail node, watch set)
+    static constexpr int32_t kMaxDepth = 256;  // terminals of a tail followed in one step; real tokens have a tenth of it
     const LrTables& lr_;
+    Contexts& contexts_;
     Lexer& lexer_;
     const std::deque<Universe>& universes_;
     Interner& weights_;
-    static constexpr uint64_t kFree = UINT64_MAX;
-    vector<Transition> table_ = vector<Transition>(64);  // open addressing: masks ask it a lot
-    size_t n_transitions_ = 0;
+    OpenTable<uint64_t, Transition, PairHash> table_;  // (machine state, number of the set of tops); masks ask it a lot
     int64_t work_ = 0;
     vector<int32_t> starts_[2];  // by universe
+    struct Level { int32_t child, end, y; };  // children of a tail node that are still to be entered from lexer state y
     int32_t universe_ = 0;  // while one step is computed
+    vector<Level> levels_;
     vector<int32_t> slots_;
     vector<Cut> cuts_;
 
-    static uint64_t key(int32_t d, int32_t t) { return uint64_t(uint32_t(d)) << 32 | uint32_t(t); }
-
-    size_t slot(uint64_t key) const {
-        uint64_t h = key * 0x9E3779B97F4A7C15ull;
-        size_t k = (h ^ h >> 32) & (table_.size() - 1);
-        while (table_[k].key != key && table_[k].key != kFree) k = (k + 1) & (table_.size() - 1);
-        return k;
-    }
     vector<int32_t> shift(const vector<int32_t>& tops, int32_t term) const {
         vector<int32_t> out;
         for (int32_t q : tops) {
             const int32_t to = lr_.go(q, term);
             if (to >= 0) out.push_back(to);
         }
-        std::sort(out.begin(), out.end());
-        out.erase(std::unique(out.begin(), out.end()), out.end());
+        sort_unique(out);
         return out;
     }
     std::map<int32_t, Nodes> lex(const Nodes& nodes, const vector<int32_t>& tops) {
         std::map<int32_t, Nodes> cuts;  // terminal -> what is left of the tails
-        const int32_t context = context_of(tops.data(), int32_t(tops.size()));
+        const int32_t context = contexts_.make(tops);
         vector<std::pair<int32_t, int32_t>> todo(nodes.begin(), nodes.end());
         Nodes seen = nodes;
         for (size_t i = 0; i < todo.size(); ++i)
@@ -141,41 +136,53 @@ class JointTails {
             });
         return cuts;
     }
+    // The tails behind a node, from lexer state y; `cut(accept, node)` where a terminal may end.
     template <class F> void lex(int32_t y, int32_t node, const F& cut) {
-        const Trie& tails = universes_[universe_].tails();
-        lexer_.expand(y);
-        for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
+        const Trie& tails = universes_[size_t(universe_)].tails();
+        levels_.clear();  // as deep as a token is long
+        enter(node, y);
+        while (!levels_.empty()) {
+            Level& level = levels_.back();
+            if (level.child == level.end) { levels_.pop_back(); continue; }
+            const int32_t c = level.child++;
             ++work_;
-            const Edge* e = lexer_.states[y].edge(tails.byte[c]);
+            const Edge* e = lexer_.states[size_t(level.y)].edge(tails.byte[size_t(c)]);
             if (!e) continue;
             const int32_t to = e->target;
-            if (tails.own[c]) slots_.push_back(tails.slot_lo[c]);
-            if (tails.first_child[c] == tails.first_child[c + 1]) continue;
+            if (tails.own[size_t(c)]) slots_.push_back(tails.slot_lo[size_t(c)]);
+            if (tails.first_child[size_t(c)] == tails.first_child[size_t(c) + 1]) continue;
             lexer_.expand(to);
-            if (lexer_.decided(to, tails.below[c])) {
-                for (int32_t s = tails.slot_lo[c] + tails.own[c]; s < tails.slot_hi[c]; ++s) slots_.push_back(s);
+            if (lexer_.decided(to, tails.below[size_t(c)])) {
+                for (int32_t s = tails.slot_lo[size_t(c)] + tails.own[size_t(c)]; s < tails.slot_hi[size_t(c)]; ++s)
+                    slots_.push_back(s);
                 continue;
             }
-            for (const Accept& a : lexer_.states[to].accepts) cut(a, c);
-            lex(to, c, cut);
+            for (const Accept& a : lexer_.states[size_t(to)].accepts) cut(a, c);
+            enter(c, to);
         }
     }
-
-    // The tops of all stacks after cut `from` are known: lex, and go on behind every cut.
-    void read(const Nodes& nodes, const vector<int32_t>& tops, int32_t from) {
-        for (const auto& [term, rest] : lex(nodes, tops)) cut(term, rest, tops, from);
+    void enter(int32_t node, int32_t y) {
+        const Trie& tails = universes_[size_t(universe_)].tails();
+        lexer_.expand(y);
+        levels_.push_back({tails.first_child[size_t(node)], tails.first_child[size_t(node) + 1], y});
     }
-    void cut(int32_t term, const Nodes& rest, const vector<int32_t>& tops, int32_t from) {
+
+    // The tops of all stacks after cut `from` are known: lex, and go on behind every cut. `depth`: terminals so far;
+    // past kMaxDepth stacks are moved instead, so that no token is too long for the C stack.
+    void read(const Nodes& nodes, const vector<int32_t>& tops, int32_t from, int32_t depth) {
+        for (const auto& [term, rest] : lex(nodes, tops)) cut(term, rest, tops, from, depth + 1);
+    }
+    void cut(int32_t term, const Nodes& rest, const vector<int32_t>& tops, int32_t from, int32_t depth) {
         const vector<int32_t> to = shift(tops, term);
         if (to.empty()) return;
         const size_t n = slots_.size(), at = cuts_.size();
-        bool known = true;
+        bool known = depth < kMaxDepth;
         for (int32_t q : to) known &= !lr_.completes(q);
-        if (!known && certain(rest, to, term)) return;
+        if (!known && certain(rest, to, term, depth)) return;
         if (!known) slots_.resize(n);
         cuts_.push_back({term, from, -1});
         if (known) {
-            read(rest, to, int32_t(at));
+            read(rest, to, int32_t(at), depth);
             if (cuts_.size() == at + 1) cuts_.pop_back();
             return;
         }
@@ -185,12 +192,14 @@ class JointTails {
     }
     // Some of the tops after `term` are known, and they take all that can follow it, so that more stacks change nothing
     // for the lexer.  False: some tail depends on the others.
-    bool certain(const Nodes& nodes, const vector<int32_t>& tops, int32_t term) {
-        const vector<int32_t>& takes = lexer_.contexts[context_of(tops.data(), int32_t(tops.size()))];
-        if (!std::includes(takes.begin(), takes.end(), follow[term].begin(), follow[term].end())) return false;
+    bool certain(const Nodes& nodes, const vector<int32_t>& tops, int32_t term, int32_t depth) {
+        if (depth >= kMaxDepth) return false;
+        const vector<int32_t>& takes = lexer_.contexts[contexts_.make(tops)];
+        const vector<int32_t>& all = follow[size_t(term)];
+        if (!std::includes(takes.begin(), takes.end(), all.begin(), all.end())) return false;
         for (const auto& [t, rest] : lex(nodes, tops)) {
             const vector<int32_t> to = shift(tops, t);
-            if (to.empty() || !certain(rest, to, t)) return false;
+            if (to.empty() || !certain(rest, to, t, depth + 1)) return false;
         }
         return true;
     }

@@ -16,37 +16,23 @@
 // States are interned, so the machine is as large as what can be distinguished.  It reads a state or two a reduction;
 // a chain of reductions without end (right recursion through several nonterminals) makes it cyclic.  The composition
 // follows the construction of GLRMask's parser DWA and of the stack-effect view of LR parsing in the design; the
-// symbolic places and their interning are this project's.  Under "longest" stacks do not lex for themselves: joint_tails.hpp.
+// symbolic places and their interning are this project's. Under "longest" stacks do not lex for themselves:
+// joint_tails.hpp.
 #pragma once
-#include <functional>
-#include <map>
 #include <set>
 
-#include "parser/lr0.hpp"
-#include "profiles/profile.hpp"
+#include "parser/contexts.hpp"
+#include "tails/universe.hpp"
 
 namespace wfsa {
-
-// One universe of tails for several finishes: the union, and for every finish the slots of its tails.
-struct SharedTails {
-    Trie all;
-    vector<uint8_t> text;  // of the tails, when they come from a file
-    vector<std::shared_ptr<const vector<int32_t>>> slots;
-};
-
-// The tails that are asked about together.  Ahead of time there is one universe a terminal, with the tails of all its
-// finishes; on demand each finish brings its own.
-struct Universe {
-    int32_t term;
-    std::shared_ptr<const SharedTails> shared;
-    const Trie& tails() const { return shared->all; }  // its slots are the weights' elements
-};
 
 class ParserDwa {
     typedef vector<int32_t> Stack;
     struct Place {
         int32_t node, symbol, depth;
-        bool operator<(const Place& o) const { return std::tie(node, symbol, depth) < std::tie(o.node, o.symbol, o.depth); }
+        bool operator<(const Place& o) const {
+            return std::tie(node, symbol, depth) < std::tie(o.node, o.symbol, o.depth);
+        }
     };
 
   public:
@@ -56,10 +42,8 @@ class ParserDwa {
     };
     Interner& weights;
 
-    ParserDwa(const LrTables& lr, Lexer& lexer, const std::deque<Universe>& universes, Interner& weights_)
-        : weights(weights_), lr_(lr), lexer_(lexer), universes_(universes) {}
-    // The context of an LR state, as the engine numbers them.
-    std::function<int32_t(int32_t)> context_of;
+    ParserDwa(LrTables& lr, Contexts& contexts, Lexer& lexer, const std::deque<Universe>& universes, Interner& weights_)
+        : weights(weights_), lr_(lr), contexts_(contexts), lexer_(lexer), universes_(universes) {}
 
     int32_t start(int32_t universe) {
         if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);
@@ -71,26 +55,27 @@ class ParserDwa {
     }
     int32_t find_start(int32_t universe) const { return universe < int32_t(starts_.size()) ? starts_[universe] : -1; }
     const Transition* find(int32_t d, int32_t c) const {
-        auto got = transitions_.find(key(d, c));
+        auto got = transitions_.find(pair_key(d, c));
         return got == transitions_.end() ? nullptr : &got->second;
     }
-    Transition step(int32_t d, int32_t c) {
-        if (const Transition* got = find(d, c)) return *got;
+    const Transition* step(int32_t d, int32_t c) {  // good as long as the machine lives
+        if (const Transition* got = find(d, c)) return got;
         universe_ = &universes_[states_[d].universe];
         open_.clear();
         slots_.clear();
         seen_.clear();
+        todo_.clear();
         if (states_[d].start) shift({c}, universe_->term, 0);
         const vector<int32_t> places = states_[d].places;
         for (size_t i = 0; i < places.size(); i += 3) {
             const Place p{places[i], places[i + 1], places[i + 2]};
             if (p.depth > 1) { open_.insert({p.node, p.symbol, p.depth - 1}); continue; }
-            const int32_t g = lr_.go(c, p.symbol);
-            if (g >= 0) close({c, g}, p.node);
+            const int32_t g = lr_.make_go(c, p.symbol);
+            if (g >= 0) todo_.push_back({{c, g}, p.node});
         }
-        std::sort(slots_.begin(), slots_.end());
-        slots_.erase(std::unique(slots_.begin(), slots_.end()), slots_.end());
-        Transition out{weights(slots_), -1};
+        reduce_all();
+        sort_unique(slots_);
+        Transition out{weights.intern(slots_), -1};
         if (!open_.empty()) {
             vector<int32_t> code{states_[d].universe};
             for (const Place& p : open_) code.insert(code.end(), {p.node, p.symbol, p.depth});
@@ -98,14 +83,13 @@ class ParserDwa {
             if (got.second) states_.push_back({states_[d].universe, false, {code.begin() + 1, code.end()}});
             out.next = got.first->second;
         }
-        transitions_.emplace(key(d, c), out);
-        return out;
+        return &transitions_.emplace(pair_key(d, c), out).first->second;
     }
 
     // Can c lie where machine state d reads next?  In an LR(0) stack every base has a goto for what is reduced to it.
     bool possible(int32_t d, int32_t c) const {
         const vector<int32_t>& p = states_[d].places;
-        for (size_t i = 0; i < p.size(); i += 3) if (p[i + 2] == 1 && lr_.go(c, p[i + 1]) < 0) return false;
+        for (size_t i = 0; i < p.size(); i += 3) if (p[i + 2] == 1 && lr_.go(c, p[i + 1]) == -1) return false;
         return true;
     }
     size_t n_states() const { return states_.size(); }
@@ -127,7 +111,7 @@ class ParserDwa {
         }
         states_.push_back({universe, is_start, std::move(places)});
     }
-    void restore_transition(int32_t d, int32_t c, Transition t) { transitions_.emplace(key(d, c), t); }
+    void restore_transition(int32_t d, int32_t c, Transition t) { transitions_.emplace(pair_key(d, c), t); }
 
   private:
     struct State {
@@ -135,7 +119,8 @@ class ParserDwa {
         bool start;
         vector<int32_t> places;  // node, symbol, depth of each
     };
-    const LrTables& lr_;
+    LrTables& lr_;  // and what it grows by: contexts, lexer states
+    Contexts& contexts_;
     Lexer& lexer_;
     const std::deque<Universe>& universes_;
     std::deque<State> states_;
@@ -143,56 +128,72 @@ class ParserDwa {
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
     std::unordered_map<uint64_t, Transition> transitions_;
 
-    // While one step is computed:
+    // While one step is computed. Chains of reductions go as deep as the stacks, and tails are as long as tokens: all
+    // of it is lists of work.
+    struct Shifted { Stack stack; int32_t node; };  // a stack whose top has just been pushed, at a tail node
+    struct Level { int32_t child, end, y, count; };  // children of a tail node still to be entered from lexer state y
     const Universe* universe_ = nullptr;
     std::set<Place> open_;
     std::set<std::pair<int32_t, Stack>> seen_;  // stacks closed at a tail node
     vector<int32_t> slots_;
+    vector<Shifted> todo_;
+    vector<Level> levels_;
 
-    static uint64_t key(int32_t d, int32_t c) { return uint64_t(uint32_t(d)) << 32 | uint32_t(c); }
-
-    // Apply all reductions to a stack, lex from what can shift, leave open what needs more states.
-    void close(const Stack& w, int32_t node) {
-        if (!seen_.insert({node, w}).second) return;
-        const int32_t top = w.back();
-        if (lr_.shifts(top)) {
-            const int32_t y = lexer_.root(context_of(top), 0);
-            lex(w, y, node, 0);
-        }
-        for (const int32_t *d = lr_.done_begin(top), *end = lr_.done_end(top); d != end; ++d) {
-            const int32_t n = *d, left = int32_t(w.size()) - 2;
-            if (left <= 0) { open_.insert({node, n, 1 - left}); continue; }
-            const int32_t g = lr_.go(w[left - 1], n);
-            if (g < 0) continue;
-            Stack to(w.begin(), w.begin() + left);
-            to.push_back(g);
-            close(to, node);
+    // What is to be done, and what follows from it: apply all reductions to each stack, lex from what can shift,
+    // leave open what needs more states.
+    void reduce_all() {
+        while (!todo_.empty()) {
+            const Shifted at = std::move(todo_.back());
+            todo_.pop_back();
+            if (!seen_.insert({at.node, at.stack}).second) continue;
+            const int32_t top = at.stack.back();
+            for (const int32_t *d = lr_.completed_begin(top), *end = lr_.completed_end(top); d != end; ++d) {
+                const int32_t n = *d, left = int32_t(at.stack.size()) - 2;
+                if (left <= 0) { open_.insert({at.node, n, 1 - left}); continue; }
+                const int32_t g = lr_.make_go(at.stack[size_t(left) - 1], n);
+                if (g < 0) continue;
+                todo_.push_back({Stack(at.stack.begin(), at.stack.begin() + left), at.node});
+                todo_.back().stack.push_back(g);
+            }
+            if (lr_.shifts(top)) lex(at.stack, at.node);
         }
     }
-    void shift(Stack w, int32_t t, int32_t node) {
-        const int32_t q = lr_.go(w.back(), t);
+    void shift(const Stack& stack, int32_t term, int32_t node) {
+        const int32_t q = lr_.go(stack.back(), term);
         if (q < 0) return;
-        w.push_back(q);
-        close(w, node);
+        todo_.push_back({stack, node});
+        todo_.back().stack.push_back(q);
     }
-    void lex(const Stack& w, int32_t y, int32_t node, int32_t count) {
+    // The tails behind a node, from the root of the stack's top.
+    void lex(const Stack& stack, int32_t node) {
         const Trie& tails = universe_->tails();
-        lexer_.expand(y);
-        for (int32_t c = tails.first_child[node]; c < tails.first_child[node + 1]; ++c) {
-            const Edge* e = lexer_.states[y].edge(tails.byte[c]);
+        levels_.clear();
+        enter(node, lexer_.root(contexts_.make(stack.back()), 0), 0);
+        while (!levels_.empty()) {
+            Level& level = levels_.back();
+            if (level.child == level.end) { levels_.pop_back(); continue; }
+            const int32_t c = level.child++;
+            const Edge* e = lexer_.states[size_t(level.y)].edge(tails.byte[size_t(c)]);
             if (!e) continue;
-            const int32_t to = e->target, after = lexer_.count_after(lexer_.states[to], count, *e);
-            if (!lexer_.alive(lexer_.states[to], after)) continue;
-            if (tails.own[c]) slots_.push_back(tails.slot_lo[c]);
-            if (tails.first_child[c] == tails.first_child[c + 1]) continue;
+            const int32_t to = e->target, after = lexer_.count_after(lexer_.states[size_t(to)], level.count, *e);
+            if (!lexer_.alive(lexer_.states[size_t(to)], after)) continue;
+            if (tails.own[size_t(c)]) slots_.push_back(tails.slot_lo[size_t(c)]);
+            if (tails.first_child[size_t(c)] == tails.first_child[size_t(c) + 1]) continue;
             lexer_.expand(to);
-            if (lexer_.decided(to, tails.below[c]) && lexer_.alive(lexer_.states[to], after + tails.height[c])) {
-                for (int32_t s = tails.slot_lo[c] + tails.own[c]; s < tails.slot_hi[c]; ++s) slots_.push_back(s);
+            const LexState& in = lexer_.states[size_t(to)];
+            if (lexer_.decided(to, tails.below[size_t(c)]) && lexer_.alive(in, after + tails.height[size_t(c)])) {
+                for (int32_t s = tails.slot_lo[size_t(c)] + tails.own[size_t(c)]; s < tails.slot_hi[size_t(c)]; ++s)
+                    slots_.push_back(s);
                 continue;
             }
-            for (const Accept& a : lexer_.states[to].accepts) if (lexer_.terms.takes(a.term, after)) shift(w, a.term, c);
-            lex(w, to, c, after);
+            for (const Accept& a : in.accepts) if (lexer_.terms.takes(a.term, after)) shift(stack, a.term, c);
+            enter(c, to, after);
         }
+    }
+    void enter(int32_t node, int32_t y, int32_t count) {
+        const Trie& tails = universe_->tails();
+        lexer_.expand(y);
+        levels_.push_back({tails.first_child[size_t(node)], tails.first_child[size_t(node) + 1], y, count});
     }
 };
 

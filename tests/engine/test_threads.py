@@ -164,6 +164,26 @@ def test_saved_while_it_grows(name: str) -> None:
             assert program(artifact.from_bytes(data, vocab), 1) == alone[1]
 
 
+def test_masks_of_one_state_whose_items_differ() -> None:
+    """A mask under uniqueItems tries tokens behind the text of its state; threads take turns there."""
+    schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+    vocab = fresh_vocab()
+    width = (vocab.n_tokens + 31) // 32
+    for mode in ("lazy", "ahead"):
+        state = wfsa.compile_json_schema(schema, vocab, mode=mode).start()
+        for text in (b'["a', b'", "an', b'", "12;", "a'):
+            assert state.commit_bytes(text)
+            alone = state.get_mask().bitmask.tobytes()
+            for _ in range(N_ROUNDS):
+                batch = np.full((8, width), -1, np.int32)
+                wfsa.fill_bitmasks([state] * 8, batch, threads=4)
+                assert [row.tobytes() for row in batch] == [alone] * 8
+                forks = [state.fork() for _ in range(N_THREADS)]
+                masks = together([fork.get_mask for fork in forks])
+                assert [mask.bitmask.tobytes() for mask in masks] == [alone] * N_THREADS
+            assert state.text().endswith(text)
+
+
 def test_states_of_other_threads_outlive_their_origin() -> None:
     """Forks read the arenas of their ancestors, which may be dropped in any thread."""
     constraint = GRAMMARS["cfg"](fresh_vocab(), "lazy")

@@ -1,4 +1,4 @@
-"""The parser DWA against its slow twin: with `use_parsing` the engine parses every tail on the stack instead.
+"""The parser DWA against its slow twin: with `parse_tails` the engine parses every tail on the stack instead.
 
 Two constraints, because finished masks are cached by constraint.
 """

@@ -67,7 +67,8 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
         int32_t end_term
         vector[vector[int32_t]] token_ids
         vector[int32_t] ignored
-        cbool frozen, use_parsing
+        cbool frozen
+        void parse_tails(cbool)
         void build(int64_t) except +wfsa_translate
 
 

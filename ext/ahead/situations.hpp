@@ -1,0 +1,148 @@
+// Ahead under "longest": which terminals compete depends on all stacks at once, so real stacks are tried.
+//
+// From the start every admissible terminal is shifted, breadth first. Situations whose stacks agree on the topmost
+// states count as one, of which the first one met is kept and gone on from; so not all is found, and tables stay open
+// to growth. Caps count situations, shifts and steps, not time: same input, same tables.
+#pragma once
+#include "ahead/reach.hpp"
+#include "runtime/operations.hpp"
+
+namespace wfsa {
+
+class Situations : public Reach {
+  public:
+    explicit Situations(Tables& tables) : Reach(tables), policy_(access_, Scratch::of_thread()) {
+        const Snapshot* at = Operations<Longest>(access_).start(arena_);
+        situations_.push_back({at->configs[0], {}, {}});
+        add_watch(0, 0);
+    }
+
+    bool find_roots() override {
+        for (size_t stop = std::min(at_ + kSlice, todo_.size()); at_ < stop; ++at_) {
+            const auto [n, watch] = todo_[at_];
+            for (const Accept& a : accepts(policy_.root(situations_[size_t(n)].config, watch))) {
+                const int32_t to = t_.lexer.terms.ignore[size_t(a.term)] ? n : after(n, a.term);
+                if (to >= 0) add_watch(to, a.watch);
+            }
+            if (watch) continue;
+            for (int32_t k = 0; k < int32_t(t_.token_ids.size()); ++k)
+                if (k != t_.end_term && t_.lexer.terms.start[size_t(k)] < 0 && after(n, k) >= 0) add_watch(after(n, k), 0);
+        }
+        if (at_ < todo_.size()) return true;
+        at_ = 0;
+        reading_ = true;
+        return false;
+    }
+    bool read_tails() override {
+        universes_of_.resize(t_.token_ids.size());
+        each_new_universe([&](int32_t term, int32_t u) { universes_of_[size_t(term)].push_back(u); });
+        const size_t stop = std::min(at_ + kSlice, situations_.size());
+        for (; at_ < stop && t_.joint.work() < kWorkCap; ++at_) {
+            const Situation& s = situations_[at_];
+            std::set<int32_t> universes;
+            for (int32_t w : s.watches)
+                for (const Accept& a : accepts(policy_.root(s.config, w)))
+                    universes.insert(universes_of_[size_t(a.term)].begin(), universes_of_[size_t(a.term)].end());
+            Scratch::of_thread().arena.clear();
+            policy_.begin_mask(s.config);
+            for (int32_t u : universes) policy_.read_tails(u, s.config, [](int32_t) {});
+        }
+        if (at_ < situations_.size() && t_.joint.work() < kWorkCap) return true;
+        Longest::fill_many(t_);
+        return false;
+    }
+    double fraction() const override {
+        return double(at_) / double(std::max<size_t>(reading_ ? situations_.size() : todo_.size(), 1));
+    }
+    bool complete() const override { return false; }
+
+  private:
+    static constexpr size_t kSlice = 16;              // situations
+    static constexpr size_t kSituationCap = 1 << 12;  // told apart by the topmost states
+    static constexpr int32_t kShapeDepth = 2;         // ... which are as many
+    static constexpr size_t kShiftCap = 1 << 18;      // terminals shifted to find them
+    static constexpr int64_t kWorkCap = 4 << 20;      // steps of lexing tails; the rest is left on demand
+    struct Situation {
+        Config config;
+        vector<int32_t> watches;
+        std::map<int32_t, int32_t> after;  // terminal -> situation, -1: none
+    };
+    Longest policy_;
+    Arena arena_;
+    std::deque<Situation> situations_;
+    vector<std::pair<int32_t, int32_t>> todo_;  // (situation, watch set)
+    size_t at_ = 0, n_shifted_ = 0;
+    bool reading_ = false;
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> by_shape_;
+    std::map<int32_t, vector<Accept>> accepts_;  // root -> what can be cut before the next root
+    vector<size_t> seen_;                        // lexer state -> the last root that reached it
+    vector<vector<int32_t>> universes_of_;       // terminal -> universes
+
+    void add_watch(int32_t n, int32_t watch) {
+        vector<int32_t>& known = situations_[size_t(n)].watches;
+        if (std::find(known.begin(), known.end(), watch) != known.end()) return;
+        known.push_back(watch);
+        todo_.push_back({n, watch});
+    }
+    int32_t after(int32_t n, int32_t term) {
+        auto got = situations_[size_t(n)].after.emplace(term, -1);
+        if (!got.second) return got.first->second;
+        if (++n_shifted_ > kShiftCap) return -1;
+        const Config to = policy_.shifted(situations_[size_t(n)].config, term, arena_);
+        if (!to.n_tops) return -1;
+        vector<int32_t> key = shape(to);
+        auto known = by_shape_.find(key);
+        if (known != by_shape_.end()) return got.first->second = known->second;
+        if (situations_.size() >= kSituationCap) return -1;
+        by_shape_.emplace(std::move(key), int32_t(situations_.size()));
+        situations_.push_back({to, {}, {}});
+        return got.first->second = int32_t(situations_.size()) - 1;
+    }
+    // The terminals that can end before the next root, by going through all lexer states from one.
+    const vector<Accept>& accepts(int32_t root) {
+        auto got = accepts_.emplace(root, vector<Accept>{});
+        if (!got.second) return got.first->second;
+        std::set<std::pair<int32_t, int32_t>> found;
+        vector<int32_t> todo{root};
+        for (size_t i = 0; i < todo.size(); ++i) {
+            t_.lexer.expand(todo[i]);
+            const LexState& y = t_.lexer.states[size_t(todo[i])];
+            for (const Accept& a : y.accepts) found.insert({a.term, a.watch});
+            for (const Edge& e : y.edges) {
+                if (seen_.size() <= size_t(e.target)) seen_.resize(size_t(e.target) + 1, 0);
+                if (seen_[size_t(e.target)] == accepts_.size()) continue;
+                seen_[size_t(e.target)] = accepts_.size();
+                todo.push_back(e.target);
+            }
+        }
+        for (auto [t, w] : found) got.first->second.push_back({t, w});
+        return got.first->second;
+    }
+    // The topmost states of all stacks, as sets of nodes: for each set its states, and which set lies below each.
+    static vector<int32_t> shape(const Config& c) {
+        vector<int32_t> out;
+        vector<vector<const Node*>> level{{c.tops, c.tops + c.n_tops}}, next;
+        for (int32_t depth = kShapeDepth; depth && !level.empty(); --depth) {
+            next.clear();
+            for (vector<const Node*>& set : level) {
+                std::sort(set.begin(), set.end(), [](const Node* a, const Node* b) { return a->state < b->state; });
+                for (size_t k = 0; k < set.size();) {
+                    const int32_t q = set[k]->state;
+                    vector<const Node*> below;
+                    for (; k < set.size() && set[k]->state == q; ++k)
+                        below.insert(below.end(), set[k]->below, set[k]->below + set[k]->n_below);
+                    sort_unique(below);
+                    const auto known = std::find(next.begin(), next.end(), below);
+                    out.push_back(q);
+                    out.push_back(int32_t(known - next.begin()));
+                    if (known == next.end()) next.push_back(std::move(below));
+                }
+                out.push_back(-1);
+            }
+            level.swap(next);
+        }
+        return out;
+    }
+};
+
+}  // namespace wfsa

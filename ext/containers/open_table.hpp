@@ -1,0 +1,68 @@
+// A hash table in one array, for the loops that make masks and reduce stacks.
+//
+//   slot i   epoch, key, value; free unless its epoch is the table's
+//
+// Linear probing, at most half full. clear() is a new epoch and touches no slot, so that a table that a thread keeps
+// can be emptied for every mask. std::unordered_map costs an allocation an entry, and a cache miss more a look-up.
+//
+// `Hash` has to mix: its low bits choose the slot.  An empty Value makes the table a set.
+#pragma once
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace wfsa {
+
+template <class Key, class Value, class Hash> class OpenTable {
+  public:
+    explicit OpenTable(size_t n_slots = 64) : slots_(n_slots) {}  // a power of two
+
+    void clear() {
+        n_ = 0;
+        if (++epoch_ != 0) return;
+        slots_.assign(slots_.size(), Slot{});
+        epoch_ = 1;
+    }
+    size_t size() const { return n_; }
+
+    const Value* find(const Key& key) const {
+        const Slot& slot = slots_[at(key)];
+        return slot.epoch == epoch_ ? &slot : nullptr;
+    }
+    // The value of a key, which is Value() if the key is new, and whether it is.  Good until the next insert.
+    std::pair<Value&, bool> insert(const Key& key) {
+        if (n_ * 2 >= slots_.size()) grow();
+        Slot& slot = slots_[at(key)];
+        if (slot.epoch == epoch_) return {slot, false};
+        ++n_;
+        slot = Slot(epoch_, key);
+        return {slot, true};
+    }
+    template <class Visit> void each(const Visit& visit) const {  // in no order
+        for (const Slot& slot : slots_) if (slot.epoch == epoch_) visit(slot.key, static_cast<const Value&>(slot));
+    }
+
+  private:
+    struct Slot : Value {  // a base, because an empty one takes no room
+        uint32_t epoch = 0;
+        Key key{};
+        Slot() = default;
+        Slot(uint32_t e, const Key& k) : epoch(e), key(k) {}
+    };
+    std::vector<Slot> slots_;
+    uint32_t epoch_ = 1;
+    size_t n_ = 0;
+
+    size_t at(const Key& key) const {  // where it is, or where it goes
+        size_t k = Hash()(key) & (slots_.size() - 1);
+        while (slots_[k].epoch == epoch_ && !(slots_[k].key == key)) k = (k + 1) & (slots_.size() - 1);
+        return k;
+    }
+    void grow() {
+        std::vector<Slot> old(slots_.size() * 2);
+        old.swap(slots_);
+        for (const Slot& slot : old) if (slot.epoch == epoch_) slots_[at(slot.key)] = slot;
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,64 @@
+// Of one sequence whose items must differ: its text, and the scanner after every commit.
+//
+// A mask tries tokens behind the text and cuts them off again.  It changes nothing that counts, but several threads may ask
+// one state for masks, or fork it meanwhile: they take turns at the text.  (A copy for each mask would be the length of the
+// text every time.)
+#pragma once
+#include <mutex>
+
+#include "json/distinct_mask.hpp"
+
+namespace wfsa {
+
+class DistinctText {
+  public:
+    DistinctText() = default;
+    DistinctText(const DistinctText& other) { *this = other; }
+    DistinctText& operator=(const DistinctText& other) {
+        std::lock_guard<std::mutex> lock(other.mutex_);
+        text_ = other.text_;
+        past_ = other.past_;
+        return *this;
+    }
+
+    // op(operations, companion) is a commit: the snapshot after it, or nullptr.  It may run more than once.
+    template <class Op> const Snapshot* commit(Engine& engine, Arena& arena, const Op& op) {
+        const size_t size = text_.size();
+        JsonScan after;
+        const Snapshot* to = engine.run([&](auto& operations) {
+            text_.resize(size);
+            DistinctItems beside(engine.distinct, scan(), text_, arena);
+            const Snapshot* out = op(operations, beside);
+            after = beside.scan;
+            return out;
+        });
+        if (!to || DistinctMask(engine, text_).is_stuck(to, after)) {
+            text_.resize(size);
+            return nullptr;
+        }
+        past_ = new (arena.bytes(sizeof(Past))) Past{past_, after};
+        return to;
+    }
+    void rollback(int64_t n) {
+        for (; n && past_; --n) past_ = past_->before;
+        text_.resize(size_t(scan().n));
+    }
+    // Take away from the mask of a snapshot what the tables cannot know.
+    void filter(Engine& engine, const Snapshot* at, uint32_t* mask) const {
+        std::lock_guard<std::mutex> lock(mutex_);
+        DistinctMask(engine, text_).filter(at, scan(), mask);
+    }
+
+  private:
+    struct Past {
+        const Past* before;
+        JsonScan scan;
+    };
+    mutable std::mutex mutex_;  // of masks and forks; what changes the state is called by one thread at a time
+    mutable std::string text_;
+    const Past* past_ = nullptr;
+
+    JsonScan scan() const { return past_ ? past_->scan : JsonScan(); }
+};
+
+}  // namespace wfsa

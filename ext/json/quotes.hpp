@@ -1,0 +1,48 @@
+// How the tokens of a vocabulary stand to JSON's strings and arrays; bits by token.
+//
+//   without   no quote
+//   inside    no quote that ends a string which the token begins in
+//   openers   outside strings: nothing that ends a value; one quote at most, which opens a string
+//   brackets  the tokens with an opening bracket, ascending
+#pragma once
+#include <algorithm>
+#include <cstring>
+
+#include "vocabulary/vocabulary.hpp"
+
+namespace wfsa {
+
+struct Quotes {
+    vector<uint32_t> without, inside, openers;
+    vector<int32_t> brackets;
+
+    explicit Quotes(const Vocabulary& v) : without(size_t(v.n_words()), 0), inside(without), openers(without) {
+        for (int32_t t = 0; t < int32_t(v.n_tokens()); ++t) {
+            if (v.special[size_t(t)]) continue;
+            const uint8_t *p = v.blob.data() + v.offsets[size_t(t)], *end = v.blob.data() + v.offsets[size_t(t) + 1];
+            const uint32_t bit = 1u << (t & 31);
+            const size_t w = size_t(t) >> 5;
+            const bool quote = std::find(p, end, '"') != end;
+            if (!quote) without[w] |= bit;
+            if (quote ? opens_only(p, end) : std::none_of(p, end, ends_value)) openers[w] |= bit;
+            if (!ends_string(p, end)) inside[w] |= bit;
+            if (std::find(p, end, '[') != end) brackets.push_back(t);
+        }
+    }
+
+  private:
+    static bool ends_value(uint8_t c) { return c <= ' ' || std::strchr("[]{},:", c); }
+    static bool opens_only(const uint8_t* p, const uint8_t* end) {
+        return *p == '"' && std::find(p + 1, end, '"') == end && std::find(p, end, '\\') == end;
+    }
+    static bool ends_string(const uint8_t* p, const uint8_t* end) {
+        bool escaped = false;
+        for (; p < end; ++p) {
+            if (*p == '"' && !escaped) return true;
+            escaped = *p == '\\' && !escaped;
+        }
+        return false;
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,76 @@
+// Builds one frontier of the stacks: shift edges in, every reduction applied, tops out.
+//
+// In general a GLR parser looks again at finished nodes, because a reduction may add a predecessor to one that has been
+// reduced through already. Here rules are binary and have no ε (normalise.hpp): every reduction pops two states, a
+// new top and an old node, and lands on an old node, whose predecessors are final. One pass over a worklist of (top,
+// node below) is enough. Cost: a look at the goto table for every node below every node below a top, each pair once.
+#pragma once
+#include "containers/open_table.hpp"
+#include "containers/pair_key.hpp"
+#include "parser/gss.hpp"
+#include "parser/lr_tables.hpp"
+
+namespace wfsa {
+
+class Closure {
+  public:
+    struct Top { int32_t state; vector<const Node*> below; };
+
+    void begin() {
+        n_ = 0;
+        work_.clear();
+        seen_.clear();
+    }
+    void add(int32_t state, const Node* below) {
+        int32_t i = 0;
+        while (i < n_ && tops_[size_t(i)].state != state) ++i;
+        if (i == n_) {
+            if (n_ == int32_t(tops_.size())) tops_.emplace_back();
+            tops_[size_t(n_)].state = state;
+            tops_[size_t(n_)].below.clear();
+            ++n_;
+        }
+        if (!seen_.insert({below, i}).second) return;
+        tops_[size_t(i)].below.push_back(below);
+        work_.push_back({i, below});
+    }
+    // `go(state, symbol)` is the goto; no reduction leads to a nonterminal that `bars` names.
+    template <class Go, class Bars> void reduce(const LrTables& lr, const Go& go, const Bars& bars) {
+        for (size_t k = 0; k < work_.size(); ++k) {
+            const auto [i, left] = work_[k];
+            const int32_t s = tops_[size_t(i)].state;
+            for (const int32_t *d = lr.completed_begin(s), *end = lr.completed_end(s); d != end; ++d) {
+                if (bars(*d)) continue;
+                for (int32_t b = 0; b < left->n_below; ++b) {
+                    const int32_t to = go(left->below[b]->state, *d);
+                    if (to >= 0) add(to, left->below[b]);
+                }
+            }
+        }
+    }
+    int32_t n() const { return n_; }
+    const Top& operator[](int32_t i) const { return tops_[size_t(i)]; }
+    const Node* make_top(int32_t i, Arena& arena) const {
+        const Top& t = tops_[size_t(i)];
+        return make_node(arena, t.state, t.below.data(), t.below.size());
+    }
+
+  private:
+    struct Pair {
+        const Node* below;
+        int32_t top;
+        bool operator==(const Pair& o) const { return below == o.below && top == o.top; }
+    };
+    struct HashPair {
+        size_t operator()(const Pair& p) const noexcept {
+            return hash_of(p.below, p.top);
+        }
+    };
+    struct Nothing {};
+    vector<Top> tops_;  // n_ of them; the rest keeps its memory
+    int32_t n_ = 0;
+    vector<std::pair<int32_t, const Node*>> work_;
+    OpenTable<Pair, Nothing, HashPair> seen_;
+};
+
+}  // namespace wfsa

@@ -1,0 +1,71 @@
+// Contexts: which terminals may come next, by LR states, and their numbers.
+//
+// A context is a set of admissible terminals; lexing starts from it (lexer.hpp).  Under "cfg" every LR state lexes for
+// itself, under "longest" all tops of one closure do together.  All numbering of contexts happens here.
+#pragma once
+#include "containers/interner.hpp"
+#include "containers/sorted_set.hpp"
+#include "parser/lr_tables.hpp"
+
+namespace wfsa {
+
+class Contexts {
+  public:
+    vector<int32_t> of_state;  // "cfg": LR state -> context; empty until `number_states`
+    vector<int32_t> of_set;    // ... of the states with a set of members (unordered.hpp); -1: not asked for yet
+
+    // `ignored`: terminals that are admissible everywhere.
+    Contexts(const LrTables& lr, Interner& numbers, const vector<int32_t>& ignored)
+        : lr_(lr), numbers_(numbers), ignored_(ignored) {}
+
+    // "cfg": number the contexts of all states without a set.
+    void number_states() {
+        for (int32_t s = 0; s < lr_.n_states(); ++s) of_state.push_back(number(&s, 1));
+    }
+    int32_t find(int32_t state) const {  // -1: not known yet
+        if (state < lr_.unordered.first) return of_state[size_t(state)];
+        const size_t k = size_t(state - lr_.unordered.first);
+        return k < of_set.size() ? of_set[k] : -1;
+    }
+    int32_t make(int32_t state) {
+        const int32_t known = find(state);
+        if (known >= 0) return known;
+        const size_t k = size_t(state - lr_.unordered.first);
+        if (of_set.size() <= k) of_set.resize(k + 1, -1);
+        return of_set[k] = number(&state, 1);
+    }
+
+    // "longest": of the tops of one closure, ascending.
+    int32_t find(const vector<int32_t>& tops, vector<int32_t>& scratch) const {
+        auto known = of_tops_.find(tops);
+        if (known != of_tops_.end()) return known->second;
+        terminals(tops.data(), tops.size(), scratch);
+        return numbers_.find(scratch);
+    }
+    int32_t make(const vector<int32_t>& tops) {
+        auto known = of_tops_.find(tops);
+        if (known != of_tops_.end()) return known->second;
+        const int32_t context = number(tops.data(), tops.size());
+        of_tops_.emplace(tops, context);
+        return context;
+    }
+
+  private:
+    const LrTables& lr_;
+    Interner& numbers_;  // of sets of terminals
+    const vector<int32_t>& ignored_;
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> of_tops_;
+
+    int32_t number(const int32_t* states, size_t n) {
+        vector<int32_t> terms;
+        terminals(states, n, terms);
+        return numbers_.intern(terms);
+    }
+    void terminals(const int32_t* states, size_t n, vector<int32_t>& out) const {
+        out = ignored_;
+        for (size_t i = 0; i < n; ++i) lr_.shifted(states[i], out);
+        sort_unique(out);
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,63 @@
+// How an operation reads tables that may lack something.
+//
+// An operation asks need(find, make). A reading access throws Miss where nothing is found; a growing one, of which
+// there is one at a time, makes it. So operations are written once, as if all tables were complete, and the type
+// keeps a reader from changing them. Whoever runs operations chooses the access (engine.hpp).
+#pragma once
+#include "errors.hpp"
+#include "runtime/tables.hpp"
+
+namespace wfsa {
+
+class Access {
+  public:
+    const Tables& tables;
+
+    static Access reading(const Tables& t) { return Access(t, nullptr); }
+    static Access growing(Tables& t) { return Access(t, &t); }
+
+    // What `find` says, a number from 0 on or a pointer; if it is missing (-1, nullptr), what `make` makes.
+    template <class Find, class Make> auto need(const Find& find, const Make& make) const -> decltype(find(tables)) {
+        const auto known = find(tables);
+        return is_there(known) ? known : make(grown());
+    }
+
+    const LexState& lex(int32_t y) const {
+        const LexState& s = tables.lexer.states[size_t(y)];
+        if (!s.expanded) grown().lexer.expand(y);
+        return s;
+    }
+    int32_t go(int32_t state, int32_t symbol) const {
+        const int32_t to = tables.lr.go(state, symbol);
+        return to == LrTables::kUnmade ? grown().lr.make_go(state, symbol) : to;
+    }
+    // The lexer state where lexing starts from a context.
+    int32_t root(int32_t context, int32_t watch) const {
+        return need([&](const Tables& t) { return t.lexer.find_root(context, watch); },
+                    [&](Tables& t) { return t.lexer.root(context, watch); });
+    }
+    int32_t profile(int32_t y) const {
+        return need([&](const Tables& t) { return t.lexer.states[size_t(y)].profile; },
+                    [&](Tables& t) { return t.profiler.profile(y); });
+    }
+    int32_t universe(int32_t end) const {
+        return need([&](const Tables& t) { return t.profiler.terminal_ends[size_t(end)].universe; },
+                    [&](Tables& t) {
+                        t.add_universe_of(end);
+                        return t.profiler.terminal_ends[size_t(end)].universe;
+                    });
+    }
+
+  private:
+    Tables* growing_;
+    Access(const Tables& t, Tables* growing) : tables(t), growing_(growing) {}
+
+    static bool is_there(int32_t number) { return number >= 0; }
+    template <class T> static bool is_there(const T* p) { return p != nullptr; }
+    Tables& grown() const {
+        if (!growing_) throw Miss();
+        return *growing_;
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,151 @@
+// The policy "cfg": every cut of the bytes into terminals counts, so every stack top lexes for itself.
+//
+// A configuration has one top. Configurations with one lexer state, count and top state are merged, so that their
+// number is bounded by the tables. The parser DWA reads the stacks below a top, one after the other.
+//
+// A policy is what Operations<Policy> (operations.hpp) leaves open:
+//
+//   root               the lexer state in which lexing starts on the tops of a configuration
+//   merge              equal places of the parse become one
+//   shift_completed    terminals that are complete are shifted, reduced, and lexing starts behind them
+//   shift              ... one terminal of token ids
+//   begin_mask         a configuration is about to be asked for tails
+//   read_tails         the tails of a universe that the stacks take, as weights
+//   add_many           a weight with very many tails has its tokens ready
+//   put_key            what decides a mask, for the cache of finished ones
+#pragma once
+#include "runtime/access.hpp"
+#include "runtime/scratch.hpp"
+
+namespace wfsa {
+
+class Cfg {
+  public:
+    Cfg(const Access& access, Scratch& scratch) : access_(access), tables_(access.tables), s_(scratch) {}
+
+    int32_t root(const Config& c, int32_t) const { return root_of(c.tops[0]->state); }
+
+    void merge(vector<Config>& cs, Arena& arena) {
+        if (cs.size() < 2) return;
+        std::sort(cs.begin(), cs.end(), [](const Config& a, const Config& b) {
+            if (a.lex != b.lex) return a.lex < b.lex;
+            if (a.count != b.count) return a.count < b.count;
+            return a.tops[0]->state < b.tops[0]->state;
+        });
+        size_t n = 0;
+        for (size_t i = 0, j; i < cs.size(); i = j) {
+            for (j = i + 1; j < cs.size() && is_same(cs[j], cs[i]);) ++j;
+            Config c = cs[i];
+            if (j - i > 1) {
+                s_.nodes.clear();
+                for (size_t k = i; k < j; ++k) {
+                    const Node* top = cs[k].tops[0];
+                    s_.nodes.insert(s_.nodes.end(), top->below, top->below + top->n_below);
+                }
+                sort_unique(s_.nodes);
+                c = single(make_node(arena, c.tops[0]->state, s_.nodes.data(), s_.nodes.size()), c.lex, arena);
+                c.count = cs[i].count;
+            }
+            cs[n++] = c;
+        }
+        cs.resize(n);
+    }
+
+    // The configurations behind the shifts are appended.  next: the byte that follows, -1 if unknown.
+    template <class Companion> void shift_completed(vector<Config>& cs, int next, Arena& arena, Companion& beside) {
+        const size_t n = cs.size();
+        s_.closure.begin();
+        bool any = false;
+        for (size_t i = 0; i < n; ++i)
+            for (const Accept& a : access_.lex(cs[i].lex).accepts) {
+                if (next >= 0 && !tables_.lexer.terms.follow[size_t(a.term)].has(uint8_t(next))) continue;
+                if (!tables_.lexer.terms.takes(a.term, cs[i].count)) continue;
+                const Node* top = cs[i].tops[0];
+                const int32_t to = tables_.lr.go(top->state, a.term);
+                if (to >= 0) { s_.closure.add(to, top); any = true; }
+            }
+        if (any) append_reduced(cs, arena, beside);
+    }
+    template <class Companion>
+    void shift(vector<Config>& cs, const Config& c, int32_t term, Arena& arena, Companion& beside) {
+        const int32_t to = tables_.lr.go(c.tops[0]->state, term);
+        if (to < 0) return;
+        s_.closure.begin();
+        s_.closure.add(to, c.tops[0]);
+        append_reduced(cs, arena, beside);
+    }
+
+    void begin_mask(const Config&) {}
+
+    // take(weight) for every read of the parser DWA. A stack may be as deep as the text is long and branch anywhere,
+    // so what is still to be read is a list.
+    template <class Take> void read_tails(int32_t universe, const Config& c, const Take& take) {
+        int32_t d = access_.need([&](const Tables& t) { return t.dwa.find_start(universe); },
+                                 [&](Tables& t) { return t.dwa.start(universe); });
+        const Node* node = c.tops[0];
+        for (int32_t depth = 1;; ++depth) {  // nearly always all there is: a few states of one stack
+            d = read(d, node->state, take);
+            if (d < 0 || node->n_below == 0) return;
+            s_.deep |= depth >= kKeyDepth || node->n_below > 1;
+            if (node->n_below > 1) break;
+            node = node->below[0];
+        }
+        s_.visited.clear();
+        s_.open.clear();
+        visit_below(d, node);
+        while (!s_.open.empty()) {
+            const Scratch::At at = s_.open.back();
+            s_.open.pop_back();
+            const int32_t next = read(at.state, at.node->state, take);
+            if (next >= 0) visit_below(next, at.node);
+        }
+    }
+    static constexpr bool add_many(int32_t, int32_t, MaskWriter) { return false; }
+
+    // The topmost states while stacks do not branch; a mask that depends on more is `deep`.
+    bool put_key(const Config& c, vector<int64_t>& key) const {
+        const Node* node = c.tops[0];
+        for (int32_t k = 0; k < kKeyDepth; ++k) {
+            key.push_back(node->state);
+            if (node->n_below != 1) break;
+            node = node->below[0];
+        }
+        return true;
+    }
+
+  private:
+    static constexpr int32_t kKeyDepth = 4;  // stack states in the key of a finished mask
+    const Access& access_;
+    const Tables& tables_;
+    Scratch& s_;
+
+    static bool is_same(const Config& a, const Config& b) {
+        return a.lex == b.lex && a.count == b.count && a.tops[0]->state == b.tops[0]->state;
+    }
+    int32_t root_of(int32_t state) const {
+        const int32_t context = access_.need([&](const Tables& t) { return t.contexts.find(state); },
+                                             [&](Tables& t) { return t.contexts.make(state); });
+        return access_.root(context, 0);
+    }
+    // The closure's shift edges are in: reduce, and append the configurations that start there.
+    template <class Companion> void append_reduced(vector<Config>& cs, Arena& arena, Companion& beside) {
+        s_.closure.reduce(tables_.lr, [this](int32_t state, int32_t symbol) { return access_.go(state, symbol); },
+                          [&beside](int32_t nonterminal) { return beside.bars(nonterminal); });
+        for (int32_t i = 0; i < s_.closure.n(); ++i) {
+            const int32_t state = s_.closure[i].state;
+            if (tables_.lr.shifts(state)) cs.push_back(single(s_.closure.make_top(i, arena), root_of(state), arena));
+        }
+    }
+    template <class Take> int32_t read(int32_t d, int32_t state, const Take& take) {
+        const ParserDwa::Transition* t = access_.need([&](const Tables& x) { return x.dwa.find(d, state); },
+                                                      [&](Tables& x) { return x.dwa.step(d, state); });
+        take(t->weight);
+        return t->next;
+    }
+    void visit_below(int32_t d, const Node* node) {
+        for (int32_t b = 0; b < node->n_below; ++b)
+            if (s_.visited.insert({node->below[b], d}).second) s_.open.push_back({node->below[b], d});
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,179 @@
+// The policy "longest": a terminal ends where no other one that the parser could take matches longer, so all tops of
+// one closure lex together and stay one configuration.
+//
+// Terminals that compete keep each other in watch sets (lexer.hpp). Tails are read by joint_tails.hpp from the tops
+// of all stacks, and cuts inside tails move the stacks as a commit does (fronts.hpp).
+#pragma once
+#include "runtime/access.hpp"
+#include "runtime/scratch.hpp"
+
+namespace wfsa {
+
+class Longest {
+  public:
+    Longest(const Access& access, Scratch& scratch) : access_(access), tables_(access.tables), s_(scratch) {}
+
+    int32_t root(const Config& c, int32_t watch) const {
+        states_of(c, s_.states);
+        const int32_t context = access_.need([&](const Tables& t) { return t.contexts.find(s_.states, s_.terms); },
+                                             [&](Tables& t) { return t.contexts.make(s_.states); });
+        return access_.root(context, watch);
+    }
+
+    void merge(vector<Config>&, Arena&) {}
+
+    template <class Companion> void shift_completed(vector<Config>& cs, int next, Arena& arena, Companion& beside) {
+        const size_t n = cs.size();
+        for (size_t i = 0; i < n; ++i)
+            for (size_t k = 0; k < access_.lex(cs[i].lex).accepts.size(); ++k) {
+                const Accept a = tables_.lexer.states[size_t(cs[i].lex)].accepts[k];
+                if (next >= 0 && !tables_.lexer.terms.follow[size_t(a.term)].has(uint8_t(next))) continue;
+                if (tables_.lexer.terms.ignore[size_t(a.term)]) {
+                    Config again = cs[i];
+                    again.lex = root(again, a.watch);
+                    cs.push_back(again);
+                } else {
+                    shift(cs, cs[i], a.term, arena, beside, a.watch);
+                }
+            }
+    }
+    template <class Companion>
+    void shift(vector<Config>& cs, const Config& c, int32_t term, Arena& arena, Companion&, int32_t watch = 0) {
+        Config to = shifted(c, term, arena);
+        if (!to.n_tops) return;
+        to.lex = root(to, watch);
+        cs.push_back(to);
+    }
+    // The configuration after a terminal, not lexed yet; no tops: c does not take it.
+    Config shifted(const Config& c, int32_t term, Arena& arena) {
+        reduce_after(c, term);
+        return make_config(arena);
+    }
+
+    void begin_mask(const Config& c) { s_.fronts.begin(c); }
+
+    // The tails after the universe's terminal.  Where stacks branch much the tops before it may do.
+    template <class Take> void read_tails(int32_t universe, const Config&, const Take& take) {
+        const int32_t term = tables_.universes[size_t(universe)].term;
+        const Config c = s_.fronts.config(0);
+        int32_t n_below = 0;
+        for (int32_t k = 0; k < c.n_tops; ++k) n_below += c.tops[k]->n_below;
+        const bool before = tables_.lexer.terms.ignore[size_t(term)] || n_below > kManyBelow;
+        const int32_t d = access_.need([&](const Tables& t) { return t.joint.find_start(universe, before); },
+                                       [&](Tables& t) { return t.joint.start(universe, before); });
+        read_fronts(d, before ? 0 : front_after(0, term), take);
+    }
+    bool add_many(int32_t end, int32_t weight, MaskWriter out) {
+        if (tables_.weights[weight].size() < kMany) return false;
+        out.add(*access_.need([&](const Tables& t) { return t.find_bulk(end, weight); },
+                              [&](Tables& t) { return t.make_bulk(end, weight); }));
+        return true;
+    }
+
+    // All stacks, node by node from the tops down, each new one when it is met first; false: too many nodes.
+    bool put_key(const Config& c, vector<int64_t>& key) {
+        vector<const Node*>& nodes = s_.nodes;
+        nodes.assign(c.tops, c.tops + c.n_tops);
+        for (size_t i = 0; i < nodes.size(); ++i) {
+            if (nodes.size() > kKeyNodes) return false;
+            const Node* node = nodes[i];
+            key.push_back(int64_t(pair_key(node->n_below, node->state)));
+            for (int32_t b = 0; b < node->n_below; ++b) {
+                const size_t at = size_t(std::find(nodes.begin(), nodes.end(), node->below[b]) - nodes.begin());
+                if (at == nodes.size()) nodes.push_back(node->below[b]);
+                key.push_back(int64_t(at));
+            }
+        }
+        return true;
+    }
+
+    // Ahead of time: the bitmaps of all weights that have many tails.
+    static void fill_many(Tables& tables) {
+        std::set<std::pair<int32_t, int32_t>> large;  // (universe, weight)
+        for (const auto& [key, t] : tables.joint.transitions())
+            if (tables.weights[t.weight].size() >= kMany)
+                large.insert({tables.joint.states[pair_first(key)][0], t.weight});
+        for (int32_t end = 0; end < int32_t(tables.profiler.terminal_ends.size()); ++end) {
+            const int32_t universe = tables.profiler.terminal_ends[size_t(end)].universe;
+            for (auto at = large.lower_bound({universe, -1}); at != large.end() && at->first == universe; ++at)
+                if (!tables.find_bulk(end, at->second)) tables.make_bulk(end, at->second);
+        }
+    }
+    static void states_of(const Config& c, vector<int32_t>& out) {
+        out.clear();
+        for (int32_t k = 0; k < c.n_tops; ++k) out.push_back(c.tops[k]->state);
+    }
+
+  private:
+    static constexpr size_t kKeyNodes = 48;    // nodes of all stacks in the key of a finished mask, at most
+    static constexpr int32_t kManyBelow = 32;  // stacks branch so much that shifting is dear
+    static constexpr size_t kMany = 256;       // sets of tails of this size have a bitmap of their tokens
+    const Access& access_;
+    const Tables& tables_;
+    Scratch& s_;
+
+    // Shift a terminal on all tops that take it, and reduce.  The new tops are in the closure, at `order`.
+    void reduce_after(const Config& c, int32_t term) {
+        s_.closure.begin();
+        for (int32_t k = 0; k < c.n_tops; ++k) {
+            const int32_t to = tables_.lr.go(c.tops[k]->state, term);
+            if (to >= 0) s_.closure.add(to, c.tops[k]);
+        }
+        s_.closure.reduce(tables_.lr, [this](int32_t state, int32_t symbol) { return access_.go(state, symbol); },
+                          [](int32_t) { return false; });
+        s_.order.clear();
+        for (int32_t i = 0; i < s_.closure.n(); ++i) if (tables_.lr.shifts(s_.closure[i].state)) s_.order.push_back(i);
+        std::sort(s_.order.begin(), s_.order.end(),
+                  [&](int32_t a, int32_t b) { return s_.closure[a].state < s_.closure[b].state; });
+    }
+    Config make_config(Arena& arena) const {
+        const Node** tops = static_cast<const Node**>(arena.bytes(sizeof(Node*) * s_.order.size()));
+        for (size_t k = 0; k < s_.order.size(); ++k) tops[k] = s_.closure.make_top(s_.order[k], arena);
+        return {tops, int32_t(s_.order.size()), -1};
+    }
+
+    // Read the tops of a front, and go on behind the cuts, of which a tail has as many as terminals.
+    template <class Take> void read_fronts(int32_t d, int32_t front, const Take& take) {
+        s_.path.clear();
+        s_.readings.clear();
+        begin_reading(d, front, take);
+        while (!s_.readings.empty()) {
+            Scratch::Reading& at = s_.readings.back();
+            if (at.cut == at.end) {
+                s_.path.resize(at.base);
+                s_.readings.pop_back();
+                continue;
+            }
+            const JointTails::Cut cut = tables_.joint.cuts[size_t(at.cut++)];
+            const int32_t to = front_after(cut.from < 0 ? at.front : s_.path[at.base + size_t(cut.from)], cut.term);
+            s_.path.push_back(to);
+            if (cut.next >= 0) begin_reading(cut.next, to, take);
+        }
+    }
+    template <class Take> void begin_reading(int32_t d, int32_t front, const Take& take) {
+        if (!s_.fronts.config(front).n_tops) return;
+        const int32_t tops = tops_of(front);
+        const JointTails::Transition t = *access_.need([&](const Tables& x) { return x.joint.find(d, tops); },
+                                                       [&](Tables& x) { return x.joint.step(d, tops); });
+        take(t.weight);
+        if (t.cut_lo < t.cut_hi) s_.readings.push_back({t.cut_lo, t.cut_hi, front, s_.path.size()});
+    }
+    int32_t tops_of(int32_t front) {
+        int32_t& tops = s_.fronts.tops(front);
+        if (tops >= 0) return tops;
+        states_of(s_.fronts.config(front), s_.states);
+        return tops = access_.need([&](const Tables& t) { return t.joint.tops.find(s_.states); },
+                                   [&](Tables& t) { return t.joint.tops.intern(s_.states); });
+    }
+    int32_t front_after(int32_t from, int32_t term) {
+        int32_t& to = s_.fronts.after(from, term);
+        if (to >= 0) return to;
+        reduce_after(s_.fronts.config(from), term);
+        bool is_new = false;
+        to = s_.fronts.find(s_.closure, s_.order, is_new);
+        if (is_new) s_.fronts.set(to, make_config(s_.arena));
+        return to;
+    }
+};
+
+}  // namespace wfsa

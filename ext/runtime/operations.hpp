@@ -1,0 +1,251 @@
+// The operations of a decoding loop, for one policy (cfg.hpp, longest.hpp).
+//
+//   step     one byte: every configuration moves in its lexer state
+//   shift    terminals that are complete are shifted, giving fresh configurations (inside a token only if the next byte
+//            can begin what follows)
+//   mask     per configuration: the profile of its lexer state, plus the ends of terminals whose tails the stack takes
+//
+// Operations write only to the arena that they are given, so one that ends in Miss changes nothing that counts.
+#pragma once
+#include <cstring>
+
+#include "runtime/companion.hpp"
+#include "runtime/profile_mask.hpp"
+
+namespace wfsa {
+
+template <class Policy> class Operations {
+  public:
+    explicit Operations(const Access& access)
+        : access_(access), tables_(access.tables), s_(Scratch::of_thread()), policy_(access_, s_) {}
+    Operations(const Operations&) = delete;
+
+    const Snapshot* start(Arena& arena) {
+        Config c = single(make_node(arena, 0, nullptr, 0), -1, arena);
+        c.lex = policy_.root(c, 0);
+        return make_snapshot(nullptr, {c}, arena);
+    }
+
+    // The snapshot after these bytes, or nullptr.  They have to live as long as it does.
+    template <class Companion>
+    const Snapshot* commit_bytes(const Snapshot* from, const uint8_t* p, size_t n, Arena& arena, Companion& beside) {
+        if (n == 0) return from;
+        s_.in.assign(from->configs, from->configs + from->n);
+        for (size_t i = 0; i < n; ++i) {
+            step(s_.in, p[i], s_.out, arena);
+            if (s_.out.empty()) return nullptr;
+            beside.push(p[i]);
+            policy_.shift_completed(s_.out, i + 1 < n ? p[i + 1] : -1, arena, beside);
+            if (i + 1 == n) drop_spent(s_.out);
+            if (s_.out.empty()) return nullptr;
+            s_.in.swap(s_.out);
+        }
+        Snapshot* out = make_snapshot(from, s_.in, arena);
+        out->text = p;
+        out->n_text = int64_t(n);
+        return out;
+    }
+
+    template <class Companion>
+    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, Companion& beside) {
+        const Vocabulary& v = *tables_.vocab;
+        if (from->finished || token < 0 || token >= v.n_tokens()) return nullptr;
+        const Snapshot* by_text = nullptr;
+        const int64_t lo = v.offsets[size_t(token)], hi = v.offsets[size_t(token) + 1];
+        if (!v.special[size_t(token)] && hi > lo)
+            by_text = commit_bytes(from, v.blob.data() + lo, size_t(hi - lo), arena, beside);
+        auto terms = tables_.token_terms.find(token);
+        if (terms == tables_.token_terms.end()) return by_text;
+        s_.out.clear();
+        if (by_text) s_.out.assign(by_text->configs, by_text->configs + by_text->n);
+        bool ended = false;
+        for (int32_t t : terms->second) ended |= shift_token(from, t, arena);
+        if (s_.out.empty() && !ended) return nullptr;
+        policy_.merge(s_.out, arena);
+        Snapshot* out = make_snapshot(from, s_.out, arena);
+        out->finished = ended;
+        if (by_text) out->text = by_text->text, out->n_text = by_text->n_text;
+        return out;
+    }
+
+    // Write the allowed tokens to `mask`; n_words may be more than the vocabulary needs.
+    void mask(const Snapshot* at, uint32_t* mask, int64_t n_words) {
+        if (!begin_mask(at, mask, n_words)) return;
+        const size_t n_own = size_t(tables_.vocab->n_words());
+        const bool keyed = put_key(at);
+        if (keyed)
+            if (const vector<uint32_t>* known = s_.masks.find()) {
+                std::memcpy(mask, known->data(), n_own * 4);
+                return;
+            }
+        s_.deep = false;
+        write_mask(at, mask, [this](const Config& c, int32_t end, MaskWriter out) { add_end(c, end, out); });
+        if (keyed && !s_.deep) s_.masks.put(mask, n_own);
+    }
+    // The same, but `add_tokens(configuration, end of a terminal, writer)` decides which of the tokens that end a
+    // terminal may come (parsed_tails.hpp), and no finished mask is used or kept.
+    template <class AddTokens>
+    void mask_by(const Snapshot* at, uint32_t* mask, int64_t n_words, const AddTokens& add_tokens) {
+        if (begin_mask(at, mask, n_words)) write_mask(at, mask, add_tokens);
+    }
+
+    // Can token-level terminal t come next?
+    bool takes(const Snapshot* at, int32_t t) const {
+        if (at->finished) return false;
+        for (int32_t i = 0; i < at->n; ++i)
+            if (access_.lex(at->configs[i].lex).boundary && takes(at->configs[i], t)) return true;
+        return false;
+    }
+
+    // Bytes that can come next (not through token-level terminals); `tokens` is set if one of those can.
+    ByteBits next_bytes(const Snapshot* at, bool& tokens) const {
+        ByteBits out;
+        tokens = false;
+        if (at->finished) return out;
+        const Lexer& lexer = tables_.lexer;
+        for (int32_t i = 0; i < at->n; ++i) {
+            const Config& c = at->configs[i];
+            const LexState& y = access_.lex(c.lex);
+            for (const Edge& e : y.edges) {
+                const LexState& to = lexer.states[size_t(e.target)];
+                if (lexer.alive(to, lexer.count_after(to, c.count, e))) out.add_range(e.lo, e.hi);
+            }
+            if (!y.boundary) continue;
+            for (int32_t k = 0; k < c.n_tops; ++k)
+                tables_.each_shifted_token(c.tops[k]->state, [&](int32_t) { tokens = true; });
+        }
+        return out;
+    }
+
+    // Terminals being read or admissible next, for messages.
+    vector<int32_t> expected(const Snapshot* at) const {
+        vector<int32_t> out;
+        for (int32_t i = 0; i < at->n; ++i) {
+            const Config& c = at->configs[i];
+            const LexState& y = tables_.lexer.states[size_t(c.lex)];
+            for (const Hypothesis& h : y.hyps)
+                for (int32_t m : h.main) out.push_back(tables_.lexer.terms.term[size_t(m)]);
+            if (!y.boundary) continue;
+            for (int32_t k = 0; k < c.n_tops; ++k)
+                tables_.each_shifted_token(c.tops[k]->state, [&](int32_t t) { out.push_back(t); });
+        }
+        sort_unique(out);
+        return out;
+    }
+
+    Policy& policy() { return policy_; }
+    const Access& access() const { return access_; }
+    Scratch& scratch() { return s_; }
+    void step(const vector<Config>& in, uint8_t byte, vector<Config>& out, Arena& arena) {
+        out.clear();
+        for (const Config& c : in) {
+            const Edge* e = access_.lex(c.lex).edge(byte);
+            if (!e) continue;
+            const LexState& y = tables_.lexer.states[size_t(e->target)];
+            Config to = c;
+            to.lex = e->target;
+            to.count = tables_.lexer.count_after(y, c.count, *e);
+            if (tables_.lexer.alive(y, to.count)) out.push_back(to);
+        }
+        policy_.merge(out, arena);
+    }
+    bool takes(const Config& c, int32_t term) const {  // a terminal
+        for (int32_t k = 0; k < c.n_tops; ++k) if (tables_.lr.go(c.tops[k]->state, term) >= 0) return true;
+        return false;
+    }
+
+  private:
+    static constexpr int32_t kKeyConfigs = 4;  // more configurations have no finished mask kept
+
+    const Access access_;
+    const Tables& tables_;
+    Scratch& s_;
+    Policy policy_;
+
+    // After the last byte of a commit: a configuration whose terminal cannot go on has given its fresh ones.
+    void drop_spent(vector<Config>& cs) {
+        size_t n = 0;
+        for (const Config& c : cs) {
+            const LexState& y = access_.lex(c.lex);
+            if (y.root || y.goes_on || y.boundary) cs[n++] = c;
+        }
+        cs.resize(n);
+    }
+    // Token-level terminal t after every boundary, into `out`; true if it is the end of the text.
+    bool shift_token(const Snapshot* from, int32_t t, Arena& arena) {
+        bool ended = false;
+        Alone alone;
+        for (int32_t i = 0; i < from->n; ++i) {
+            const Config& c = from->configs[i];
+            if (!access_.lex(c.lex).boundary) continue;
+            if (t == tables_.end_term) ended |= takes(c, t);
+            else policy_.shift(s_.out, c, t, arena, alone);
+        }
+        return ended;
+    }
+
+    // False: nothing can come next.
+    bool begin_mask(const Snapshot* at, uint32_t* mask, int64_t n_words) const {
+        const int64_t n_own = tables_.vocab->n_words();
+        const bool any = !at->finished && at->n > 0;
+        if (!any) std::memset(mask, 0, size_t(n_words) * 4);
+        else std::memset(mask + n_own, 0, size_t(n_words - n_own) * 4);
+        return any;
+    }
+    // What decides the mask, unless it turns out to be `deep`.  False: too much to tell apart.
+    bool put_key(const Snapshot* at) {
+        if (at->n > kKeyConfigs) return false;
+        vector<int64_t>& key = s_.masks.key;
+        key.assign(1, tables_.uid);
+        for (int32_t i = 0; i < at->n; ++i) {
+            const Config& c = at->configs[i];
+            key.push_back(c.lex);
+            key.push_back(tables_.is_free(c.lex, c.count) ? -1 : c.count);
+            if (!policy_.put_key(c, key)) return false;
+            key.push_back(-1);
+        }
+        return true;
+    }
+    template <class AddTokens> void write_mask(const Snapshot* at, uint32_t* mask, const AddTokens& add_tokens) {
+        const size_t n_own = size_t(tables_.vocab->n_words());
+        s_.arena.clear();
+        ProfileMask profiles(tables_, s_);
+        access_.lex(at->configs[0].lex);
+        const uint32_t* base = profiles.base_bitmap(at->configs[0]);
+        if (base) std::memcpy(mask, base, n_own * 4);
+        else std::memset(mask, 0, n_own * 4);
+        for (int32_t i = 0; i < at->n; ++i) {
+            const Config& c = at->configs[i];
+            const LexState& y = access_.lex(c.lex);
+            const int32_t profile = access_.profile(c.lex);
+            policy_.begin_mask(c);
+            profiles.add(c, profile, {mask}, i == 0 && base, [&](int32_t end, MaskWriter out) {
+                const int32_t term = tables_.profiler.terminal_ends[size_t(end)].term;
+                // A delta's base may end terminals that this stack does not take.
+                if (tables_.lexer.terms.ignore[size_t(term)] || takes(c, term)) add_tokens(c, end, out);
+            });
+            if (!y.boundary) continue;
+            for (int32_t k = 0; k < c.n_tops; ++k)
+                tables_.each_shifted_token(c.tops[k]->state, [&](int32_t t) {
+                    for (int32_t id : tables_.token_ids[size_t(t)]) mask[size_t(id) >> 5] |= 1u << (id & 31);
+                });
+        }
+    }
+    // Find the tails that the stack takes, and hand out the tokens that leave them.
+    void add_end(const Config& c, int32_t number, MaskWriter out) {
+        const int32_t universe = access_.universe(number);
+        const TerminalEnd& end = tables_.profiler.terminal_ends[size_t(number)];
+        s_.taken.assign((tables_.universes[size_t(universe)].tails().slot_word.size() + 31) / 32, 0);
+        policy_.read_tails(universe, c, [&](int32_t weight) {
+            if (policy_.add_many(number, weight, out)) return;
+            for (int32_t tail : tables_.weights[weight]) {
+                uint32_t& word = s_.taken[size_t(tail) >> 5];
+                if (word >> (tail & 31) & 1) continue;
+                word |= 1u << (tail & 31);
+                add_tail(end, tail, tables_.lexer.terms, c.count, out);
+            }
+        });
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,58 @@
+// The slow twin of the machines that read tails: every tail is parsed on the real stack, byte by byte, as a commit
+// does.
+//
+// For tests and doubts only; a mask made with it takes milliseconds.
+#pragma once
+#include "runtime/operations.hpp"
+
+namespace wfsa {
+
+template <class Policy> class ParsedTails {
+  public:
+    explicit ParsedTails(Operations<Policy>& operations) : o_(operations) {}
+
+    void mask(const Snapshot* at, uint32_t* out, int64_t n_words) {
+        o_.mask_by(at, out, n_words,
+                   [this](const Config& c, int32_t end, MaskWriter writer) { add_end(c, end, writer); });
+    }
+
+  private:
+    struct Level {  // a node of the tails' trie, and the configurations behind its bytes
+        int32_t child, end;
+        vector<Config> configs;
+    };
+    Operations<Policy>& o_;
+
+    void add_end(const Config& c, int32_t number, MaskWriter out) {
+        const Tables& tables = o_.access().tables;
+        const Terminals& terms = tables.lexer.terms;
+        const TerminalEnd& end = tables.profiler.terminal_ends[size_t(number)];
+        const Trie& tails = end.tails->trie;
+        Arena& arena = o_.scratch().arena;
+        Alone alone;
+        vector<Config> first;
+        if (terms.ignore[size_t(end.term)]) {
+            first.push_back(c);
+            first.back().lex = o_.policy().root(c, 0);
+        } else {
+            o_.policy().shift(first, c, end.term, arena, alone);
+        }
+        vector<Level> open;
+        open.push_back({tails.first_child[0], tails.first_child[1], std::move(first)});
+        vector<Config> next;
+        while (!open.empty()) {
+            if (open.back().child == open.back().end) { open.pop_back(); continue; }
+            const int32_t node = open.back().child++;
+            o_.step(open.back().configs, tails.byte[size_t(node)], next, arena);
+            if (next.empty()) continue;
+            if (tails.own[size_t(node)])
+                add_leaving_tokens(end, size_t(tails.slot_lo[size_t(node)]), terms, c.count, out);
+            const int32_t lo = tails.first_child[size_t(node)], hi = tails.first_child[size_t(node) + 1];
+            if (lo == hi) continue;
+            o_.policy().shift_completed(next, hi - lo == 1 ? tails.byte[size_t(lo)] : -1, arena, alone);
+            open.push_back({lo, hi, next});
+        }
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,114 @@
+// All that one compiled constraint knows: the tables of every stage, and no operation of decoding.
+//
+// Each stage's tables grow by its own "expand this state" (lexer states, profiles, universes, transitions of the
+// machines that read tails); when that may happen is for Access to say. Elements do not move when tables grow, so
+// that references stay good.
+#pragma once
+#include <algorithm>
+#include <atomic>
+
+#include "parser/attach_unordered.hpp"
+#include "parser/follow.hpp"
+#include "parser/lr0.hpp"
+#include "tails/joint_tails.hpp"
+#include "tails/leaving_tokens.hpp"
+#include "tails/parser_dwa.hpp"
+
+namespace wfsa {
+
+struct Tables {
+    std::shared_ptr<Vocabulary> vocab;
+    NormalGrammar grammar;
+    vector<int32_t> ignored;                                   // terminals
+    LrTables lr;
+    Lexer lexer;
+    Contexts contexts;
+    Profiler profiler;
+    std::deque<Universe> universes;
+    Interner weights;                                          // sets of slots of a universe
+    ParserDwa dwa;                                             // "cfg"
+    JointTails joint;                                          // "longest"
+    std::unordered_map<uint64_t, vector<uint32_t>> bulk;       // "longest": (terminal end, weight) -> tokens
+    int32_t end_term = -1;                                     // stands for the end tokens
+    vector<vector<int32_t>> token_ids;                         // terminal -> exact token ids (empty: byte terminal)
+    std::unordered_map<int32_t, vector<int32_t>> token_terms;  // token id -> terminals
+    vector<uint8_t> distinct;    // by symbol, or empty: not 0 if what stands beside the parse may bar it (Grammar.distinct)
+    bool may_run_out = false;    // is one of them 2?
+    bool frozen = false;         // complete: nothing grows any more
+    const int64_t uid = next_uid();  // among all tables of the process
+
+    explicit Tables(std::shared_ptr<Vocabulary> v)
+        : vocab(std::move(v)),
+          contexts(lr, lexer.contexts, ignored),
+          profiler(vocab->trie, lexer, vocab->profiles, vocab->n_words()),
+          dwa(lr, contexts, lexer, universes, weights),
+          joint(lr, contexts, lexer, universes, weights) {
+        weights.intern({});
+    }
+    Tables(const Tables&) = delete;
+
+    bool longest() const { return lexer.terms.longest; }
+
+    // After grammar and terminals are set: LR tables, contexts, follow sets.
+    void build(int64_t max_states) {
+        lr = Lr0Builder(grammar, max_states).build();
+        distinct = grammar.distinct;
+        find_exhaustible();
+        index_tokens();
+        find_following_bytes(grammar, ignored, lexer.terms);
+        if (longest()) {
+            joint.follow = following_terminals(grammar, lexer.terms);
+        } else {
+            contexts.number_states();
+            attach_unordered(grammar, lr);
+        }
+    }
+    void find_exhaustible() { may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end(); }
+    void index_tokens() {
+        for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
+            for (int32_t id : token_ids[size_t(t)]) token_terms[id].push_back(t);
+    }
+
+    // The token-level terminals that an LR state shifts: visit(terminal).
+    template <class Visit> void each_shifted_token(int32_t state, const Visit& visit) const {
+        if (state >= lr.unordered.first) return;
+        const int32_t* at = lr.goto_symbol.data() + lr.goto_indptr[size_t(state)];
+        for (int32_t k = 0; k < lr.n_shifts[size_t(state)]; ++k) if (lexer.terms.start[size_t(at[k])] < 0) visit(at[k]);
+    }
+    // Does the count of a configuration matter to no token?
+    bool is_free(int32_t lex, int32_t count) const {
+        const LexState& y = lexer.states[size_t(lex)];
+        if (!y.counted) return true;
+        if (y.profile < 0) return false;
+        const Profile& p = profiler.profiles[size_t(y.profile)];
+        return p.free_lo <= count && count <= p.free_hi;
+    }
+
+    // Universes on demand, one for an end of a terminal; and ahead of time, one for all ends of a terminal.
+    void add_universe_of(int32_t end) { add_universe(universes, profiler, *vocab, lexer.terms, {end}); }
+    void share_universes() {
+        std::map<int32_t, vector<int32_t>> by_term;
+        for (size_t i = 0; i < profiler.terminal_ends.size(); ++i)
+            if (profiler.terminal_ends[i].universe < 0) by_term[profiler.terminal_ends[i].term].push_back(int32_t(i));
+        for (auto& [term, ends] : by_term) add_universe(universes, profiler, *vocab, lexer.terms, ends);
+    }
+
+    const vector<uint32_t>* find_bulk(int32_t end, int32_t weight) const {
+        auto got = bulk.find(pair_key(end, weight));
+        return got == bulk.end() ? nullptr : &got->second;
+    }
+    const vector<uint32_t>* make_bulk(int32_t end, int32_t weight) {
+        vector<uint32_t> bits(size_t(vocab->n_words()), 0u);
+        const TerminalEnd& e = profiler.terminal_ends[size_t(end)];
+        for (int32_t tail : weights[weight]) add_tail(e, tail, lexer.terms, 0, {bits.data()});
+        return &bulk.emplace(pair_key(end, weight), std::move(bits)).first->second;
+    }
+
+  private:
+    static int64_t next_uid() {
+        static std::atomic<int64_t> n{0};
+        return n++;
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,116 @@
+"""Stacks of a million states, chains of a million forks, tokens of many terminals: nothing overflows the C stack.
+
+Each case runs in a process of its own, so that one that dies is a failure with a name.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.engine
+
+N = 1_000_000
+PRELUDE = f"""
+import wfsa
+from wfsa.grammar.ir import GrammarBuilder
+from wfsa.grammar.regular import literal
+N = {N}
+
+def constraint(rules, mode, tokens=()):
+    g = GrammarBuilder()
+    names = {{lhs: g.nonterminal(lhs) for lhs, _ in rules}}
+    texts = sorted({{s for _, rhs in rules for s in rhs if s not in names}})
+    terminals = {{text: g.terminal(literal(text), text) for text in texts}}
+    for lhs, rhs in rules:
+        g.rule(names[lhs], [names[s] if s in names else terminals[s] for s in rhs])
+    vocab = wfsa.Vocab([*(t.encode() for t in texts), *tokens, b"<eos>"], special_ids=[len(texts) + len(tokens)],
+                       eos_ids=[len(texts) + len(tokens)])
+    return wfsa.compile(g.build(names[rules[0][0]]), vocab, mode=mode)
+
+def allowed(state):
+    return [state.constraint.vocab.tokens[i] for i in state.get_mask().ids()]
+"""
+CASES = {
+    "right-recursive": """
+c = constraint([("s", ["u", ";"]), ("u", ["(", "u", ")"]), ("u", ["n"])], MODE, [b"))", b");"])
+state = c.start()
+assert state.commit_bytes(b"(" * N) and allowed(state) == [b"(", b"n"]
+assert state.commit_bytes(b"n" + b")" * (N - 1)) and allowed(state) == [b")", b");"]
+assert state.commit_bytes(b")") and allowed(state) == [b";"]
+""",
+    # Through several nonterminals, so that normalisation leaves it: each end may be the end of all before.
+    "ends of everything": """
+rules = [("r", ["s", "c"]), ("s", ["a", "u"]), ("s", ["n"]), ("u", ["b", "s"]), ("u", ["b", "s", "b"])]
+c = constraint(rules, MODE, [b"nc", b"nb", b"bb", b"bc"])
+state = c.start()
+assert state.commit_bytes(b"ab" * N) and allowed(state) == [b"a", b"n", b"nc", b"nb"]
+assert state.commit_bytes(b"n") and allowed(state) == [b"b", b"c", b"bb", b"bc"]
+assert state.commit_bytes(b"c") and state.is_accepting()
+""",
+    # Every bracket may be closed or left open, so the stacks branch at all depths.
+    "branching": """
+rules = [("r", ["s", ";"]), ("s", ["(", "s", ")"]), ("s", ["(", "s"]), ("s", ["x", "s"]), ("s", ["n"])]
+c = constraint(rules, MODE, [b"))", b");", b"n)"])
+state = c.start()
+assert state.commit_bytes(b"(x" * N) and allowed(state) == [b"(", b"n", b"x", b"n)"]
+assert state.commit_bytes(b"n") and allowed(state) == [b")", b";", b"))", b");"]
+assert state.commit_bytes(b")))") and allowed(state) == [b")", b";", b"))", b");"]
+""",
+    "ambiguous": """
+c = constraint([("r", ["s"]), ("s", ["s", "s"]), ("s", ["(", "s", ")"]), ("s", ["(", ")"])], MODE, [b"()", b"))"])
+state = c.start()
+assert state.commit_bytes(b"(" * N) and allowed(state) == [b"(", b")", b"()", b"))"]
+assert state.commit_bytes(b")" * N) and state.is_accepting()
+""",
+}
+OTHER = {
+    "longest": """
+vocab = wfsa.Vocab([b"(", b")", b"n", b"))", b"(n)", b"<eos>"], special_ids=[5], eos_ids=[5])
+c = wfsa.compile_lark('start: s\\ns: "(" s ")" | "(" s | NAME\\nNAME: /n+/\\n%ignore " "', vocab)
+state = c.start()
+assert state.commit_bytes(b"(" * N) and state.get_mask().ids().tolist() == [0, 2, 4]
+assert state.commit_bytes(b"n))") and state.is_accepting() and len(state.get_mask()) == 3
+""",
+    "a chain of forks": """
+c = constraint([("u", ["(", "u", ")"]), ("u", ["n"])], "ahead")
+state = c.start()
+for _ in range(N):
+    state = state.fork()
+    state.commit_bytes(b"(")
+assert state.n_commits == N
+del state, c
+""",
+    "a token of many terminals": """
+token = b"(" * 5000 + b"n" + b")" * 4999
+tokens = [b"(", b")", b"+", b"n", token, token + b")", token + b"))", b"<eos>"]
+for longest in (True, False):
+    vocab = wfsa.Vocab(tokens, special_ids=[7], eos_ids=[7])
+    if longest:
+        state = wfsa.compile_lark('start: s\\ns: "(" s ")" | s "+" s | "n"', vocab).start()
+    else:
+        state = wfsa.compile_gbnf('root ::= "(" root ")" | root "+" root | "n"', vocab).start()
+    assert state.get_mask().ids().tolist() == [0, 3, 4, 5]
+    assert state.commit(4) and state.get_mask().ids().tolist() == [1, 2]
+""",
+}
+
+
+def run(code: str) -> None:
+    """An AssertionError with the process's last words, if it fails or dies."""
+    command = [sys.executable, "-c", PRELUDE + code]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert ended.returncode == 0, f"exit {ended.returncode}: {ended.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize("mode", ["lazy", "ahead"])
+@pytest.mark.parametrize("name", CASES)
+def test_stacks_of_a_million_states(name: str, mode: str) -> None:
+    run(f"MODE = {mode!r}\n" + CASES[name])
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_long_chains(name: str) -> None:
+    run(OTHER[name])
