@@ -1,7 +1,7 @@
 // A mask to be computed: what fill_masks deals out to threads, whichever module's state it comes from.
 //
-// A state of another module hands its job over in a capsule named kMaskJob. The state, and what `of` points to, stay
-// where they are until the masks are there.
+// A state of another module hands its job over in a capsule named kMaskJob. The state, and what `of` points to, stay where
+// they are until the masks are there.
 #pragma once
 #include <atomic>
 #include <cstdint>

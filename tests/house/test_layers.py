@@ -255,6 +255,12 @@ def test_headers_include_each_other_and_the_standard_library_only(path: Path) ->
             assert re.fullmatch(r"<[a-z_]+>", included), f"{path.name} includes {included}"
 
 
+def test_only_the_session_knows_of_json() -> None:
+    """What JSON asks for beside a grammar is a companion of the parse, which the session chooses (companion.hpp)."""
+    headers = [path for path in NATIVE if path.suffix == ".hpp" and path.parent.name != "json"]
+    assert [path.name for path in headers if '"json/' in path.read_text(encoding="utf-8")] == ["session.hpp"]
+
+
 @pytest.mark.parametrize("path", [path for path in PYTHON if path.is_relative_to(ROOT / "grammar")], ids=name_of)
 def test_the_grammar_knows_no_automata_even_by_type(path: Path) -> None:
     for other in python_uses(path, types=True):
