@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import wfsa
 from tests.requirements import ROOT
-from wfsa.cli import main
-from wfsa.items import ItemIndex
+from wfsa.items import ItemFilter, ItemIndex
 
 
 def head(path: Path) -> dict[str, Any]:
@@ -32,15 +32,17 @@ def package_version() -> str:
 @pytest.mark.engine
 def test_the_page_names_the_formats_that_are_written(tmp_path: Path) -> None:
     vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], special_ids=[2], eos_ids=[2])
-    files = [tmp_path / name for name in ("vocab", "constraint", "texts", "items")]
+    files = [tmp_path / name for name in ("vocab", "constraint", "texts", "items", "filter")]
     vocab.save(files[0])
     wfsa.compile_regex("a|b", vocab).save(files[1])
     wfsa.compile_items(["a", "b"], vocab).save(files[2])
-    ItemIndex.build([[0, 1], [1, 1]], vocab_size=2).save(files[3])
+    index = ItemIndex.build([[0, 1], [1, 1]], vocab_size=2)
+    index.save(files[3])
+    ItemFilter.of_rows(index, np.array([True, False])).save(files[4])
     written = {found["format"]: found["version"] for found in map(head, files)}
 
     rows = re.findall(
-        r"^\| `(wfsa-\w+)` \|.*?\| (\d+) \| (.*?) \|", (ROOT / "docs" / "versions.md").read_text("utf-8"), re.MULTILINE
+        r"^\| `(wfsa-[\w-]+)` \|.*?\| (\d+) \| (.*?) \|", (ROOT / "docs" / "versions.md").read_text("utf-8"), re.MULTILINE
     )
     assert {name: int(version) for name, version, _ in rows} == written
     series = ".".join(package_version().split(".")[:2])
@@ -51,10 +53,3 @@ def test_the_changelog_has_the_version_and_what_comes_after_it() -> None:
     titles = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     assert titles[0] == "Unreleased"
     assert re.fullmatch(rf"{re.escape(package_version())} - \d{{4}}-\d\d-\d\d", titles[1])
-
-
-def test_the_command_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["--version"])
-    assert stop.value.code == 0
-    assert capsys.readouterr().out == f"wfsa {wfsa.__version__}\n"
