@@ -248,7 +248,7 @@ def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Pl
         if time.thread_time() > until:
             return False
         try:
-            _compile_read(read_json_schema, some, options, vocab, *_started(lazy))
+            _compile_read(read_json_schema, some, options.as_written(), vocab, *_started(lazy))
         except NoDocument:
             return True
         except WfsaError:
@@ -256,7 +256,8 @@ def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Pl
         return False
 
     try:
-        return contradiction(schema, options, is_empty)
+        # Under options that close objects, fewer keywords may mean fewer documents.
+        return contradiction(schema, options.as_written(), is_empty)
     except (WfsaError, RecursionError):
         return []
 

@@ -37,6 +37,7 @@ _MAX_PARTS: Final = 400  # compilations for one answer
 _MAX_TOGETHER: Final = 30  # keywords of one object that are looked at together
 _MAX_REASONS: Final = 4
 _IN_ORDER: Final = "names come in the order of the schema"
+_CLOSED: Final = "SchemaOptions(additional_properties=..., required=...): only named properties, or all of them"
 _SECONDS: Final = 2.0  # for one compilation
 
 
@@ -82,7 +83,8 @@ def _of_a_call(found: list[str]) -> list[str]:
 class _Explainer:
     def __init__(self, source: SchemaSource) -> None:
         self.source = source
-        options = source.options
+        options = source.options.as_written()  # a keyword by itself names no properties but its own
+        self.closes = options != source.options
         self.document = Document(source.schema, draft_of(source.schema, options.draft), options)
         self.document.scan()
         self.n_parts = 0
@@ -90,14 +92,15 @@ class _Explainer:
 
     def reasons(self, text: bytes, byte: bytes) -> list[str]:
         if not self.refuses(True, "$", text, byte):
-            return list(dict.fromkeys(self.blame(self.document.root, "$", text, byte)))
+            found = list(dict.fromkeys(self.blame(self.document.root, "$", text, byte)))
+            return found or [_CLOSED] * self.closes
         if byte != END:
             return []  # no JSON text goes on like this
         kind, closing = _open_bracket(text)
         if not closing:
             return [f"the {kind} is not complete"] if kind else []
         missing = list(dict.fromkeys(self.blame(self.document.root, "$", text, closing)))
-        return [f"the {kind} is not closed", *missing]
+        return [f"the {kind} is not closed", *(missing or [_CLOSED] * (self.closes and kind == "object"))]
 
     def refuses(self, part: Any, path: str, text: bytes, byte: bytes) -> bool:
         """Whether `text` goes on with `byte` under everything but `part`: it takes the one and not the other."""

@@ -8,11 +8,15 @@ Input: a schema of the document, or a handle to several at once.  Output: the sh
     anyOf             union                             if          (if and then) or (not if and else)
     dependent...      (without the name) or (with it, and what it asks for)
     oneOf             each branch without what the others share with it
-    unevaluated...    every shape notes which keywords it came through (`Seen`)
+    unevaluated...    the shapes below note what the keywords on the way have evaluated (`Seen`)
+
+What was evaluated is noted only where it is asked for: in the schema object that holds an ``unevaluated...``, and in
+all that is applied to the same value.  Elsewhere it would cost time, and alternatives: a value that satisfies two
+branches of an ``anyOf`` is evaluated by both, so that branches beside an ``unevaluated...`` are read as their subsets.
 
 Only the schema itself is looked into, never its children, so recursion through children costs nothing here, and
 recursion that meets no child is a loop without content: an error.  Everything is memoised by the identity of the
-schema's dict, which the memo keeps alive.
+schema's dict, which the memo keeps alive, and by whether what it evaluates is noted.
 
 Intersections multiply, so both the product of two unions and the number of compound handles have a limit.
 """
@@ -26,10 +30,11 @@ from itertools import combinations
 from typing import Any, Literal
 
 from wfsa.errors import LimitError, SchemaError
+from wfsa.grammar.json_schema.closing import closed
 from wfsa.grammar.json_schema.document import Document, segment
 from wfsa.grammar.json_schema.finite import Key, is_whole, json_key
 from wfsa.grammar.json_schema.formats import format_language, wide_language
-from wfsa.grammar.json_schema.keywords import Found, read_keywords, shown
+from wfsa.grammar.json_schema.keywords import UNEVALUATED, Found, read_keywords, shown
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
@@ -45,11 +50,13 @@ from wfsa.grammar.json_schema.shape import (
     KeyClass,
     Seen,
     Shape,
+    Tracks,
     complement,
     intersect,
     item_of,
     path_of,
     property_of,
+    unseen,
 )
 from wfsa.grammar.json_schema.spelling import contains_text, pattern_language
 from wfsa.grammar.json_schema.widening import CAUGHT
@@ -61,10 +68,6 @@ MAX_SUBSETS = 6  # branches of an anyOf whose subsets are told apart for unevalu
 DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
 
 
-class TracksNeeded(Exception):  # not an error: the document is read again
-    """An unevaluated... was met, so that shapes have to note what they evaluated."""
-
-
 class _Open(SchemaError):
     """A schema was met again while it was being read."""
 
@@ -72,7 +75,9 @@ class _Open(SchemaError):
 class Alternatives:
     """Reads the schemas of one document."""
 
-    __slots__ = ("_any", "_compounds", "_open", "_read", "_steps", "_value_keys", "document", "why")
+    __slots__ = (
+        "_any", "_closes", "_compounds", "_described", "_open", "_read", "_steps", "_value_keys", "document", "why",
+    )  # fmt: skip
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -80,44 +85,50 @@ class Alternatives:
         self._any = [Shape("$")]
         self._steps = 0  # of intersections
         self._value_keys: dict[int, tuple[Any, frozenset[Key]]] = {}
-        self._read: dict[int, tuple[Any, list[Shape]]] = {}  # id of a schema or compound -> (it, its alternatives)
-        self._open: set[int] = set()  # schemas whose alternatives are being read
+        # (id of a schema or compound, is noted what it evaluates) -> (it, its alternatives)
+        self._read: dict[tuple[int, Tracks], tuple[Any, list[Shape]]] = {}
+        self._closes = document.options != document.options.as_written()
+        self._described: dict[int, tuple[Any, list[Shape]]] = {}
+        self._open: set[tuple[int, Tracks]] = set()  # those whose alternatives are being read
         self._compounds: dict[tuple[str, frozenset[int]], Compound] = {}
 
-    def alternatives(self, schema: Any, path: str) -> list[Shape]:
-        """The shapes whose union a schema is; empty if no value is left."""
+    def alternatives(self, schema: Any, path: str, tracks: Tracks = Tracks.NONE) -> list[Shape]:
+        """The shapes whose union a schema is; empty if no value is left.  `tracks`: they note what was evaluated."""
         if schema is True:
             return self._any
         if schema is False:
             self.why = "the schema is false", path
             return []
-        key = id(schema)
+        key = id(schema), tracks
         got = self._read.get(key)
         if got is not None:
             return got[1]
         if key in self._open:
             raise _Open(f"the references form a loop without content at {path}")
-        shape, found = read_keywords(schema, path, self.document)
+        shape, found = read_keywords(schema, path, self.document, tracks)
         out = [shape]
         if found.ref is not None or found.parts is not None:
             self._open.add(key)
             try:
                 if found.ref is not None:
-                    out = self._kept(partial(self._also_referred, found.ref, path), out, "$ref", path)
+                    out = self._kept(partial(self._also_referred, found, path), out, "$ref", path, found.tracks)
                 if found.parts is not None:
                     out = self._applied(out, found, schema, path)
             finally:
                 self._open.discard(key)
+        if found.tracks and not tracks:
+            out = [unseen(s) for s in out]
         self._read[key] = schema, out
         return out
 
-    def _also_referred(self, ref: str, path: str, out: list[Shape]) -> list[Shape]:
-        return self._meet(out, self._alternatives_of(*self._target(ref, path)), path)
+    def _also_referred(self, found: Found, path: str, out: list[Shape]) -> list[Shape]:
+        assert found.ref is not None
+        return self._meet(out, self._alternatives_of(*self._target(found.ref, path), found.tracks), path)
 
-    def _alternatives_of(self, target: Any, path: str) -> list[Shape]:
+    def _alternatives_of(self, target: Any, path: str, tracks: Tracks) -> list[Shape]:
         if not isinstance(target, (dict, bool)):
             raise SchemaError(f"a reference leads to something that is no schema at {path}")
-        return self.alternatives(target, path)
+        return self.alternatives(target, path, tracks)
 
     def _applied(self, out: list[Shape], found: Found, schema: dict[str, Any], path: str) -> list[Shape]:
         """What the applicators of one schema object leave of `out`."""
@@ -127,39 +138,41 @@ class Alternatives:
 
             def referred(shapes: list[Shape]) -> list[Shape]:
                 target = self.document.dynamic(parts["$dynamicRef"], path)
-                return self._meet(shapes, self._alternatives_of(*target), path)
+                return self._meet(shapes, self._alternatives_of(*target, found.tracks), path)
 
-            out = self._kept(referred, out, "$dynamicRef", path)
-        for keyword, apply in self._applicators(parts, schema, path):
-            out = self._kept(apply, out, keyword, path)
-        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+            out = self._kept(referred, out, "$dynamicRef", path, found.tracks)
+        for keyword, apply in self._applicators(parts, schema, path, found.tracks):
+            out = self._kept(apply, out, keyword, path, found.tracks)
+        for keyword in UNEVALUATED:
             if keyword in parts:
-                if not self.document.tracks:
-                    raise TracksNeeded
-                out = self._kept(partial(self._all_evaluated, keyword, parts[keyword], path), out, keyword, path)
+                apply = partial(self._all_evaluated, keyword, parts[keyword], path)
+                out = self._kept(apply, out, keyword, path, found.tracks)
         return out
 
     def _applicators(
-        self, parts: dict[str, Any], schema: dict[str, Any], path: str
+        self, parts: dict[str, Any], schema: dict[str, Any], path: str, tracks: Tracks
     ) -> Iterator[tuple[str, Callable[[list[Shape]], list[Shape]]]]:
         """(keyword, what it leaves of some shapes), in order."""
         for i, branch in enumerate(parts.get("allOf", ())):
-            where = f"{path}.allOf[{i}]"
-            yield "allOf", lambda out, b=branch, w=where: self._meet(out, self._branch(b, w), path)  # type: ignore[misc]
+            yield "allOf", partial(self._also, branch, f"{path}.allOf[{i}]", tracks)
         if "anyOf" in parts:
-            yield "anyOf", lambda out: self._meet(out, self._union(parts["anyOf"], path), path)
+            yield "anyOf", lambda out: self._meet(out, self._union(parts["anyOf"], path, tracks), path)
         if "oneOf" in parts:
-            yield "oneOf", lambda out: self._meet(out, self._one_of(parts["oneOf"], path), path)
-        if "not" in parts:
+            yield "oneOf", lambda out: self._meet(out, self._one_of(parts["oneOf"], path, tracks), path)
+        if "not" in parts:  # whatever fails has evaluated nothing
             yield "not", lambda out: self._minus(out, self.alternatives(parts["not"], path + ".not"), path)
         if "if" in parts:
-            yield "if", partial(self._conditional, parts["if"], schema, path)
+            yield "if", partial(self._conditional, parts["if"], schema, path, tracks)
         for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
             for name, asked in parts.get(keyword, {}).items():
-                yield keyword, partial(self._dependent, name, asked, f"{path}.{keyword}{segment(name)}", path)
+                where = f"{path}.{keyword}{segment(name)}"
+                yield keyword, partial(self._dependent, name, asked, where, path, tracks)
+
+    def _also(self, branch: Any, where: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
+        return self._meet(out, self._branch(branch, where, tracks), where.rpartition(".allOf[")[0])
 
     def _kept(
-        self, apply: Callable[[list[Shape]], list[Shape]], shapes: list[Shape], keyword: str, path: str
+        self, apply: Callable[[list[Shape]], list[Shape]], shapes: list[Shape], keyword: str, path: str, tracks: Tracks
     ) -> list[Shape]:
         """What a keyword leaves of `shapes`: all, if it cannot be enforced and the caller is lenient."""
         try:
@@ -168,22 +181,26 @@ class Alternatives:
             if not self.document.widenings.allowed:
                 raise
             self.document.widenings.add(path, keyword, err)
-        all_seen = {"seen": Seen(all_names=True, all_items=True)} if self.document.tracks else {}
+        all_seen = {"seen": Seen(all_names=True, all_items=True)} if tracks else {}
         return [shape.changed(loose=True, **all_seen) for shape in shapes]
 
-    def _conditional(self, asked: Any, schema: dict[str, Any], path: str, out: list[Shape]) -> list[Shape]:
-        condition = self.alternatives(asked, path + ".if")
-        then = self._meet(condition, self.alternatives(schema.get("then", True), path + ".then"), path)
-        other = self._minus(self.alternatives(schema.get("else", True), path + ".else"), condition, path)
+    def _conditional(
+        self, asked: Any, schema: dict[str, Any], path: str, tracks: Tracks, out: list[Shape]
+    ) -> list[Shape]:
+        condition = self.alternatives(asked, path + ".if", tracks)
+        then = self._meet(condition, self.alternatives(schema.get("then", True), path + ".then", tracks), path)
+        other = self._minus(self.alternatives(schema.get("else", True), path + ".else", tracks), condition, path)
         return self._meet(out, [*then, *other], path)
 
-    def _dependent(self, name: str, asked: Any, where: str, path: str, out: list[Shape]) -> list[Shape]:
+    def _dependent(
+        self, name: str, asked: Any, where: str, path: str, tracks: Tracks, out: list[Shape]
+    ) -> list[Shape]:
         without = Shape(where, properties={name: (False, where)})
         there = Shape(where, mask=OBJECT, required=(name,))
         if isinstance(asked, list):
             some = [there.changed(required=tuple(dict.fromkeys((name, *asked))))]
         else:
-            some = self._meet([there], self.alternatives(asked, where), where)
+            some = self._meet([there], self.alternatives(asked, where, tracks), where)
         return self._meet(out, [without, *some], path)
 
     def _all_evaluated(self, keyword: str, asked: Any, path: str, out: list[Shape]) -> list[Shape]:
@@ -221,15 +238,15 @@ class Alternatives:
             seen.add(id(target))
             ref = target["$ref"]
 
-    def _branch(self, branch: Any, where: str) -> list[Shape]:
+    def _branch(self, branch: Any, where: str, tracks: Tracks) -> list[Shape]:
         if not isinstance(branch, (dict, bool)):
             raise SchemaError(f"a schema must be an object or a boolean, not {shown(branch)} at {where}")
-        return self.alternatives(branch, where)
+        return self.alternatives(branch, where, tracks)
 
-    def _union(self, branches: list[Any], path: str) -> list[Shape]:
-        read = [self._branch(branch, f"{path}.anyOf[{i}]") for i, branch in enumerate(branches)]
+    def _union(self, branches: list[Any], path: str, tracks: Tracks) -> list[Shape]:
+        read = [self._branch(branch, f"{path}.anyOf[{i}]", tracks) for i, branch in enumerate(branches)]
         union = {id(shape): shape for shapes in read for shape in shapes}
-        if self.document.tracks and any(shape.seen is not NOT_SEEN for shape in union.values()):
+        if tracks is Tracks.ALL and any(shape.seen is not NOT_SEEN for shape in union.values()):
             # What satisfies several branches has been evaluated by all of them.
             if len(read) > MAX_SUBSETS:
                 raise LimitError(f"more than {MAX_SUBSETS} branches beside unevaluated...; use fewer at {path}.anyOf")
@@ -245,8 +262,8 @@ class Alternatives:
                 return [shape]
         return list(union.values())
 
-    def _one_of(self, branches: list[Any], path: str) -> list[Shape]:
-        read = [self._branch(branch, f"{path}.oneOf[{i}]") for i, branch in enumerate(branches)]
+    def _one_of(self, branches: list[Any], path: str, tracks: Tracks) -> list[Shape]:
+        read = [self._branch(branch, f"{path}.oneOf[{i}]", tracks) for i, branch in enumerate(branches)]
         out: list[Shape] = []
         for i, shapes in enumerate(read):
             for shape in shapes:
@@ -358,7 +375,7 @@ class Alternatives:
             return not handle[0]
         if depth < 0:
             return False
-        if id(handle[0] if isinstance(handle, tuple) else handle) in self._open:
+        if (id(handle[0] if isinstance(handle, tuple) else handle), Tracks.NONE) in self._open:
             return False  # being read: nothing is known yet
         try:
             return all(self._is_empty(s, depth) for s in self.of_handle(handle))
@@ -401,33 +418,45 @@ class Alternatives:
             return handle.parts[0]
         return self._compound("not", (handle,))
 
-    def of_handle(self, handle: Handle) -> list[Shape]:
+    def of_handle(self, handle: Handle, tracks: Tracks = Tracks.NONE) -> list[Shape]:
         """The alternatives of a child."""
         if isinstance(handle, tuple):
-            return self.alternatives(*handle)
-        got = self._read.get(id(handle))
+            return self.alternatives(*handle, tracks)
+        key = id(handle), tracks
+        got = self._read.get(key)
         if got is not None:
             return got[1]
-        if id(handle) in self._open:
+        if key in self._open:
             raise _Open(f"the references form a loop without content at {path_of(handle)}")
-        self._open.add(id(handle))
+        self._open.add(key)
         try:
             out = self._any
             if handle.kind == "and":
                 for part in handle.parts:
                     try:
-                        out = self._meet(out, self.of_handle(part), path_of(part))
+                        out = self._meet(out, self.of_handle(part, tracks), path_of(part))
                     except CAUGHT as err:
                         self.document.widenings.add(path_of(part), "", err)
                         out = [shape.changed(loose=True) for shape in out]
             elif handle.kind == "or":
-                out = list({id(s): s for part in handle.parts for s in self.of_handle(part)}.values())
+                out = list({id(s): s for part in handle.parts for s in self.of_handle(part, tracks)}.values())
             else:
                 out = self._minus(out, self.of_handle(handle.parts[0]), path_of(handle))
         finally:
-            self._open.discard(id(handle))
-        self._read[id(handle)] = handle, out
+            self._open.discard(key)
+        self._read[key] = handle, out
         return out
+
+    def described(self, handle: Handle) -> list[Shape]:
+        """The alternatives of what is written for a child: those of `of_handle`, closed as the options say."""
+        if not self._closes:
+            return self.of_handle(handle)
+        key = id(handle[0] if isinstance(handle, tuple) else handle)
+        got = self._described.get(key)
+        if got is None:
+            shapes = [closed(s, self.document.options) for s in self.of_handle(handle, Tracks.EACH)]
+            got = self._described[key] = handle, shapes
+        return got[1]
 
     # ---- values ------------------------------------------------------------------------------------------------------
 

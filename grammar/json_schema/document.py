@@ -71,12 +71,12 @@ def no_check() -> None:
 class Document:
     __slots__ = (
         "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "check",
-        "draft", "options", "root", "tracks", "unknown", "widenings",
+        "draft", "options", "root", "unknown", "widenings",
     )  # fmt: skip
 
     def __init__(
-        self, root: Any, draft: int, options: SchemaOptions, tracks: bool = False,
-        check: Callable[[], None] = no_check, too_large: frozenset[str] = frozenset(),
+        self, root: Any, draft: int, options: SchemaOptions, check: Callable[[], None] = no_check,
+        too_large: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
         self.widenings = Widenings(options.lenient, too_large)
         self.unknown = UnknownWords()
@@ -84,7 +84,6 @@ class Document:
         self.draft = draft  # of the root; see `draft_at`
         self.options = options
         self.check = check  # is called now and then, and raises when time is up
-        self.tracks = tracks  # do shapes note what was evaluated
         self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
         base = root.get(id_word(draft)) if isinstance(root, dict) else None

@@ -81,7 +81,7 @@ def distinct(read: Alternatives, shape: Shape) -> Distinct:
 
 def _is_endless(read: Alternatives, handle: Handle, depth: int = 3) -> bool:
     """Whether so many values certainly fit that no document can have them all."""
-    for s in read.of_handle(handle) if depth else ():
+    for s in read.described(handle) if depth else ():
         if s.values is not None:
             continue
         if s.mask & STRING and (s.max_length is None or s.max_length > FEW) and not (s.patterns or s.formats):

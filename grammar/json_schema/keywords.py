@@ -36,6 +36,7 @@ from wfsa.grammar.json_schema.shape import (
     Keyed,
     Seen,
     Shape,
+    Tracks,
 )
 from wfsa.grammar.json_schema.spelling import pattern_language
 from wfsa.grammar.json_schema.widening import CAUGHT, Unenforceable
@@ -51,11 +52,12 @@ Keyword = Callable[["Found", Shape, Any, dict[str, Any]], None]
 class Found:
     """What one schema object holds besides its shape."""
 
-    __slots__ = ("document", "draft", "lost_pattern", "parts", "ref")
+    __slots__ = ("document", "draft", "lost_pattern", "parts", "ref", "tracks")
 
-    def __init__(self, document: Document, draft: int) -> None:
+    def __init__(self, document: Document, draft: int, tracks: Tracks) -> None:
         self.document = document
         self.draft = draft
+        self.tracks = tracks  # is it noted what the keywords evaluate
         self.ref: str | None = None
         self.lost_pattern = False  # is there a pattern of names that cannot be read
         self.parts: dict[str, Any] | None = None  # applicators in place, by keyword
@@ -170,7 +172,7 @@ def _condition(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -
     for word in ("if", "then", "else"):
         if word in schema and not _is_schema(schema[word]):
             fail(shape, word, f"a schema must be an object or a boolean, not {shown(schema[word])}")
-    if "then" in schema or "else" in schema or found.document.tracks:
+    if "then" in schema or "else" in schema or found.tracks:
         if found.parts is None:
             found.parts = {}
         found.parts["if"] = value
@@ -409,6 +411,9 @@ def _dependencies(keyword: str) -> Keyword:
     return note
 
 
+UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
+
+
 def _unevaluated(keyword: str) -> Keyword:
     def note(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
         if not _is_schema(value):
@@ -451,11 +456,18 @@ READERS: dict[int, dict[str, Keyword]] = {
 }  # fmt: skip
 
 
-def read_keywords(schema: dict[str, Any], path: str, document: Document) -> tuple[Shape, Found]:
-    """The shape of one schema object, and what else it refers to."""
+def read_keywords(
+    schema: dict[str, Any], path: str, document: Document, tracks: Tracks = Tracks.NONE
+) -> tuple[Shape, Found]:
+    """The shape of one schema object, and what else it refers to.
+
+    What the keywords evaluate is noted if `tracks` says so, and if one of them is ``unevaluated...``.
+    """
     draft = document.draft_at(path)
     readers = READERS[draft]
-    shape, found = Shape(path), Found(document, draft)
+    if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
+        tracks = Tracks.ALL if draft >= 2019 else tracks
+    shape, found = Shape(path), Found(document, draft, tracks)
     if "$ref" in schema and draft <= 7:  # everything beside it is ignored in these drafts
         _ref(found, shape, schema["$ref"], schema)
         return shape, found
@@ -482,9 +494,15 @@ def read_keywords(schema: dict[str, Any], path: str, document: Document) -> tupl
             del shape.additional
     plain = shape.__dict__
     shape.free = len(plain) - ("seen" in plain) == 1  # only the path
-    if document.tracks:
+    if tracks:
         _note_seen(shape, schema, draft)
     return shape, found
+
+
+_OF_OBJECTS = frozenset((
+    "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties",
+    "maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
+))  # fmt: skip
 
 
 def _note_seen(shape: Shape, schema: dict[str, Any], draft: int) -> None:
@@ -498,6 +516,7 @@ def _note_seen(shape: Shape, schema: dict[str, Any], draft: int) -> None:
         len(tuple_items) if isinstance(tuple_items, list) else 0,
         isinstance(items, (dict, bool)) or (isinstance(items, list) and "additionalItems" in schema),
         shape.seen.contained,
+        not _OF_OBJECTS.isdisjoint(schema) or "object" in schema.get("type", ()),
     )
     if shape.loose and isinstance(patterns, dict):
         seen = seen._replace(all_names=True, patterns=frozenset())

@@ -31,7 +31,6 @@ from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.ir import Grammar
-from wfsa.grammar.json_schema.alternatives import TracksNeeded
 from wfsa.grammar.json_schema.arrays import Arrays
 from wfsa.grammar.json_schema.document import Document, draft_of, no_check
 from wfsa.grammar.json_schema.indentation import indented
@@ -78,8 +77,8 @@ def read_json_schema(
     try:
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
-        document = Document(schema, draft_of(schema, options.draft), options, False, check, too_large)
-        grammar = _lowered(document, schema, "$")
+        document = Document(schema, draft_of(schema, options.draft), options, check, too_large)
+        grammar = _Lowering(document).run(schema, "$")
     except RecursionError:
         raise LimitError(
             "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
@@ -94,17 +93,9 @@ def read_part(document: Document, part: Any, path: str) -> Grammar:
     Raises what :func:`read_json_schema` raises.
     """
     try:
-        return _lowered(document, part, path)
+        return _Lowering(document).run(part, path)
     except RecursionError:
         raise LimitError(f"the schema nests deeper than Python's stack; flatten it at {path}") from None
-
-
-def _lowered(document: Document, schema: Any, path: str) -> Grammar:
-    try:
-        return _Lowering(document).run(schema, path)
-    except TracksNeeded:
-        document.tracks = True
-        return _Lowering(document).run(schema, path)
 
 
 class _Lowering:

@@ -36,10 +36,10 @@ class Memo:
             key = id(schema)
             if key in self._symbols:
                 return self._symbols[key]
-            got = self._symbols[key] = self._lower(self.read.alternatives(schema, path), path)
+            got = self._symbols[key] = self._lower(self.read.described(handle), path)
             return got
         if handle.symbol == UNSEEN:
-            handle.symbol = self._lower(self.read.of_handle(handle), path_of(handle))
+            handle.symbol = self._lower(self.read.described(handle), path_of(handle))
         return handle.symbol
 
     def empty(self, why: str, path: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from wfsa.errors import WfsaError
@@ -12,11 +12,13 @@ Spelling = Literal["canonical", "any"]
 PropertyOrder = Literal["declared", "any"]
 UniqueItems = Literal["exact", "unchecked"]
 Formats = Literal["assert", "annotate"]
+AdditionalProperties = Literal["allow", "forbid"]
+Required = Literal["listed", "all"]
 DRAFTS = (4, 6, 7, 2019, 2020)
 
 _CHOICES = {
     "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder, "unique_items": UniqueItems,
-    "formats": Formats,
+    "formats": Formats, "additional_properties": AdditionalProperties, "required": Required,
 }  # fmt: skip
 _COUNTS = {"max_whitespace": 1 << 12, "indent": 64, "max_depth": 256}  # the most of each
 
@@ -44,6 +46,12 @@ class SchemaOptions:
     (the report lists it), and masks inside such arrays cost no more than elsewhere.
     formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it
     by default (the report lists it).
+    additional_properties: "allow" takes other properties than those named where the schema does not forbid them;
+    "forbid" takes only those under ``properties`` and ``patternProperties``, of the schema of a value and of all that
+    is applied to the same value (``$ref``, ``allOf``, ``then``, one branch of ``anyOf``), unless one of these has
+    ``additionalProperties`` or ``unevaluatedProperties``.  ``{"type": "object"}`` then is ``{}`` alone; a schema that
+    says nothing about objects still takes any.
+    required: "listed" asks for the names under ``required``; "all" for every name under ``properties``, too.
     lenient: what cannot be enforced is ignored, at the smallest place that holds it, so that invalid documents can be
     written there (the report lists each as widened); otherwise it is an error.
     draft: 4, 6, 7, 2019 or 2020, for schemas without ``$schema``.
@@ -60,6 +68,8 @@ class SchemaOptions:
     property_order: PropertyOrder = "declared"
     unique_items: UniqueItems = "exact"
     formats: Formats = "assert"
+    additional_properties: AdditionalProperties = "allow"
+    required: Required = "listed"
     lenient: bool = False
     registry: Any = None
     draft: int = 2020
@@ -90,6 +100,20 @@ class SchemaOptions:
                 "SchemaOptions.registry must be a mapping from addresses to schemas, or a referencing.Registry, not "
                 f"{type(self.registry).__name__}"
             )
+
+    @classmethod
+    def strict(cls, **others: Any) -> SchemaOptions:
+        """What OpenAI's structured outputs write under ``"strict": true``: the named properties, all, in their order.
+
+        A schema in the strict subset says so itself, and gives the same documents without these options.  One that is
+        not, which OpenAI refuses, is read as if it did; where it has ``additionalProperties`` other than false, that is
+        followed.  `others` are further options.
+        """
+        return cls(**{"additional_properties": "forbid", "required": "all", **others})
+
+    def as_written(self) -> SchemaOptions:
+        """The options under which a schema admits what it says, and no less."""
+        return replace(self, additional_properties="allow", required="listed")
 
 
 def listed_drafts() -> str:

@@ -82,6 +82,7 @@ class SchemaReport:
             ReportEntry("", "", "annotation", f"options: {_shown(self.options)}"),
             ReportEntry("", "", "narrowed", "lone surrogates (\"\\ud800\") are refused"),
         ]
+        out += (ReportEntry("", "", "narrowed", note) for note in _closing(self.options))
         lost = {(pointer_of(w.path), w.keyword): w.why for w in self.widened}
         todo: list[tuple[str, Any]] = [("", self.schema)]
         while todo:
@@ -136,6 +137,14 @@ class SchemaReport:
             if steps[0] in _LOCATIONS or self.reads(str(steps[0]), schema):
                 words = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
                 yield "/".join((pointer, *words)), child
+
+
+def _closing(options: SchemaOptions) -> Iterator[str]:
+    """What the options take away from the objects that the schema admits."""
+    if options.additional_properties == "forbid":
+        yield "properties that no part of the schema names are refused where none says anything about them"
+    if options.required == "all":
+        yield "all properties under `properties` have to be there"
 
 
 def _whitespace(options: SchemaOptions) -> str:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
 from wfsa.grammar.json_schema.finite import json_key
@@ -86,8 +87,16 @@ class KeyClass(NamedTuple):
 Keyed = tuple[KeyClass, Handle]
 
 
+class Tracks(IntEnum):
+    """How far shapes note what the keywords have evaluated."""
+
+    NONE = 0
+    EACH = 1  # each branch of an ``anyOf`` for itself
+    ALL = 2  # what satisfies several branches has been evaluated by all of them
+
+
 class Seen(NamedTuple):
-    """What the keywords of a schema have evaluated, for ``unevaluatedProperties`` and ``unevaluatedItems``."""
+    """What the keywords of a schema have evaluated, for ``unevaluated...`` and for :mod:`.closing`."""
 
     names: frozenset[str] = frozenset()
     patterns: frozenset[str] = frozenset()
@@ -95,12 +104,13 @@ class Seen(NamedTuple):
     items: int = 0
     all_items: bool = False
     contained: tuple[Handle, ...] = ()
+    of_objects: bool = False  # does a keyword speak of objects, or name their type
 
     def united(self, other: Seen) -> Seen:
         return Seen(
             self.names | other.names, self.patterns | other.patterns, self.all_names or other.all_names,
             max(self.items, other.items), self.all_items or other.all_items,
-            _joined(self.contained, other.contained),
+            _joined(self.contained, other.contained), self.of_objects or other.of_objects,
         )  # fmt: skip
 
 
@@ -167,6 +177,17 @@ class Shape:
         out.free = False
         out.__dict__.update(fields)
         return out
+
+
+def unseen(shape: Shape) -> Shape:
+    """The same without the note of what was evaluated."""
+    if shape.seen is NOT_SEEN:
+        return shape
+    out = Shape(shape.path)
+    out.__dict__.update(shape.__dict__)
+    for field in ("seen", "object_symbol", "array_symbol"):
+        out.__dict__.pop(field, None)
+    return out
 
 
 def property_of(shape: Shape, name: str) -> Handle:

@@ -151,7 +151,7 @@ def read_tools(
 def _response_schema(response_format: dict[str, Any]) -> Any:
     kind = response_format.get("type")
     if kind == "json_object":
-        return {"type": "object"}
+        return {"type": "object", "additionalProperties": True}
     if kind != "json_schema":
         raise SchemaError(
             f"neither a list of tools nor a response_format with a schema: type is {shown(kind)}, known are "

@@ -758,3 +758,13 @@ def test_corpus(shared_data: Path) -> None:
             refused += test["valid"] and not accepted
     assert taken >= 585
     assert refused <= 0.04 * valid, "more than the documents whose properties come in another order"
+
+
+def test_an_unevaluated_elsewhere_costs_no_alternatives() -> None:
+    """What was evaluated was noted in the whole document, so that every long anyOf in it was refused."""
+    branches = [{"properties": {f"p{i}": {"type": "integer"}}, "required": [f"p{i}"]} for i in range(9)]
+    closed = {"properties": {"x": {}}, "unevaluatedProperties": False}
+    docs = documents({"properties": {"a": closed, "b": {"anyOf": branches}}})
+    assert b'{"a": {"x": 1}, "b": {"p3": 1, "p5": 1}}' in docs and b'{"a": {"y": 1}}' not in docs
+    with pytest.raises(LimitError, match="branches beside unevaluated"):
+        documents({**closed, "anyOf": branches})
