@@ -16,12 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 from wfsa.cli.files import require_folder
-from wfsa.cli.progress import CompileBar
 from wfsa.cli.tables import facts_table, print_table
 from wfsa.errors import ItemError
 from wfsa.items.files import open_npy
 from wfsa.items.index import LAYOUTS, ItemIndex
 from wfsa.items.interval import SMALL
+from wfsa.progress_bar import CompileBar
 
 EXAMPLES: Final = """\
 examples:
