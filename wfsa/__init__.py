@@ -1,4 +1,14 @@
-"""Constrained decoding with ahead-of-time compiled automata."""
+"""Constrained decoding: which tokens may come next, so that a model's output stays inside a schema or grammar.
+
+    vocab = wfsa.Vocab.from_tokenizer(tokenizer)              once for a model
+    constraint = wfsa.compile_json_schema(schema, vocab)      once for a schema; shared by threads, saved to files
+    state = constraint.start()                                one for each text
+    state.get_mask(), state.commit(token_id)                  at each step
+
+Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``; tools: ``compile_tools``; batches: ``fill_bitmasks``,
+``allocate_bitmask``, ``apply_bitmask_``. Every error is a ``WfsaError``, and says where and what to do.
+Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``.
+"""
 
 from wfsa._ext.mask import TokenMask
 from wfsa._ext.state import State, fill_bitmasks

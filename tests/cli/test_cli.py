@@ -66,7 +66,22 @@ def refused(result: tuple[int, str, str], message: str) -> None:
     assert message in err
 
 
-@pytest.mark.parametrize("command", ["", "compile", "check", "inspect", "mask", "report", "items", "demo"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "compile",
+        "check",
+        "inspect",
+        "mask",
+        "report",
+        "demo",
+        "items",
+        "items build",
+        "items inspect",
+        "items query",
+    ],
+)
 def test_help_has_examples(run: Run, command: str) -> None:
     code, out, err = run(*command.split(), "--help")
     assert (code, err) == (0, "") and "example" in out and f"wfsa {command}".strip() in out

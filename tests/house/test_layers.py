@@ -52,6 +52,7 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/errors.py": set(),
     "wfsa/version.py": set(),
     "wfsa/_ext": set(),
+    "wfsa/progress_bar.py": set(),
     "wfsa/arguments.py": {"grammar/json_schema"},
     "wfsa/bitmask": {"wfsa/_ext", "wfsa/errors.py"},
     "wfsa/vocab": {"wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
@@ -71,9 +72,9 @@ PACKAGE: dict[str, set[str]] = {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py",
         "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
-    "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/vocab"},
+    "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/cli": {
-        "grammar/json_schema", "wfsa/__init__.py", "wfsa/demo", "wfsa/errors.py", "wfsa/items", "wfsa/texts",
+        "grammar/json_schema", "wfsa/__init__.py", "wfsa/demo", "wfsa/errors.py", "wfsa/items", "wfsa/progress_bar.py",
         "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/__main__.py": {"wfsa/cli"},
@@ -81,7 +82,7 @@ PACKAGE: dict[str, set[str]] = {
 ARROWS = {**KERNELS, **FRONT_ENDS, **PACKAGE}
 
 # Arrows that still go the wrong way.  To be emptied.
-KNOWN_ARROWS: list[tuple[str, str]] = [("ext/vocabulary", "ext/profiles"), ("wfsa/demo", "wfsa/cli")]
+KNOWN_ARROWS: list[tuple[str, str]] = [("ext/vocabulary", "ext/profiles")]
 
 # Files that still import each other; their arrows are let through above.  To be emptied: a circle that is gone has to
 # be taken out, and none is added.

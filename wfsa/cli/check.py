@@ -55,9 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refused_token(vocab: Vocab, rest: bytes) -> int | None:
     """The shortest token that begins ``rest``: its refusal is the text's."""
+    beginnings = {rest[:length] for length in range(1, min(len(rest), 8) + 1)}
     special = set(vocab.special_ids.tolist())
-    for length in range(1, min(len(rest), 8) + 1):
-        for token_id, token in enumerate(vocab.tokens):
-            if token == rest[:length] and token_id not in special:
-                return token_id
-    return None
+    found = [i for i, token in enumerate(vocab.tokens) if token in beginnings and i not in special]
+    return min(found, key=lambda i: (len(vocab.tokens[i]), i), default=None)

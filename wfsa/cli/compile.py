@@ -66,7 +66,7 @@ def _grammar(arguments: argparse.Namespace, kind: str) -> tuple[Any, Any]:
     from rich.console import Console
 
     import wfsa
-    from wfsa.cli.progress import CompileBar
+    from wfsa.progress_bar import CompileBar
 
     text = read_text(arguments.source) if arguments.text is None else str(arguments.text)
     if kind == "regex" and arguments.text is None:

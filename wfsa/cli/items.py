@@ -16,12 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 from wfsa.cli.files import require_folder
-from wfsa.cli.progress import CompileBar
 from wfsa.cli.tables import facts_table, print_table
 from wfsa.errors import ItemError
 from wfsa.items.files import open_npy
 from wfsa.items.index import LAYOUTS, ItemIndex
 from wfsa.items.interval import SMALL
+from wfsa.progress_bar import CompileBar
 
 EXAMPLES: Final = """\
 examples:
@@ -38,7 +38,14 @@ A closed set of texts is a constraint: wfsa compile --kind texts.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The sub-commands."""
     commands = parser.add_subparsers(dest="items_command", metavar="COMMAND", required=True)
-    sub = commands.add_parser("build", help="index the items of a .npy or .parquet file")
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        lines = [line for line in EXAMPLES.splitlines() if f"items {name}" in line]
+        return commands.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog="\n".join(["examples:", *lines, ""])
+        )
+
+    sub = command("build", "index the items of a .npy or .parquet file")
     sub.add_argument("source", type=Path, help="int[N, L] in a .npy, or a Parquet file with codes in columns or a list")
     sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the index to write")
     sub.add_argument("--codes", metavar="V", help="codes a level: one number, or one a level, separated by commas")
@@ -50,16 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("--id-column", metavar="NAME", help="its column of item ids")
     sub.add_argument("--ids", type=Path, metavar="FILE", help="a .npy file of item ids, one an item")
     sub.add_argument("--rank", action="store_true", help="name items by their rank; keeps no ids")
-    sub.add_argument("--layout", choices=LAYOUTS, default="interval")
+    sub.add_argument("--layout", choices=LAYOUTS, default="interval", help="of the index (default: %(default)s)")
     sub.add_argument("--head-depth", type=int, metavar="D", help="levels in the dense head (default: by size)")
     sub.add_argument("--small", type=int, default=SMALL, metavar="K", help="leaves of a node without a child list")
     sub.add_argument("--memory", type=int, default=2048, metavar="MB", help="for sorting; more goes through files")
     sub.add_argument("--scratch", type=Path, metavar="FOLDER", help="for those files (default: the system's)")
-    sub.add_argument("--threads", type=int)
-    sub = commands.add_parser("inspect", help="show an index's sizes by part and by level")
-    sub.add_argument("index", type=Path)
-    sub = commands.add_parser("query", help="show what may follow a prefix of codes")
-    sub.add_argument("index", type=Path)
+    sub.add_argument("--threads", type=int, metavar="N", help="that sort (default: one a processor, at most 16)")
+    sub = command("inspect", "show an index's sizes by part and by level")
+    sub.add_argument("index", type=Path, help="what wfsa items build wrote")
+    sub = command("query", "show what may follow a prefix of codes")
+    sub.add_argument("index", type=Path, help="what wfsa items build wrote")
     sub.add_argument("codes", type=int, nargs="*", help="the prefix, none for the root")
     sub.add_argument("--limit", type=int, default=20, help="how many codes and items to list (default: %(default)s)")
 

@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from wfsa.cli.progress import CompileBar
 from wfsa.demo.gguf_model import GgufModel, find_model
 from wfsa.demo.prompt_tokens import PromptEncoder
 from wfsa.demo.sampling import choose, closing_scores
 from wfsa.errors import SchemaError
+from wfsa.progress_bar import CompileBar
 from wfsa.vocab import Vocab
 
 if TYPE_CHECKING:

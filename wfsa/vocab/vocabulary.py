@@ -88,11 +88,22 @@ class TokenTable(Sequence[bytes]):
 
 
 class Vocab:
-    """A model's vocabulary. ``Vocab(tokens, special_ids, eos_ids)``: ``tokens[id]`` is bytes, or None for a hole.
+    """A model's tokens as bytes, which of them are never text, and which end one.
 
-    ``special_ids`` are never text, ``eos_ids`` end a text; holes and end ids join the special ids by themselves.
-    ``size`` is the width of the model's logits where it is larger than the list. ``special_names`` maps further names
-    (``{"<|eot_id|>": 128009}``) for grammars that name a special token.
+    ``Vocab(tokens, special_ids, eos_ids)`` takes them as they are: ``tokens[id]`` is bytes, or None for an id without
+    a token; the class methods read tokenizers and files.
+
+    special_ids: ids that are never text, like ``<|im_start|>``; end ids and ids without a token join them by
+    themselves. eos_ids: ids that end a text: allowed exactly where it may end. size: the width of the model's logits
+    and of masks, where the model has more of them than tokens. special_names: further names (``{"<|eot_id|>":
+    128009}``) for grammars that name a special token. name: what messages and ``repr`` call it.
+
+    Attributes, all read-only: these, and ``n_tokens`` (also ``len(vocab)``), ``tokens`` (a sequence of bytes),
+    ``blob`` uint8 and ``offsets`` int64[n_tokens + 1] (the tokens' bytes in one array). ``special_ids`` and ``eos_ids``
+    are ascending int32 arrays. Equal vocabularies have the same ``fingerprint``; names take no part in it.
+
+    Building one sorts its tokens, and everything compiled for it shares its caches, so build one and keep it.
+    Raises VocabError on ids out of range, tokens that are no bytes, a size below the number of tokens.
     """
 
     n_tokens: int
@@ -141,7 +152,11 @@ class Vocab:
         special_names: Mapping[str, int] | None = None,
         name: str = "",
     ) -> Vocab:
-        """From the concatenated bytes and ``n + 1`` offsets, without a list of tokens."""
+        """From the tokens' bytes in one piece (uint8 or bytes): token ``i`` is ``blob[offsets[i] : offsets[i + 1]]``.
+
+        The other arguments are those of :class:`Vocab`. Raises VocabError on offsets that do not rise from 0 to the
+        end.
+        """
         data = bytes(blob) if isinstance(blob, (bytes, bytearray)) else np.asarray(blob, np.uint8).tobytes()
         ends = np.array(offsets)
         if ends.ndim != 1 or len(ends) < 1 or ends.dtype.kind not in "iu":
@@ -195,14 +210,19 @@ class Vocab:
     def from_gguf(
         cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
     ) -> Vocab:
-        """From a GGUF file's metadata; the weights are not read."""
+        """From a GGUF file's metadata; the weights are not read.
+
+        End tokens are the declared ones and those with the name of an end, as llama.cpp takes them.
+        """
         return cls._from_raw(vocab_files.from_gguf(path), Path(path).name, None, eos_ids, size)
 
     @classmethod
     def from_npz(
         cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
     ) -> Vocab:
-        """From an .npz with ``offsets``, ``bytes``, ``special`` and a JSON ``meta`` that names ``eos_ids``."""
+        """From an .npz with ``offsets`` int[n + 1], ``bytes`` uint8, ``special`` int, and ``meta``, JSON as uint8 with
+        ``eos_ids`` and perhaps ``special_tokens`` (names to ids).
+        """
         packed = vocab_files.from_npz(path)
         ends = packed.eos_ids if eos_ids is None else eos_ids
         return cls.from_arrays(
@@ -221,6 +241,9 @@ class Vocab:
     ) -> Vocab:
         """By suffix: .npz, .gguf, .json (tokenizer.json), .tiktoken, .model (SentencePiece); a folder as by
         :meth:`from_pretrained`; else what :meth:`save` wrote.
+
+        ``eos_ids`` and ``size`` replace what is found. A .tiktoken file has no special tokens, and so no end: pass its
+        id. Raises VocabError or ArtifactError on another content than the suffix says, OSError where nothing is there.
         """
         if Path(path).is_dir():
             return cls.from_pretrained(path, eos_ids=eos_ids, size=size)
@@ -331,7 +354,7 @@ class Vocab:
         return dict(self._by_name)
 
     def token_name_to_id(self, name: str | bytes) -> int | None:
-        """The id of the special token called so, None if there is none."""
+        """The id of a special token by its text (``"<|im_end|>"``) or further name, None if there is none."""
         wanted = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
         return self.special_names.get(wanted)
 
