@@ -63,7 +63,8 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/explain.py": {
         "grammar/json_schema", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/vocab",
     },
-    "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
+    "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/storage"},
+    "wfsa/items/backends": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items"},
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items"},
     "wfsa/__init__.py": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage",
@@ -88,7 +89,6 @@ KNOWN_CIRCLES: list[set[str]] = [
         "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/explain.py", "wfsa/storage/constraint_file.py",
         "wfsa/texts/constraint.py",
     },
-    {"wfsa/items/index.py", "wfsa/storage/item_index_file.py"},
     {"grammar/regex/assertions.py", "grammar/regex/loops.py"},
 ]  # fmt: skip
 
