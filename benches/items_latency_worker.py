@@ -36,7 +36,7 @@ from benches.items_latency_arms import (
 )
 from benches.worker import memory_mb
 from wfsa.items import Beams, ItemIndex
-from wfsa.items.torch_backend import TorchItems
+from wfsa.items.backends.torch import TorchItems
 
 BUILD_MEMORY = 4 << 30
 STATIC_HEAD = 1 << 27
@@ -153,7 +153,7 @@ class Worker:
         if self.torch_items is None:
             self.torch_items = TorchItems(index, options.device)
             if self.cuda:
-                from wfsa.items.triton_backend import TritonItems
+                from wfsa.items.backends.triton import TritonItems
 
                 self.triton_items = TritonItems(index, options.device)
         arms = [device_arm("torch: step", self.torch_items, *common)]

@@ -1,14 +1,15 @@
 // Ids of items, found by hash: "which of these ids is each of those" in one pass, without sorting either.
 //
-// A table over n keys holds, for each distinct key, the first position that has it. `find` answers for any number of other
-// keys at once: batches of 16 are hashed first and their slots fetched ahead, since with millions of keys every slot is a
-// miss of the cache, and a miss alone costs more than all else. So the table is made over the smaller side (the ids that a
-// caller names, say), and the index's ids are run through it: 20 million in some 0.1 s, and nothing is kept.
+// A table over n keys holds, for each distinct key, the first position that has it. `find` answers for any number of
+// other keys at once: batches of 16 are hashed first and their slots fetched ahead, since with millions of keys every
+// slot is a miss of the cache, and a miss alone costs more than all else. So the table is made over the smaller side
+// (the ids that a caller names, say), and the index's ids are run through it: 20 million in some 0.1 s, and nothing is
+// kept.
 //
-// Keys are int64, or runs of bytes: `offsets[n + 1]` into `data`, or all of one width. Open addressing, linear probing, at
-// most half full; a slot is 32 bits of the hash above the position, so that a key is compared only where those agree.
-// Tried: sorting (argsort of the index's ids took 2 s of the 4.8 s that 1.5 million ids out of 20 million took); a filter of
-// bits in front (the slot's own 32 bits decide as well, and it is fetched ahead).
+// Keys are int64, or runs of bytes: `offsets[n + 1]` into `data`, or all of one width. Open addressing, linear probing,
+// at most half full; a slot is 32 bits of the hash above the position, so that a key is compared only where those
+// agree. Tried: sorting (argsort of the index's ids took 2 s of the 4.8 s that 1.5 million ids out of 20 million took);
+// a filter of bits in front (the slot's own 32 bits decide as well, and it is fetched ahead).
 
 #pragma once
 
@@ -59,7 +60,8 @@ struct ByteKeys {
     uint64_t hash(int64_t i) const { return hash_bytes(data + begin(i), size(i)); }
     bool equal(int64_t i, const ByteKeys& other, int64_t j) const {
         const int64_t n = size(i);
-        return n == other.size(j) && (n == 0 || std::memcmp(data + begin(i), other.data + other.begin(j), (size_t)n) == 0);
+        if (n != other.size(j)) return false;
+        return n == 0 || std::memcmp(data + begin(i), other.data + other.begin(j), (size_t)n) == 0;
     }
 };
 
@@ -147,10 +149,10 @@ private:
     int64_t distinct_ = 0;
 };
 
-// chosen[i] = 1 where ids[i] is among `wanted`, which all lie in low .. low + range: a bit a number instead of a table, for
-// ids that lie close together. Returns the first of wanted that no id is, or -1.
-inline int64_t mark_among(const int64_t* ids, int64_t n_ids, const int64_t* wanted, int64_t n, int64_t low, int64_t range,
-                          uint8_t* chosen) {
+// chosen[i] = 1 where ids[i] is among `wanted`, which all lie in low .. low + range: a bit a number instead of a table,
+// for ids that lie close together. Returns the first of wanted that no id is, or -1.
+inline int64_t mark_among(const int64_t* ids, int64_t n_ids, const int64_t* wanted, int64_t n, int64_t low,
+                          int64_t range, uint8_t* chosen) {
     std::vector<uint64_t> asked((size_t)range / 64 + 1, 0), seen((size_t)range / 64 + 1, 0);
     for (int64_t j = 0; j < n; ++j) {
         const uint64_t at = (uint64_t)wanted[j] - (uint64_t)low;

@@ -1,7 +1,7 @@
 // Sorting a catalogue: rows of codes to packed keys, keys in place by radix, runs merged, leaves written out.
 //
-// A row becomes one number of `total_bits` bits, the first code in the highest, in K words of 64. Where lengths differ, a
-// code is stored plus one and 0 stands for "ended", so a row sorts before its extensions. A record is the key and the
+// A row becomes one number of `total_bits` bits, the first code in the highest, in K words of 64. Where lengths differ,
+// a code is stored plus one and 0 stands for "ended", so a row sorts before its extensions. A record is the key and the
 // row's number, which breaks ties: equal rows stay in the order of the input.
 //
 //   scatter   rows -> records, by the key's top 12 bits (counted first, so every record is written once, in place)
@@ -37,558 +37,560 @@ constexpr int kMaxWords = 16;
 
 // Where each level's code lies in a key.
 struct Fields {
-  int n_levels = 0;
-  int total_bits = 0;
-  bool ragged = false;
-  int bits[kMaxLevels] = {};
-  int begin[kMaxLevels] = {};  // first bit, counted from the key's highest
-  std::vector<uint8_t> level_of_bit;
+    int n_levels = 0;
+    int total_bits = 0;
+    bool ragged = false;
+    int bits[kMaxLevels] = {};
+    int begin[kMaxLevels] = {};  // first bit, counted from the key's highest
+    std::vector<uint8_t> level_of_bit;
 
-  Fields() = default;
-  Fields(const int64_t* sizes, int levels, bool with_ends) : n_levels(levels), ragged(with_ends) {
-    for (int l = 0; l < levels; ++l) {
-      uint64_t largest = (uint64_t)sizes[l] - (with_ends ? 0 : 1);
-      int width = 0;
-      while (largest >> width) ++width;
-      bits[l] = width;
-      begin[l] = total_bits;
-      total_bits += width;
-      level_of_bit.insert(level_of_bit.end(), (size_t)width, (uint8_t)l);
+    Fields() = default;
+    Fields(const int64_t* sizes, int levels, bool with_ends) : n_levels(levels), ragged(with_ends) {
+        for (int l = 0; l < levels; ++l) {
+            uint64_t largest = (uint64_t)sizes[l] - (with_ends ? 0 : 1);
+            int width = 0;
+            while (largest >> width) ++width;
+            bits[l] = width;
+            begin[l] = total_bits;
+            total_bits += width;
+            level_of_bit.insert(level_of_bit.end(), (size_t)width, (uint8_t)l);
+        }
     }
-  }
-  int words() const { return std::max(1, (total_bits + 63) / 64); }
+    int words() const { return std::max(1, (total_bits + 63) / 64); }
 };
 
 // Rows as the caller has them: a strided matrix, or values with row offsets.
 struct RowSource {
-  const char* data = nullptr;
-  int kind = 0;  // index into u8 i8 u16 i16 u32 i32 u64 i64
-  int64_t row_stride = 0, column_stride = 0;
-  const int64_t* offsets = nullptr;
-  int64_t n = 0;
-  int n_levels = 0;
-  int64_t length(int64_t r) const { return offsets ? offsets[r + 1] - offsets[r] : n_levels; }
-  const char* row(int64_t r) const { return offsets ? data + offsets[r] * column_stride : data + r * row_stride; }
+    const char* data = nullptr;
+    int kind = 0;  // index into u8 i8 u16 i16 u32 i32 u64 i64
+    int64_t row_stride = 0, column_stride = 0;
+    const int64_t* offsets = nullptr;
+    int64_t n = 0;
+    int n_levels = 0;
+    int64_t length(int64_t r) const { return offsets ? offsets[r + 1] - offsets[r] : n_levels; }
+    const char* row(int64_t r) const { return offsets ? data + offsets[r] * column_stride : data + r * row_stride; }
 };
 
 template <class F>
 auto by_kind(int kind, F&& f) {
-  switch (kind) {
-    case 0: return f(uint8_t{});
-    case 1: return f(int8_t{});
-    case 2: return f(uint16_t{});
-    case 3: return f(int16_t{});
-    case 4: return f(uint32_t{});
-    case 5: return f(int32_t{});
-    case 6: return f(uint64_t{});
-    default: return f(int64_t{});
-  }
+    switch (kind) {
+        case 0: return f(uint8_t{});
+        case 1: return f(int8_t{});
+        case 2: return f(uint16_t{});
+        case 3: return f(int16_t{});
+        case 4: return f(uint32_t{});
+        case 5: return f(int32_t{});
+        case 6: return f(uint64_t{});
+        default: return f(int64_t{});
+    }
 }
 
 template <class T>
 inline T load(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
+    T value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
 }
 
 // Smallest and largest code of each level, over rows [begin, end).
 inline void extremes(const RowSource& s, int64_t begin, int64_t end, int64_t* low, int64_t* high) {
-  by_kind(s.kind, [&](auto type) {
-    using T = decltype(type);
-    for (int64_t r = begin; r < end; ++r) {
-      const char* at = s.row(r);
-      int64_t len = s.length(r);
-      for (int64_t l = 0; l < len; ++l) {
-        T code = load<T>(at + l * s.column_stride);
-        // uint64 past int64 is out of any range.
-        int64_t v = (sizeof(T) == 8 && T(-1) > T(0) && (uint64_t)code >> 63) ? INT64_MAX : (int64_t)code;
-        if (v < low[l]) low[l] = v;
-        if (v > high[l]) high[l] = v;
-      }
-    }
-    return 0;
-  });
+    by_kind(s.kind, [&](auto type) {
+        using T = decltype(type);
+        for (int64_t r = begin; r < end; ++r) {
+            const char* at = s.row(r);
+            int64_t len = s.length(r);
+            for (int64_t l = 0; l < len; ++l) {
+                T code = load<T>(at + l * s.column_stride);
+                // uint64 past int64 is out of any range.
+                int64_t v = (sizeof(T) == 8 && T(-1) > T(0) && (uint64_t)code >> 63) ? INT64_MAX : (int64_t)code;
+                if (v < low[l]) low[l] = v;
+                if (v > high[l]) high[l] = v;
+            }
+        }
+        return 0;
+    });
 }
 
 // The same over all rows; low and high hold one entry a level, preset by the caller.
 inline void extremes(const RowSource& s, int threads, int64_t* low, int64_t* high) {
-  int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, s.n / 65536));
-  std::vector<std::vector<int64_t>> lows(parts, std::vector<int64_t>(low, low + kMaxLevels));
-  std::vector<std::vector<int64_t>> highs(parts, std::vector<int64_t>(high, high + kMaxLevels));
-  std::vector<std::thread> pool;
-  for (int p = 0; p < parts; ++p)
-    pool.emplace_back([&, p] { extremes(s, s.n * p / parts, s.n * (p + 1) / parts, lows[p].data(), highs[p].data()); });
-  for (auto& t : pool) t.join();
-  for (int p = 0; p < parts; ++p)
-    for (int l = 0; l < kMaxLevels; ++l) {
-      low[l] = std::min(low[l], lows[p][l]);
-      high[l] = std::max(high[l], highs[p][l]);
-    }
+    int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, s.n / 65536));
+    std::vector<std::vector<int64_t>> lows(parts, std::vector<int64_t>(low, low + kMaxLevels));
+    std::vector<std::vector<int64_t>> highs(parts, std::vector<int64_t>(high, high + kMaxLevels));
+    std::vector<std::thread> pool;
+    for (int p = 0; p < parts; ++p)
+        pool.emplace_back([&, p] {
+            extremes(s, s.n * p / parts, s.n * (p + 1) / parts, lows[p].data(), highs[p].data());
+        });
+    for (auto& t : pool) t.join();
+    for (int p = 0; p < parts; ++p)
+        for (int l = 0; l < kMaxLevels; ++l) {
+            low[l] = std::min(low[l], lows[p][l]);
+            high[l] = std::max(high[l], highs[p][l]);
+        }
 }
 
 template <int K>
 struct __attribute__((packed, aligned(4))) Record {
-  uint64_t key[K];
-  uint32_t row;
+    uint64_t key[K];
+    uint32_t row;
 };
 
 template <int K>
 inline int compare(const Record<K>& a, const Record<K>& b) {
-  for (int i = 0; i < K; ++i)
-    if (a.key[i] != b.key[i]) return a.key[i] < b.key[i] ? -1 : 1;
-  return 0;
+    for (int i = 0; i < K; ++i)
+        if (a.key[i] != b.key[i]) return a.key[i] < b.key[i] ? -1 : 1;
+    return 0;
 }
 
 template <int K>
 inline bool before(const Record<K>& a, const Record<K>& b) {
-  int c = compare(a, b);
-  return c ? c < 0 : a.row < b.row;
+    int c = compare(a, b);
+    return c ? c < 0 : a.row < b.row;
 }
 
 template <int K>
 inline uint64_t bits_at(const Record<K>& r, int begin, int width) {
-  if (!width) return 0;
-  int w = begin >> 6, off = begin & 63;
-  uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1;
-  if (off + width <= 64) return (r.key[w] >> (64 - off - width)) & mask;
-  int spill = off + width - 64;
-  uint64_t low = w + 1 < K ? r.key[w + 1] >> (64 - spill) : 0;
-  return ((r.key[w] << spill) | low) & mask;
+    if (!width) return 0;
+    int w = begin >> 6, off = begin & 63;
+    uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1;
+    if (off + width <= 64) return (r.key[w] >> (64 - off - width)) & mask;
+    int spill = off + width - 64;
+    uint64_t low = w + 1 < K ? r.key[w + 1] >> (64 - spill) : 0;
+    return ((r.key[w] << spill) | low) & mask;
 }
 
 // Where the leaves go; any pointer may be null.
 struct LeafOutput {
-  uint8_t* lcp = nullptr;
-  uint8_t* lengths = nullptr;
-  void* order = nullptr;   // Offset[N]
-  void* indptr = nullptr;  // Offset[U + 1]; the caller writes the last
-  bool wide = false;       // Offset is int64
-  void* columns[kMaxLevels] = {};
-  int code_bytes = 1;
+    uint8_t* lcp = nullptr;
+    uint8_t* lengths = nullptr;
+    void* order = nullptr;   // Offset[N]
+    void* indptr = nullptr;  // Offset[U + 1]; the caller writes the last
+    bool wide = false;       // Offset is int64
+    void* columns[kMaxLevels] = {};
+    int code_bytes = 1;
 };
 
 inline void put_offset(void* out, bool wide, int64_t at, int64_t value) {
-  if (wide) static_cast<int64_t*>(out)[at] = value;
-  else static_cast<int32_t*>(out)[at] = (int32_t)value;
+    if (wide) static_cast<int64_t*>(out)[at] = value;
+    else static_cast<int32_t*>(out)[at] = (int32_t)value;
 }
 
 class Sorter {
- public:
-  virtual ~Sorter() = default;
-  virtual void allocate(int64_t n) = 0;
-  virtual int64_t size() const = 0;
-  virtual void start(const RowSource& source, int64_t first_row, int threads) = 0;
-  virtual bool wait(int milliseconds) = 0;  // true when done
-  virtual double progress() const = 0;
-  virtual void cancel() = 0;
-  virtual int64_t count_leaves(int threads) = 0;
-  virtual void emit(LeafOutput out, int threads) = 0;
-  virtual const char* bytes() const = 0;
-  virtual int record_bytes() const = 0;
-  virtual void add_run(const char* data, int64_t n) = 0;
-  virtual int64_t merge(int64_t limit) = 0;
-  // Leaves and records emitted by the batches so far.
-  int64_t leaves_done = 0, rows_done = 0;
+  public:
+    virtual ~Sorter() = default;
+    virtual void allocate(int64_t n) = 0;
+    virtual int64_t size() const = 0;
+    virtual void start(const RowSource& source, int64_t first_row, int threads) = 0;
+    virtual bool wait(int milliseconds) = 0;  // true when done
+    virtual double progress() const = 0;
+    virtual void cancel() = 0;
+    virtual int64_t count_leaves(int threads) = 0;
+    virtual void emit(LeafOutput out, int threads) = 0;
+    virtual const char* bytes() const = 0;
+    virtual int record_bytes() const = 0;
+    virtual void add_run(const char* data, int64_t n) = 0;
+    virtual int64_t merge(int64_t limit) = 0;
+    // Leaves and records emitted by the batches so far.
+    int64_t leaves_done = 0, rows_done = 0;
 };
 
 template <int K>
 class SorterOf final : public Sorter {
-  using Rec = Record<K>;
-  static constexpr int kTopBits = 12;
-  static constexpr int64_t kSplit = 1 << 16, kSmall = 48;
+    using Rec = Record<K>;
+    static constexpr int kTopBits = 12;
+    static constexpr int64_t kSplit = 1 << 16, kSmall = 48;
 
-  struct Task {
-    int64_t begin, end;
-    int bit;
-  };
-
-  Fields fields_;
-  std::unique_ptr<char[]> memory_;
-  Rec* records_ = nullptr;
-  int64_t n_ = 0;
-
-  std::vector<std::thread> threads_;
-  std::mutex mutex_;
-  std::condition_variable work_, finished_;
-  std::vector<Task> stack_;
-  int64_t open_ = 0;
-  int running_ = 0;
-  std::atomic<int64_t> sorted_{0}, packed_{0};
-  std::atomic<bool> cancel_{false};
-
-  bool has_last_ = false;
-  Rec last_{};
-
-  struct Run {
-    const Rec* at;
-    const Rec* end;
-  };
-  std::vector<Run> runs_, heap_;
-
- public:
-  explicit SorterOf(const Fields& fields) : fields_(fields) {}
-  ~SorterOf() override {
-    cancel();
-    join();
-  }
-
-  void allocate(int64_t n) override {
-    memory_.reset();
-    memory_.reset(new char[(size_t)std::max<int64_t>(n, 1) * sizeof(Rec)]);
-    records_ = reinterpret_cast<Rec*>(memory_.get());
-    n_ = n;
-  }
-  int64_t size() const override { return n_; }
-  const char* bytes() const override { return memory_.get(); }
-  int record_bytes() const override { return (int)sizeof(Rec); }
-  double progress() const override {
-    return n_ ? (0.3 * (double)packed_.load() / 2 + 0.7 * (double)sorted_.load()) / (double)n_ : 1.0;
-  }
-
-  void start(const RowSource& source, int64_t first_row, int threads) override {
-    join();
-    sorted_ = packed_ = 0;
-    cancel_ = false;
-    stack_.clear();
-    open_ = 0;
-    running_ = 1;
-    threads_.emplace_back([=] { drive(source, first_row, std::max(1, threads)); });
-  }
-
-  bool wait(int milliseconds) override {
-    std::unique_lock<std::mutex> lock(mutex_);
-    bool done = finished_.wait_for(lock, std::chrono::milliseconds(milliseconds), [&] { return running_ == 0; });
-    lock.unlock();
-    if (done) join();
-    return done;
-  }
-
-  void cancel() override {
-    cancel_ = true;
-    std::lock_guard<std::mutex> lock(mutex_);
-    work_.notify_all();
-  }
-
-  int64_t count_leaves(int threads) override {
-    std::vector<int64_t> counts = count_by_part(threads);
-    int64_t total = 0;
-    for (int64_t c : counts) total += c;
-    return total;
-  }
-
-  // Writes the leaves of the records at hand, after those of earlier calls when batches are merged.
-  void emit(LeafOutput out, int threads) override {
-    std::vector<int64_t> counts = count_by_part(threads);
-    int parts = (int)counts.size();
-    std::vector<int64_t> first(parts);
-    int64_t leaf = leaves_done;
-    for (int p = 0; p < parts; ++p) {
-      first[p] = leaf;
-      leaf += counts[p];
-    }
-    parallel(parts, [&](int p) {
-      switch (out.code_bytes) {
-        case 1: emit_part<uint8_t>(out, part_begin(p, parts), part_begin(p + 1, parts), first[p]); break;
-        case 2: emit_part<uint16_t>(out, part_begin(p, parts), part_begin(p + 1, parts), first[p]); break;
-        default: emit_part<int32_t>(out, part_begin(p, parts), part_begin(p + 1, parts), first[p]);
-      }
-    });
-  }
-
-  // After a batch has been emitted: the next one continues behind it.
-  void commit(int64_t leaves) {
-    leaves_done += leaves;
-    rows_done += n_;
-    if (n_) {
-      last_ = records_[n_ - 1];
-      has_last_ = true;
-    }
-  }
-
-  void add_run(const char* data, int64_t n) override {
-    const Rec* at = reinterpret_cast<const Rec*>(data);
-    if (n) heap_.push_back({at, at + n});
-    std::make_heap(heap_.begin(), heap_.end(), later);
-  }
-
-  // Closes the batch at hand and merges the next one, of at most `limit` records, from the runs. Returns its size.
-  int64_t merge(int64_t limit) override {
-    if (n_) commit(count_leaves(1));
-    if (!memory_ || capacity_ < limit) {
-      allocate(limit);
-      capacity_ = limit;
-    }
-    int64_t n = 0;
-    while (n < limit && !heap_.empty()) {
-      std::pop_heap(heap_.begin(), heap_.end(), later);
-      Run run = heap_.back();
-      heap_.pop_back();
-      // Take from this run while it stays in front: long stretches cost one comparison a record.
-      const Rec* other = heap_.empty() ? nullptr : heap_.front().at;
-      do {
-        records_[n++] = *run.at++;
-      } while (n < limit && run.at != run.end && (!other || before(*run.at, *other)));
-      if (run.at != run.end) {
-        heap_.push_back(run);
-        std::push_heap(heap_.begin(), heap_.end(), later);
-      }
-    }
-    n_ = n;
-    return n;
-  }
-
- private:
-  int64_t capacity_ = 0;
-
-  static bool later(const Run& a, const Run& b) { return before(*b.at, *a.at); }
-
-  void join() {
-    for (auto& t : threads_)
-      if (t.joinable()) t.join();
-    threads_.clear();
-  }
-
-  int64_t part_begin(int p, int parts) const { return n_ * p / parts; }
-
-  template <class F>
-  static void parallel(int parts, F&& f) {
-    std::vector<std::thread> pool;
-    for (int p = 1; p < parts; ++p) pool.emplace_back([&f, p] { f(p); });
-    f(0);
-    for (auto& t : pool) t.join();
-  }
-
-  // --- records ---
-
-  template <class T>
-  void pack(const RowSource& s, int64_t r, Rec& out) const {
-    uint64_t key[K + 1] = {};
-    const char* at = s.row(r);
-    int64_t len = s.length(r);
-    uint64_t plus = fields_.ragged ? 1 : 0;
-    for (int64_t l = 0; l < len; ++l) {
-      int width = fields_.bits[l];
-      if (!width) continue;
-      uint64_t code = (uint64_t)load<T>(at + l * s.column_stride) + plus;
-      int begin = fields_.begin[l], w = begin >> 6, off = begin & 63;
-      if (off + width <= 64) {
-        key[w] |= code << (64 - off - width);
-      } else {
-        int spill = off + width - 64;
-        key[w] |= code >> spill;
-        key[w + 1] |= code << (64 - spill);
-      }
-    }
-    for (int i = 0; i < K; ++i) out.key[i] = key[i];
-  }
-
-  void drive(const RowSource& source, int64_t first_row, int threads) {
-    scatter(source, first_row, threads);
-    if (!cancel_) {
-      std::vector<std::thread> pool;
-      for (int t = 1; t < threads; ++t) pool.emplace_back([this] { drain(); });
-      drain();
-      for (auto& t : pool) t.join();
-    }
-    std::lock_guard<std::mutex> lock(mutex_);
-    running_ = 0;
-    finished_.notify_all();
-  }
-
-  void scatter(const RowSource& source, int64_t first_row, int threads) {
-    int top = std::min(kTopBits, fields_.total_bits);
-    int64_t buckets = (int64_t)1 << top;
-    std::vector<std::vector<int64_t>> count(threads, std::vector<int64_t>(buckets, 0));
-    auto each = [&](int part, auto&& visit) {
-      by_kind(source.kind, [&](auto type) {
-        using T = decltype(type);
-        int64_t end = part_begin(part + 1, threads);
-        for (int64_t r = part_begin(part, threads); r < end; ++r) {
-          Rec rec;
-          pack<T>(source, r, rec);
-          rec.row = (uint32_t)(first_row + r);
-          visit(rec, top ? (int64_t)(rec.key[0] >> (64 - top)) : 0);
-          if (!(r & 0xffff)) {
-            packed_ += std::min<int64_t>(0x10000, end - r);
-            if (cancel_) return 0;
-          }
-        }
-        return 0;
-      });
+    struct Task {
+        int64_t begin, end;
+        int bit;
     };
-    parallel(threads, [&](int p) { each(p, [&](const Rec&, int64_t b) { ++count[p][b]; }); });
-    if (cancel_) return;
-    int64_t at = 0;
-    for (int64_t b = 0; b < buckets; ++b) {
-      int64_t begin = at;
-      for (int t = 0; t < threads; ++t) {
-        int64_t c = count[t][b];
-        count[t][b] = at;
-        at += c;
-      }
-      if (at - begin > 1) stack_.push_back({begin, at, top});
-      else sorted_ += at - begin;
-    }
-    open_ = (int64_t)stack_.size();
-    std::reverse(stack_.begin(), stack_.end());
-    parallel(threads, [&](int p) { each(p, [&](const Rec& rec, int64_t b) { records_[count[p][b]++] = rec; }); });
-  }
 
-  void drain() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (open_ && !cancel_) {
-      if (stack_.empty()) {
-        work_.wait(lock);
-        continue;
-      }
-      Task task = stack_.back();
-      stack_.pop_back();
-      lock.unlock();
-      std::vector<Task> more;
-      if (task.end - task.begin > kSplit) split(task, more);
-      else sort_range(task.begin, task.end, task.bit);
-      int64_t kept = 0;
-      for (const Task& t : more) kept += t.end - t.begin;
-      sorted_ += task.end - task.begin - kept;
-      lock.lock();
-      open_ += (int64_t)more.size() - 1;
-      stack_.insert(stack_.end(), more.begin(), more.end());
-      work_.notify_all();
-    }
-    work_.notify_all();
-  }
+    Fields fields_;
+    std::unique_ptr<char[]> memory_;
+    Rec* records_ = nullptr;
+    int64_t n_ = 0;
 
-  // --- the sort ---
+    std::vector<std::thread> threads_;
+    std::mutex mutex_;
+    std::condition_variable work_, finished_;
+    std::vector<Task> stack_;
+    int64_t open_ = 0;
+    int running_ = 0;
+    std::atomic<int64_t> sorted_{0}, packed_{0};
+    std::atomic<bool> cancel_{false};
 
-  // Puts [begin, end) in order of the 8 bits from `bit` on; bucket ends in `ends`. False: all records agree there.
-  bool flag(int64_t begin, int64_t end, int bit, int64_t (&ends)[256]) {
-    int64_t count[256] = {};
-    for (int64_t i = begin; i < end; ++i) ++count[digit(records_[i], bit)];
-    int64_t next[256], at = begin;
-    for (int d = 0; d < 256; ++d) {
-      if (count[d] == end - begin) return false;
-      next[d] = at;
-      at += count[d];
-      ends[d] = at;
+    bool has_last_ = false;
+    Rec last_{};
+
+    struct Run {
+        const Rec* at;
+        const Rec* end;
+    };
+    std::vector<Run> runs_, heap_;
+
+  public:
+    explicit SorterOf(const Fields& fields) : fields_(fields) {}
+    ~SorterOf() override {
+        cancel();
+        join();
     }
-    for (int d = 0; d < 256; ++d) {
-      while (next[d] < ends[d]) {
-        Rec rec = records_[next[d]];
-        int to = digit(rec, bit);
-        while (to != d) {
-          std::swap(rec, records_[next[to]++]);
-          to = digit(rec, bit);
+
+    void allocate(int64_t n) override {
+        memory_.reset();
+        memory_.reset(new char[(size_t)std::max<int64_t>(n, 1) * sizeof(Rec)]);
+        records_ = reinterpret_cast<Rec*>(memory_.get());
+        n_ = n;
+    }
+    int64_t size() const override { return n_; }
+    const char* bytes() const override { return memory_.get(); }
+    int record_bytes() const override { return (int)sizeof(Rec); }
+    double progress() const override {
+        return n_ ? (0.3 * (double)packed_.load() / 2 + 0.7 * (double)sorted_.load()) / (double)n_ : 1.0;
+    }
+
+    void start(const RowSource& source, int64_t first_row, int threads) override {
+        join();
+        sorted_ = packed_ = 0;
+        cancel_ = false;
+        stack_.clear();
+        open_ = 0;
+        running_ = 1;
+        threads_.emplace_back([=] { drive(source, first_row, std::max(1, threads)); });
+    }
+
+    bool wait(int milliseconds) override {
+        std::unique_lock<std::mutex> lock(mutex_);
+        bool done = finished_.wait_for(lock, std::chrono::milliseconds(milliseconds), [&] { return running_ == 0; });
+        lock.unlock();
+        if (done) join();
+        return done;
+    }
+
+    void cancel() override {
+        cancel_ = true;
+        std::lock_guard<std::mutex> lock(mutex_);
+        work_.notify_all();
+    }
+
+    int64_t count_leaves(int threads) override {
+        std::vector<int64_t> counts = count_by_part(threads);
+        int64_t total = 0;
+        for (int64_t c : counts) total += c;
+        return total;
+    }
+
+    // Writes the leaves of the records at hand, after those of earlier calls when batches are merged.
+    void emit(LeafOutput out, int threads) override {
+        std::vector<int64_t> counts = count_by_part(threads);
+        int parts = (int)counts.size();
+        std::vector<int64_t> first(parts);
+        int64_t leaf = leaves_done;
+        for (int p = 0; p < parts; ++p) {
+            first[p] = leaf;
+            leaf += counts[p];
         }
-        records_[next[d]++] = rec;
-      }
+        parallel(parts, [&](int p) {
+            switch (out.code_bytes) {
+                case 1: emit_part<uint8_t>(out, part_begin(p, parts), part_begin(p + 1, parts), first[p]); break;
+                case 2: emit_part<uint16_t>(out, part_begin(p, parts), part_begin(p + 1, parts), first[p]); break;
+                default: emit_part<int32_t>(out, part_begin(p, parts), part_begin(p + 1, parts), first[p]);
+            }
+        });
     }
-    return true;
-  }
 
-  // Bits past the last word read as 0, and a key's unused bits are 0: a digit may overlap the end.
-  static int digit(const Rec& r, int bit) { return (int)bits_at(r, bit, 8); }
-
-  void split(Task task, std::vector<Task>& more) {
-    int64_t ends[256];
-    for (; task.bit < fields_.total_bits; task.bit += 8) {
-      if (!flag(task.begin, task.end, task.bit, ends)) continue;
-      int64_t begin = task.begin;
-      for (int d = 0; d < 256; ++d) {
-        if (ends[d] - begin > 1) more.push_back({begin, ends[d], task.bit + 8});
-        begin = ends[d];
-      }
-      return;
+    // After a batch has been emitted: the next one continues behind it.
+    void commit(int64_t leaves) {
+        leaves_done += leaves;
+        rows_done += n_;
+        if (n_) {
+            last_ = records_[n_ - 1];
+            has_last_ = true;
+        }
     }
-    by_row(task.begin, task.end);
-  }
 
-  void sort_range(int64_t begin, int64_t end, int bit) {
-    while (end - begin > kSmall) {
-      if (bit >= fields_.total_bits) return by_row(begin, end);
-      if (end - begin <= 2048) break;
-      int64_t ends[256];
-      if (flag(begin, end, bit, ends)) {
-        int64_t from = begin;
+    void add_run(const char* data, int64_t n) override {
+        const Rec* at = reinterpret_cast<const Rec*>(data);
+        if (n) heap_.push_back({at, at + n});
+        std::make_heap(heap_.begin(), heap_.end(), later);
+    }
+
+    // Closes the batch at hand and merges the next one, of at most `limit` records, from the runs. Returns its size.
+    int64_t merge(int64_t limit) override {
+        if (n_) commit(count_leaves(1));
+        if (!memory_ || capacity_ < limit) {
+            allocate(limit);
+            capacity_ = limit;
+        }
+        int64_t n = 0;
+        while (n < limit && !heap_.empty()) {
+            std::pop_heap(heap_.begin(), heap_.end(), later);
+            Run run = heap_.back();
+            heap_.pop_back();
+            // Take from this run while it stays in front: long stretches cost one comparison a record.
+            const Rec* other = heap_.empty() ? nullptr : heap_.front().at;
+            do {
+                records_[n++] = *run.at++;
+            } while (n < limit && run.at != run.end && (!other || before(*run.at, *other)));
+            if (run.at != run.end) {
+                heap_.push_back(run);
+                std::push_heap(heap_.begin(), heap_.end(), later);
+            }
+        }
+        n_ = n;
+        return n;
+    }
+
+  private:
+    int64_t capacity_ = 0;
+
+    static bool later(const Run& a, const Run& b) { return before(*b.at, *a.at); }
+
+    void join() {
+        for (auto& t : threads_)
+            if (t.joinable()) t.join();
+        threads_.clear();
+    }
+
+    int64_t part_begin(int p, int parts) const { return n_ * p / parts; }
+
+    template <class F>
+    static void parallel(int parts, F&& f) {
+        std::vector<std::thread> pool;
+        for (int p = 1; p < parts; ++p) pool.emplace_back([&f, p] { f(p); });
+        f(0);
+        for (auto& t : pool) t.join();
+    }
+
+    // --- records ---
+
+    template <class T>
+    void pack(const RowSource& s, int64_t r, Rec& out) const {
+        uint64_t key[K + 1] = {};
+        const char* at = s.row(r);
+        int64_t len = s.length(r);
+        uint64_t plus = fields_.ragged ? 1 : 0;
+        for (int64_t l = 0; l < len; ++l) {
+            int width = fields_.bits[l];
+            if (!width) continue;
+            uint64_t code = (uint64_t)load<T>(at + l * s.column_stride) + plus;
+            int begin = fields_.begin[l], w = begin >> 6, off = begin & 63;
+            if (off + width <= 64) {
+                key[w] |= code << (64 - off - width);
+            } else {
+                int spill = off + width - 64;
+                key[w] |= code >> spill;
+                key[w + 1] |= code << (64 - spill);
+            }
+        }
+        for (int i = 0; i < K; ++i) out.key[i] = key[i];
+    }
+
+    void drive(const RowSource& source, int64_t first_row, int threads) {
+        scatter(source, first_row, threads);
+        if (!cancel_) {
+            std::vector<std::thread> pool;
+            for (int t = 1; t < threads; ++t) pool.emplace_back([this] { drain(); });
+            drain();
+            for (auto& t : pool) t.join();
+        }
+        std::lock_guard<std::mutex> lock(mutex_);
+        running_ = 0;
+        finished_.notify_all();
+    }
+
+    void scatter(const RowSource& source, int64_t first_row, int threads) {
+        int top = std::min(kTopBits, fields_.total_bits);
+        int64_t buckets = (int64_t)1 << top;
+        std::vector<std::vector<int64_t>> count(threads, std::vector<int64_t>(buckets, 0));
+        auto each = [&](int part, auto&& visit) {
+            by_kind(source.kind, [&](auto type) {
+                using T = decltype(type);
+                int64_t end = part_begin(part + 1, threads);
+                for (int64_t r = part_begin(part, threads); r < end; ++r) {
+                    Rec rec;
+                    pack<T>(source, r, rec);
+                    rec.row = (uint32_t)(first_row + r);
+                    visit(rec, top ? (int64_t)(rec.key[0] >> (64 - top)) : 0);
+                    if (!(r & 0xffff)) {
+                        packed_ += std::min<int64_t>(0x10000, end - r);
+                        if (cancel_) return 0;
+                    }
+                }
+                return 0;
+            });
+        };
+        parallel(threads, [&](int p) { each(p, [&](const Rec&, int64_t b) { ++count[p][b]; }); });
+        if (cancel_) return;
+        int64_t at = 0;
+        for (int64_t b = 0; b < buckets; ++b) {
+            int64_t begin = at;
+            for (int t = 0; t < threads; ++t) {
+                int64_t c = count[t][b];
+                count[t][b] = at;
+                at += c;
+            }
+            if (at - begin > 1) stack_.push_back({begin, at, top});
+            else sorted_ += at - begin;
+        }
+        open_ = (int64_t)stack_.size();
+        std::reverse(stack_.begin(), stack_.end());
+        parallel(threads, [&](int p) { each(p, [&](const Rec& rec, int64_t b) { records_[count[p][b]++] = rec; }); });
+    }
+
+    void drain() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        while (open_ && !cancel_) {
+            if (stack_.empty()) {
+                work_.wait(lock);
+                continue;
+            }
+            Task task = stack_.back();
+            stack_.pop_back();
+            lock.unlock();
+            std::vector<Task> more;
+            if (task.end - task.begin > kSplit) split(task, more);
+            else sort_range(task.begin, task.end, task.bit);
+            int64_t kept = 0;
+            for (const Task& t : more) kept += t.end - t.begin;
+            sorted_ += task.end - task.begin - kept;
+            lock.lock();
+            open_ += (int64_t)more.size() - 1;
+            stack_.insert(stack_.end(), more.begin(), more.end());
+            work_.notify_all();
+        }
+        work_.notify_all();
+    }
+
+    // --- the sort ---
+
+    // Puts [begin, end) in order of the 8 bits from `bit` on; bucket ends in `ends`. False: all records agree there.
+    bool flag(int64_t begin, int64_t end, int bit, int64_t (&ends)[256]) {
+        int64_t count[256] = {};
+        for (int64_t i = begin; i < end; ++i) ++count[digit(records_[i], bit)];
+        int64_t next[256], at = begin;
         for (int d = 0; d < 256; ++d) {
-          if (ends[d] - from > 1) sort_range(from, ends[d], bit + 8);
-          from = ends[d];
+            if (count[d] == end - begin) return false;
+            next[d] = at;
+            at += count[d];
+            ends[d] = at;
         }
-        return;
-      }
-      bit += 8;
-    }
-    std::sort(records_ + begin, records_ + end, before<K>);
-  }
-
-  void by_row(int64_t begin, int64_t end) {
-    std::sort(records_ + begin, records_ + end, [](const Rec& a, const Rec& b) { return a.row < b.row; });
-  }
-
-  // --- the leaves ---
-
-  const Rec* previous(int64_t i) const { return i ? records_ + i - 1 : has_last_ ? &last_ : nullptr; }
-
-  std::vector<int64_t> count_by_part(int threads) {
-    int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, n_ / 65536));
-    std::vector<int64_t> counts(parts, 0);
-    parallel(parts, [&](int p) {
-      int64_t count = 0;
-      for (int64_t i = part_begin(p, parts); i < part_begin(p + 1, parts); ++i) {
-        const Rec* last = previous(i);
-        count += !last || compare(*last, records_[i]) != 0;
-      }
-      counts[p] = count;
-    });
-    return counts;
-  }
-
-  int common(const Rec& a, const Rec& b) const {
-    for (int i = 0; i < K; ++i) {
-      uint64_t differ = a.key[i] ^ b.key[i];
-      if (differ) return fields_.level_of_bit[(size_t)(i * 64 + __builtin_clzll(differ))];
-    }
-    return -1;
-  }
-
-  template <class Code>
-  void emit_part(const LeafOutput& out, int64_t begin, int64_t end, int64_t leaf) {
-    int plus = fields_.ragged ? 1 : 0;
-    for (int64_t i = begin; i < end; ++i) {
-      const Rec rec = records_[i];
-      const Rec* last = previous(i);
-      int shared = last ? common(*last, rec) : 0;
-      if (out.order) put_offset(out.order, out.wide, rows_done + i, (int64_t)rec.row);
-      if (shared < 0) continue;
-      if (out.lcp) out.lcp[leaf] = (uint8_t)shared;
-      if (out.indptr) put_offset(out.indptr, out.wide, leaf, rows_done + i);
-      int length = fields_.n_levels;
-      for (int l = 0; l < fields_.n_levels; ++l) {
-        int64_t code = (int64_t)bits_at(rec, fields_.begin[l], fields_.bits[l]) - plus;
-        if (code < 0) {
-          length = std::min(length, l);
-          code = 0;
+        for (int d = 0; d < 256; ++d) {
+            while (next[d] < ends[d]) {
+                Rec rec = records_[next[d]];
+                int to = digit(rec, bit);
+                while (to != d) {
+                    std::swap(rec, records_[next[to]++]);
+                    to = digit(rec, bit);
+                }
+                records_[next[d]++] = rec;
+            }
         }
-        if (out.columns[l]) static_cast<Code*>(out.columns[l])[leaf] = (Code)code;
-      }
-      if (out.lengths) out.lengths[leaf] = (uint8_t)length;
-      ++leaf;
+        return true;
     }
-  }
+
+    // Bits past the last word read as 0, and a key's unused bits are 0: a digit may overlap the end.
+    static int digit(const Rec& r, int bit) { return (int)bits_at(r, bit, 8); }
+
+    void split(Task task, std::vector<Task>& more) {
+        int64_t ends[256];
+        for (; task.bit < fields_.total_bits; task.bit += 8) {
+            if (!flag(task.begin, task.end, task.bit, ends)) continue;
+            int64_t begin = task.begin;
+            for (int d = 0; d < 256; ++d) {
+                if (ends[d] - begin > 1) more.push_back({begin, ends[d], task.bit + 8});
+                begin = ends[d];
+            }
+            return;
+        }
+        by_row(task.begin, task.end);
+    }
+
+    void sort_range(int64_t begin, int64_t end, int bit) {
+        while (end - begin > kSmall) {
+            if (bit >= fields_.total_bits) return by_row(begin, end);
+            if (end - begin <= 2048) break;
+            int64_t ends[256];
+            if (flag(begin, end, bit, ends)) {
+                int64_t from = begin;
+                for (int d = 0; d < 256; ++d) {
+                    if (ends[d] - from > 1) sort_range(from, ends[d], bit + 8);
+                    from = ends[d];
+                }
+                return;
+            }
+            bit += 8;
+        }
+        std::sort(records_ + begin, records_ + end, before<K>);
+    }
+
+    void by_row(int64_t begin, int64_t end) {
+        std::sort(records_ + begin, records_ + end, [](const Rec& a, const Rec& b) { return a.row < b.row; });
+    }
+
+    // --- the leaves ---
+
+    const Rec* previous(int64_t i) const { return i ? records_ + i - 1 : has_last_ ? &last_ : nullptr; }
+
+    std::vector<int64_t> count_by_part(int threads) {
+        int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, n_ / 65536));
+        std::vector<int64_t> counts(parts, 0);
+        parallel(parts, [&](int p) {
+            int64_t count = 0;
+            for (int64_t i = part_begin(p, parts); i < part_begin(p + 1, parts); ++i) {
+                const Rec* last = previous(i);
+                count += !last || compare(*last, records_[i]) != 0;
+            }
+            counts[p] = count;
+        });
+        return counts;
+    }
+
+    int common(const Rec& a, const Rec& b) const {
+        for (int i = 0; i < K; ++i) {
+            uint64_t differ = a.key[i] ^ b.key[i];
+            if (differ) return fields_.level_of_bit[(size_t)(i * 64 + __builtin_clzll(differ))];
+        }
+        return -1;
+    }
+
+    template <class Code>
+    void emit_part(const LeafOutput& out, int64_t begin, int64_t end, int64_t leaf) {
+        int plus = fields_.ragged ? 1 : 0;
+        for (int64_t i = begin; i < end; ++i) {
+            const Rec rec = records_[i];
+            const Rec* last = previous(i);
+            int shared = last ? common(*last, rec) : 0;
+            if (out.order) put_offset(out.order, out.wide, rows_done + i, (int64_t)rec.row);
+            if (shared < 0) continue;
+            if (out.lcp) out.lcp[leaf] = (uint8_t)shared;
+            if (out.indptr) put_offset(out.indptr, out.wide, leaf, rows_done + i);
+            int length = fields_.n_levels;
+            for (int l = 0; l < fields_.n_levels; ++l) {
+                int64_t code = (int64_t)bits_at(rec, fields_.begin[l], fields_.bits[l]) - plus;
+                if (code < 0) {
+                    length = std::min(length, l);
+                    code = 0;
+                }
+                if (out.columns[l]) static_cast<Code*>(out.columns[l])[leaf] = (Code)code;
+            }
+            if (out.lengths) out.lengths[leaf] = (uint8_t)length;
+            ++leaf;
+        }
+    }
 };
 
 inline std::unique_ptr<Sorter> make_sorter(const Fields& f) {
-  switch (f.words()) {
-    case 1: return std::make_unique<SorterOf<1>>(f);
-    case 2: return std::make_unique<SorterOf<2>>(f);
-    case 3: return std::make_unique<SorterOf<3>>(f);
-    case 4: return std::make_unique<SorterOf<4>>(f);
-    case 5: return std::make_unique<SorterOf<5>>(f);
-    case 6: return std::make_unique<SorterOf<6>>(f);
-    case 7: case 8: return std::make_unique<SorterOf<8>>(f);
-    case 9: case 10: case 11: case 12: return std::make_unique<SorterOf<12>>(f);
-    default: return std::make_unique<SorterOf<16>>(f);
-  }
+    switch (f.words()) {
+        case 1: return std::make_unique<SorterOf<1>>(f);
+        case 2: return std::make_unique<SorterOf<2>>(f);
+        case 3: return std::make_unique<SorterOf<3>>(f);
+        case 4: return std::make_unique<SorterOf<4>>(f);
+        case 5: return std::make_unique<SorterOf<5>>(f);
+        case 6: return std::make_unique<SorterOf<6>>(f);
+        case 7: case 8: return std::make_unique<SorterOf<8>>(f);
+        case 9: case 10: case 11: case 12: return std::make_unique<SorterOf<12>>(f);
+        default: return std::make_unique<SorterOf<16>>(f);
+    }
 }
 
 }  // namespace items

@@ -66,7 +66,8 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/explain.py": {
         "grammar/json_schema", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/vocab",
     },
-    "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
+    "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/storage"},
+    "wfsa/items/backends": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items"},
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items"},
     "wfsa/__init__.py": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py",

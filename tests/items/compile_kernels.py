@@ -12,7 +12,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from wfsa.items import triton_kernels as kernels
+from wfsa.items.backends import triton_kernels as kernels
 
 TARGET = GPUTarget("cuda", 90, 32)
 TYPES = {

@@ -66,11 +66,11 @@ def two() -> tuple[ItemIndex, ItemIndex]:
 def torch_steps(name: str, index: ItemIndex) -> Any:
     pytest.importorskip("torch")
     if name == "torch":
-        from wfsa.items.torch_backend import TorchItems
+        from wfsa.items.backends.torch import TorchItems
 
         return TorchItems(index)
     pytest.importorskip("triton")
-    from wfsa.items.triton_backend import TritonItems
+    from wfsa.items.backends.triton import TritonItems
 
     return TritonItems(index)
 
@@ -131,7 +131,7 @@ def test_a_filter_belongs_to_its_index_on_a_device(name: str) -> None:
 
 def test_a_filter_belongs_to_its_index_in_jax() -> None:
     pytest.importorskip("jax", reason="NO JAX: its back end was not run")
-    from wfsa.items.jax_backend import JaxItems
+    from wfsa.items.backends.jax import JaxItems
 
     index, other = two()
     live = ItemFilter.of_rows(other, np.asarray([True, False, True, False]))

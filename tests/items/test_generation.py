@@ -13,8 +13,8 @@ from wfsa.items import ItemFilter, ItemIndex
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from wfsa.items.backends.torch import TorchItems  # noqa: E402
 from wfsa.items.beam_search import beam_search  # noqa: E402
-from wfsa.items.torch_backend import TorchItems  # noqa: E402
 from wfsa.items.transformers import ItemLogitsProcessor, prefix_allowed_tokens_fn  # noqa: E402
 
 N_TOKENS, EOS = 40, 39

@@ -18,7 +18,7 @@ from wfsa.items import Beams, ItemFilter, ItemIndex
 
 jax = pytest.importorskip("jax", reason="NO JAX: its back end was not run")
 
-from wfsa.items.jax_backend import JaxItems  # noqa: E402
+from wfsa.items.backends.jax import JaxItems  # noqa: E402
 
 # Each example's programs are compiled anew, a second or two each; without jit, each operation is.
 QUICK = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -17,7 +17,7 @@ from wfsa.items import Beams, ItemFilter, ItemIndex
 
 torch = pytest.importorskip("torch")
 
-from wfsa.items.torch_backend import TorchItems  # noqa: E402
+from wfsa.items.backends.torch import TorchItems  # noqa: E402
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"))]
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -20,7 +20,7 @@ from wfsa.items import Beams, ItemFilter, ItemIndex
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-from wfsa.items.triton_backend import TritonItems  # noqa: E402
+from wfsa.items.backends.triton import TritonItems  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # No shrinking: in the interpreter it takes minutes.
@@ -91,7 +91,7 @@ def test_hubs(layout: Any, much: bool) -> None:
 
 def test_sorted_merge(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above the counted width blocks are merged by sorting."""
-    monkeypatch.setattr("wfsa.items.triton_backend.COUNTED_WIDTH", 0)
+    monkeypatch.setattr("wfsa.items.backends.triton.COUNTED_WIDTH", 0)
     rng = np.random.default_rng(8)
     index = ItemIndex.build(rng.integers(0, 40, (300, 2)), vocab_size=40, head_depth=0)
     items, beams = TritonItems(index, DEVICE), Beams.start(index, 1, 3)

@@ -14,13 +14,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
+
+from wfsa.items.extras import needs
+
+with needs("wfsa.items.beam_search", extra="items"):
+    import torch
 
 from wfsa.errors import ItemError
+from wfsa.items.backends.device_layout import Tensor
+from wfsa.items.backends.torch import TorchItems
 from wfsa.items.beams import Beams, Normalise
-from wfsa.items.device_layout import Tensor
 from wfsa.items.filter import Filters
-from wfsa.items.torch_backend import TorchItems
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,7 +43,7 @@ class Rooted(Protocol):
     def root(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Beams:
     """B requests × M beams after t steps; arrays of NumPy or of the back end that made them.
 
@@ -61,6 +61,14 @@ class Beams:
     parents: Any
     tokens: Any
     sequences: Any
+
+    def __repr__(self) -> str:
+        many = " x ".join(map(str, getattr(self.nodes, "shape", ())[:2]))
+        steps = getattr(self.sequences, "shape", (0,))[-1]
+        where = f"arrays of {type(self.nodes).__module__.split('.')[0]}"
+        if isinstance(self.valid, np.ndarray):  # else counting would wait for the device
+            where = f"{int(np.count_nonzero(self.valid)):,} valid"
+        return f"Beams({many} beams after {steps} steps, {where})"
 
     @staticmethod
     def start(index: Rooted, n_requests: int, width: int) -> Beams:

@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
-from wfsa.items import cython_backend, numpy_backend
+from wfsa.items.backends import cython as compiled
+from wfsa.items.backends import numpy as reference
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.build import BuildOptions, Progress, build, default_threads
 from wfsa.items.files import ParquetColumns, open_file
@@ -151,7 +152,10 @@ class ItemIndex(IndexData):
     def mask_logits(
         self, logits: Any, nodes: Any, filters: Filters = None, *, backend: Backend = "cython"
     ) -> npt.NDArray[Any]:
-        """A copy of ``logits[*nodes.shape, logits_size]`` with -inf at every token that is not allowed."""
+        """A copy of ``logits[*nodes.shape, logits_size]`` with -inf at every token that is not allowed.
+
+        Its type is that of the logits; float32 of torch's bfloat16.
+        """
         nodes = self._nodes(nodes)
         masked: npt.NDArray[Any] = _backend(backend).mask_logits(
             self, self._logits(logits, nodes.shape), nodes, filters
@@ -179,7 +183,8 @@ class ItemIndex(IndexData):
     ) -> Beams:
         """Log-softmax, mask, cumulative scores, exact top ``width`` (default: as many) a request, advance.
 
-        ``logits``: float[B, M, logits_size]. The rules, also for ties, are in ``wfsa.items.beams``.
+        ``logits``: float[B, M, logits_size], bfloat16 among them (of torch or ml_dtypes). The rules, also for ties, are
+        in ``wfsa.items.beams``.
         ``threads`` share out the requests; the back end numpy uses one.
         """
         nodes = self._nodes(beams.nodes)
@@ -195,9 +200,9 @@ class ItemIndex(IndexData):
         if width < 1:
             raise ItemError(f"{width} beams")
         logits = self._logits(logits, nodes.shape)
-        if _backend(backend) is numpy_backend:
-            return numpy_backend.beam_step(self, beams, logits, width, normalise, filters)
-        return cython_backend.beam_step(self, beams, logits, width, normalise, filters, threads)
+        if _backend(backend) is reference:
+            return reference.beam_step(self, beams, logits, width, normalise, filters)
+        return compiled.beam_step(self, beams, logits, width, normalise, filters, threads)
 
     def _nodes(self, nodes: Any) -> Int64s:
         array = np.asarray(nodes)
@@ -210,16 +215,18 @@ class ItemIndex(IndexData):
         return array
 
     def _logits(self, logits: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        array = np.asarray(logits)
-        if array.shape != (*shape, self.logits_size) or array.dtype.char not in "efd":
+        # NumPy has no bfloat16: torch's are widened by torch, JAX's are arrays of the dtype that ml_dtypes adds.
+        array = np.asarray(logits.float() if str(getattr(logits, "dtype", "")) == "torch.bfloat16" else logits)
+        wide = array.dtype.char in "efd" or array.dtype.name == "bfloat16"
+        if array.shape != (*shape, self.logits_size) or not wide:
             want = [*shape, self.logits_size]
-            raise ItemError(f"logits are {array.dtype}{list(array.shape)}, not float32 or float16 {want}")
+            raise ItemError(f"logits are {array.dtype}{list(array.shape)}, not float32, float16 or bfloat16 {want}")
         return array
 
 
 def _backend(name: Backend) -> Any:
     if name == "cython":
-        return cython_backend
+        return compiled
     if name == "numpy":
-        return numpy_backend
+        return reference
     raise ItemError(f"backend={name!r}; here it is cython or numpy")

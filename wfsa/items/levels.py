@@ -19,7 +19,7 @@ from wfsa.items.nodes import MAX_LEVELS
 MAX_CODES = 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Levels:
     """``sizes[l]`` codes at level l, token ``offsets[l] + code``, logits of ``logits_size`` entries."""
 
@@ -47,6 +47,12 @@ class Levels:
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+    def __repr__(self) -> str:
+        firsts = sorted(set(self.offsets))
+        begin = f"from token {firsts[0]}" if len(firsts) == 1 else f"from tokens {', '.join(map(str, self.offsets))}"
+        end = "" if self.end_token is None else f", end token {self.end_token}"
+        return f"Levels({self.describe()} {begin}, logits of {self.logits_size:,}{end})"
 
     def describe(self) -> str:
         """For messages: "4 codes of 0 .. 255"; the sizes one by one where they differ."""

@@ -18,7 +18,10 @@ from wfsa.items.nodes import MAX_LEVELS
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemChunk:
-    """A part of a catalogue: rows in any form that ``ItemIndex.build`` takes, and their ids (None: row numbers)."""
+    """A part of a catalogue: rows in any form that ``ItemIndex.build`` takes, and their ids (None: row numbers).
+
+    ``ids``: integers or strings, in a list or a NumPy or Arrow array.
+    """
 
     rows: Any
     ids: Any = None

@@ -19,15 +19,19 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import torch
-from transformers import LogitsProcessor
+
+from wfsa.items.extras import needs
+
+with needs("wfsa.items.transformers", extra="items"):
+    import torch
+    from transformers import LogitsProcessor
 
 from wfsa.errors import ItemError
-from wfsa.items.device_layout import DeviceFilters, Tensor
+from wfsa.items.backends.device_layout import DeviceFilters, Tensor
+from wfsa.items.backends.torch import TorchItems
 from wfsa.items.filter import Filters, check_filters, filter_of_request
 from wfsa.items.index import ItemIndex
 from wfsa.items.nodes import NONE
-from wfsa.items.torch_backend import TorchItems
 
 
 class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]

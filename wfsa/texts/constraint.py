@@ -11,7 +11,7 @@ wfsa; the mask at a prefix is exactly the set of tokens that keep it a prefix of
 per text gives the same masks up to some ten thousand texts; here nothing is compiled but a sort, and a mask is one
 walk over the sorted texts and the vocabulary's trie together (ext/texts/texts.hpp).
 
-Memory: the bytes of the texts, 16 bytes a text, and the lists of hubs. Time and numbers: docs/items.md.
+Memory: the bytes of the texts, 16 bytes a text, and the lists of hubs. Time and numbers: docs/texts.md.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@
 
 A loop runs as long as its own node needs: a hub costs the program that has it, and no other beam. K is the width
 of the next beams, rounded up to a power of two; of one beam no more than K candidates can be chosen, so the result is
-exact. Keys are those of torch_backend.py (score above beam and token), different from each other, so the tie rule holds
-whatever the order of the programs.
+exact. Keys are those of backends/torch.py (score above beam and token), different from each other, so the tie rule
+holds whatever the order of the programs.
 
 Functions without a grid are elementwise: they work for one node in a scalar and for many in a block alike. Arguments
-named ``*_ptr`` are the arrays of wfsa/items/device_layout.py; a missing one is replaced by any other and never read.
+named ``*_ptr`` are the arrays of device_layout.py; a missing one is replaced by any other and never read.
 ``meta``: int64[4, L + 2], rows slot_offset, sizes, first token, end of states (csr), for level 0 .. L + 1.
 """
 
@@ -20,8 +20,12 @@ named ``*_ptr`` are the arrays of wfsa/items/device_layout.py; a missing one is 
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+from wfsa.items.extras import needs
+
+with needs("wfsa.items.backends.triton_kernels", extra="items"):
+    import triton
+    import triton.language as tl
+
 
 NO_KEY = tl.constexpr(-(1 << 63))
 ENDED = tl.constexpr(31)
@@ -251,6 +255,112 @@ def best_of(best, more, K: tl.constexpr, COUNT: tl.constexpr):
 
 
 @triton.jit
+def last_steps(there, width, own, ended, low, high, filtered, filter_words, filter_before, filter_row,
+               HAS_END: tl.constexpr, FILTER: tl.constexpr):  # fmt: skip
+    """Whether the end token may come, and whether the node is finished; of a live item."""
+    closing = there & ~there
+    finished = there & (width == 0)
+    if HAS_END:
+        finished = ended
+        closing = own & ~ended
+    if FILTER:
+        ask = filtered & there
+        before_low = rank_live(filter_words, filter_before, filter_row, low, ask)
+        alive = ~filtered | (rank_live(filter_words, filter_before, filter_row, high, ask) > before_low)
+        finished = finished & alive
+        own_live = rank_live(filter_words, filter_before, filter_row, low + 1, ask & closing) > before_low
+        closing = closing & (~filtered | own_live)
+    return closing, finished
+
+
+@triton.jit
+def fold(top, total, x):
+    """Running maximum and sum of exp(x - maximum) of each lane, with one more x. NaN counts as -inf."""
+    new = tl.maximum(top, tl.where(x != x, NEGATIVE, x))
+    safe = tl.where(new == NEGATIVE, 0.0, new)
+    return new, total * tl.exp(top - safe) + tl.exp(x - safe)
+
+
+@triton.jit
+def is_bad(x):
+    """1 where a logit is NaN or +inf."""
+    return ((x != x) | (x == POSITIVE)).to(tl.int32)
+
+
+@triton.jit
+def dense_norm(logits_ptr, begin, end, wanted, END, WITH_END: tl.constexpr, BLOCK: tl.constexpr):
+    """Log-sum-exp of the logits begin .. end, and of the end token's (WITH_END); and whether it is none to use.
+
+    Reads nothing unless ``wanted``.
+    """
+    wide = tl.arange(0, BLOCK)
+    end = tl.where(wanted, end, begin)
+    top = tl.full([BLOCK], NEGATIVE, tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    poor = tl.zeros([BLOCK], tl.int32)
+    at = begin
+    while at < end:
+        x = tl.load(logits_ptr + at + wide, mask=at + wide < end, other=NEGATIVE).to(tl.float32)
+        poor = poor | is_bad(x)
+        top, total = fold(top, total, x)
+        at += BLOCK
+    if WITH_END:
+        one = (wide == 0) & spread(wanted, wide)
+        x = tl.load(logits_ptr + END + wide, mask=one, other=NEGATIVE).to(tl.float32)
+        poor = poor | is_bad(x)
+        top, total = fold(top, total, x)
+    most = tl.max(top, 0)
+    safe_most = tl.where(most == NEGATIVE, 0.0, most)
+    bad = tl.max(poor, 0) | (most == NEGATIVE).to(tl.int32)
+    inner = tl.sum(total * tl.exp(top - safe_most), 0)
+    return safe_most + tl.log(tl.where(bad == 0, inner, 1.0)), bad
+
+
+@triton.jit
+def entries_norm(logits_ptr, kind, level, base, width, stop, column, number, token_base, filtered, end_value,
+                 filter_words, filter_before, filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr,
+                 leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr,
+                 SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr,
+                 HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr, SUM: tl.constexpr,
+                 K: tl.constexpr):  # fmt: skip
+    """Log-sum-exp of the logits of a node's children and of ``end_value`` (SUM; else 0), and whether one is bad."""
+    lanes = tl.arange(0, K)
+    top = tl.full([K], NEGATIVE, tl.float32)
+    total = tl.zeros([K], tl.float32)
+    poor = tl.zeros([K], tl.int32)
+    at = width * 0
+    while at < width:
+        i = at + lanes
+        code, present = entry(kind, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
+        if FILTER:
+            present = live_children(
+                kind, level, base, stop, column, number, i, present, filtered, filter_words, filter_before,
+                filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
+                N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
+            )  # fmt: skip
+        x = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
+        poor = poor | is_bad(x)
+        if SUM:
+            top, total = fold(top, total, x)
+        at += K
+    bad = tl.max(poor, 0)
+    if HAS_END:
+        bad = bad | is_bad(end_value)
+    norm = tl.max(total, 0)  # 0, of the right type
+    if SUM:
+        most = tl.max(top, 0)
+        if HAS_END:
+            most = tl.maximum(most, tl.where(end_value != end_value, NEGATIVE, end_value))
+        safe_most = tl.where(most == NEGATIVE, 0.0, most)
+        bad = bad | (most == NEGATIVE).to(tl.int32)
+        inner = tl.sum(total * tl.exp(top - safe_most), 0)
+        if HAS_END:
+            inner += tl.exp(end_value - safe_most)
+        norm = safe_most + tl.log(tl.where(bad == 0, inner, 1.0))
+    return norm, bad
+
+
+@triton.jit
 def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr, filter_words, filter_before,
                filter_stride, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr,
                head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, V, N_LEAVES, N_HEAD, END,
@@ -278,95 +388,28 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         which = tl.load(which_ptr + request)
         filtered = which >= 0
         filter_row = tl.where(filtered, which, 0) * filter_stride
-    closing = node != node  # the end token may come
-    finished = there & (width == 0)
-    if HAS_END:
-        finished = ended
-        closing = own & ~ended
-    if FILTER:
-        ask = filtered & there
-        before_low = rank_live(filter_words, filter_before, filter_row, low, ask)
-        alive = ~filtered | (rank_live(filter_words, filter_before, filter_row, high, ask) > before_low)
-        finished = finished & alive
-        own_live = rank_live(filter_words, filter_before, filter_row, low + 1, ask & closing) > before_low
-        closing = closing & (~filtered | own_live)
+    closing, finished = last_steps(
+        there, width, own, ended, low, high, filtered, filter_words, filter_before, filter_row, HAS_END, FILTER
+    )
     end_value = tl.load(logits_ptr + END, mask=closing, other=NEGATIVE).to(tl.float32)
 
     kinds, levels, some = kind + lanes * 0, level + lanes * 0, spread(filtered, lanes)
-
-    # --- the norm: running maximum and sum a lane --------------------------------------------------------------
-    norm = 0.0
-    bad = (node != node).to(tl.int32)
     if NORM < 2:
-        wide = tl.arange(0, BLOCK)
         begin, end = row * 0, row * 0 + V
         if NORM == 1:
             begin = tl.where(level < N_LEVELS, token_base, 0)
             end = begin + tl.where(level < N_LEVELS, tl.load(meta + N_LEVELS + 2 + level), 0)
-        end = tl.where(there & ~finished, end, begin)
-        top = tl.full([BLOCK], NEGATIVE, tl.float32)
-        total = tl.zeros([BLOCK], tl.float32)
-        poor = tl.zeros([BLOCK], tl.int32)
-        at = begin
-        while at < end:
-            x = tl.load(logits_ptr + at + wide, mask=at + wide < end, other=NEGATIVE).to(tl.float32)
-            poor = poor | ((x != x) | (x == POSITIVE)).to(tl.int32)
-            new = tl.maximum(top, tl.where(x != x, NEGATIVE, x))
-            safe = tl.where(new == NEGATIVE, 0.0, new)
-            total = total * tl.exp(top - safe) + tl.exp(x - safe)
-            top = new
-            at += BLOCK
-        if NORM == 1 and HAS_END:
-            one = (wide == 0) & spread(there & ~finished, wide)
-            x = tl.load(logits_ptr + END + wide, mask=one, other=NEGATIVE).to(tl.float32)
-            poor = poor | ((x != x) | (x == POSITIVE)).to(tl.int32)
-            new = tl.maximum(top, tl.where(x != x, NEGATIVE, x))
-            safe = tl.where(new == NEGATIVE, 0.0, new)
-            total = total * tl.exp(top - safe) + tl.exp(x - safe)
-            top = new
-        most = tl.max(top, 0)
-        safe_most = tl.where(most == NEGATIVE, 0.0, most)
-        bad = tl.max(poor, 0) | (most == NEGATIVE).to(tl.int32)
-        inner = tl.sum(total * tl.exp(top - safe_most), 0)
-        norm = safe_most + tl.log(tl.where(bad == 0, inner, 1.0))
+        norm, bad = dense_norm(logits_ptr, begin, end, there & ~finished, END, NORM == 1 and HAS_END, BLOCK)
     else:
-        top = tl.full([K], NEGATIVE, tl.float32)
-        total = tl.zeros([K], tl.float32)
-        poor = tl.zeros([K], tl.int32)
-        at = width * 0
-        while at < width:
-            i = at + lanes
-            code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
-            if FILTER:
-                present = live_children(
-                    kinds, levels, base, stop, column, number, i, present, some, filter_words, filter_before,
-                    filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
-                    N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
-                )  # fmt: skip
-            x = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
-            poor = poor | ((x != x) | (x == POSITIVE)).to(tl.int32)
-            if NORM == 2:
-                new = tl.maximum(top, tl.where(x != x, NEGATIVE, x))
-                safe = tl.where(new == NEGATIVE, 0.0, new)
-                total = total * tl.exp(top - safe) + tl.exp(x - safe)
-                top = new
-            at += K
-        bad = tl.max(poor, 0)
-        if HAS_END:
-            bad = bad | ((end_value != end_value) | (end_value == POSITIVE)).to(tl.int32)
-        if NORM == 2:
-            most = tl.max(top, 0)
-            if HAS_END:
-                most = tl.maximum(most, tl.where(end_value != end_value, NEGATIVE, end_value))
-            safe_most = tl.where(most == NEGATIVE, 0.0, most)
-            bad = bad | (most == NEGATIVE).to(tl.int32)
-            inner = tl.sum(total * tl.exp(top - safe_most), 0)
-            if HAS_END:
-                inner += tl.exp(end_value - safe_most)
-            norm = safe_most + tl.log(tl.where(bad == 0, inner, 1.0))
+        norm, bad = entries_norm(
+            logits_ptr, kinds, levels, base, width, stop, column, number, token_base, some, end_value, filter_words,
+            filter_before, filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr,
+            N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH, HAS_END, FILTER,
+            NORM == 2, K,
+        )  # fmt: skip
     fine = spread(bad == 0, lanes)
 
-    # --- the candidates: the entries, and one more for the end token or a finished beam ----------------------
+    # The candidates: the entries, and one more for the end token or a finished beam.
     score = tl.load(scores_ptr + row)
     shift = score - norm
     best = tl.full([K], NO_KEY, tl.int64)

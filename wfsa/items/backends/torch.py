@@ -23,11 +23,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-import torch
+
+from wfsa.items.extras import needs
+
+with needs("wfsa.items.backends.torch", extra="items"):
+    import torch
 
 from wfsa.errors import ItemError
+from wfsa.items.backends.device_layout import CHILD_FIELDS, ENTRY_FIELDS, ArrayOps, DeviceFilters, Tensor, device_layout
 from wfsa.items.beams import Beams, Normalise, check_normalise
-from wfsa.items.device_layout import CHILD_FIELDS, ENTRY_FIELDS, ArrayOps, DeviceFilters, Tensor, device_layout
 from wfsa.items.filter import Filters, stack_filters
 from wfsa.items.index import ItemIndex
 from wfsa.items.nodes import NONE
@@ -69,6 +73,9 @@ class TorchItems:
         self.bit_values = torch.tensor(
             np.asarray([1 << bit for bit in range(32)], np.uint32).view(np.int32), device=self.device
         )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.index!r} on {self.device})"
 
     # --- arguments ------------------------------------------------------------------------------------------------
 

@@ -17,12 +17,15 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import jax
-import jax.numpy as jnp
+from wfsa.items.extras import needs
 
+with needs("wfsa.items.backends.jax_arrays", extra="jax"):
+    import jax
+    import jax.numpy as jnp
+
+from wfsa.items.backends.device_layout import ArrayOps, DeviceFilters, device_layout
 from wfsa.items.beams import Beams
 from wfsa.items.csr import CsrLayout
-from wfsa.items.device_layout import ArrayOps, DeviceFilters, device_layout
 from wfsa.items.interval import IntervalLayout
 
 jax.tree_util.register_dataclass(Beams, list(Beams.__slots__), [])

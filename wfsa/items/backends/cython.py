@@ -1,4 +1,4 @@
-"""The step over items, compiled: the same functions as ``wfsa.items.numpy_backend``, and the same results.
+"""The step over items, compiled: the same functions as ``wfsa.items.backends.numpy``, and the same results.
 
 Choices are equal bit for bit; scores differ by the rounding of one log-sum-exp (ext/items/log_sum_exp.hpp), so a choice
 could differ only between candidates whose scores are that close.
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from wfsa._ext.items_step import FilterCore
 from wfsa.errors import ItemError
-from wfsa.items import numpy_backend
+from wfsa.items.backends import numpy as reference
 from wfsa.items.beams import NORMALISATIONS, Beams, Normalise, check_normalise
 from wfsa.items.filter import Filters, ItemFilter, check_filters
 from wfsa.items.index_data import IndexData
@@ -34,7 +34,7 @@ def children(index: IndexData, nodes: Int64s, filters: Filters = None) -> tuple[
 def mask_logits(index: IndexData, logits: npt.NDArray[Any], nodes: Int64s, filters: Filters = None) -> npt.NDArray[Any]:
     """A copy of ``logits[*nodes.shape, V]`` with -inf at what is not allowed; other types than float32 by NumPy."""
     if logits.dtype != np.float32:
-        return numpy_backend.mask_logits(index, logits, nodes, filters)
+        return reference.mask_logits(index, logits, nodes, filters)
     flat, share, cores = _prepare(index, nodes, filters)
     return index.core.mask_logits(np.ascontiguousarray(logits), flat, share, cores)
 

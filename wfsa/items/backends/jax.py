@@ -7,10 +7,10 @@
 
 Every method is jitted by itself. A JaxItems is a pytree: a jitted function of one's own takes it as an argument,
 ``jax.jit(lambda items, beams, logits: items.beam_step(beams, logits))``, or its arrays end up in the program. Node ids
-are int64 with or without ``jax_enable_x64``. Both: ``wfsa/items/jax_arrays.py``.
+are int64 with or without ``jax_enable_x64``. Both: ``wfsa/items/backends/jax_arrays.py``.
 
 **Candidates.** The entries of a request's beams, and one more a beam for the end token or the beam's own end, lie one
-after the other as in ``torch_backend`` (the static length is ``DeviceLayout.capacity`` and one a beam), by beam and
+after the other as in ``backends/torch.py`` (the static length is ``DeviceLayout.capacity`` and one a beam), by beam and
 within it by token. That is the order of the tie rule, and ``lax.top_k`` takes the first of equals: no keys are made.
 Everything is written for one request, or one node, and mapped by ``vmap``.
 """
@@ -19,15 +19,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
+from wfsa.items.extras import needs
+
+with needs("wfsa.items.backends.jax", extra="jax"):
+    import jax
+    import jax.numpy as jnp
 
 from wfsa.errors import ItemError
+from wfsa.items.backends.device_layout import DeviceFilters, NodeFields, Tensor
+from wfsa.items.backends.jax_arrays import LayoutPytree, jit_64
 from wfsa.items.beams import Beams, Normalise, check_normalise
-from wfsa.items.device_layout import DeviceFilters, NodeFields, Tensor
 from wfsa.items.filter import Filters, stack_filters
 from wfsa.items.index import ItemIndex
-from wfsa.items.jax_arrays import LayoutPytree, jit_64
 from wfsa.items.nodes import NONE
 
 
@@ -59,6 +62,9 @@ class JaxItems(LayoutPytree):
         self.n_levels, self.end_token = len(index.levels), index.levels.end_token
         self.unclosed = index.has_prefix_items and self.end_token is None
         self._put(index.layout, device)
+
+    def __repr__(self) -> str:
+        return f"JaxItems({self.layout.n_leaves:,} sequences of {self.levels.describe()}, of index {self.fingerprint})"
 
     # --- arguments ------------------------------------------------------------------------------------------------
 

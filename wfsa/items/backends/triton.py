@@ -17,15 +17,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import torch
-import triton
+from wfsa.items.extras import needs
+
+with needs("wfsa.items.backends.triton", extra="items"):
+    import torch
+    import triton
 
 from wfsa.errors import ItemError, LimitError
-from wfsa.items import triton_kernels as kernels
+from wfsa.items.backends import triton_kernels as kernels
+from wfsa.items.backends.device_layout import DeviceCsr, DeviceFilters, Tensor
+from wfsa.items.backends.torch import TorchItems
 from wfsa.items.beams import Beams, Normalise, check_normalise
-from wfsa.items.device_layout import DeviceCsr, DeviceFilters, Tensor
 from wfsa.items.index import ItemIndex
-from wfsa.items.torch_backend import TorchItems
 
 MAX_WIDTH: Final = 2048
 BLOCK: Final = 1024

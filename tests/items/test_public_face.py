@@ -1,0 +1,80 @@
+"""What a user sees besides results: representations, lengths, equality, and imports without the extras."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wfsa.items import Beams, Catalogue, ItemChunk, ItemFilter, ItemIndex
+from wfsa.items.rows import read_rows
+
+ROWS = [[0, 1], [1, 0], [1, 2], [2, 2]]
+
+
+def test_representations() -> None:
+    index = ItemIndex.build(ROWS, vocab_size=3)
+    live = ItemFilter.of_rows(index, np.asarray([True, False, True, False]))
+    said = repr(index)
+    assert said.startswith("ItemIndex(4 items, 4 sequences of 2 codes of 0 .. 2, ids: row number, interval, 0.0 MB")
+    assert index.fingerprint in said and len(said) < 200
+    assert repr(live) == f"ItemFilter(2 of 4 sequences live, of index {index.fingerprint})"
+    assert repr(Beams.start(index, 2, 5)) == "Beams(2 x 5 beams after 0 steps, 2 valid)"
+    assert repr(index.levels) == "Levels(2 codes of 0 .. 2 from token 0, logits of 3)"
+    blocks = ItemIndex.build([[0, 1], [1]], vocab_size=[2, 3], offsets=[0, 2], end_token=5)
+    assert repr(blocks.levels) == "Levels(2 codes of 2 x 3 from tokens 0, 2, logits of 6, end token 5)"
+    catalogue = Catalogue(index)
+    catalogue.add([[0, 0]], [7])
+    catalogue.remove([1])
+    assert repr(catalogue) == "Catalogue(4 items of 2 codes of 0 .. 2: 4 in the base, less 1 removed, and 1 added)"
+    assert repr(catalogue.items.filter_of_ids([7])) == "LiveFilter(1 of 5 sequences live)"
+    assert "ids: rank" in repr(ItemIndex.build(ROWS, "rank")) and "ids: str" in repr(
+        ItemIndex.build(ROWS, list("abcd"))
+    )
+
+
+def test_lengths() -> None:
+    index = ItemIndex.build([*ROWS, [0, 1]], vocab_size=3)
+    catalogue = Catalogue(index)
+    catalogue.remove([0])
+    assert len(index) == 5 and len(index.levels) == 2 and len(catalogue) == len(catalogue.items) == 4
+
+
+def test_nothing_compares_arrays_by_accident() -> None:
+    """A generated == over arrays raises "truth value is ambiguous"; these are equal to themselves, and hashable."""
+    index = ItemIndex.build(ROWS, vocab_size=3)
+    live, catalogue = ItemFilter.of_rows(index, np.ones(4, np.bool_)), Catalogue(index)
+    for one in (index, index.layout, live, Beams.start(index, 1, 2), catalogue.items, catalogue.items.live,
+                ItemChunk(np.asarray(ROWS)), read_rows(ROWS)):  # fmt: skip
+        assert one == one and hash(one) == hash(one) and one != object()
+    assert Beams.start(index, 1, 2) != Beams.start(index, 1, 2)
+    assert index.levels == ItemIndex.build(ROWS, vocab_size=3).levels
+
+
+@pytest.mark.parametrize(
+    ("module", "missing", "extra"),
+    [
+        ("wfsa.items.transformers", "torch", "items"),
+        ("wfsa.items.transformers", "transformers", "items"),
+        ("wfsa.items.beam_search", "torch", "items"),
+        ("wfsa.items.backends.torch", "torch", "items"),
+        ("wfsa.items.backends.triton", "triton", "items"),
+        ("wfsa.items.backends.jax", "jax", "jax"),
+    ],
+)
+def test_without_an_extra(module: str, missing: str, extra: str) -> None:
+    """As on a machine that has not got it: the module, what it lacks, and the remedy."""
+    program = (
+        "import sys\n"
+        f"sys.modules[{missing!r}] = None\n"
+        f"try:\n    import {module}\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+    if missing == "triton":
+        pytest.importorskip("torch")
+    root = Path(__file__).resolve().parent.parent.parent
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{module} needs {missing}: pip install 'wfsa[{extra}]'"

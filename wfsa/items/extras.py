@@ -1,0 +1,16 @@
+"""Importing what only an extra brings: without it, the error says which module wants it and how to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def needs(module: str, extra: str) -> Iterator[None]:
+    """Around the imports of ``module`` that ``pip install 'wfsa[extra]'`` makes possible. Raises ImportError."""
+    try:
+        yield
+    except ImportError as error:
+        missing = error.name or str(error)
+        raise ImportError(f"{module} needs {missing}: pip install 'wfsa[{extra}]'", name=error.name) from error
