@@ -21,6 +21,8 @@ terminals.  Cost: about a microsecond a character.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from typing import NoReturn
 
 from wfsa.errors import GrammarError
@@ -59,11 +61,12 @@ def read_gbnf(text: str, root: str = "root") -> Grammar:
 
 
 class _Reader:
-    __slots__ = ("at", "depth", "end", "origins", "text", "used")
+    __slots__ = ("at", "depth", "end", "lines", "origins", "text", "used")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.end = len(text)
+        self.lines = [0, *(m.end() for m in re.finditer("\n", text))]  # where they begin
         self.at = 0
         self.depth = 0
         self.used: dict[str, int] = {}  # name -> where it is first used
@@ -79,7 +82,8 @@ class _Reader:
 
     def place(self, at: int) -> str:
         """line:column of an offset, both from 1."""
-        return f"{self.text.count(chr(10), 0, at) + 1}:{at - self.text.rfind(chr(10), 0, at)}"
+        line = bisect_right(self.lines, at)
+        return f"{line}:{at - self.lines[line - 1] + 1}"
 
     # ---- rules -------------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from wfsa.grammar.json_schema.widening import Widenings
 
 _TOO_OLD = re.compile(r"json-schema\.org/draft-0[0-3]/")
 MAX_COPIES = 500  # resources, each under one dynamic scope
+MAX_SCANNED = 10_000  # levels that are searched for identifiers: their paths add up to the square of the depth
 
 Scope = dict[str, str]  # name of a dynamic anchor -> base URI of the outermost resource that has it
 
@@ -270,11 +271,14 @@ class Document:
         draft = self.draft_at(root_path)
         old, word_of_id = draft <= 7, id_word(draft)
         seen: set[int] = set()
-        todo: list[tuple[Any, str, str]] = [(root, root_path, root_base)]
+        todo: list[tuple[Any, str, str, int]] = [(root, root_path, root_base, 0)]
         while todo:
-            node, path, base = todo.pop()
+            node, path, base, depth = todo.pop()
             if not isinstance(node, dict) or id(node) in seen:
                 continue
+            if depth > MAX_SCANNED:
+                why = f"the schema nests deeper than {MAX_SCANNED} levels; use $ref for its parts"
+                raise LimitError(f"{why} at {path[:200]}...")
             seen.add(id(node))
             name = node.get(word_of_id)
             if isinstance(name, str) and not (old and "$ref" in node):
@@ -293,7 +297,7 @@ class Document:
                 self._dynamic.setdefault(base, {}).setdefault("", (node, path))
             for steps, child in subschemas(node):
                 below = "".join(segment(s) if isinstance(s, str) else f"[{s}]" for s in steps)
-                todo.append((child, path + below, base))
+                todo.append((child, path + below, base, depth + 1))
 
 
 def joined(base: str, uri: str, path: str) -> str:

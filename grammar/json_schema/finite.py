@@ -38,10 +38,17 @@ def json_key(value: Any) -> Key:
 
 
 def is_json(value: Any) -> bool:
-    """Whether a Python value is a JSON value throughout (no NaN, no bytes, string keys, no monstrous integer)."""
-    todo = [value]
+    """Whether a Python value is a JSON value throughout (no NaN, no bytes, string keys, no monstrous integer).
+
+    One that contains itself nests without end, which is for those who read it to refuse; here each part is seen once.
+    """
+    todo, seen = [value], set()
     while todo:
         v = todo.pop()
+        if isinstance(v, (dict, list)):
+            if id(v) in seen:
+                continue
+            seen.add(id(v))
         if isinstance(v, dict):
             if not all(isinstance(name, str) for name in v):
                 return False

@@ -3,13 +3,15 @@
     python -m tests.fuzz.long_outputs N [NAME ...]
 
 runs the named cases (all, if none is) in this process, and prints for each its name before it begins, and behind it
-what a byte costs.  A process that dies has printed last what ended it.
+what a byte costs.  A process that dies has printed last what ended it.  The thread has a small stack, so that what
+recurses over the output dies of some thousand bytes.
 """
 
 from __future__ import annotations
 
 import resource
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -39,6 +41,15 @@ GBNF: dict[str, str] = {
     "right": 'root ::= x\nx ::= "a" y\ny ::= "a" x | ""',
     "middle": 'root ::= "(" root ")" | "x"',
     "middle of two": 'root ::= "(" root ")" other | "x"\nother ::= "[" root "]" | ""',
+    # Whether "}]" may follow depends on all of the stacks, and they branch at every "(": y and w take different texts.
+    "branches": """
+root ::= "[" x "]"
+x ::= "(" a "." y | "(" b "." w | "}"
+y ::= "(" a "." x | "(" b "." w | "}"
+w ::= "(" a "." x | "(" b "." y | "}" | "k"
+a ::= "1" | "(" a ")" | "2"
+b ::= "1" | "(" b ")" | "3"
+""",
     "unit cycle": 'root ::= x | "(" root ")"\nx ::= root | "a"',
 }
 CONSTRAINTS: dict[str, Maker] = {
@@ -106,6 +117,7 @@ CASES: dict[str, tuple[str, Callable[[int], bytes]]] = {
     "right": ("right", lambda n: b"a" * n),
     "middle": ("middle", lambda n: b"(" * (n // 2) + b"x" + b")" * (n // 2)),
     "middle of two": ("middle of two", lambda n: b"(" * (n // 4) + b"x" + b")[x]" * (n // 4)),
+    "branches": ("branches", lambda n: b"[" + b"(1." * min(n, 20_000)),  # each mask reads all of the stacks
     "unit cycle": ("unit cycle", lambda n: b"(" * (n // 2) + b"a" + b")" * (n // 2)),
 }
 
@@ -207,8 +219,15 @@ def run(n: int, names: list[str]) -> Iterator[tuple[str, float, int]]:
         yield name, time.perf_counter() - began, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
-if __name__ == "__main__":
-    n_bytes = int(sys.argv[1])
-    for _, seconds, memory in run(n_bytes, sys.argv[2:]):
-        print(f"{1e9 * seconds / n_bytes:.0f} ns and {memory / n_bytes:.0f} bytes of memory a byte", flush=True)
+def main() -> None:
+    n = int(sys.argv[1])
+    for _, seconds, memory in run(n, sys.argv[2:]):
+        print(f"{1e9 * seconds / n:.0f} ns and {memory / n:.0f} bytes of memory a byte", flush=True)
     print("ended")
+
+
+if __name__ == "__main__":
+    threading.stack_size(1 << 17)
+    thread = threading.Thread(target=main)
+    thread.start()
+    thread.join()

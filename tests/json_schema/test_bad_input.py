@@ -300,6 +300,23 @@ def test_what_only_looks_like_a_bomb(schema: Any) -> None:
     wfsa.compile_json_schema(schema, BYTES, mode="lazy").start().get_mask()
 
 
+def test_values_that_contain_themselves() -> None:
+    items: list[Any] = [1]
+    items.append(items)
+    members: dict[str, Any] = {}
+    members["a"] = members
+    for schema in ({"enum": [items]}, {"const": items}, {"const": members}, {"items": {"enum": [members, 1]}}):
+        assert "deeper than" in refused(schema)
+
+
+def test_a_search_for_identifiers_in_what_is_deep() -> None:
+    deep: Any = {}
+    for _ in range(100_000):
+        deep = {"items": deep}
+    message = refused({"$ref": "x:y", "$defs": {"a": deep, "b": {"$id": "x:y"}}})
+    assert "deeper than 10000 levels" in message and '$["$defs"].a.items.items' in message
+
+
 def test_a_time_limit_holds_in_the_front_end() -> None:
     begin = time.thread_time()
     with pytest.raises(wfsa.LimitError, match=r"passed 0\.01 s in stage 'front end'"):
