@@ -5,8 +5,8 @@ Everything that can be said in ``pyproject.toml`` is said there. This file holds
 1. **Packages.** ``wfsa.grammar`` is the folder ``grammar/`` at the top level (the layout shows the data flow), never
    a global ``grammar``. In the work tree ``wfsa/grammar`` is a symlink to it, so that type checkers and in-place runs
    see the same name; a build does not depend on the symlink.
-2. **Extensions.** Each ``ext/bindings/NAME.pyx`` becomes ``wfsa._ext.NAME``; every header under ``ext/`` is a
-   dependency of each, so that an edit rebuilds. Two builds exist, chosen by an option and by nothing else:
+2. **Extensions.** Each ``ext/bindings/NAME.pyx`` becomes ``wfsa._ext.NAME``; the headers that it includes are
+   its dependencies, so that an edit rebuilds what it changes. Two builds exist, chosen by an option and by nothing else:
 
    - ``python setup.py build_ext --inplace``: optimised, no bounds checks;
    - ``python setup.py build_ext --inplace --sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, C++
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -90,14 +91,28 @@ class BuildExt(build_ext):
         super().finalize_options()
 
 
+# What a Cython or C++ file reads: headers by their path under ext/, and the types of other modules of wfsa._ext.
+READS = re.compile(r'(?:#include|extern from) "([^"]+)"|from wfsa\._ext\.(\w+) cimport')
+
+
+def reads(source: Path) -> list[str]:
+    """The headers and ``.pxd`` files that a module is made from, so that an edit compiles what it changes."""
+    found: set[Path] = set()
+    todo = [source, ROOT / "wfsa" / "_ext" / f"{source.stem}.pxd"]
+    for path in todo:  # grows while it is walked
+        if path.is_file() and path not in found:
+            found.add(path)
+            for header, module in READS.findall(path.read_text(encoding="utf-8")):
+                todo.append(ROOT / "ext" / header if header else ROOT / "wfsa" / "_ext" / f"{module}.pxd")
+    return sorted(str(path.relative_to(ROOT)) for path in found - {source})
+
+
 def extensions() -> list[Extension]:
-    headers = [*(ROOT / "ext").rglob("*.hpp"), *(ROOT / "wfsa" / "_ext").glob("*.pxd")]
-    depends = sorted(str(path.relative_to(ROOT)) for path in headers)
     return [
         Extension(
             f"wfsa._ext.{source.stem}",
             [str(source.relative_to(ROOT))],
-            depends=depends,
+            depends=reads(source),
             include_dirs=["ext"],
             language="c++",
         )
