@@ -6,7 +6,8 @@ Everything that can be said in ``pyproject.toml`` is said there. This file holds
    a global ``grammar``. In the work tree ``wfsa/grammar`` is a symlink to it, so that type checkers and in-place runs
    see the same name; a build does not depend on the symlink.
 2. **Extensions.** Each ``ext/bindings/NAME.pyx`` becomes ``wfsa._ext.NAME``; the headers that it includes are
-   its dependencies, so that an edit rebuilds what it changes. Two builds exist, chosen by an option and by nothing else:
+   its dependencies, so that an edit rebuilds what it changes. Two builds exist, chosen by an
+   option and by nothing else:
 
    - ``python setup.py build_ext --inplace``: optimised, no bounds checks;
    - ``python setup.py build_ext --inplace --sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, C++
