@@ -181,5 +181,7 @@ def test_logits_with_a_gradient_are_refused() -> None:
     torch = pytest.importorskip("torch", reason="NO TORCH: masks on torch logits were not tested")
     with pytest.raises(StateError, match="no_grad"):
         wfsa.apply_bitmask_(torch.zeros(1, 32, requires_grad=True), np.zeros((1, 1), np.int32))
+    with pytest.raises(StateError, match="the logits are on meta"):
+        wfsa.apply_bitmask_(torch.zeros(1, 32, device="meta"), np.zeros((1, 1), np.int32))
     with pytest.raises(StateError, match="not int64"):
         wfsa.apply_bitmask_(torch.zeros(1, 32, dtype=torch.int64), np.zeros((1, 1), np.int32))
