@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,6 +137,19 @@ def test_the_kernel(case: Case, kind: str, torch_mask: bool) -> None:
     np.testing.assert_array_equal(table.cpu().double().numpy(), want)
 
 
+@pytest.mark.slow
+def test_the_kernel_compiles_for_a_gpu(tmp_path: Path) -> None:
+    """What the interpreter lets pass and a GPU would not."""
+    pytest.importorskip("triton", reason="NO TRITON: the kernel was not compiled")
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "tests.bitmask.compile_kernel"]
+    root = Path(__file__).resolve().parent.parent.parent
+    done = subprocess.run(
+        command, env={**environment, "TRITON_CACHE_DIR": str(tmp_path)}, cwd=root, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and len(done.stdout.split("\n")) == 5, done.stderr
+
+
 # --- refusals ----------------------------------------------------------------------------------------------------
 
 
@@ -164,5 +181,7 @@ def test_logits_with_a_gradient_are_refused() -> None:
     torch = pytest.importorskip("torch", reason="NO TORCH: masks on torch logits were not tested")
     with pytest.raises(StateError, match="no_grad"):
         wfsa.apply_bitmask_(torch.zeros(1, 32, requires_grad=True), np.zeros((1, 1), np.int32))
+    with pytest.raises(StateError, match="the logits are on meta"):
+        wfsa.apply_bitmask_(torch.zeros(1, 32, device="meta"), np.zeros((1, 1), np.int32))
     with pytest.raises(StateError, match="not int64"):
         wfsa.apply_bitmask_(torch.zeros(1, 32, dtype=torch.int64), np.zeros((1, 1), np.int32))

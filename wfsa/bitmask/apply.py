@@ -50,10 +50,12 @@ def apply_bitmask_(logits: Any, bitmask: Any, rows: Sequence[int] | None = None)
             is_bfloat16 = table.dtype == torch.bfloat16  # which NumPy does not have: its bits do
             array = (table.view(torch.int16) if is_bfloat16 else table).numpy()
             mask_rows(array, _on_host(words), chosen, "bfloat16" if is_bfloat16 else str(array.dtype))
-        else:
+        elif logits.device.type == "cuda":
             from wfsa.bitmask.triton_rows import mask_rows as mask_rows_on_device
 
             mask_rows_on_device(table, words, chosen)
+        else:
+            raise StateError(f"the logits are on {logits.device}; masks are applied on a CPU and on CUDA devices")
     elif isinstance(logits, np.ndarray):
         table = logits[None] if logits.ndim == 1 else logits
         if not table.flags.writeable:

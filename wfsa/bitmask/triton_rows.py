@@ -4,7 +4,8 @@ One program masks ``BLOCK`` logits of one row. It reads the words of the mask (3
 writes -inf where a bit is 0 or there is no word: logits that stay are neither read nor written, so a nearly full mask
 costs nearly nothing.
 
-In a CUDA graph the rows and the buffers are those of the capture; what they hold may change.
+Where all rows are masked and the bitmask is on the device, nothing is copied to it, and a call can be captured in a
+CUDA graph.
 """
 
 # Triton's language is not typed, and its functions are not Python's.
@@ -54,7 +55,9 @@ def mask_rows(logits: Any, words: Any, rows: Sequence[int]) -> None:
     if isinstance(words, np.ndarray):
         words = torch.from_numpy(words if words.flags.writeable else words.copy())
     words = words.to(logits.device, non_blocking=True).contiguous()
-    chosen = torch.tensor(rows, dtype=torch.int32, device=logits.device)
+    where = {"dtype": torch.int32, "device": logits.device}
+    every = len(rows) == len(logits) and list(rows) == list(range(len(rows)))
+    chosen = torch.arange(len(rows), **where) if every else torch.tensor(rows, **where)
     n_logits, n_words = logits.shape[1], words.shape[1]
     grid = (len(rows), triton.cdiv(n_logits, BLOCK))
     _mask_block[grid](

@@ -1,0 +1,20 @@
+"""Compile the kernel that masks logits for compute capability 9.0, which needs no GPU: types, not results.
+
+Run as a program without TRITON_INTERPRET (``python -m tests.bitmask.compile_kernel``): the interpreter is chosen when
+Triton is imported.
+"""
+
+from __future__ import annotations
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from wfsa.bitmask.triton_rows import BLOCK, _mask_block
+
+if __name__ == "__main__":
+    for kind in ("fp16", "bf16", "fp32", "fp64"):
+        signature = {"logits": f"*{kind}", "words": "*i32", "rows": "*i32"}
+        signature |= dict.fromkeys(("logits_stride", "words_stride", "n_logits", "n_words"), "i32")
+        source = ASTSource(_mask_block, signature, constexprs={"BLOCK": BLOCK})
+        print(kind, len(triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["cubin"]), flush=True)
