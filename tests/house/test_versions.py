@@ -41,9 +41,8 @@ def test_the_page_names_the_formats_that_are_written(tmp_path: Path) -> None:
     ItemFilter.of_rows(index, np.array([True, False])).save(files[4])
     written = {found["format"]: found["version"] for found in map(head, files)}
 
-    rows = re.findall(
-        r"^\| `(wfsa-[\w-]+)` \|.*?\| (\d+) \| (.*?) \|", (ROOT / "docs" / "versions.md").read_text("utf-8"), re.MULTILINE
-    )
+    page = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(wfsa-[\w-]+)` \|.*?\| (\d+) \| (.*?) \|", page, re.MULTILINE)
     assert {name: int(version) for name, version, _ in rows} == written
     series = ".".join(package_version().split(".")[:2])
     assert all(series in releases.split(", ") for _, _, releases in rows), f"wfsa {series} reads what it writes"
