@@ -50,22 +50,26 @@ CHECKED_DIRECTIVES = {"boundscheck": True, "wraparound": False, "cdivision": Fal
 
 
 class BuildExt(build_ext):
-    """``build_ext`` with ``--sanitize``; runs Cython itself, since the directives depend on that option."""
+    """``build_ext`` with ``--sanitize`` and ``--skip``; runs Cython itself: its directives depend on the first."""
 
     user_options: ClassVar[list[Any]] = [
         *build_ext.user_options,
         ("sanitize", None, "build with ASan, UBSan and bounds checks instead of optimisation"),
+        ("skip=", None, "leave out the modules whose names begin so, for now"),
     ]
     boolean_options: ClassVar[list[str]] = [*build_ext.boolean_options, "sanitize"]
 
     def initialize_options(self) -> None:
         super().initialize_options()
         self.sanitize = False
+        self.skip: str | None = None
 
     def finalize_options(self) -> None:
         if self.parallel is None:
             self.parallel = len(os.sched_getaffinity(0))
         modules = self.distribution.ext_modules
+        if modules and self.skip:
+            modules = [module for module in modules if not module.name.rpartition(".")[2].startswith(self.skip)]
         if modules and any(source.endswith(".pyx") for module in modules for source in module.sources):
             from Cython.Build import cythonize
 

@@ -3,7 +3,7 @@
 A number for one engine alone says little, and one against a rival says nothing if the two answer different questions.
 So every program here takes the same path::
 
-    recorded data ──► jobs (source, token ids, expected verdicts)      schema_sample.py  grammar_cases.py  ──► jobs.py
+    recorded data ──► jobs (source, token ids, expected verdicts)      schemas/sample.py  grammars/cases.py  ──► jobs.py
                         │  one subprocess for each engine
                         ▼
                       worker.py  (adapters in engines/)  ◄── supervisor.py (deadlines, crashes)

@@ -9,18 +9,12 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import (
-    corpus,
-    decoding_disc,
-    decoding_nezha,
-    decoding_trie,
-    grammars,
-    items,
-    items_latency,
-    schemas,
-    vocabularies,
-)
+from benches import readme_table, vocabularies
+from benches.decoding import disc, nezha, trie
+from benches.grammars import grammar_run
+from benches.items import indexes, latency, texts
 from benches.markdown import RESULTS
+from benches.schemas import corpus, rival_keywords, sample_run, support_tables, unique_items
 
 _EXAMPLES = """examples:
   python -m benches                                   everything; an hour on two cores, most of it XGrammar's
@@ -35,16 +29,24 @@ _EXAMPLES = """examples:
 Results go to benches/results/NAME.md, with the raw lines in NAME.jsonl beside."""
 
 _BENCHES = {
-    "schemas": (schemas, "JSON Schemas of the recorded corpus"),
+    "schemas": (sample_run, "JSON Schemas of the recorded corpus"),
     "corpus": (corpus, "every JSON Schema of the recorded corpus: coverage, compile times, reasons"),
-    "grammars": (grammars, "Lark and GBNF grammars over real and made texts"),
+    "unique-items": (unique_items, "what comparing items costs under uniqueItems"),
+    "rival-keywords": (rival_keywords, "what each engine makes of each keyword of JSON Schema"),
+    "schema-support": (support_tables, "writes the tables of docs/schema-support.md; measures nothing"),
+    "grammars": (grammar_run, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
-    "decoding-disc": (decoding_disc, "unbiased sampling: distance from the truth against the number of draws"),
-    "decoding-nezha": (decoding_nezha, "the self-drafting head, beside beam search"),
-    "decoding-trie": (decoding_trie, "beam search on one shared KV trie, beside generate()"),
-    "items": (items, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
-    "items-latency": (items_latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
+    "decoding-disc": (disc, "unbiased sampling: distance from the truth against the number of draws"),
+    "decoding-nezha": (nezha, "the self-drafting head, beside beam search"),
+    "decoding-trie": (trie, "beam search on one shared KV trie, beside generate()"),
+    "items": (indexes, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
+    "texts": (texts, "compile_items over millions of names"),
+    "readme": (readme_table, "writes README's table from results/schemas.jsonl; measures nothing"),
+    "items-latency": (latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
 }
+
+# Hours, gigabytes, or pages that are written: only where they are asked for by name.
+_BY_NAME = {"corpus", "items-latency", "texts", "rival-keywords", "schema-support", "readme"}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -62,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     for name, (bench, what) in _BENCHES.items():
         bench.add_arguments(which.add_parser(name, help=what, description=bench.__doc__, parents=[common],
                                              formatter_class=formatter))  # fmt: skip
-    what = "all but corpus and items-latency, with their defaults; what no argument does"
+    what = "all but " + ", ".join(sorted(_BY_NAME)) + ", with their defaults; what no argument does"
     which.add_parser("all", help=what, parents=[common])
     return top
 
@@ -78,7 +80,7 @@ def main() -> None:
         print(_BENCHES[args.bench][0].main(args).read_text(encoding="utf-8"))
         return
     for name, (bench, _) in _BENCHES.items():
-        if name == "corpus" or (name == "items-latency" and not args.quick):  # hours, or gigabytes: asked for by name
+        if name in _BY_NAME and not (args.quick and name == "items-latency"):
             continue
         one = arguments.parse_args([name])
         for key in ("quick", "vocab", "out", "cpu", "keep_samples"):

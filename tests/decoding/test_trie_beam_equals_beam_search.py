@@ -210,7 +210,7 @@ def test_all_sentences_of_a_small_set(family: str) -> None:
 @pytest.mark.slow
 def test_equal_to_generate_on_a_real_model() -> None:
     """SmolLM2-135M in float32, under a JSON Schema; scores as near as float32 lets 30 layers be."""
-    from benches.smollm2 import load
+    from benches.decoding.smollm2 import load
     from wfsa.demo.gguf_model import ModelError, find_model
 
     try:

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benches import clocks, items_latency_report
-from benches.items_catalogues import Catalogue, branching_rows, code_dtype, rows
+from benches import clocks
+from benches.items import latency_report
+from benches.items.catalogues import Catalogue, branching_rows, code_dtype, rows
 from wfsa.items import ItemIndex
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,16 +62,16 @@ def test_targets_of_a_device_are_those_of_graphs(tmp_path: Path) -> None:
              "triton: step": 90, "triton: step, graph": 57, "torch: step, graph": 70}  # fmt: skip
     large = {"read, graph": 200, "maximum, graph": 80, "triton: step, graph": 100}
     given_lines = lines(small, 20_000_000, "2x70") + lines(large, 20_000_000, "64x512")
-    met = {t.what: (t.measured, t.limit, t.met) for t in items_latency_report.targets(given_lines)}
+    met = {t.what: (t.measured, t.limit, t.met) for t in latency_report.targets(given_lines)}
     assert met["constraint overhead, 2e7 uniform, 2x70, graph"] == (7, 10, True)
     assert met["step, 2e7 uniform, 64x512, graph"] == (100, pytest.approx(104), True)
-    path = items_latency_report.report(tmp_path, "x", "Title: ``x``.\n\nhow", {"device": "x"}, given_lines)
+    path = latency_report.report(tmp_path, "x", "Title: ``x``.\n\nhow", {"device": "x"}, given_lines)
     assert "| uniform | 2x70 | triton: step, graph | 7.00 |" in path.read_text(encoding="utf-8")
 
 
 def test_wrong_answers_do_not_pass() -> None:
     pytest.importorskip("torch")
-    from benches import items_latency_arms as arms
+    from benches.items import latency_arms as arms
 
     made = rows("zipf", 3000, 4, 32)
     index = ItemIndex.build(made, vocab_size=32)

@@ -97,8 +97,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_tables_are_up_to_date() -> None:
-    """``python -m benches.schema_support`` writes them anew."""
-    from benches.schema_support import PAGE, SAMPLES, written
+    """``python -m benches schema-support`` writes them anew."""
+    from benches.schemas.support_tables import PAGE, SAMPLES, written
     from wfsa.grammar.json_schema.keywords import READERS
     from wfsa.grammar.json_schema.report import BESIDE
 

@@ -41,7 +41,7 @@ def test_the_page_names_the_formats_that_are_written(tmp_path: Path) -> None:
     ItemFilter.of_rows(index, np.array([True, False])).save(files[4])
     written = {found["format"]: found["version"] for found in map(head, files)}
 
-    page = (ROOT / "docs" / "versions.md").read_text("utf-8")
+    page = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(wfsa-[\w-]+)` \|.*?\| (\d+) \| (.*?) \|", page, re.MULTILINE)
     assert {name: int(version) for name, version, _ in rows} == written
     series = ".".join(package_version().split(".")[:2])

@@ -1,4 +1,4 @@
-"""Types of the compiled module; the documentation is in ext/strings.pyx."""
+"""Types of the compiled module; the documentation is in ext/bindings/texts.pyx."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +11,7 @@ from wfsa._ext.mask import TokenMask
 class StringsCore:
     n_words: int
     n_tokens: int
+    size: int
     def __init__(
         self,
         blob: npt.NDArray[np.uint8],

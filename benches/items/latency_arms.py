@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from benches.clocks import Call
-from benches.items_baselines import Static
+from benches.items.baselines import Static
 from wfsa.items import Beams, ItemIndex
 
 Check = Callable[[Any], None]

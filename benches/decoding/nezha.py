@@ -1,4 +1,4 @@
-"""NEZHA's self-drafting head beside beam search: quality, validity and time, on made-up histories (item_sequences.py).
+"""NEZHA's self-drafting head beside beam search: quality, validity and time, on histories of item_sequences.py.
 
 A small Llama is trained from scratch on the histories, token by token; then, from the same weights, it is trained on as
 it was (beam search's model), or with a head and placeholders (one copy for each form of the head), for as many steps.
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benches import machine
-from benches.item_sequences import Shop
+from benches.decoding.item_sequences import Shop
 from benches.markdown import facts, number, table, write
 from benches.supervisor import tell
 

@@ -121,7 +121,7 @@ def _names(n_names: int, n_samples: int, question: str, threads: int) -> tuple[d
     import pycountry
     import torch
 
-    from benches.smollm2 import load
+    from benches.decoding.smollm2 import load
     from wfsa.decoding import DiscSampler, disc_law
     from wfsa.demo.prompt_tokens import TURN_END
     from wfsa.items import ItemIndex

@@ -1,6 +1,6 @@
 """The whole corpus of JSON Schemas: what is taken, judged rightly and refused, how long compiling takes, and why.
 
-Nothing is passed over here, unlike in schemas.py: coverage is what is asked for. The engines take turns, a block of
+Nothing is passed over here, unlike in sample_run.py: coverage is what is asked for. The engines take turns, a block of
 schemas each, so that a busy hour of the machine is busy for all of them. A schema has a time limit and a memory limit,
 in a worker process of its own engine; what passes them is counted as lost, with the limit as the reason.
 """

@@ -1,4 +1,4 @@
-"""Grammars that are not JSON Schemas: every engine on every case of grammar_cases.py, a process for each pair."""
+"""Grammars that are not JSON Schemas: every engine on every case of grammars/cases.py, a process for each pair."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benches import machine
 from benches.engines import ENGINES
-from benches.grammar_cases import CASES, make_jobs
+from benches.grammars.cases import CASES, make_jobs
 from benches.markdown import facts, number, several, table, write
 from benches.measurements import EngineRun, JobRun, percentile
 from benches.supervisor import run, tell

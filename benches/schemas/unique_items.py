@@ -1,6 +1,6 @@
 """Masks and commits under uniqueItems: what comparing items costs, beside the same array without it.
 
-    python -m benches.unique_items [--items 5 50 200] [--vocab llama3]
+    python -m benches unique-items [--items 5 50 200] [--vocab llama3]
 
 Arrays of strings, integers and objects, all items different, written in the vocabulary's own tokens. Times are of every
 ``get_mask`` and ``commit`` of all documents; the second round finds the lazily made tables filled.
@@ -12,12 +12,15 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import wfsa
+from benches import machine
+from benches.markdown import facts, number, several, table, write
 from benches.recorded_data import encoder, read_vocabulary
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu")
@@ -38,15 +41,25 @@ def documents(choose: random.Random, items: Sequence[int]) -> dict[str, tuple[di
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--items", type=int, nargs="+", default=[5, 50, 200], help="of each document")
-    parser.add_argument("--vocab", default="llama3")
-    options = parser.parse_args()
-    recorded = read_vocabulary(options.vocab)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--items", type=int, nargs="+", default=[5, 50, 200], help="of each document (5 50 200)")
+
+
+def main(args: argparse.Namespace) -> Path:
+    where = machine.describe()
+    lines = list(measured(args.vocab, [5, 20] if args.quick else args.items))
+    head = ["items", "array", "round", "tokens", "mask µs p50 / p99 / p99.9", "commit µs p50 / p99 / p99.9"]
+    cells = [[str(x) if isinstance(x, str) else number(x) if isinstance(x, int) else several(x) for x in line.values()]
+             for line in lines]  # fmt: skip
+    title = f"# `uniqueItems`: arrays of {args.items} items, all different, vocabulary {args.vocab}"
+    return write(args.out, "unique-items", [title, facts(where), table(head, cells)], lines)
+
+
+def measured(vocabulary: str, items: Sequence[int]) -> Iterator[dict[str, Any]]:
+    recorded = read_vocabulary(vocabulary)
     encode = encoder(recorded).encode_ordinary
     vocab = wfsa.Vocab(recorded.tokens, special_ids=recorded.special_ids, eos_ids=recorded.eos_ids)
-    for name, (item, texts) in documents(random.Random(1), options.items).items():
+    for name, (item, texts) in documents(random.Random(1), items).items():
         for unique in (False, True):
             constraint = wfsa.compile_json_schema({"type": "array", "items": item, "uniqueItems": unique}, vocab)
             for turn in ("first", "again"):
@@ -61,13 +74,11 @@ def main() -> None:
                         masks.append(middle - began)
                         commits.append(time.perf_counter_ns() - middle)
                     assert state.is_accepting()
-                shown = (
-                    f"{what} " + " / ".join(f"{x:.1f}" for x in np.percentile(np.asarray(found) / 1e3, [50, 99, 99.9]))
-                    for what, found in (("mask µs p50/p99/p99.9", masks), ("commit", commits))
+                mask_us, commit_us = (
+                    np.percentile(np.asarray(found) / 1e3, [50, 99, 99.9]).round(1).tolist()
+                    for found in (masks, commits)
                 )
-                kind = "unique" if unique else "plain"
-                print(f"{name:9} {kind:7} {turn:6} {len(masks):6} tokens", *shown, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+                yield {
+                    "items": name, "array": "unique" if unique else "plain", "round": turn, "tokens": len(masks),
+                    "mask_us": mask_us, "commit_us": commit_us,
+                }  # fmt: skip

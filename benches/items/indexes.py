@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from benches import items_catalogues
-from benches.items_baselines import DictTrie, HashBitmap, PrefixFunction, PrefixVerification, Static
+from benches.items import catalogues
+from benches.items.baselines import DictTrie, HashBitmap, PrefixFunction, PrefixVerification, Static
 from benches.machine import describe
 from benches.markdown import facts, number, table, write
 from wfsa.items import Beams, ItemFilter, ItemIndex
@@ -31,7 +31,7 @@ TRIE_LIMIT = 200_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--items", type=float, nargs="+", default=[1e5, 1e6, 1e7], metavar="N", help="catalogue sizes")
-    parser.add_argument("--kinds", nargs="+", default=list(items_catalogues.KINDS), choices=items_catalogues.KINDS)
+    parser.add_argument("--kinds", nargs="+", default=list(catalogues.KINDS), choices=catalogues.KINDS)
     parser.add_argument("--codes", type=int, default=2048, metavar="V", help="codes a level (2048)")
     parser.add_argument("--levels", type=int, default=8, metavar="L", help="codes an item (8)")
     parser.add_argument("--level", type=int, default=2, help="the level of the step, from 0 (2: the third)")
@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> Path:
     steps: list[dict[str, Any]] = []
     for n in map(int, args.items):
         for kind in args.kinds:
-            rows = items_catalogues.rows(kind, n, args.levels, args.codes)
+            rows = catalogues.rows(kind, n, args.levels, args.codes)
             index = _build(rows, kind, args, builds)
             if not args.build_only:
                 for shape in args.beams:

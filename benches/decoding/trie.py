@@ -89,7 +89,7 @@ def main(args: argparse.Namespace) -> Path:
 
 
 def _child(arguments: list[str]) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "benches.decoding_trie", *arguments]
+    command = [sys.executable, "-m", "benches.decoding.trie", *arguments]
     # Every large block a mapping of its own, which goes back when freed: so the process is as large as what it uses.
     environment = os.environ | ({"MALLOC_MMAP_THRESHOLD_": "65536"} if arguments[0] == "memory" else {})
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
@@ -176,7 +176,7 @@ class _Runner:
     def __init__(self, n_prompt: int, threads: int) -> None:
         import torch
 
-        from benches.smollm2 import load
+        from benches.decoding.smollm2 import load
 
         torch.set_num_threads(threads)
         self.model, encoder = load()

@@ -22,9 +22,9 @@ import numpy as np
 import torch
 
 from benches import clocks
-from benches.items_baselines import Static
-from benches.items_catalogues import Catalogue
-from benches.items_latency_arms import (
+from benches.items.baselines import Static
+from benches.items.catalogues import Catalogue
+from benches.items.latency_arms import (
     Arm,
     Start,
     baselines,

@@ -1,6 +1,6 @@
 """compile_items on synthetic names: build, save and load, memory, masks at every step of random names.
 
-    python -m benches.item_strings [--names 5e6] [--vocab ../shared/data/vocabs/llama3.npz] [--hub 4096] [--enum lazy]
+    python -m benches texts [--names 5e6] [--vocab llama3] [--hub 4096] [--enum lazy]
 
 Names are brand, type, attributes and a number, Zipf-skewed, as in a shop's catalogue. Each is cut into the longest
 tokens from the left; the text is checked to be accepted. A mask's time is one ``fill_bitmask`` into a ready buffer, in
@@ -10,15 +10,18 @@ wall time and in the thread's own processor time (on a shared machine the tail o
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 import wfsa
+from benches.machine import describe
+from benches.markdown import facts, write
+from benches.recorded_data import DATA, existing
 
 
 def names(n: int, seed: int = 0) -> list[str]:
@@ -40,16 +43,27 @@ def names(n: int, seed: int = 0) -> list[str]:
     return sorted(found)
 
 
-def main() -> None:
-    shared = Path(__file__).resolve().parent.parent.parent / "shared/data/vocabs/llama3.npz"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--names", type=float, default=5e6)
-    parser.add_argument("--vocab", default=os.fspath(shared))
-    parser.add_argument("--hub", type=int, default=4096)
-    parser.add_argument("--walks", type=int, default=3000)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--names", type=float, default=5e6, help="how many (5e6)")
+    parser.add_argument("--hub", type=int, default=4096, help="as in wfsa.compile_items (4096)")
+    parser.add_argument("--walks", type=int, default=3000, help="names that are written (3000)")
     parser.add_argument("--enum", choices=["lazy", "ahead"], help="as the enum of a property of a schema, instead")
-    options = parser.parse_args()
-    vocab = wfsa.Vocab.from_file(options.vocab)
+
+
+def main(args: argparse.Namespace) -> Path:
+    where = describe()
+    if args.quick:
+        args.names, args.walks = 1e4, 100
+    said = list(measured(args))
+    name = f"texts-enum-{args.enum}" if args.enum else "texts"
+    title = f"# {int(args.names):,} names, vocabulary {args.vocab}"
+    sections = [title, facts(where), "\n".join(f"- {line}" for line in said)]
+    return write(args.out, name, sections, [{"said": x} for x in said])
+
+
+def measured(options: argparse.Namespace) -> Iterator[str]:
+    """One line of text for each thing measured."""
+    vocab = wfsa.Vocab.from_file(existing(DATA / "vocabs" / f"{options.vocab}.npz"))
     texts = names(int(options.names))
     rng = np.random.default_rng(1)
     shuffled = [texts[i] for i in rng.permutation(len(texts))]
@@ -63,31 +77,31 @@ def main() -> None:
         constraint = wfsa.compile_items(shuffled, vocab, hub=options.hub)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"{len(texts):,} names of {sum(map(len, texts)) / len(texts):.1f} bytes, {vocab.size:,} logits")
-    print(f"build {seconds:.2f} s ({cpu_seconds:.2f} s of processor), peak +{peak / 1024:.0f} MiB; {constraint.stats}")
+    yield f"{len(texts):,} names of {sum(map(len, texts)) / len(texts):.1f} bytes, {vocab.size:,} logits"
+    yield f"build {seconds:.2f} s ({cpu_seconds:.2f} s of processor), peak +{peak / 1024:.0f} MiB; {constraint.stats}"
     if not options.enum:
         held = constraint.stats["bytes"] + 16 * constraint.stats["strings"] + 4 * constraint.stats["hub_tokens"]
-        print(f"holds {held / 2**20:.0f} MiB")
-        save_and_load(constraint, vocab)
-    walk(constraint, vocab, texts, shuffled, options)
-    print(f"peak after the walks +{(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024:.0f} MiB")
+        yield f"holds {held / 2**20:.0f} MiB"
+        yield from save_and_load(constraint, vocab)
+    yield from walk(constraint, vocab, texts, shuffled, options)
+    yield f"peak after the walks +{(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024:.0f} MiB"
 
 
-def save_and_load(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> None:
-    """Print the time of both, and the size of the file."""
+def save_and_load(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> Iterator[str]:
+    """The time of both, and the size of the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "names.wfsa")
         for label, work in (("save", lambda: constraint.save(path)), ("load", lambda: wfsa.load(path, vocab))):
             began, cpu_began = time.perf_counter(), time.process_time()
             work()
             seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
-            print(f"{label} {seconds:.2f} s ({cpu_seconds:.2f} s of processor), {path.stat().st_size / 2**20:.0f} MiB")
+            yield f"{label} {seconds:.2f} s ({cpu_seconds:.2f} s of processor), {path.stat().st_size / 2**20:.0f} MiB"
 
 
 def walk(
     constraint: wfsa.Constraint, vocab: wfsa.Vocab, texts: list[str], shuffled: list[str], options: argparse.Namespace
-) -> None:
-    """Write random names in the longest tokens, and print the times of masks and commits."""
+) -> Iterator[str]:
+    """Write random names in the longest tokens: the times of masks and commits."""
     rng = np.random.default_rng(2)
     longest: dict[bytes, int] = {}
     special = set(vocab.special_ids.tolist())
@@ -117,16 +131,10 @@ def walk(
         assert options.enum or texts[at] == shuffled[item_of(constraint, data)]
     for label, times in (("first mask", first), ("later masks", masks), ("commits", commits), ("masks, cpu", own)):
         us = np.percentile(np.asarray(times) / 1e3, [50, 99, 99.9, 100])
-        print(
-            f"{label:12} n={len(times):6} p50 {us[0]:8.1f}  p99 {us[1]:8.1f}  p99.9 {us[2]:8.1f}  max {us[3]:8.1f} µs"
-        )
+        yield f"{label}: n = {len(times)}, µs p50 {us[0]:.1f}, p99 {us[1]:.1f}, p99.9 {us[2]:.1f}, max {us[3]:.1f}"
 
 
 def item_of(constraint: wfsa.Constraint, data: bytes) -> int:
     state = constraint.start()
     assert state.commit_bytes(data)
     return state.item()  # type: ignore[attr-defined, no-any-return]
-
-
-if __name__ == "__main__":
-    main()

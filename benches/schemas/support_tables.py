@@ -1,4 +1,4 @@
-"""Writes the tables of schema-support.md: ``python -m benches.schema_support``.  A test holds the page to them.
+"""Writes the tables of schema-support.md: ``python -m benches schema-support``.  A test holds the page to them.
 
 What stands in a row is asked of the code: the drafts of the tables of keywords, the rest of the report of a sample
 schema, which has to compile.  The scores are those of tests/json_schema/suite_scores.json.
@@ -6,12 +6,13 @@ schema, which has to compile.  The scores are those of tests/json_schema/suite_s
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-from benches import rival_keywords
+from benches.schemas import rival_keywords
 from wfsa.errors import SchemaError
 from wfsa.grammar.json_schema import (
     SchemaOptions,
@@ -26,7 +27,7 @@ from wfsa.grammar.json_schema.formats import NAMES, NARROWED
 from wfsa.grammar.json_schema.keywords import READERS
 from wfsa.grammar.json_schema.report import BESIDE
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "schema-support.md"
 SCORES = ROOT / "tests" / "json_schema" / "suite_scores.json"
 DRAFTS = (4, 6, 7, 2019, 2020)
@@ -193,5 +194,10 @@ def written(text: str) -> str:
     return text
 
 
-if __name__ == "__main__":
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None of its own."""
+
+
+def main(args: argparse.Namespace) -> Path:
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    return PAGE

@@ -14,7 +14,7 @@ float32[B, M, V] for all arms:
                         their log-probabilities, next nodes), each beam its own many instead of padded to the widest
     wfsa: top-M of log-probs     ``beam_step`` on log-probabilities: does more (cumulative scores, top M, advance) than
                         those candidates, without making lists of them
-    STATIC: candidates, step     the published layout and step (benches/items_baselines.py), in torch
+    STATIC: candidates, step     the published layout and step (benches/items/baselines.py), in torch
     torch, triton: step          ``TorchItems`` and ``TritonItems``; on a CPU torch at small shapes only
 
 On a CPU all arms have one thread, and ``--compile`` adds ``torch.compile`` of the torch ones. On CUDA every torch arm
@@ -37,8 +37,8 @@ from pathlib import Path
 from typing import Any
 
 from benches import machine
-from benches.items_catalogues import KINDS, Catalogue
-from benches.items_latency_report import report
+from benches.items.catalogues import KINDS, Catalogue
+from benches.items.latency_report import report
 from benches.supervisor import ROOT, tell
 
 SWEEPS = ("items", "codes", "children")
@@ -123,7 +123,7 @@ def main(args: argparse.Namespace) -> Path:
 
 def _worker(catalogue: Catalogue, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Run a catalogue and yield its lines as they come; the last says "done" or "failed"."""
-    command = [sys.executable, "-m", "benches.items_latency_worker"]
+    command = [sys.executable, "-m", "benches.items.latency_worker"]
     command.append(json.dumps({"catalogue": asdict(catalogue), "options": options}))
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment) as worker:

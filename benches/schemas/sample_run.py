@@ -1,4 +1,4 @@
-"""JSON Schemas: the engines over one sample. See schema_sample.py for what is in it and worker.py for what is timed."""
+"""JSON Schemas: the engines over one sample. sample.py says what is in it, worker.py what is timed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from benches import machine
 from benches.engines import ENGINES
 from benches.markdown import facts, number, several, table, write
 from benches.measurements import EngineRun, percentile, ratio
-from benches.schema_sample import Sample, take_sample
+from benches.schemas.sample import Sample, take_sample
 from benches.supervisor import run, tell
 from benches.targets import Target, against, target_table
 
@@ -58,9 +59,22 @@ def main(args: argparse.Namespace) -> Path:
             kept[engine] = run(engine, args.vocab, sample.jobs, artifacts=True, label=f"{engine} artifacts", **limits)
     title = f"# JSON Schemas: {len(sample.jobs)} of `{args.split}`, vocabulary {args.vocab}, seed {args.seed}"
     sections = [title, facts(where), *report(runs, kept, sample)]
-    lines = [job.raw(engine, args.keep_samples) for engine, result in runs.items() for job in result.jobs]
+    lines: list[dict[str, Any]] = [{"what": "machine", **where}, {"what": "sample", "n": n, "vocabulary": args.vocab}]
+    lines += [summary(result) for result in runs.values()]
+    lines += [job.raw(engine, args.keep_samples) for engine, result in runs.items() for job in result.jobs]
     lines += [job.raw(f"{engine} artifacts", False) for engine, result in kept.items() for job in result.jobs]
     return write(args.out, "schemas", sections, lines)
+
+
+def summary(run_: EngineRun) -> dict[str, Any]:
+    """One engine in one line: what README's table is made of (benches/readme_table.py)."""
+    percentiles = {"compile_ms": (50, 90, 99), "mask_us": (50, 99, 99.9), "commit_us": (50, 99, 99.9),
+                   "first_us": (50,), "start_us": (50,)}  # fmt: skip
+    return {
+        "what": "engine", "engine": run_.engine, "taken": len(run_.compiled),
+        "right": sum(job.right for job in run_.jobs), "peak_mb": round(run_.peak_mb),
+        **{name: [run_.at(name, p) for p in ps] for name, ps in percentiles.items()},
+    }  # fmt: skip
 
 
 def report(runs: dict[str, EngineRun], kept: dict[str, EngineRun], sample: Sample) -> Iterable[str]:

@@ -1,6 +1,6 @@
 """What each engine makes of each keyword of JSON Schema: some documents a keyword, through the engine's masks.
 
-``python -m benches.rival_keywords`` writes rival-keywords.json beside the other results; docs/schema-support.md has it
+``python -m benches rival-keywords`` writes rival-keywords.json beside the other results; docs/schema-support.md has it
 as a table.  A keyword is
 
     refused    the engine does not compile the schema, and says so
@@ -13,9 +13,11 @@ That is a probe and no proof: "enforced" means that nothing here showed otherwis
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -169,11 +171,15 @@ def _one(name: str) -> None:
         print(json.dumps([keyword, probe(engine, encode, keyword, len(vocabulary.tokens))]), flush=True)
 
 
-def main() -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None of its own."""
+
+
+def main(args: argparse.Namespace) -> Path:
     found: dict[str, dict[str, str]] = {}
     for name in ENGINES:
         done = subprocess.run(
-            [sys.executable, "-m", "benches.rival_keywords", name],
+            [sys.executable, "-m", "benches.schemas.rival_keywords", name],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -181,8 +187,11 @@ def main() -> None:
         )
         found[name] = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
         tell(f"{name}: {len(found[name])} keywords.")
-    PATH.write_text(json.dumps({"engines": found}, indent=1) + "\n")
+    args.out.mkdir(parents=True, exist_ok=True)
+    path: Path = args.out / PATH.name
+    path.write_text(json.dumps({"engines": found}, indent=1) + "\n")
+    return path
 
 
 if __name__ == "__main__":
-    _one(sys.argv[1]) if len(sys.argv) > 1 else main()
+    _one(sys.argv[1])

@@ -1,0 +1,1 @@
+"""Decoding methods on models: DISC, NEZHA, beam search on a trie."""

@@ -1,0 +1,1 @@
+"""Lark and GBNF grammars over real and made texts."""

@@ -1,0 +1,1 @@
+"""Closed sets: item indexes and their steps, sets of texts."""

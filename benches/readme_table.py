@@ -1,0 +1,76 @@
+"""Writes the table of numbers in README.md: ``python -m benches readme``.  It measures nothing.
+
+The numbers are those of ``results/schemas.jsonl``, which ``python -m benches schemas`` writes: one run, all engines
+side by side; the lines above the table say on which machine and commit.  Nothing is typed in by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benches.markdown import number, several
+from benches.supervisor import ROOT
+
+PAGE = ROOT / "README.md"
+BEGIN, END = "<!-- performance: begin (written by `python -m benches readme`) -->", "<!-- performance: end -->"
+_SHOWN = ("wfsa", "wfsa-lazy", "llguidance", "xgrammar", "glrmask")
+_CALLED = {"wfsa": "wfsa ahead", "wfsa-lazy": "wfsa lazy", "llguidance": "llguidance", "xgrammar": "XGrammar",
+           "glrmask": "GLRMask"}  # fmt: skip
+_ROWS = {
+    "compile ms p50 / p90 / p99": "compile_ms",
+    "mask µs p50 / p99 / p99.9": "mask_us",
+    "commit µs p50 / p99 / p99.9": "commit_us",
+    "first mask µs p50": "first_us",
+    "start µs p50": "start_us",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None of its own."""
+
+
+def main(args: argparse.Namespace) -> Path:
+    """Read ``schemas.jsonl`` in ``args.out`` and put its table into README.md."""
+    lines = [json.loads(line) for line in (args.out / "schemas.jsonl").read_text(encoding="utf-8").splitlines()]
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), lines), encoding="utf-8")
+    return PAGE
+
+
+def written(text: str, lines: list[dict[str, Any]]) -> str:
+    """The page with its block written anew."""
+    pattern = re.compile(r"<!-- performance: begin.*?" + re.escape(END), re.DOTALL)
+    assert len(pattern.findall(text)) == 1, f"{PAGE.name} has no place for the numbers"
+    before, after = pattern.split(text)
+    return f"{before}{BEGIN}\n{block(lines)}\n{END}{after}"
+
+
+def block(lines: list[dict[str, Any]]) -> str:
+    machine = next(line for line in lines if line.get("what") == "machine")
+    sample = next(line for line in lines if line.get("what") == "sample")
+    engines = {line["engine"]: line for line in lines if line.get("what") == "engine"}
+    shown = [engines[name] for name in _SHOWN if name in engines]
+    versions = dict(package.rsplit(" ", 1) for package in machine["packages"].split(", "))
+    titles = [
+        _CALLED[line["engine"]] + ("" if line["engine"].startswith("wfsa") else f" {versions[line['engine']]}")
+        for line in shown
+    ]
+    rows = [["schemas taken / every verdict right", *(f"{line['taken']} / {line['right']}" for line in shown)]]
+    rows += [[title, *(several(line[name]) for line in shown)] for title, name in _ROWS.items()]
+    rows += [["peak memory MB", *(number(line["peak_mb"]) for line in shown)]]
+    return "\n".join([
+        f"{sample['n']} JSON Schemas of the MaskBench corpus, vocabulary {sample['vocabulary']}, one pass, one call a "
+        "time; each engine over what it takes, so not the same schemas for all.",
+        f"{machine['processor']}, {machine['cores']} cores, {machine['python']}, {machine['date'][:10]}, "
+        f"commit {machine['commit']}.",
+        "",
+        f"| | {' | '.join(titles)} |",
+        "| --- |" + " --- |" * len(titles),
+        *(f"| {' | '.join(row)} |" for row in rows),
+        "",
+        "Ratios over common schemas, what failed and why: [schemas](benches/results/schemas.md). "
+        "Other benches: `python -m benches --help`, [results](benches/results).",
+    ])  # fmt: skip
