@@ -11,8 +11,8 @@ A lexer, which takes the first match from a longer text, does see laziness; `fir
                ``\d \w`` are ASCII, ``\s`` is the ECMA set, ``.`` excludes the four line ends, ``$`` is the very end
 
 Method.  One pass of recursive descent over the characters, no tokens, no syntax tree: a part without assertions
-becomes a `Regular` at once.  Parts with assertions become nodes of :mod:`wfsa.grammar.regex.assertions`, which
-compiles them away exactly.  Text is code points; the trees encode them as UTF-8.
+becomes a `Regular` at once.  Parts with assertions become nodes (:mod:`wfsa.grammar.regex.nodes`), which
+:mod:`wfsa.grammar.regex.assertions` compiles away exactly.  Text is code points; the trees encode them as UTF-8.
 
 Invariant: the result is exactly the language, or GrammarError says what, where (an offset) and what to do.  Refused:
 back-references, atomic groups and possessive quantifiers, conditionals, recursion, and readings on which the two
@@ -25,23 +25,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from wfsa.grammar.regex.assertions import (
-    ANY_TEXT,
-    Assertion,
-    Choice,
-    Loop,
-    Node,
-    Seq,
-    end_of_text,
-    is_edge,
-    is_open_to_outside,
-    look_core,
-    start_of_text,
-    whole_language,
-)
+from wfsa.grammar.regex.assertions import is_open_to_outside, look_core, whole_language
 from wfsa.grammar.regex.chars import ASCII, DOT_ALL, IGNORE_CASE, MULTILINE, VERBOSE, Characters, Dialect
+from wfsa.grammar.regex.nodes import Assertion, Choice, Loop, Node, Seq, end_of_text, is_edge, start_of_text
 from wfsa.grammar.regular import (
     ANY_CHAR,
+    ANY_TEXT,
     EPSILON,
     Literal,
     Regular,
