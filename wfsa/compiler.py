@@ -25,7 +25,7 @@ from wfsa.constraint import Constraint
 from wfsa.errors import GrammarError, LimitError, SchemaWarning, WfsaError
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.grammar.json_schema import LoweredSchema, LoweredTools, SchemaOptions, read_json_schema, read_tools
+from wfsa.grammar.json_schema import LoweredSchema, SchemaOptions, read_json_schema, read_tools
 from wfsa.grammar.json_schema.contradiction import Place, contradiction, contradiction_text
 from wfsa.grammar.json_schema.lowering import NoDocument
 from wfsa.grammar.json_schema.misspelt import Slip, slips_text
@@ -295,7 +295,7 @@ def _started(options: CompileOptions) -> tuple[CompileOptions, float, Callable[[
 
 
 def _compile_read(
-    read: Callable[..., LoweredSchema | LoweredTools], source: Any, schema_options: SchemaOptions, vocab: Vocab,
+    read: Callable[..., LoweredSchema], source: Any, schema_options: SchemaOptions, vocab: Vocab,
     options: CompileOptions, begin: float, check: Callable[[], None],
 ) -> tuple[Constraint, tuple[Slip, ...]]:  # fmt: skip
     """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again.

@@ -63,6 +63,7 @@ PACKAGE: dict[str, set[str]] = {
         "grammar", "grammar/json_schema", "grammar/lark", "grammar/regex", "wfsa/_ext", "wfsa/arguments.py",
         "wfsa/constraint.py", "wfsa/errors.py", "wfsa/vocab",
     },
+    "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
     "wfsa/explain.py": {
         "grammar/json_schema", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/vocab",
     },
@@ -70,8 +71,8 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/items/backends": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items"},
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items"},
     "wfsa/__init__.py": {
-        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py",
-        "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
+        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/check_schema.py", "wfsa/compiler.py",
+        "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/cli": {
@@ -92,7 +93,6 @@ KNOWN_CIRCLES: list[set[str]] = [
         "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/explain.py", "wfsa/storage/constraint_file.py",
         "wfsa/texts/constraint.py",
     },
-    {"grammar/regex/assertions.py", "grammar/regex/loops.py"},
 ]  # fmt: skip
 
 # --- reading the sources ----------------------------------------------------------------------------------------
