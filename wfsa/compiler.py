@@ -23,6 +23,7 @@ from wfsa._ext.regular import automaton
 from wfsa.arguments import known_fields, refuse_unknown
 from wfsa.constraint import Constraint
 from wfsa.errors import GrammarError, LimitError, SchemaWarning, WfsaError
+from wfsa.explain import compile_parts_with
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.json_schema import LoweredSchema, SchemaOptions, read_json_schema, read_tools
@@ -237,6 +238,14 @@ def compile_json_schema(
     if slips:
         warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
     return constraint
+
+
+def _compile_part(grammar: Grammar, vocab: Vocab, seconds: float) -> Constraint:
+    """A keyword by itself, for an explanation."""
+    return compile(grammar, vocab, CompileOptions(mode="lazy", max_seconds=seconds))
+
+
+compile_parts_with(_compile_part)
 
 
 def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Place]:
