@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from wfsa.grammar.ir import Tokens
-from wfsa.grammar.regex.assertions import nullable
+from wfsa.grammar.regex.restrict import nullable
 from wfsa.grammar.regular import Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
 
 

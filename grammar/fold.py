@@ -31,7 +31,7 @@ from wfsa.errors import GrammarError
 from wfsa.grammar.emit import emit_rules
 from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq, Weights, references
 from wfsa.grammar.ir import Grammar
-from wfsa.grammar.regex.assertions import nullable
+from wfsa.grammar.regex.restrict import nullable
 from wfsa.grammar.regular import EPSILON, NOTHING, Alt, Cat, Literal, Regular, Repeat, alt, cat, repeat
 
 BUDGET = 1000  # the weight of a terminal

@@ -204,6 +204,9 @@ def star(body: Regular) -> Regular:
     return repeat(body, 0, None)
 
 
+ANY_TEXT = star(ANY_CHAR)
+
+
 def plus(body: Regular) -> Regular:
     """`body` once or more."""
     return repeat(body, 1, None)

@@ -13,6 +13,7 @@ Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.d
 from wfsa._ext.mask import TokenMask
 from wfsa._ext.state import State, fill_bitmasks
 from wfsa.bitmask import allocate_bitmask, apply_bitmask_
+from wfsa.check_schema import check_json_schema
 from wfsa.compiler import (
     CompileOptions,
     compile,
@@ -35,7 +36,7 @@ from wfsa.errors import (
     VocabWarning,
     WfsaError,
 )
-from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, SchemaReport
 from wfsa.storage.constraint_file import load
 from wfsa.texts.constraint import StringConstraint, compile_items
 from wfsa.version import __version__
@@ -48,8 +49,10 @@ __all__ = [
     "GrammarError",
     "GrammarWarning",
     "LimitError",
+    "ReportEntry",
     "SchemaError",
     "SchemaOptions",
+    "SchemaReport",
     "SchemaWarning",
     "State",
     "StateError",
@@ -62,6 +65,7 @@ __all__ = [
     "__version__",
     "allocate_bitmask",
     "apply_bitmask_",
+    "check_json_schema",
     "compile",
     "compile_gbnf",
     "compile_items",

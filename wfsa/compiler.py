@@ -23,9 +23,10 @@ from wfsa._ext.regular import automaton
 from wfsa.arguments import known_fields, refuse_unknown
 from wfsa.constraint import Constraint
 from wfsa.errors import GrammarError, LimitError, SchemaWarning, WfsaError
+from wfsa.explain import compile_parts_with
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.grammar.json_schema import LoweredSchema, LoweredTools, SchemaOptions, read_json_schema, read_tools
+from wfsa.grammar.json_schema import LoweredSchema, SchemaOptions, read_json_schema, read_tools
 from wfsa.grammar.json_schema.contradiction import Place, contradiction, contradiction_text
 from wfsa.grammar.json_schema.lowering import NoDocument
 from wfsa.grammar.json_schema.misspelt import Slip, slips_text
@@ -239,6 +240,14 @@ def compile_json_schema(
     return constraint
 
 
+def _compile_part(grammar: Grammar, vocab: Vocab, seconds: float) -> Constraint:
+    """A keyword by itself, for an explanation."""
+    return compile(grammar, vocab, CompileOptions(mode="lazy", max_seconds=seconds))
+
+
+compile_parts_with(_compile_part)
+
+
 def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Place]:
     """The keywords that exclude each other, so far as they are found in some seconds."""
     until = time.thread_time() + _CONTRADICTION_SECONDS
@@ -295,7 +304,7 @@ def _started(options: CompileOptions) -> tuple[CompileOptions, float, Callable[[
 
 
 def _compile_read(
-    read: Callable[..., LoweredSchema | LoweredTools], source: Any, schema_options: SchemaOptions, vocab: Vocab,
+    read: Callable[..., LoweredSchema], source: Any, schema_options: SchemaOptions, vocab: Vocab,
     options: CompileOptions, begin: float, check: Callable[[], None],
 ) -> tuple[Constraint, tuple[Slip, ...]]:  # fmt: skip
     """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again.

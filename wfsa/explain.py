@@ -10,17 +10,20 @@ references, a member or an item with its own part of P.  If every keyword agrees
 set of them that does not is the reason.
 
 Cost: one small compilation for each keyword on the way to the place, some milliseconds in all.
+
+Constraints explain themselves, and explaining compiles; so that this is no circle, the compiler hands its function to
+`compile_parts_with` when it is loaded, and this module imports neither.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from wfsa.constraint import Constraint
 from wfsa.errors import WfsaError
+from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaSource
 from wfsa.grammar.json_schema.document import Document, draft_of, segment
 from wfsa.grammar.json_schema.lowering import read_part
@@ -45,6 +48,16 @@ _SECONDS: Final = 2.0  # for one compilation
 def byte_vocab() -> Vocab:
     """All bytes, and an end."""
     return Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
+
+
+PartCompiler = Callable[[Grammar, Vocab, float], Any]  # (grammar, vocabulary, seconds it may take) -> its constraint
+_part_compiler: PartCompiler | None = None
+
+
+def compile_parts_with(compiler: PartCompiler) -> None:
+    """Have keywords compiled by this function; it raises WfsaError for what it cannot compile."""
+    global _part_compiler
+    _part_compiler = compiler
 
 
 class _TooMuch(Exception):
@@ -117,14 +130,14 @@ class _Explainer:
         state = constraint.start()
         return state if state.commit_bytes(text) else None
 
-    def compiled(self, part: Any, path: str) -> Constraint | None:
-        from wfsa.compiler import compile
-
+    def compiled(self, part: Any, path: str) -> Any:
+        """The constraint of a part of the schema; None if there is none."""
         self.n_parts += 1
         if self.n_parts > _MAX_PARTS:
             raise _TooMuch
         try:
-            return compile(read_part(self.document, part, path), byte_vocab(), mode="lazy", max_seconds=_SECONDS)
+            assert _part_compiler is not None, "importing wfsa loads the compiler"
+            return _part_compiler(read_part(self.document, part, path), byte_vocab(), _SECONDS)
         except WfsaError:  # satisfied by nothing, or not to be enforced by itself
             return None
 

@@ -39,8 +39,8 @@ from wfsa.grammar.json_schema.format_hosts import (
     idn_email,
     idn_hostname,
 )
-from wfsa.grammar.regex.assertions import lengths
 from wfsa.grammar.regex.pattern import parse_regex
+from wfsa.grammar.regex.restrict import lengths
 from wfsa.grammar.regular import ANY_CHAR, Regular, both, repeat
 
 # Patterns in the Python dialect, end to end; [0-9] and not \d, which is Unicode there.

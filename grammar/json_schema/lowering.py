@@ -39,11 +39,12 @@ from wfsa.grammar.json_schema.misspelt import Slip
 from wfsa.grammar.json_schema.objects import Objects
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.relaxing import ARRAY_STEPS, OBJECT_STEPS, relaxed, without_names_in_doubt
-from wfsa.grammar.json_schema.report import SchemaReport
+from wfsa.grammar.json_schema.report import SchemaEntries, SchemaReport
 from wfsa.grammar.json_schema.scalars import Scalars, ScalarUnion
 from wfsa.grammar.json_schema.shape import ARRAY, OBJECT, OPEN, SCALARS, UNSEEN, Shape
 from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
 from wfsa.grammar.json_schema.trim import trimmed
+from wfsa.grammar.json_schema.widening import Widening
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
 MAX_NESTING = 1000  # segments of a path
@@ -61,6 +62,7 @@ class LoweredSchema:
     report: SchemaReport
     source: SchemaSource
     slips: tuple[Slip, ...] = ()  # keywords that are probably misspelt
+    widenings: tuple[Widening, ...] = ()  # conditions that were dropped
 
 
 def read_json_schema(
@@ -83,8 +85,10 @@ def read_json_schema(
         raise LimitError(
             "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
         ) from None
-    report = SchemaReport(schema, options, document.draft, document.widenings.listed())
-    return LoweredSchema(grammar, report, SchemaSource(schema, options), tuple(document.unknown.slips()))
+    widenings = document.widenings.listed()
+    report = SchemaReport(SchemaEntries(schema, options, document.draft, widenings))
+    slips = tuple(document.unknown.slips())
+    return LoweredSchema(grammar, report, SchemaSource(schema, options), slips, widenings)
 
 
 def read_part(document: Document, part: Any, path: str) -> Grammar:

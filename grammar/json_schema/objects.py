@@ -16,8 +16,7 @@ from wfsa.grammar.json_schema.memo import Memo, in_advance
 from wfsa.grammar.json_schema.productions import Member, Options
 from wfsa.grammar.json_schema.shape import STRING, Handle, KeyClass, Shape, property_of
 from wfsa.grammar.json_schema.spelling import pattern_language, text_language
-from wfsa.grammar.regex.assertions import ANY_TEXT
-from wfsa.grammar.regular import Literal, Regular, alt, both, minus
+from wfsa.grammar.regular import ANY_TEXT, Literal, Regular, alt, both, minus
 
 MAX_CLASSES = 6  # patterns and name schemas in one object that are told apart
 MAX_WANTED = 4  # conditions on some member

@@ -1,7 +1,7 @@
 """What of a schema is enforced: one entry per keyword of the document, made on demand.
 
-Compiling does not pay for the report: a `SchemaReport` keeps the schema and walks it when somebody asks.
-It walks what is applied and what stands under ``$defs``; documents out of a registry are enforced and not listed.
+Compiling does not pay for the report: a `SchemaReport` has `SchemaEntries` walk the schema when somebody asks.
+They walk what is applied and what stands under ``$defs``; documents out of a registry are enforced and not listed.
 
     enforced     exactly the values that the keyword admits
     narrowed     no value that it forbids; some spellings of admitted values, or orders, are refused
@@ -15,10 +15,11 @@ or another, since a keyword is judged without those in other objects.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, overload
 
 from wfsa.grammar.json_schema.finite import MAX_SPELLED, is_cheap
 from wfsa.grammar.json_schema.formats import NARROWED, format_name
@@ -44,6 +45,7 @@ _CANONICAL = "strings only as json.dumps(ensure_ascii=False) spells them"
 _COUNT_OR_CLASS = ("minProperties", "maxProperties", "dependentSchemas", "unevaluatedProperties")
 _NO_EXPONENT = "no exponents (0.001, not 1e-3), no -0"
 FAR = PLACES + 4
+_MAX_WIDTH = 60  # of a column of a report that is printed; longer places move the rest of their line
 _PLACES = (
     f"beside an exponent at most {PLACES} digits before and behind the point (not 1{'0' * FAR}e-{FAR})"
 )
@@ -63,27 +65,99 @@ _WHITESPACE = {
 }
 
 
+class SchemaReport(Sequence[ReportEntry]):
+    """What of a JSON Schema, or of a list of tools, is enforced: a sequence of :class:`ReportEntry`.
+
+    ``str(report)`` is a table.  Two reports are equal if their entries are.
+    """
+
+    __slots__ = ("_entries", "_source")
+
+    def __init__(self, source: Iterable[ReportEntry]) -> None:
+        """`source` is iterated once, when the first entry is asked for."""
+        self._source: Iterable[ReportEntry] | None = source
+        self._entries: tuple[ReportEntry, ...] = ()
+
+    @property
+    def entries(self) -> tuple[ReportEntry, ...]:
+        """All of them, in the order of the schema; first what holds for every document."""
+        if self._source is not None:
+            self._entries = tuple(self._source)
+            self._source = None
+        return self._entries
+
+    @property
+    def enforced(self) -> tuple[ReportEntry, ...]:
+        """The keywords that are enforced in every spelling of a document."""
+        return self._of("enforced")
+
+    @property
+    def narrowed(self) -> tuple[ReportEntry, ...]:
+        """The keywords that are enforced, and some spellings or orders refused with them."""
+        return self._of("narrowed")
+
+    @property
+    def annotations(self) -> tuple[ReportEntry, ...]:
+        """What says nothing about documents: titles, unknown words, formats that are not checked."""
+        return self._of("annotation")
+
+    @property
+    def widened(self) -> tuple[ReportEntry, ...]:
+        """What is not enforced, by an option: documents that break it can be written."""
+        return self._of("widened")
+
+    def _of(self, status: Status) -> tuple[ReportEntry, ...]:
+        return tuple(entry for entry in self.entries if entry.status == status)
+
+    @overload
+    def __getitem__(self, index: int) -> ReportEntry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ReportEntry, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> ReportEntry | tuple[ReportEntry, ...]:
+        return self.entries[index]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __eq__(self, other: object) -> bool:
+        return self.entries == other.entries if isinstance(other, SchemaReport) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.entries)
+
+    def __reduce__(self) -> tuple[type[SchemaReport], tuple[tuple[ReportEntry, ...]]]:
+        return SchemaReport, (self.entries,)
+
+    def __repr__(self) -> str:
+        counts = Counter(entry.status for entry in self.entries)
+        return f"SchemaReport({', '.join(f'{counts[status]} {status}' for status in get_args(Status))})"
+
+    def __str__(self) -> str:
+        rows = [(e.pointer or ("(root)" if e.keyword else "(all)"), e.keyword, e.status, e.note) for e in self.entries]
+        widths = [min(max((len(row[i]) for row in rows), default=0), _MAX_WIDTH) for i in range(3)]
+        lines = ["  ".join((*map(str.ljust, row[:3], widths), row[3])).rstrip() for row in rows]
+        return "\n".join((*lines, repr(self)))
+
+
 @dataclass(frozen=True, slots=True)
-class SchemaReport:
-    """What of `schema` its grammar enforces.  Iterate over it, or take `entries`."""
+class SchemaEntries:
+    """The entries of one schema's report; iterate."""
 
     schema: Any = field(repr=False)
     options: SchemaOptions
     draft: int
-    widened: tuple[Widening, ...] = ()
+    widenings: tuple[Widening, ...] = ()
 
     def __iter__(self) -> Iterator[ReportEntry]:
-        return iter(self.entries)
-
-    @property
-    def entries(self) -> tuple[ReportEntry, ...]:
         out = [
             ReportEntry("", "", "narrowed", f"whitespace: {_whitespace(self.options)}"),
             ReportEntry("", "", "annotation", f"options: {_shown(self.options)}"),
             ReportEntry("", "", "narrowed", "lone surrogates (\"\\ud800\") are refused"),
         ]
         out += (ReportEntry("", "", "narrowed", note) for note in _closing(self.options))
-        lost = {(pointer_of(w.path), w.keyword): w.why for w in self.widened}
+        lost = {(pointer_of(w.path), w.keyword): w.why for w in self.widenings}
         todo: list[tuple[str, Any]] = [("", self.schema)]
         while todo:
             pointer, schema = todo.pop()
@@ -94,11 +168,7 @@ class SchemaReport:
                 out.append(entry if why is None else entry._replace(status="widened", note=f"not enforced: {why}"))
             todo += reversed(list(self._children(pointer, schema)))
         out += (ReportEntry(*place, "widened", f"not enforced: {why}") for place, why in lost.items())
-        return tuple(out)
-
-    @property
-    def narrowed(self) -> tuple[ReportEntry, ...]:
-        return tuple(e for e in self.entries if e.status == "narrowed")
+        return iter(out)
 
     def reads(self, keyword: str, schema: dict[str, Any]) -> bool:
         """Whether a keyword of `schema` says anything in this draft."""

@@ -23,8 +23,8 @@ from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
 
 from wfsa.grammar.json_schema.formats import bounded_language, format_language, wide_language
 from wfsa.grammar.json_schema.options import Spelling
-from wfsa.grammar.regex.assertions import lengths
 from wfsa.grammar.regex.pattern import search_language
+from wfsa.grammar.regex.restrict import lengths
 from wfsa.grammar.regular import (
     ANY_CHAR,
     NOTHING,

@@ -24,15 +24,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wfsa.errors import SchemaError
-from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema.document import contents_of, draft_of, no_check
 from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.json_schema.lowering import read_json_schema
-from wfsa.grammar.json_schema.misspelt import Slip
+from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import pointer_of
-from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport
-from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
+from wfsa.grammar.json_schema.report import ReportEntry, SchemaEntries, SchemaReport
+from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.json_schema.widening import Widening
 
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
@@ -45,40 +43,24 @@ _NO_ARGUMENTS = {"type": "object", "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)
-class ToolsReport:
-    """The reports of all tools; pointers start from the list of tools."""
+class ToolsEntries:
+    """The entries of the reports of all tools; pointers start from the list of tools.  Iterate."""
 
-    parts: tuple[tuple[str, SchemaReport], ...]
+    parts: tuple[tuple[str, SchemaEntries], ...]
     options: SchemaOptions
-    widened: tuple[Widening, ...] = ()  # outside the tools: in documents out of the registry
+    widenings: tuple[Widening, ...] = ()  # outside the tools: in documents out of the registry
 
     def __iter__(self) -> Iterator[ReportEntry]:
-        return iter(self.entries)
-
-    @property
-    def entries(self) -> tuple[ReportEntry, ...]:
-        out = dict.fromkeys(SchemaReport(True, self.options, 2020).entries)
+        out = dict.fromkeys(SchemaEntries(True, self.options, 2020))
         if self.options.property_order == "declared":
             out[ReportEntry("", "", "narrowed", "a call has its name before its arguments")] = None
-        for prefix, report in self.parts:
-            for entry in report:  # what holds for every document is said once
+        for prefix, entries in self.parts:
+            for entry in entries:  # what holds for every document is said once
                 whole = not entry.keyword and entry.status != "widened"
                 out[entry if whole else entry._replace(pointer=prefix + entry.pointer)] = None
-        for lost in self.widened:
+        for lost in self.widenings:
             out[ReportEntry(pointer_of(lost.path), lost.keyword, "widened", f"not enforced: {lost.why}")] = None
-        return tuple(out)
-
-    @property
-    def narrowed(self) -> tuple[ReportEntry, ...]:
-        return tuple(e for e in self.entries if e.status == "narrowed")
-
-
-@dataclass(frozen=True, slots=True)
-class LoweredTools:
-    grammar: Grammar
-    report: SchemaReport | ToolsReport
-    source: SchemaSource
-    slips: tuple[Slip, ...] = ()  # keywords that are probably misspelt
+        return iter(out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +88,14 @@ class _Registry:
 def read_tools(
     tools: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check,
     too_large: frozenset[str] = frozenset(),
-) -> LoweredTools:  # fmt: skip
+) -> LoweredSchema:  # fmt: skip
     """Lower a list of tools to a grammar of one call, or a ``response_format`` to one of its documents.
 
     Raises SchemaError (no tool list, two tools of one name, what a schema can be wrong in) or LimitError.
     """
     options = options or SchemaOptions()
     if isinstance(tools, dict) and "tools" not in tools:
-        lowered = read_json_schema(_response_schema(tools), options, check, too_large)
-        return LoweredTools(lowered.grammar, lowered.report, lowered.source, lowered.slips)
+        return read_json_schema(_response_schema(tools), options, check, too_large)
     prefix, listed = ("", tools) if not isinstance(tools, dict) else ("tools", tools["tools"])
     found = list(_tools(listed, "$" + (f".{prefix}" if prefix else ""), f"/{prefix}" if prefix else ""))
     own: dict[str, Any] = {}
@@ -137,15 +118,16 @@ def read_tools(
     lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, check, too_large)
     given = [t for t in found if t.schema is not _NO_ARGUMENTS]
     parts = []
-    widened = dict.fromkeys(lowered.report.widened)
+    widened = dict.fromkeys(lowered.widenings)
     for t in given:
         own_widened = [w for w in widened if w.path == t.path or w.path.startswith((t.path + ".", t.path + "["))]
         for w in own_widened:
             del widened[w]
         inside = tuple(w._replace(path="$" + w.path[len(t.path) :]) for w in own_widened)
-        parts.append((t.pointer, SchemaReport(t.schema, options, draft_of(t.schema, options.draft), inside)))
+        parts.append((t.pointer, SchemaEntries(t.schema, options, draft_of(t.schema, options.draft), inside)))
     source = replace(lowered.source, tools=True)
-    return LoweredTools(lowered.grammar, ToolsReport(tuple(parts), options, tuple(widened)), source, lowered.slips)
+    report = SchemaReport(ToolsEntries(tuple(parts), options, tuple(widened)))
+    return replace(lowered, report=report, source=source)
 
 
 def _response_schema(response_format: dict[str, Any]) -> Any:

@@ -70,7 +70,7 @@ class Lowering:
         self.patterns = TerminalPatterns(definitions)
         for name, d in definitions.items():
             if d.is_term and d.tree is not None:
-                self.at(name, partial(self.patterns.of, name))
+                self.at(name, partial(self.patterns.by_name, name))
         self.names = Names(self.patterns.done)
         self.terminals: list[str | Pattern | Tokens] = []  # by provisional number: a name, or what is not named yet
         self.terminal_ids: dict[str | Pattern | Tokens, int] = {}

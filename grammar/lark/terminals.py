@@ -223,7 +223,7 @@ class TerminalPatterns:
         self.sorted: TerminalPatterns | None = None  # the same, in Lark's order; for what has a lazy quantifier
         self.sorts = False
 
-    def of(self, name: str) -> Pattern:
+    def by_name(self, name: str) -> Pattern:
         got = self.done.get(name)
         if got is not None:
             return got
@@ -240,7 +240,7 @@ class TerminalPatterns:
             if self.sorted is None:
                 self.sorted = TerminalPatterns(self.definitions)
                 self.sorted.sorts = True
-            got = self.sorted.of(name)
+            got = self.sorted.by_name(name)
         self.done[name] = got
         self.open.pop()
         if not got.value:
@@ -252,7 +252,7 @@ class TerminalPatterns:
         if data == "value":
             child = children[0]
             if isinstance(child, LarkTerminal):
-                return self.of(child.name)
+                return self.by_name(child.name)
             if isinstance(child, NonTerminal):
                 raise GrammarError(f"rules are not allowed in terminals: {child.name} in {self.open[-1]}")
             return self.pattern(child)

@@ -25,98 +25,25 @@ Rejected: a marked alphabet with a projection at the end (exact and general, but
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regular import (
-    ANY_CHAR,
-    EPSILON,
-    MAX_CODE_POINT,
-    NOTHING,
-    Alt,
-    And,
-    Cat,
-    Chars,
-    Literal,
-    Minus,
-    Ranges,
-    Regular,
-    Repeat,
-    alt,
-    cat,
-    chars,
-    minus,
-    negate_ranges,
-    repeat,
-    star,
-)
+from wfsa.grammar.regex.loops import loop_before
+from wfsa.grammar.regex.nodes import Assertion, Choice, Item, Loop, Node, Seq, is_edge
+from wfsa.grammar.regex.restrict import lengths, nullable, restrict
+from wfsa.grammar.regular import ANY_TEXT, EPSILON, NOTHING, Regular, alt, cat, repeat
 
-ANY_TEXT = star(ANY_CHAR)
 MAX_BRANCHES = 512
 MAX_UNROLL = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """A condition on the text right (`ahead`) or left of a place.
-
-    `loose`: the text only has to begin (end, for a look-behind) with a word of `core`; else it has to be one.
-    """
-
-    ahead: bool
-    core: Regular
-    loose: bool
-    negative: bool
-    what: str
-    at: int
-
-    @property
-    def language(self) -> Regular:
-        """All texts on that side for which the positive assertion holds."""
-        if not self.loose:
-            return self.core
-        return cat(self.core, ANY_TEXT) if self.ahead else cat(ANY_TEXT, self.core)
-
-
-@dataclass(frozen=True, slots=True)
-class Seq:
-    items: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    parts: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    body: Node
-    low: int
-    high: int | None
-    at: int
-    lazy: bool = False
-
-
-Node = Regular | Assertion | Seq | Choice | Loop
-Item = Regular | Assertion | Loop  # what stands in a branch; a Loop there has high None and low 0
-
-
-def start_of_text(at: int) -> Assertion:
-    return Assertion(False, EPSILON, False, False, "^", at)
-
-
-def end_of_text(at: int) -> Assertion:
-    return Assertion(True, EPSILON, False, False, "$", at)
-
-
-class _Unresolved(Exception):
+class Unresolved(NamedTuple):
     """An assertion whose condition reaches out of the branch that is being resolved."""
 
-    def __init__(self, assertion: Assertion, why: str) -> None:
-        super().__init__(why)
-        self.assertion = assertion
+    assertion: Assertion
+    why: str
 
 
 def whole_language(node: Node, pattern: str) -> Regular:
@@ -143,162 +70,26 @@ def look_core(node: Node, ahead: bool, at_start: bool, pattern: str) -> tuple[Re
 
 
 def _resolve_all(node: Node, pattern: str, left_open: bool, right_open: bool) -> Regular:
-    try:
-        return alt(*(resolve(branch, left_open, right_open, pattern) for branch in expand(node, pattern)))
-    except _Unresolved as err:
-        a = err.assertion
+    tree = _resolve_union(expand(node, pattern), left_open, right_open, pattern)
+    if isinstance(tree, Unresolved):
+        a = tree.assertion
         raise GrammarError(
-            f"{a.what} at offset {a.at} of the pattern {pattern!r} {err}; "
+            f"{a.what} at offset {a.at} of the pattern {pattern!r} {tree.why}; "
             "write the alternatives out, or move the assertion to the edge of the pattern"
-        ) from None
+        )
+    return tree
 
 
-# ---- lengths and nullability, in code points ---------------------------------------------------------------------
-
-
-def lengths(tree: Regular) -> tuple[int, int | None]:
-    """A lower and an upper bound (None: no bound) on the number of code points in the words of `tree`."""
-    match tree:
-        case Literal(data):
-            n = sum(1 for b in data if b & 0xC0 != 0x80)
-            return n, n
-        case Cat(parts):
-            low, high = 0, 0
-            unbounded = False
-            for p in parts:
-                a, b = lengths(p)
-                low += a
-                if b is None:
-                    unbounded = True
-                else:
-                    high += b
-            return low, None if unbounded else high
-        case Alt(parts) if parts:
-            bounds = [lengths(p) for p in parts]
-            highs = [b for _, b in bounds]
-            return min(a for a, _ in bounds), None if None in highs else max(b for b in highs if b is not None)
-        case Repeat(body, a, b):
-            low, top = lengths(body)
-            if b is None:
-                return low * a, 0 if top == 0 else None
-            return low * a, None if top is None else top * b
-        case And(parts):
-            bounds = [lengths(p) for p in parts]
-            tops = [b for _, b in bounds if b is not None]
-            return max(a for a, _ in bounds), min(tops) if tops else None
-        case Minus(left, _):
-            return lengths(left)
-        case Alt():
-            return 0, 0
-    return 1, 1
-
-
-def nullable(tree: Regular) -> bool:
-    """Whether the empty word is in `tree`."""
-    match tree:
-        case Literal(data):
-            return not data
-        case Cat(parts) | And(parts):
-            return all(nullable(p) for p in parts)
-        case Alt(parts):
-            return any(nullable(p) for p in parts)
-        case Repeat(body, low, _):
-            return low == 0 or nullable(body)
-        case Minus(left, right):
-            return nullable(left) and not nullable(right)
-    return False
-
-
-# ---- applying one assertion to the text beside it ------------------------------------------------------------------
-
-
-def single_chars(tree: Regular) -> Ranges | None:
-    """The ranges of a tree that is one code point, else None."""
-    if isinstance(tree, Chars):
-        return tree.ranges
-    if isinstance(tree, Literal) and lengths(tree)[0] == 1:
-        c = ord(tree.data.decode())
-        return ((c, c),)
-    return None
-
-
-def in_ranges(c: int, ranges: Ranges) -> bool:
-    """Whether the code point is in one of the ranges."""
-    i = bisect_right(ranges, (c, MAX_CODE_POINT)) - 1
-    return i >= 0 and c <= ranges[i][1]
-
-
-def _common(a: Ranges, b: Ranges) -> list[tuple[int, int]]:
-    """What is in both."""
-    out: list[tuple[int, int]] = []
-    i = j = 0
-    while i < len(a) and j < len(b):
-        low, high = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
-        if low <= high:
-            out.append((low, high))
-        if a[i][1] < b[j][1]:
-            i += 1
-        else:
-            j += 1
-    return out
-
-
-def restrict(tree: Regular, a: Assertion) -> Regular:
-    """The words of `tree` that satisfy `a`, when they are all that stands on its side."""
-    if tree == NOTHING:
-        return tree
-    if tree == EPSILON or (not a.loose and a.core == EPSILON):
-        if tree == EPSILON:
-            return tree if nullable(a.language) != a.negative else NOTHING
-        if not a.negative:
-            return EPSILON if nullable(tree) else NOTHING
-    if a.loose:
-        first = single_chars(a.core)
-        if first is not None:
-            if not a.negative and tree == ANY_TEXT:
-                return a.language
-            return _restrict_char(tree, first, a)
-    if a.negative:
-        if isinstance(tree, Minus):
-            return Minus(tree.left, alt(tree.right, a.language))
-        return minus(tree, a.language)
-    if tree == ANY_TEXT:
-        return a.language
-    parts = tree.parts if isinstance(tree, And) else (tree,)
-    return And((*parts, a.language))
-
-
-def _restrict_char(tree: Regular, allowed: Ranges, a: Assertion) -> Regular:
-    """`restrict` for an assertion about the one character next to the place."""
-    match tree:
-        case Literal(data):
-            if not data:
-                return tree if a.negative else NOTHING
-            text = data.decode()
-            c = ord(text[0] if a.ahead else text[-1])
-            return tree if in_ranges(c, allowed) != a.negative else NOTHING
-        case Chars(ranges):
-            keep = negate_ranges(allowed) if a.negative else allowed
-            return chars(_common(ranges, keep))
-        case Alt(parts):
-            return alt(*(_restrict_char(p, allowed, a) for p in parts))
-        case Repeat(body, low, high) if lengths(body)[0] >= 1:
-            one = _restrict_char(body, allowed, a)
-            more = repeat(body, max(low - 1, 0), None if high is None else high - 1)
-            some = cat(one, more) if a.ahead else cat(more, one)
-            return alt(EPSILON, some) if low == 0 and a.negative else some
-        case Cat(parts):
-            edge, rest = (parts[0], parts[1:]) if a.ahead else (parts[-1], parts[:-1])
-            if lengths(edge)[0] >= 1:
-                done = _restrict_char(edge, allowed, a)
-                return cat(done, *rest) if a.ahead else cat(*rest, done)
-            if isinstance(edge, Repeat) and edge.min == 0 and lengths(edge.body)[0] >= 1:
-                some = _restrict_char(Repeat(edge.body, 1, edge.max), allowed, a)
-                none = _restrict_char(cat(*rest), allowed, a)
-                return alt(cat(some, *rest) if a.ahead else cat(*rest, some), none)
-    if a.negative:
-        return minus(tree, a.language)
-    return And((tree, a.language))
+def _resolve_union(
+    branches: Sequence[Sequence[Item]], left_open: bool, right_open: bool, pattern: str
+) -> Regular | Unresolved:
+    trees = []
+    for branch in branches:
+        tree = resolve(branch, left_open, right_open, pattern)
+        if isinstance(tree, Unresolved):
+            return tree
+        trees.append(tree)
+    return alt(*trees)
 
 
 # ---- branches --------------------------------------------------------------------------------------------------------
@@ -339,33 +130,33 @@ def _expand_loop(loop: Loop, pattern: str) -> list[list[Item]]:
     branches = expand(loop.body, pattern)
     if all(isinstance(item, Assertion) for branch in branches for item in branch):
         return [[]] if loop.low == 0 else branches  # repeating a condition adds nothing
-    try:
-        return [[repeat(alt(*(resolve(b, True, True, pattern) for b in branches)), loop.low, loop.high)]]
-    except _Unresolved as err:
-        a = err.assertion
-        at_start = [b for b in branches if any(isinstance(item, Assertion) and is_edge(item, False) for item in b)]
-        if at_start and (loop.low == 0 or all(_least(b) for b in at_start)):
-            # A turn that begins at ^ can only be the first one (a turn that reads nothing may be left out).
-            later = Choice(tuple(Seq(tuple(b)) for b in branches if b not in at_start))
-            more = Loop(later, max(loop.low - 1, 0), None if loop.high is None else loop.high - 1, loop.at)
-            first = [[*b, *rest] for rest in expand(more, pattern) for b in at_start]
-            return first + (expand(replace(loop, body=later), pattern))
-        if loop.high is None:
-            if loop.low > MAX_UNROLL:
-                raise GrammarError(
-                    f"{a.what} at offset {a.at} of the pattern {pattern!r} is repeated {loop.low} times or more; the "
-                    f"limit for a repetition with an assertion is {MAX_UNROLL}"
-                ) from None
-            again = Loop(loop.body, 0, None, loop.at)
-            return [[*head, again] for head in expand(Seq((loop.body,) * loop.low), pattern)]
-        if loop.high > MAX_UNROLL:
+    body = _resolve_union(branches, True, True, pattern)
+    if isinstance(body, Regular):
+        return [[repeat(body, loop.low, loop.high)]]
+    a = body.assertion
+    at_start = [b for b in branches if any(isinstance(item, Assertion) and is_edge(item, False) for item in b)]
+    if at_start and (loop.low == 0 or all(_least(b) for b in at_start)):
+        # A turn that begins at ^ can only be the first one (a turn that reads nothing may be left out).
+        later = Choice(tuple(Seq(tuple(b)) for b in branches if b not in at_start))
+        more = Loop(later, max(loop.low - 1, 0), None if loop.high is None else loop.high - 1, loop.at)
+        first = [[*b, *rest] for rest in expand(more, pattern) for b in at_start]
+        return first + (expand(replace(loop, body=later), pattern))
+    if loop.high is None:
+        if loop.low > MAX_UNROLL:
             raise GrammarError(
-                f"{a.what} at offset {a.at} of the pattern {pattern!r} is repeated up to {loop.high} times; the limit "
-                f"for a repetition with an assertion is {MAX_UNROLL}, or no upper bound"
-            ) from None
-        out = [b for n in range(loop.low, loop.high + 1) for b in expand(Seq((loop.body,) * n), pattern)]
-        _check_branches(len(out), pattern)
-        return out
+                f"{a.what} at offset {a.at} of the pattern {pattern!r} is repeated {loop.low} times or more; the "
+                f"limit for a repetition with an assertion is {MAX_UNROLL}"
+            )
+        again = Loop(loop.body, 0, None, loop.at)
+        return [[*head, again] for head in expand(Seq((loop.body,) * loop.low), pattern)]
+    if loop.high > MAX_UNROLL:
+        raise GrammarError(
+            f"{a.what} at offset {a.at} of the pattern {pattern!r} is repeated up to {loop.high} times; the limit "
+            f"for a repetition with an assertion is {MAX_UNROLL}, or no upper bound"
+        )
+    out = [b for n in range(loop.low, loop.high + 1) for b in expand(Seq((loop.body,) * n), pattern)]
+    _check_branches(len(out), pattern)
+    return out
 
 
 def _places(
@@ -408,7 +199,7 @@ def local_items(branch: Sequence[Item]) -> list[Item] | None:
     """The body of a loop with its local look-behinds applied; None if a ``^`` in it can never hold."""
     pieces, behind, ahead = _places(branch)
     for i, asked in enumerate(behind):
-        if any(_is_edge(a) for a in asked) and any(isinstance(p, Regular) and not nullable(p) for p in pieces[:i + 1]):
+        if any(a.is_edge for a in asked) and any(isinstance(p, Regular) and not nullable(p) for p in pieces[:i + 1]):
             return None
     _apply_local(pieces, behind, ahead, True, False)
     out: list[Item] = [pieces[0]]
@@ -422,7 +213,7 @@ def _least(branch: Sequence[Item]) -> int:
     return sum(lengths(item)[0] for item in branch if isinstance(item, Regular))
 
 
-def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: str) -> Regular:
+def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: str) -> Regular | Unresolved:
     """One branch as one tree.  An open side may have any text beyond it, and nothing may be asked of that text."""
     pieces, behind, ahead = _places(branch)
     if not behind:
@@ -433,10 +224,18 @@ def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: 
     n = len(behind)
     # ^ and $ fix a whole side to the empty text, whatever else is asked there.
     for i in range(n):
-        if any(_is_edge(a) for a in behind[i]) and not _empty(pieces, range(i + 1), behind[i], left_open):
-            return NOTHING
-        if any(_is_edge(a) for a in ahead[i]) and not _empty(pieces, range(i + 1, n + 1), ahead[i], right_open):
-            return NOTHING
+        for asked, side, is_open in (
+            (behind[i], range(i + 1), left_open), (ahead[i], range(i + 1, n + 1), right_open),
+        ):  # fmt: skip
+            edge = next((a for a in asked if a.is_edge), None)
+            if edge is None:
+                continue
+            if any(isinstance(p, Regular) and not nullable(p) for p in pieces[side.start : side.stop]):
+                return NOTHING
+            if is_open:
+                return Unresolved(edge, "looks at text outside the group it stands in")
+            pieces[side.start : side.stop] = [EPSILON] * len(side)
+            asked[:] = [a for a in asked if not a.is_edge]
     _apply_local(pieces, behind, ahead, left_open, right_open)
 
     pending_behind = [i for i in range(n) if behind[i]]
@@ -444,17 +243,17 @@ def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: 
     if isinstance(pieces[n], Loop):
         pending_ahead.append(n)
     if left_open and pending_behind:
-        raise _Unresolved(behind[pending_behind[0]][0], "looks at text before the group or look-around it stands in")
+        return Unresolved(behind[pending_behind[0]][0], "looks at text before the group or look-around it stands in")
     if right_open and pending_ahead:
         i = pending_ahead[0]
         found = ahead[i] if i < n else []
-        raise _Unresolved(
+        return Unresolved(
             found[0] if found else Assertion(True, EPSILON, True, False, "an assertion in a repetition", 0),
             "looks at text after the group or look-around it stands in",
         )
     last_behind = pending_behind[-1] if pending_behind else -1
     if any(i < last_behind or (i == last_behind and isinstance(pieces[i], Loop)) for i in pending_ahead):
-        raise _Unresolved(behind[last_behind][0], "looks back over text that a look-ahead before it looks at")
+        return Unresolved(behind[last_behind][0], "looks back over text that a look-ahead before it looks at")
     prefix = pieces[0]
     for i in range(last_behind + 1):
         assert isinstance(prefix, Regular)
@@ -472,29 +271,6 @@ def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: 
             tail = restrict(tail, a)
         tail = _before(piece, tail, pattern)
     return tail
-
-
-def is_edge(node: Node, ahead: bool) -> bool:
-    """Whether `node` is plain ``^`` (or, with `ahead`, plain ``$``)."""
-    return isinstance(node, Assertion) and node.ahead == ahead and _is_edge(node)
-
-
-def _is_edge(a: Assertion) -> bool:
-    return not a.negative and not a.loose and a.core == EPSILON
-
-
-def _empty(pieces: list[Regular | Loop], side: range, asked: list[Assertion], is_open: bool) -> bool:
-    """Make a side empty and drop the edge assertions from `asked`; False if it cannot be empty."""
-    for j in side:
-        piece = pieces[j]
-        if isinstance(piece, Regular) and not nullable(piece):
-            return False
-    if is_open:
-        raise _Unresolved(next(a for a in asked if _is_edge(a)), "looks at text outside the group it stands in")
-    for j in side:
-        pieces[j] = EPSILON
-    asked[:] = [a for a in asked if not _is_edge(a)]
-    return True
 
 
 def _apply_local(
@@ -533,6 +309,5 @@ def _apply_local(
 def _before(piece: Regular | Loop, tail: Regular, pattern: str) -> Regular:
     if isinstance(piece, Regular):
         return cat(piece, tail)
-    from wfsa.grammar.regex.loops import loop_before  # only patterns with assertions inside a loop need it
-
-    return loop_before(piece, tail, pattern)
+    branches = [local_items(branch) for branch in expand(piece.body, pattern)]
+    return loop_before([b for b in branches if b is not None], piece, tail, pattern)

@@ -29,8 +29,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regex.assertions import Assertion, Choice, Loop, Node, Seq, in_ranges, nullable
 from wfsa.grammar.regex.loops import Debts, eliminate, settle, step, step_debts
+from wfsa.grammar.regex.nodes import Assertion, Choice, Loop, Node, Seq
+from wfsa.grammar.regex.restrict import in_ranges, nullable
 from wfsa.grammar.regular import (
     EPSILON,
     MAX_CODE_POINT,

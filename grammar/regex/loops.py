@@ -25,18 +25,10 @@ from itertools import pairwise
 from typing import TypeVar
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regex.assertions import (
-    ANY_TEXT,
-    Assertion,
-    Item,
-    Loop,
-    expand,
-    in_ranges,
-    local_items,
-    nullable,
-    restrict,
-)
+from wfsa.grammar.regex.nodes import Assertion, Item, Loop
+from wfsa.grammar.regex.restrict import in_ranges, nullable, restrict
 from wfsa.grammar.regular import (
+    ANY_TEXT,
     EPSILON,
     MAX_CODE_POINT,
     NOTHING,
@@ -74,18 +66,20 @@ class _Place:
     debts: Debts
 
 
-def loop_before(loop: Loop, tail: Regular, pattern: str) -> Regular:
-    """The texts that go round `loop` any number of times and then are in `tail`."""
-    branches = [local_items(b) for b in expand(loop.body, pattern)]
+def loop_before(branches: list[list[Item]], loop: Loop, tail: Regular, pattern: str) -> Regular:
+    """The texts that go round `loop` any number of times and then are in `tail`.
+
+    `branches`: the body of the loop as a union of flat sequences, with what is local to it applied.
+    """
     for branch in branches:
-        for item in branch or ():
+        for item in branch:
             if isinstance(item, Loop) or (isinstance(item, Assertion) and not item.ahead):
                 what = "a repetition" if isinstance(item, Loop) else item.what
                 raise GrammarError(
                     f"{what} at offset {item.at} of the pattern {pattern!r} depends on the turns of the repetition "
                     f"around it (offset {loop.at}); write the alternatives out"
                 )
-    return _System([b for b in branches if b is not None], tail, loop, pattern).solve()
+    return _System(branches, tail, loop, pattern).solve()
 
 
 class _System:

@@ -11,8 +11,8 @@ A lexer, which takes the first match from a longer text, does see laziness; `fir
                ``\d \w`` are ASCII, ``\s`` is the ECMA set, ``.`` excludes the four line ends, ``$`` is the very end
 
 Method.  One pass of recursive descent over the characters, no tokens, no syntax tree: a part without assertions
-becomes a `Regular` at once.  Parts with assertions become nodes of :mod:`wfsa.grammar.regex.assertions`, which
-compiles them away exactly.  Text is code points; the trees encode them as UTF-8.
+becomes a `Regular` at once.  Parts with assertions become nodes (:mod:`wfsa.grammar.regex.nodes`), which
+:mod:`wfsa.grammar.regex.assertions` compiles away exactly.  Text is code points; the trees encode them as UTF-8.
 
 Invariant: the result is exactly the language, or GrammarError says what, where (an offset) and what to do.  Refused:
 back-references, atomic groups and possessive quantifiers, conditionals, recursion, and readings on which the two
@@ -25,23 +25,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from wfsa.grammar.regex.assertions import (
-    ANY_TEXT,
-    Assertion,
-    Choice,
-    Loop,
-    Node,
-    Seq,
-    end_of_text,
-    is_edge,
-    is_open_to_outside,
-    look_core,
-    start_of_text,
-    whole_language,
-)
+from wfsa.grammar.regex.assertions import is_open_to_outside, look_core, whole_language
 from wfsa.grammar.regex.chars import ASCII, DOT_ALL, IGNORE_CASE, MULTILINE, VERBOSE, Characters, Dialect
+from wfsa.grammar.regex.nodes import Assertion, Choice, Loop, Node, Seq, end_of_text, is_edge, start_of_text
 from wfsa.grammar.regular import (
     ANY_CHAR,
+    ANY_TEXT,
     EPSILON,
     Literal,
     Regular,
@@ -146,45 +135,25 @@ class _Parser(Characters):
         pattern, end = self.pattern, self.end
         items: list[Node] = []
         text: list[str] = []  # literal characters not yet in `items`
-        plain = True
         at_start = self.at_start
-        while self.at < end:
+        while self.at < self.end:
             c = pattern[self.at]
             start = self.at
             atom: Node | None = None
             if c in _SPECIAL:
                 if c == "|" or c == ")":
                     break
-                if c == "\\":
-                    got = self.escape()
-                    if isinstance(got, str):
-                        c = got
-                    else:
-                        atom = got
-                elif c == "[":
-                    atom = self.char_class()
-                elif c == "(":
+                if c == "(":
                     # Is the text to the left empty for certain?  Then ^ and \b in a look-ahead can be settled.
                     empty = not text and all(isinstance(p, Assertion) for p in items)
                     self.at_start = empty and (at_start or any(is_edge(p, False) for p in items))
-                    atom = self.group()
-                    if atom is None:
-                        continue
-                elif c == ".":
-                    self.at += 1
-                    atom = _dot(self.ecma, self.flags & DOT_ALL)
-                elif c == "^":
-                    self.at += 1
-                    atom = self.line_start(start)
-                elif c == "$":
-                    self.at += 1
-                    atom = self.line_end(start)
-                elif c == "{":
-                    if self.quantifier() is not None:
-                        self.fail("nothing to repeat", start, "write \\{ for the character")
-                    self.at += 1
+                got = self.special(c)
+                if got is None:
+                    continue
+                if isinstance(got, str):
+                    c = got
                 else:
-                    self.fail(f"nothing to repeat before {c!r}", start, f"write \\{c} for the character")
+                    atom = got
             elif self.flags & VERBOSE and (c in " \t\n\r\f\v" or c == "#"):
                 self.skip_blanks()
                 continue
@@ -194,42 +163,58 @@ class _Parser(Characters):
                 variants = unicode_sets.case_variants(ord(c))
                 if len(variants) > 1:
                     atom = chars((v, v) for v in variants)
-
             if self.flags & VERBOSE:
                 self.skip_blanks()
             if self.at < end and pattern[self.at] in "*+?{":
-                quantifier = self.at
-                counts = self.quantifier()
-                if counts is not None:
-                    if text:
-                        items.append(self.literal(text, start))
-                        text = []
-                    if atom is None:
-                        atom = self.literal([c], start)
-                    lazy = self.ordered and pattern[self.at - 1] == "?" and self.at - 1 > quantifier
-                    self.lazy |= lazy
-                    if isinstance(atom, Regular) and not lazy:
-                        items.append(repeat(atom, *counts))
-                    else:
-                        plain = False
-                        items.append(Loop(atom, *counts, start, lazy))
-                    continue
+                atom = self.repetition(atom, c, start)
             if atom is None:
                 text.append(c)
                 continue
             if text:
                 items.append(self.literal(text, start))
                 text = []
-            if not isinstance(atom, Regular):
-                plain = False
             items.append(atom)
         if text:
             items.append(self.literal(text, self.at))
         if len(items) == 1:
             return items[0]
-        if plain:
-            return cat(*items)  # type: ignore[arg-type]  # all of them are Regular
-        return Seq(tuple(items))
+        plain = [p for p in items if isinstance(p, Regular)]
+        return cat(*plain) if len(plain) == len(items) else Seq(tuple(items))
+
+    def special(self, c: str) -> str | Node | None:
+        """What begins with the special character `c`: a character, a node, or None for a comment or for flags."""
+        start = self.at
+        if c == "\\":
+            return self.escape()
+        if c == "[":
+            return self.char_class()
+        if c == "(":
+            return self.group()
+        if c == "{":
+            if self.quantifier() is not None:
+                self.fail("nothing to repeat", start, "write \\{ for the character")
+            self.at += 1
+            return c
+        if c not in ".^$":
+            self.fail(f"nothing to repeat before {c!r}", start, f"write \\{c} for the character")
+        self.at += 1
+        if c == ".":
+            return _dot(self.ecma, self.flags & DOT_ALL)
+        return self.line_start(start) if c == "^" else self.line_end(start)
+
+    def repetition(self, atom: Node | None, c: str, start: int) -> Node | None:
+        """`atom`, or the character `c` if it is None, with the quantifier here; `atom` if a brace is a character."""
+        at = self.at
+        counts = self.quantifier()
+        if counts is None:
+            return atom
+        if atom is None:
+            atom = self.literal([c], start)
+        lazy = self.ordered and self.pattern[self.at - 1] == "?" and self.at - 1 > at
+        self.lazy |= lazy
+        if isinstance(atom, Regular) and not lazy:
+            return repeat(atom, *counts)
+        return Loop(atom, *counts, start, lazy)
 
     def literal(self, text: list[str], at: int) -> Regular:
         try:

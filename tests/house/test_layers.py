@@ -57,21 +57,20 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/bitmask": {"wfsa/_ext", "wfsa/errors.py"},
     "wfsa/vocab": {"wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
     "wfsa/storage": {"grammar/json_schema", "wfsa/_ext", "wfsa/errors.py", "wfsa/items", "wfsa/vocab"},
-    "wfsa/constraint.py": {"grammar/json_schema", "wfsa/_ext", "wfsa/storage", "wfsa/vocab"},
+    "wfsa/constraint.py": {"grammar/json_schema", "wfsa/_ext", "wfsa/explain.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
         "grammar", "grammar/json_schema", "grammar/lark", "grammar/regex", "wfsa/_ext", "wfsa/arguments.py",
-        "wfsa/constraint.py", "wfsa/errors.py", "wfsa/vocab",
+        "wfsa/constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
     },
-    "wfsa/explain.py": {
-        "grammar/json_schema", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/vocab",
-    },
+    "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
+    "wfsa/explain.py": {"grammar", "grammar/json_schema", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/storage"},
     "wfsa/items/backends": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items"},
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items"},
     "wfsa/__init__.py": {
-        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py",
-        "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
+        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/check_schema.py", "wfsa/compiler.py",
+        "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/cli": {
@@ -88,11 +87,7 @@ KNOWN_ARROWS: list[tuple[str, str]] = [("ext/vocabulary", "ext/profiles")]
 # Files that still import each other; their arrows are let through above.  To be emptied: a circle that is gone has to
 # be taken out, and none is added.
 KNOWN_CIRCLES: list[set[str]] = [
-    {
-        "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/explain.py", "wfsa/storage/constraint_file.py",
-        "wfsa/texts/constraint.py",
-    },
-    {"grammar/regex/assertions.py", "grammar/regex/loops.py"},
+    {"wfsa/constraint.py", "wfsa/storage/constraint_file.py", "wfsa/texts/constraint.py"},
 ]  # fmt: skip
 
 # --- reading the sources ----------------------------------------------------------------------------------------

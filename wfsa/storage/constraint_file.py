@@ -24,7 +24,7 @@ from safetensors.numpy import save as save_tensors
 from wfsa._ext.constraint import ConstraintCore
 from wfsa.constraint import Constraint
 from wfsa.errors import ArtifactError, WfsaError
-from wfsa.grammar.json_schema import ReportEntry
+from wfsa.grammar.json_schema import ReportEntry, SchemaReport
 from wfsa.grammar.json_schema.sources import from_text, to_text
 from wfsa.storage.array_file import format_of
 from wfsa.storage.text_file import FORMAT as STRINGS
@@ -145,11 +145,11 @@ def _strings(head: dict[str, Any], name: str, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _report(entries: Any, where: str) -> tuple[ReportEntry, ...] | None:
+def _report(entries: Any, where: str) -> SchemaReport | None:
     if entries is None:
         return None
     try:
-        return tuple(ReportEntry(*entry) for entry in entries)
+        return SchemaReport(tuple(ReportEntry(*entry) for entry in entries))
     except TypeError:
         raise ArtifactError(f"{where} is damaged: bad report") from None
 

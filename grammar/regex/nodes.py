@@ -1,0 +1,74 @@
+r"""What a pattern with assertions is parsed to: regular trees, and the nodes for what is none.
+
+``^ $ \b`` and look-arounds are `Assertion`; what stands around them is `Seq`, `Choice` and `Loop`.  A part without
+assertions is a tree of :mod:`wfsa.grammar.regular` already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wfsa.grammar.regular import ANY_TEXT, EPSILON, Regular, cat
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A condition on the text right (`ahead`) or left of a place.
+
+    `loose`: the text only has to begin (end, for a look-behind) with a word of `core`; else it has to be one.
+    """
+
+    ahead: bool
+    core: Regular
+    loose: bool
+    negative: bool
+    what: str
+    at: int
+
+    @property
+    def language(self) -> Regular:
+        """All texts on that side for which the positive assertion holds."""
+        if not self.loose:
+            return self.core
+        return cat(self.core, ANY_TEXT) if self.ahead else cat(ANY_TEXT, self.core)
+
+    @property
+    def is_edge(self) -> bool:
+        """Is it ``^`` or ``$``: the side is empty?"""
+        return not self.negative and not self.loose and self.core == EPSILON
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    body: Node
+    low: int
+    high: int | None
+    at: int
+    lazy: bool = False
+
+
+Node = Regular | Assertion | Seq | Choice | Loop
+Item = Regular | Assertion | Loop  # what stands in a branch; a Loop there has high None and low 0
+
+
+def start_of_text(at: int) -> Assertion:
+    return Assertion(False, EPSILON, False, False, "^", at)
+
+
+def end_of_text(at: int) -> Assertion:
+    return Assertion(True, EPSILON, False, False, "$", at)
+
+
+def is_edge(node: Node, ahead: bool) -> bool:
+    """Whether `node` is plain ``^`` (or, with `ahead`, plain ``$``)."""
+    return isinstance(node, Assertion) and node.ahead == ahead and node.is_edge

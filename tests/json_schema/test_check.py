@@ -1,0 +1,104 @@
+"""check_json_schema: the report without a vocabulary, and limits on what comes from outside."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wfsa
+from wfsa.explain import byte_vocab
+from wfsa.grammar.json_schema import read_json_schema
+
+pytestmark = pytest.mark.engine
+SCHEMA: dict[str, Any] = {
+    "title": "a person", "type": "object",
+    "properties": {"age": {"type": "integer", "minimum": 0}, "name": {"type": "string"}}, "required": ["age"],
+}  # fmt: skip
+LENIENT = wfsa.SchemaOptions(lenient=True)
+LARGE = {"properties": {"x": {"type": "string", "pattern": "^(a|b)*a(a|b){14}$", "maxLength": 40}}}
+
+
+@pytest.mark.parametrize("options", [wfsa.SchemaOptions(), LENIENT, wfsa.SchemaOptions.strict()])
+def test_it_is_the_report_of_the_constraint(options: wfsa.SchemaOptions, tmp_path: Path) -> None:
+    for schema in (SCHEMA, True, {"enum": [1, "a"]}, {"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}):
+        report = wfsa.check_json_schema(schema, schema_options=options)
+        constraint = wfsa.compile_json_schema(schema, byte_vocab(), schema_options=options)
+        assert isinstance(report, wfsa.SchemaReport) and report == constraint.report
+        constraint.save(tmp_path / "a.wfsa")
+        loaded = wfsa.load(tmp_path / "a.wfsa", byte_vocab()).report
+        assert type(loaded) is wfsa.SchemaReport and loaded == report and hash(loaded) == hash(report)
+
+
+def test_a_report_is_a_sequence_that_tells_about_itself() -> None:
+    report = wfsa.check_json_schema(SCHEMA)
+    assert len(report) == len(report.entries) == len(list(report)) and report[0] == report.entries[0]
+    assert report[1:] == report.entries[1:] and report[-1] in report
+    parts = (report.enforced, report.narrowed, report.annotations, report.widened)
+    assert sum(map(len, parts)) == len(report)
+    assert [(e.pointer, e.keyword) for e in report.annotations if e.keyword] == [("", "title")]
+    assert repr(report) == (
+        f"SchemaReport({len(parts[0])} enforced, {len(parts[1])} narrowed, {len(parts[2])} annotation, 0 widened)"
+    )
+    lines = str(report).splitlines()
+    assert len(lines) == len(report) + 1 and lines[-1] == repr(report)
+    assert any(line.split()[:3] == ["/properties/age", "minimum", "narrowed"] for line in lines)
+    assert report != list(report) and pickle.loads(pickle.dumps(report)) == copy.copy(report) == report
+
+
+def test_what_cannot_be_enforced() -> None:
+    with pytest.raises(wfsa.LimitError, match=r"x.*raise max_terminal_states"):
+        wfsa.check_json_schema(LARGE, max_terminal_states=5000)
+    (widened,) = wfsa.check_json_schema(LARGE, schema_options=LENIENT, max_terminal_states=5000).widened
+    assert (widened.pointer, widened.keyword) == ("/properties/x", "pattern")
+    for schema in ({"type": "strin"}, {"allOf": [{"type": "null"}, {"type": "string"}]}, "{", {"$ref": "#/a"}):
+        with pytest.raises(wfsa.SchemaError, match=r"at \$"):
+            wfsa.check_json_schema(schema)
+
+
+def test_misspelt_keywords_are_told() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wfsa.check_json_schema({"propertes": {}})
+    assert [(w.category, w.filename) for w in caught] == [(wfsa.SchemaWarning, __file__)]
+
+
+def shared(levels: int) -> Any:
+    """2^levels schemas out of `levels` dicts."""
+    schema: Any = {"type": "null"}
+    for _ in range(levels):
+        schema = {"allOf": [schema, schema]}
+    return schema
+
+
+def nested(levels: int) -> Any:
+    schema: Any = {}
+    for _ in range(levels):
+        schema = {"items": schema}
+    return schema
+
+
+def test_size_and_depth_are_limited() -> None:
+    circle: dict[str, Any] = {}
+    circle["not"] = circle
+    begin = time.thread_time()
+    for schema, word in (
+        (shared(40), "max_size"), (nested(200), "max_depth"), (nested(100_000), "max_depth"), (circle, "max_depth"),
+        ({"enum": ["x" * 100] * 20_000}, "max_size"), ('{"title": "' + "x" * 2_000_000 + '"}', "max_size"),
+        ({"const": 1 << 10_000_000}, "max_size"),
+    ):  # fmt: skip
+        with pytest.raises(wfsa.LimitError, match=word):
+            wfsa.check_json_schema(schema)
+    assert time.thread_time() - begin < 20
+    wfsa.check_json_schema(nested(80))
+    with pytest.raises(wfsa.LimitError, match="max_seconds"):
+        wfsa.check_json_schema(SCHEMA, max_seconds=-1.0)
+
+
+def test_lowering_gives_the_same() -> None:
+    assert read_json_schema(SCHEMA).report == wfsa.check_json_schema(SCHEMA)

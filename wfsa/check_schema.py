@@ -1,0 +1,108 @@
+"""A JSON Schema judged without a vocabulary: what of it would be enforced, or why it would be refused.
+
+For a process that takes schemas from outside and compiles them elsewhere, or later.  It is the front end of
+:func:`wfsa.compile_json_schema` and the automata of its terminals; what is left out needs a vocabulary: the LR
+automaton and its limits, and the search for the keywords that contradict each other.  A schema that passes here
+compiles, unless it passes `max_lr_states` or `max_lexer_states`.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from decimal import Decimal
+from typing import Any
+
+from wfsa._ext.regular import automaton
+from wfsa.errors import LimitError, SchemaWarning
+from wfsa.grammar.ir import Tokens
+from wfsa.grammar.json_schema import LoweredSchema, SchemaOptions, SchemaReport, read_json_schema
+from wfsa.grammar.json_schema.misspelt import slips_text
+from wfsa.grammar.json_schema.sources import schema_of
+
+
+def check_json_schema(
+    schema: Any,
+    *,
+    schema_options: SchemaOptions | None = None,
+    max_size: int = 1_000_000,
+    max_depth: int = 100,
+    max_seconds: float | None = 10.0,
+    max_terminal_states: int = 1 << 18,
+) -> SchemaReport:
+    """The report that the constraint of a schema would have; no vocabulary is needed.
+
+    schema: what :func:`wfsa.compile_json_schema` takes.
+    max_size: characters of its JSON text, about; max_depth: levels of objects and arrays in it.
+    max_seconds: for the front end, looked at now and then; None for no limit.
+    max_terminal_states: as in CompileOptions.
+
+    Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
+    Warns (SchemaWarning) of keywords that are probably misspelt.
+    """
+    options, begin = schema_options or SchemaOptions(), time.perf_counter()
+
+    def check_time() -> None:
+        if max_seconds is not None and time.perf_counter() - begin > max_seconds:
+            raise LimitError(f"checking the schema passed {max_seconds:g} s; raise max_seconds")
+
+    if isinstance(schema, (str, bytes, bytearray)) and len(schema) > max_size:
+        raise LimitError(f"the schema has {len(schema)} characters, the limit is {max_size}; raise max_size")
+    if not isinstance(schema, (dict, bool)):
+        schema = schema_of(schema)
+    _measure(schema, max_size, max_depth)
+    dropped: frozenset[str] = frozenset()
+    while True:
+        lowered = read_json_schema(schema, options, check_time, dropped)
+        large = _too_large(lowered, max_terminal_states, check_time)
+        if large is None:
+            break
+        message, origin = large
+        if not options.lenient or not origin or origin in dropped:
+            raise LimitError(message)
+        dropped |= {origin}
+    if lowered.slips:
+        warnings.warn(slips_text(lowered.slips), SchemaWarning, stacklevel=2)
+    return lowered.report
+
+
+def _too_large(lowered: LoweredSchema, max_states: int, check_time: Any) -> tuple[str, str] | None:
+    """(a message, the place) of the first terminal that has too many states."""
+    for t in lowered.grammar.terminals:
+        check_time()
+        if isinstance(t.pattern, Tokens):
+            continue
+        where = f" at {t.origin}" if t.origin else ""
+        try:
+            automaton(t.pattern, max_states)
+        except LimitError as err:
+            return f"terminal {t.name!r}{where}: {err}; raise max_terminal_states", t.origin
+        except RecursionError:
+            raise LimitError(f"terminal {t.name!r} is nested too deeply; flatten it{where}") from None
+    return None
+
+
+def _measure(schema: Any, max_size: int, max_depth: int) -> None:
+    """LimitError for a schema that is too large or too deep, without recursion; what is shared counts each time."""
+    size, todo = 0, [(schema, 1)]
+    while todo:
+        value, depth = todo.pop()
+        if isinstance(value, dict):
+            todo += ((child, depth + 1) for child in value.values())
+            size += 2 + sum(len(name) + 4 for name in value if isinstance(name, str))
+        elif isinstance(value, (list, tuple)):
+            todo += ((child, depth + 1) for child in value)
+            size += 2 + len(value)
+        elif isinstance(value, str):
+            size += len(value) + 2
+        elif isinstance(value, int):
+            size += 1 + value.bit_length() // 3
+        elif isinstance(value, Decimal):
+            size += len(value.as_tuple().digits)
+        else:
+            size += 4
+        if depth > max_depth and isinstance(value, (dict, list, tuple)):
+            remedy = "use $ref for its parts, or raise max_depth"
+            raise LimitError(f"the schema nests deeper than {max_depth} levels; {remedy}")
+        if size > max_size:
+            raise LimitError(f"the schema has more than {max_size} characters; make it smaller, or raise max_size")
