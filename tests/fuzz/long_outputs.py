@@ -170,7 +170,7 @@ def forks(of: wfsa.Constraint, data: bytes) -> None:
         state = state.fork()
         assert state.commit(b)
     chain = [of.start()]
-    for b in data[: len(data) // 10]:
+    for b in data[: len(data) // 100]:
         chain.append(chain[-1].fork())
         assert chain[-1].commit(b)
     del chain[:-1]

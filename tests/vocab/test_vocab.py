@@ -82,11 +82,17 @@ def test_an_end_token_is_special() -> None:
         ({"tokens": [b"a"], "eos_ids": ["x"]}, "eos_ids must be token ids"),
         ({"tokens": [b"a"], "special_names": {"x": 7}}, "special_names: id 7"),
         ({"tokens": [b"a", b"b"], "size": 1}, "size=1"),
+        ({"tokens": [b"a", b"b" * 16_385]}, "token 1 has 16385 bytes, .* at most 16384; .* special_ids"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(VocabError, match=message):
         Vocab(**arguments)
+
+
+def test_long_tokens() -> None:
+    assert len(Vocab([b"a", b"b" * 16_384]).tokens[1]) == 16_384
+    assert Vocab([b"a", b"b" * 16_385], special_ids=[1]).special_ids.tolist() == [1]
 
 
 @pytest.mark.parametrize("offsets", [[0, 2], [1, 3], [0, 2, 1, 3], [], [[0, 3]], [0.0, 3.0]])
@@ -413,6 +419,20 @@ def test_gguf_refusals(tmp_path: Path) -> None:
     path.write_bytes(gguf_file("gpt2", ["a", "b"], [1], eos=0))
     with pytest.raises(VocabError, match="1 token types for 2 tokens"):
         Vocab.from_gguf(path)
+
+
+def test_files_that_nest_without_end(tmp_path: Path) -> None:
+    n = 100_000
+    path = tmp_path / "m.gguf"
+    nested = gguf_string("x") + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * n + struct.pack("<IQB", 7, 1, 1)
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + nested)
+    with pytest.raises(ArtifactError, match="nested more than 16 deep at byte"):
+        Vocab.from_gguf(path)
+    for name, error in (("tokenizer.json", VocabError), ("x.npz", ArtifactError)):
+        path = tmp_path / name
+        path.write_bytes(b'{"a":' * n + b"0" + b"}" * n)
+        with pytest.raises(error, match=r"not a"):
+            Vocab.from_file(path)
 
 
 # --- real vocabularies -------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def read(settings: Sequence[str], *options: type) -> dict[str, Any]:
             raise WfsaError(f"--set {setting}: an option is NAME=VALUE with a name out of {', '.join(sorted(known))}")
         try:
             chosen[name] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             chosen[name] = value
     return chosen
 

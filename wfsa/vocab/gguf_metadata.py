@@ -28,6 +28,7 @@ Value: TypeAlias = "int | float | bool | bytes | list[Value]"
 _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING: Final = 8
 _ARRAY: Final = 9
+_MAX_DEPTH: Final = 16  # arrays of arrays; none deeper than one has been seen
 
 
 class _Reader:
@@ -74,7 +75,7 @@ class _Reader:
         self.at = at
         return found
 
-    def value(self, kind: int) -> Value:
+    def value(self, kind: int, depth: int = 0) -> Value:
         if kind in _SCALARS:
             return self.scalar(_SCALARS[kind])
         if kind == _STRING:
@@ -88,8 +89,10 @@ class _Reader:
             layout = struct.calcsize("<" + _SCALARS[element])
             start = self.need(layout * count)
             return list(struct.unpack_from(f"<{count}{_SCALARS[element]}", self.data, start))
+        if element == _ARRAY and depth >= _MAX_DEPTH:
+            raise ArtifactError(f"{self.name}: GGUF arrays nested more than {_MAX_DEPTH} deep at byte {self.at}")
         if element == _ARRAY and count <= len(self.data):
-            return [self.value(_ARRAY) for _ in range(count)]
+            return [self.value(_ARRAY, depth + 1) for _ in range(count)]
         raise ArtifactError(f"{self.name}: unknown GGUF array element type {element} at byte {self.at}")
 
 

@@ -94,6 +94,6 @@ def from_tokenizer_json_file(path: str | os.PathLike[str]) -> RawVocab:
     try:
         with open(path, encoding="utf-8") as file:
             description = json.load(file)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise VocabError(f"{os.fspath(path)}: not a tokenizer.json: {error}") from error
     return from_tokenizer_json(description)

@@ -52,6 +52,7 @@ _FINGERPRINTED: Final = (
     b"wfsa-vocab 1\0"  # begins what is hashed; another number tells all artifacts apart from today's
 )
 _MAX_TOKENS: Final = 1 << 26
+_MAX_LENGTH: Final = 1 << 14  # bytes of a text token (the longest known: 1,024): walks go as deep as a token is long
 
 
 class TokenTable(Sequence[bytes]):
@@ -300,6 +301,14 @@ class Vocab:
         holes = np.flatnonzero(offsets[1:] == offsets[:-1]).astype(np.int32)
         self.eos_ids = eos
         self.special_ids = np.unique(np.concatenate([self._ids("special_ids", special_ids), eos, holes]))
+        lengths = np.diff(offsets)
+        lengths[self.special_ids] = 0
+        if lengths.max() > _MAX_LENGTH:
+            longest = int(lengths.argmax())
+            raise VocabError(
+                f"token {longest} has {lengths[longest]} bytes, and text tokens have at most {_MAX_LENGTH}; "
+                "put it among the special_ids, which are never text"
+            )
         self.offsets = offsets
         self._bytes = blob
         self.blob = np.frombuffer(blob, np.uint8)
