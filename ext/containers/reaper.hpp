@@ -6,20 +6,21 @@
 //   bounded     at most kMostWaiting bytes wait; what would pass that is destroyed by who drops it, and so is what is
 //               small: waking a thread costs as much as destroying it
 //   the thread  begins with the first object and ends when there has been none for a while, so an idle process has none
-//   fork        waits until no object is half destroyed; the child has no thread, keeps what waits and goes on
+//   fork        waits until no object is half destroyed, if it is announced (before_fork, after_fork); the child has no
+//               thread, keeps what waits and goes on
 //   the end     stop() waits for the object at hand; what waits then is left to the system, what comes later is
 //               destroyed in place
 //
 // There is one reaper in each extension module that has one, and it is never destroyed, because objects may be dropped
 // after static destructors have run.
 #pragma once
-#include <pthread.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 
 namespace wfsa {
@@ -31,9 +32,17 @@ class Reaper {
         if (bytes < kSmall || !the().take(bytes, destroy)) destroy();
     }
     static void stop() { the().finish(); }
-    static size_t waiting() {  // bytes
-        const std::lock_guard<std::mutex> lock(the().mutex_);
-        return the().bytes_;
+    static void before_fork() {
+        the().destroying_.lock();
+        the().mutex_.lock();
+    }
+    static void after_fork(bool in_child) {
+        if (in_child) {
+            the().running_ = false;
+            new (&the().changed_) std::condition_variable;  // its waiter is not there any more
+        }
+        the().mutex_.unlock();
+        the().destroying_.unlock();
     }
 
   private:
@@ -51,11 +60,7 @@ class Reaper {
     bool running_ = false, stopped_ = false;
 
     static Reaper& the() {
-        static Reaper* const one = [] {
-            pthread_atfork([] { the().before_fork(); }, [] { the().after_fork(true); },
-                           [] { the().after_fork(false); });
-            return new Reaper;
-        }();
+        static Reaper* const one = new Reaper;
         return *one;
     }
     // False: not taken.
@@ -103,18 +108,6 @@ class Reaper {
         stopped_ = true;
         changed_.notify_all();
         changed_.wait(lock, [&] { return !running_; });
-    }
-    void before_fork() {
-        destroying_.lock();
-        mutex_.lock();
-    }
-    void after_fork(bool in_parent) {
-        if (!in_parent) {
-            running_ = false;
-            new (&changed_) std::condition_variable;  // its waiter is not there any more
-        }
-        mutex_.unlock();
-        destroying_.unlock();
     }
 };
 
