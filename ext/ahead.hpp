@@ -45,7 +45,7 @@ class Ahead {
                 stage_ = complete() && n_lexed_ < e_.lexer.states.size() ? kLexerStates : kDone;
                 return true;
             default:
-                e_.frozen = complete();
+                if (complete()) e_.freeze();
                 return false;
         }
     }

@@ -11,6 +11,7 @@ Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.d
 """
 
 from wfsa._ext.mask import TokenMask
+from wfsa._ext.regular import cache_info as automata_cache_info
 from wfsa._ext.state import State, fill_bitmasks
 from wfsa.bitmask import allocate_bitmask, apply_bitmask_
 from wfsa.check_schema import check_json_schema
@@ -65,6 +66,7 @@ __all__ = [
     "__version__",
     "allocate_bitmask",
     "apply_bitmask_",
+    "automata_cache_info",
     "check_json_schema",
     "compile",
     "compile_gbnf",

@@ -48,6 +48,19 @@ class Constraint:
 
         save(self, path)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its artifact, and its vocabulary by the vocabulary's own pickle: once for all that one pickle holds."""
+        from wfsa.storage.constraint_file import from_bytes, to_bytes
+
+        return from_bytes, (to_bytes(self), self.vocab)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes by part, and their ``total``.
+
+        What equal constraints share is not in it: see :meth:`wfsa.Vocab.cache_info`.
+        """
+        return self._core.memory()
+
     def report_entries(self) -> Any:
         """The report as JSON-like data, for the artifact; None if the front end made none."""
         return None if self.report is None else [list(entry) for entry in self.report]

@@ -5,22 +5,33 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.map cimport map
-from libcpp.memory cimport make_shared
+from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from wfsa._ext.regular cimport Automaton, Counters, Dfa
-from wfsa._ext.vocabulary cimport VocabCore, wfsa_translate
+from wfsa._ext.vocabulary cimport VocabCore, Vocabulary, wfsa_translate
+
+import atexit
+import os
 
 import numpy as np
 
 
-cdef extern from "artifact/pack.hpp" namespace "wfsa" nogil:
+cdef extern from "artifact/read.hpp" namespace "wfsa" nogil:
     cdef cppclass Arrays:
         map[string, vector[int32_t]] of
 
     void pack(const Engine&, Arrays&) except +wfsa_translate
     void unpack(const Arrays&, Engine&) except +wfsa_translate
+
+
+cdef extern from "runtime/memory.hpp" namespace "wfsa" nogil:
+    shared_ptr[Engine] make_engine(shared_ptr[Vocabulary]) except +wfsa_translate
+    map[string, int64_t] memory_of(const Engine&) except +wfsa_translate
+    void stop_reaper "wfsa::Reaper::stop"()
+    void before_fork "wfsa::Reaper::before_fork"()
+    void after_fork "wfsa::Reaper::after_fork"(cbool)
 
 
 cdef extern from "ahead.hpp" namespace "wfsa" nogil:
@@ -30,6 +41,30 @@ cdef extern from "ahead.hpp" namespace "wfsa" nogil:
         const char* stage()
         double fraction()
         cbool complete()
+
+
+@atexit.register
+def _stop():
+    """No thread destroys engines while the process ends."""
+    with nogil:
+        stop_reaper()
+
+
+def _before_fork():
+    with nogil:
+        before_fork()
+
+
+def _after_fork():
+    after_fork(False)
+
+
+def _after_fork_in_child():
+    after_fork(True)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 cdef class ConstraintCore:
@@ -53,8 +88,15 @@ cdef class ConstraintCore:
         """For tests: decide tails by parsing them on the stack instead of by the parser DWA."""
         self.ptr.get().parse_tails(on)
 
+    def memory(self):
+        """Bytes by part, and their "total"; what equal constraints share is the vocabulary's."""
+        cdef map[string, int64_t] parts
+        with nogil:
+            parts = memory_of(self.ptr.get()[0])
+        return {item.first.decode(): item.second for item in parts}
+
     def to_arrays(self):
-        """All tables as {name: int32 array}; the layout is in ext/artifact/pack.hpp."""
+        """All tables as {name: int32 array}; the layout is in ext/artifact/write.hpp."""
         cdef Arrays arrays
         pack(self.ptr.get()[0], arrays)
         return {item.first.decode(): _as_array(item.second) for item in arrays.of}
@@ -72,8 +114,9 @@ cdef class ConstraintCore:
             else:
                 packed.of[name.encode()].clear()
         out.vocab = vocab
-        out.ptr = make_shared[Engine](vocab.ptr)
-        unpack(packed, out.ptr.get()[0])
+        out.ptr = make_engine(vocab.ptr)
+        with nogil:
+            unpack(packed, out.ptr.get()[0])
         return out
 
     def expand(self, progress=None, deadline=None):
@@ -127,7 +170,7 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
     cdef UnorderedRule listed
     cdef set ignored = set(ignore)
     out.vocab = vocab
-    out.ptr = make_shared[Engine](vocab.ptr)
+    out.ptr = make_engine(vocab.ptr)
     e = out.ptr.get()
     e.lexer.terms.longest = longest
     e.lexer.limit = max_lexer_states

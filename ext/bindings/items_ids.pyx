@@ -13,7 +13,7 @@ from libcpp.vector cimport vector
 import numpy as np
 
 
-cdef extern from *:
+cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object, Py_ssize_t*) except NULL
     bint PyUnicode_IS_ASCII(object)
 

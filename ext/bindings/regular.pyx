@@ -9,6 +9,8 @@ from libcpp.vector cimport vector
 
 from wfsa._ext.integers cimport integer
 
+import threading
+
 import numpy as np
 
 from wfsa.errors import GrammarError, LimitError
@@ -19,7 +21,7 @@ cdef extern from "bindings/translate.hpp" namespace "wfsa":
     cdef int wfsa_translate "wfsa::translate"() except +
 
 
-cdef extern from "regular/counter.hpp" namespace "wfsa" nogil:
+cdef extern from "regular/nfa.hpp" namespace "wfsa" nogil:
     cdef cppclass Fragment:
         int32_t start, end
 
@@ -41,9 +43,17 @@ cdef extern from "regular/counter.hpp" namespace "wfsa" nogil:
     cdef cppclass string_view "std::string_view":
         string_view(const char*, size_t)
 
+
+cdef extern from "regular/product.hpp" namespace "wfsa" nogil:
     Dfa product(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
     Dfa without_epsilon(const Dfa&) except +wfsa_translate
+
+
+cdef extern from "regular/counter.hpp" namespace "wfsa" nogil:
     Counters find_counters(const Dfa&) except +wfsa_translate
+
+
+cdef extern from "regular/state_names.hpp" namespace "wfsa" nogil:
     vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&, cbool) except +wfsa_translate
 
 
@@ -51,11 +61,56 @@ cdef extern from "regular/word_set.hpp" namespace "wfsa" nogil:
     Dfa automaton_of_words "wfsa::WordSet::automaton"(const vector[string_view]&) except +wfsa_translate
 
 
-_AUTOMATA = {}  # (Regular, limit) -> Automaton; front ends share tree objects, so most terminals are found here
-_AUTOMATA_MAX = 8192
+_KEPT_BYTES = 64 << 20  # of the automata that are kept
 _KEPT_STATES = 1 << 16  # larger ones are not kept
 _MAX_DEPTH = 400
 _MANY_WORDS = 8
+
+
+class _KeptAutomata:
+    """(Regular, limit) -> Automaton; front ends share tree objects, so most terminals are found here.
+
+    Two generations, each of at most half the bytes: what is asked for is in the young one, which becomes the old one
+    when it is full; what nobody asked for since then goes.  One lookup where an order of use would take two, and
+    hashing a tree is most of it.
+    """
+
+    def __init__(self, limit):
+        self.limit = limit
+        self.lock = threading.Lock()
+        self.young, self.old, self.bytes = {}, {}, [0, 0]
+
+    def find(self, key):
+        got = self.young.get(key)
+        if got is None:
+            got = self.old.get(key)
+            if got is not None:
+                self.put(key, got)
+        return got
+
+    def put(self, key, Automaton automaton):
+        cdef int64_t size = automaton.bytes()
+        gone = None  # destroyed after the lock
+        with self.lock:
+            if key in self.young or 2 * size > self.limit:
+                return
+            if 2 * (self.bytes[0] + size) > self.limit:
+                gone = self.old
+                self.old, self.young, self.bytes = self.young, {}, [0, self.bytes[0]]
+            self.young[key] = automaton
+            self.bytes[0] += size
+
+    def info(self):
+        with self.lock:
+            return {"entries": len(self.young | self.old), "bytes": sum(self.bytes), "limit": self.limit}
+
+
+_KEPT = _KeptAutomata(_KEPT_BYTES)
+
+
+def cache_info():
+    """Entries, bytes and limit of the automata that the process keeps for the next constraint, of any vocabulary."""
+    return _KEPT.info()
 
 
 cdef class Automaton:
@@ -67,6 +122,11 @@ cdef class Automaton:
     @property
     def n_states(self):
         return self.dfa.size()
+
+    cdef int64_t bytes(self) noexcept:
+        """What it holds, and about as much for the tree that names it."""
+        cdef int64_t n = sizeof(int32_t) * self.dfa.indptr.size() + sizeof(Edge) * self.dfa.edges.size()
+        return 1024 + (2 if self.nullable else 1) * n + 17 * self.dfa.size()
 
     def arrays(self):
         """(indptr int32[n+1], lo uint8[e], hi uint8[e], target int32[e], accept uint8[n])."""
@@ -89,7 +149,7 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     Raises LimitError when a DFA needs more than `max_states` states.
     """
     key = (tree, max_states)  # a limit must not depend on what was compiled before
-    cdef Automaton got = _AUTOMATA.get(key)
+    cdef Automaton got = _KEPT.find(key)
     if got is not None:
         return got
     got = Automaton.__new__(Automaton)
@@ -102,9 +162,7 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     got.names = state_names(got.dfa, kept)
     got.counters = find_counters(got.dfa)
     if kept:
-        if len(_AUTOMATA) >= _AUTOMATA_MAX:
-            _AUTOMATA.clear()
-        _AUTOMATA[key] = got
+        _KEPT.put(key, got)
     return got
 
 

@@ -57,6 +57,10 @@ cdef class State:
     cdef TokenMask cached
     cdef public object constraint
 
+    def __reduce__(self):
+        raise TypeError("a State cannot be pickled; pickle its constraint and the tokens committed so far, and commit them "
+                        "again to constraint.start()")
+
     def __init__(self):
         raise TypeError("a State comes from Constraint.start() or State.fork()")
 

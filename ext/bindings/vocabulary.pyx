@@ -2,7 +2,13 @@
 """A vocabulary as the engine sees it: arrays in, a trie and caches behind a shared pointer."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp.map cimport map
 from libcpp.memory cimport make_shared
+from libcpp.string cimport string
+
+
+cdef extern from "vocabulary/cache_info.hpp" namespace "wfsa" nogil:
+    map[string, map[string, int64_t]] cache_info_of(const Vocabulary&) except +wfsa_translate
 
 
 cdef class VocabCore:
@@ -29,3 +35,10 @@ cdef class VocabCore:
     @property
     def n_nodes(self):
         return self.ptr.get().trie.n_nodes()
+
+    def cache_info(self):
+        """{cache: {"entries": n, "bytes": n, "limit": n}}; no limit where entries go with their last holder."""
+        cdef map[string, map[string, int64_t]] info
+        with nogil:
+            info = cache_info_of(self.ptr.get()[0])
+        return {cache.first.decode(): {item.first.decode(): item.second for item in cache.second} for cache in info}

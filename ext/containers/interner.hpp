@@ -3,6 +3,7 @@
 #include <deque>
 #include <unordered_map>
 
+#include "containers/heap_bytes.hpp"
 #include "containers/vector_hash.hpp"
 
 namespace wfsa {
@@ -20,6 +21,7 @@ class Interner {
     }
     const vector<int32_t>& operator[](int32_t id) const { return *keys_[size_t(id)]; }
     int32_t size() const { return int32_t(keys_.size()); }
+    size_t heap_bytes() const { return wfsa::heap_bytes(ids_) + wfsa::heap_bytes(keys_); }
 
   private:
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;

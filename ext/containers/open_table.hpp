@@ -24,6 +24,7 @@ template <class Key, class Value, class Hash> class OpenTable {
         epoch_ = 1;
     }
     size_t size() const { return n_; }
+    size_t heap_bytes() const { return sizeof(Slot) * slots_.capacity(); }
 
     const Value* find(const Key& key) const {
         const Slot& slot = slots_[at(key)];

@@ -196,6 +196,15 @@ class Lexer {
         measure(s);
         states.push_back(std::move(s));
     }
+    // What only expansion needs: gone once all that can be reached is there.
+    size_t expansion_bytes() const {
+        return heap_bytes(ids_) + heap_bytes(roots_) + heap_bytes(slots_) + heap_bytes(key_) + heap_bytes(alone_);
+    }
+    void close() {
+        decltype(ids_)().swap(ids_);
+        vector<Slot>().swap(slots_);
+        vector<int32_t>().swap(alone_);
+    }
     void restore_root(int32_t context, int32_t watch, int32_t y) {
         roots_[pair_key(context, watch)] = y;
     }

@@ -4,6 +4,7 @@
 // at equal length, whether it is ignored, whether its words are counted, and which bytes can begin what follows it.
 #pragma once
 #include "regular/counter.hpp"
+#include "regular/range_splitter.hpp"
 #include "vocabulary/trie.hpp"
 
 namespace wfsa {
@@ -20,7 +21,7 @@ struct Terminals {
     vector<uint8_t> open;           // component -> can it still count? (of counted terminals)
     vector<uint8_t> ignore;         // terminal is ignored between others
     vector<uint8_t> restarts_lexing;  // ... and short like white space: its end is no event, lexing goes on by itself
-    vector<int64_t> name;           // component -> name of the DFA's state (dfa.hpp), -1 if it is not known elsewhere
+    vector<int64_t> name;           // component -> name of the DFA's state (state_names.hpp), -1 if it has none
     vector<int32_t> place, remaining;  // components in counters (counter.hpp)
     vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
     bool longest = false;
@@ -65,10 +66,8 @@ struct Terminals {
     // Comments are ignored, too, but nearly every token fits inside one: lexed once, and cut like other terminals.
     static bool large(const Dfa& d) {
         for (int32_t s = 0; s < d.size(); ++s) {
-            int32_t loop = 0;
-            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
-                if (d.edges[e].target == s) loop += d.edges[e].hi - d.edges[e].lo + 1;
-            if (loop >= 32) return true;
+            const auto edges = d.edges.begin();
+            if (bytes_to(edges + d.indptr[s], edges + d.indptr[s + 1], s) >= kManyBytes) return true;
         }
         return false;
     }

@@ -21,11 +21,10 @@ inline Counters find_counters(const Dfa& d) {
     Counters out{vector<int32_t>(size_t(n), -1), vector<int32_t>(size_t(n), 0)};
     if (n < 16) return out;
     auto follow = [&](int32_t s) {  // the successor of most bytes, if it is another state
-        int32_t best = -1, most = 31;
+        int32_t best = -1, most = kManyBytes - 1;
+        const auto row = d.edges.begin() + d.indptr[s], row_end = d.edges.begin() + d.indptr[s + 1];
         for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e) {
-            int32_t bytes = 0;
-            for (int32_t f = d.indptr[s]; f < d.indptr[s + 1]; ++f)
-                if (d.edges[f].target == d.edges[e].target) bytes += d.edges[f].hi - d.edges[f].lo + 1;
+            const int32_t bytes = bytes_to(row, row_end, d.edges[e].target);
             if (bytes > most) { most = bytes; best = d.edges[e].target; }
         }
         return best == s ? -1 : best;
@@ -74,7 +73,7 @@ inline Counters find_counters(const Dfa& d) {
             }
             if (!alike) break;
             copies.push_back(mine);
-            if (hub == first) copies.back().resize(1);  // which states belong to the copy shows when the second is compared
+            if (hub == first) copies.back().resize(1);  // what else belongs to it shows when the second is compared
             else if (copies.size() == 2) copies[0] = theirs;
             hub = exit;
         }

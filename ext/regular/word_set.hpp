@@ -67,7 +67,8 @@ class WordSet {
             if (hash_[size_t(table_[at])] == uint32_t(h) && equal(table_[at], open)) break;
         int32_t s = table_[at];
         if (s < 0) {
-            if (done_.size() == kTail) throw LimitExceeded("a set of words needs more than " + std::to_string(kTail) + " states");
+            if (done_.size() == kTail)
+                throw LimitExceeded("a set of words needs more than " + std::to_string(kTail) + " states");
             s = table_[at] = done_.size();
             done_.edges.insert(done_.edges.end(), open.edges.begin(), open.edges.end());
             done_.indptr.push_back(int32_t(done_.edges.size()));
@@ -82,7 +83,8 @@ class WordSet {
     bool equal(int32_t s, const Open& open) const {
         const Edge* begin = done_.edges.data() + done_.indptr[size_t(s)];
         const size_t n = size_t(done_.indptr[size_t(s) + 1] - done_.indptr[size_t(s)]);
-        return done_.accept[size_t(s)] == open.accept && n == open.edges.size() && std::equal(begin, begin + n, open.edges.begin());
+        return done_.accept[size_t(s)] == open.accept && n == open.edges.size() &&
+               std::equal(begin, begin + n, open.edges.begin());
     }
     void grow() {
         table_.assign(2 * table_.size(), -1);

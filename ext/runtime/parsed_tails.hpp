@@ -27,7 +27,7 @@ template <class Policy> class ParsedTails {
         const Tables& tables = o_.access().tables;
         const Terminals& terms = tables.lexer.terms;
         const TerminalEnd& end = tables.profiler.terminal_ends[size_t(number)];
-        const Trie& tails = end.tails->trie;
+        const Trie tails(end.tails->slots.words());
         Arena& arena = o_.scratch().arena;
         Alone alone;
         vector<Config> first;

@@ -49,6 +49,14 @@ struct Tables {
 
     bool longest() const { return lexer.terms.longest; }
 
+    // All that decoding can reach is there: tables are only read from now on.
+    void freeze() {
+        frozen = true;
+        lexer.close();
+        profiler.close();
+        dwa.close();
+    }
+
     // After grammar and terminals are set: LR tables, contexts, follow sets.
     void build(int64_t max_states) {
         lr = Lr0Builder(grammar, max_states).build();

@@ -80,6 +80,10 @@ class JointTails {
     }
     size_t n_states() const { return size_t(states.size()); }
     size_t n_transitions() const { return table_.size(); }
+    size_t heap_bytes() const {
+        return states.heap_bytes() + tops.heap_bytes() + table_.heap_bytes() + wfsa::heap_bytes(cuts) +
+               wfsa::heap_bytes(follow) + wfsa::heap_bytes(starts_[0]) + wfsa::heap_bytes(starts_[1]);
+    }
     int64_t work() const { return work_; }  // steps taken so far, a measure of time that does not vary
     // By ascending (machine state, number of the set of tops).
     vector<std::pair<uint64_t, Transition>> transitions() const {

@@ -8,7 +8,7 @@ namespace wfsa {
 // The tokens of a slot of the end's own tails; `count`: units of the terminal before the token.
 inline void add_leaving_tokens(const TerminalEnd& end, size_t slot, const Terminals& terms, int32_t count,
                                MaskWriter out) {
-    const Trie& tails = end.tails->trie;
+    const Slots& tails = end.tails->slots;
     const bool counted = terms.counted[size_t(end.term)];
     for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) {
         const int32_t units = tails.slot_counts.empty() ? 0 : tails.slot_counts[size_t(k)];
@@ -18,9 +18,9 @@ inline void add_leaving_tokens(const TerminalEnd& end, size_t slot, const Termin
 
 // ... of a tail, by its slot in the universe.
 inline void add_tail(const TerminalEnd& end, int32_t tail, const Terminals& terms, int32_t count, MaskWriter out) {
-    const int32_t x = end.given[size_t(tail)];
+    const int32_t x = end.places->given[size_t(tail)];
     if (x >= 0) out.set(x);
-    else if (x < TerminalEnd::kNone) add_leaving_tokens(end, size_t(TerminalEnd::kNone - 1 - x), terms, count, out);
+    else if (x < SharedTails::kNone) add_leaving_tokens(end, size_t(SharedTails::kNone - 1 - x), terms, count, out);
 }
 
 }  // namespace wfsa

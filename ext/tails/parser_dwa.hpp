@@ -98,6 +98,16 @@ class ParserDwa {
     int32_t universe_of(int32_t d) const { return states_[d].universe; }
     bool is_start(int32_t d) const { return states_[d].start; }
     const vector<int32_t>& places(int32_t d) const { return states_[d].places; }
+    size_t heap_bytes() const {
+        size_t n = wfsa::heap_bytes(starts_) + wfsa::heap_bytes(ids_) + wfsa::heap_bytes(transitions_);
+        for (const State& s : states_) n += sizeof(State) + wfsa::heap_bytes(s.places);
+        return n;
+    }
+    // All that can be read is there: let go of what more of it would be made from.
+    void close() {
+        for (State& s : states_) vector<int32_t>().swap(s.places);
+        decltype(ids_)().swap(ids_);
+    }
 
     void restore_state(int32_t universe, bool is_start, vector<int32_t> places) {
         int32_t d = int32_t(states_.size());

@@ -45,32 +45,44 @@ struct Word {  // a token's bytes, or the rest of them after a split; `text` mus
     int32_t count = 0;  // tails: units counted before them
 };
 
-class Trie {
+inline bool same_text(const Word& a, const Word& b) {
+    return a.length == b.length && !std::memcmp(a.text, b.text, size_t(a.length));
+}
+
+// Distinct strings in order, each with the tokens that have it.
+class Slots {
   public:
-    vector<int32_t> first_child, slot_lo, slot_hi, slot_indptr, slot_tokens, slot_counts;
-    vector<int32_t> height;  // bytes of the longest way down from a node
-    vector<uint8_t> byte, own;
-    vector<ByteBits> below;
+    vector<int32_t> slot_indptr, slot_tokens, slot_counts;
     vector<Word> slot_word;  // the bytes of each slot
 
-    int32_t n_nodes() const { return int32_t(byte.size()); }
+    Slots() = default;
+    explicit Slots(const vector<Word>& words) { fill(words); }
 
-    Trie() = default;
-    explicit Trie(const vector<Word>& words) { build(words); }
+    bool operator==(const Slots& o) const {
+        return slot_indptr == o.slot_indptr && slot_tokens == o.slot_tokens && slot_counts == o.slot_counts &&
+               std::equal(slot_word.begin(), slot_word.end(), o.slot_word.begin(), o.slot_word.end(), same_text);
+    }
+    size_t bytes() const {
+        const size_t numbers = slot_indptr.capacity() + slot_tokens.capacity() + slot_counts.capacity();
+        return 4 * numbers + sizeof(Word) * slot_word.capacity();
+    }
+    // The words, one for every token of every slot.
+    vector<Word> words() const {
+        vector<Word> out;
+        for (size_t s = 0; s < slot_word.size(); ++s)
+            for (int32_t k = slot_indptr[s]; k < slot_indptr[s + 1]; ++k)
+                out.push_back({slot_word[s].text, slot_word[s].length, slot_tokens[k],
+                               slot_counts.empty() ? 0 : slot_counts[k]});
+        return out;
+    }
+
+  protected:
+    static constexpr size_t kLarge = 1 << 13;  // words; what they take is not kept
 
   private:
-    struct Range { int32_t lo, hi, depth, parent; };
-    static constexpr size_t kLarge = 1 << 13;  // words; what they take is not kept
-    struct Scratch {  // of one thread, because most tries are small and building them is mostly allocation
-        vector<std::pair<uint64_t, int32_t>> keyed;
-        vector<int32_t> head;  // one word per slot
-        vector<Range> level;   // nodes, breadth first
-        vector<uint8_t> byte;
-    };
-
-    void build(const vector<Word>& words) {
-        static thread_local Scratch scratch;
-        auto& [keyed, head, level, bytes] = scratch;
+    void fill(const vector<Word>& words) {
+        // Of one thread, because most lists are short and filling them is mostly allocation.
+        static thread_local vector<std::pair<uint64_t, int32_t>> keyed;
         auto text = [&](int32_t i) { return words[i].text; };
         auto length = [&](int32_t i) { return int64_t(words[i].length); };
         // Sort by the first eight bytes as one big-endian integer, then by the rest, then by id.
@@ -88,19 +100,16 @@ class Trie {
             if (c) return c < 0;
             return la != lb ? la < lb : words[a.second].token < words[b.second].token;
         });
-        head.clear();
-        for (auto [key, i] : keyed) {
-            const bool same = !head.empty() && length(head.back()) == length(i) &&
-                              !std::memcmp(text(head.back()), text(i), size_t(length(i)));
-            if (!same) head.push_back(i);
-        }
-        slot_indptr.reserve(head.size() + 1);
-        slot_word.reserve(head.size());
+        size_t n_slots = 0;
+        for (size_t k = 0; k < keyed.size(); ++k)
+            n_slots += !k || !same_text(words[keyed[k - 1].second], words[keyed[k].second]);
+        slot_indptr.reserve(n_slots + 1);
+        slot_word.reserve(n_slots);
         slot_tokens.reserve(words.size());
         const bool counts = std::any_of(words.begin(), words.end(), [](const Word& w) { return w.count > 0; });
         if (counts) slot_counts.reserve(words.size());
         for (auto [key, i] : keyed) {
-            if (slot_word.size() < head.size() && head[slot_word.size()] == i) {
+            if (slot_word.empty() || !same_text(slot_word.back(), words[i])) {
                 slot_indptr.push_back(int32_t(slot_tokens.size()));
                 slot_word.push_back(words[i]);
             }
@@ -108,17 +117,49 @@ class Trie {
             if (counts) slot_counts.push_back(words[i].count);
         }
         slot_indptr.push_back(int32_t(slot_tokens.size()));
+        if (words.size() > kLarge) vector<std::pair<uint64_t, int32_t>>().swap(keyed);
+    }
+};
 
-        level.assign(1, {0, int32_t(head.size()), 0, -1});
+class Trie : public Slots {
+  public:
+    vector<int32_t> first_child, slot_lo, slot_hi;
+    vector<int32_t> height;  // bytes of the longest way down from a node
+    vector<uint8_t> byte, own;
+    vector<ByteBits> below;
+
+    int32_t n_nodes() const { return int32_t(byte.size()); }
+    size_t bytes() const {
+        const size_t numbers = first_child.capacity() + slot_lo.capacity() + slot_hi.capacity() + height.capacity();
+        return Slots::bytes() + 4 * numbers + byte.capacity() + own.capacity() + sizeof(ByteBits) * below.capacity();
+    }
+
+    Trie() = default;
+    explicit Trie(const vector<Word>& words) : Slots(words) { grow(); }
+
+  private:
+    struct Range { int32_t lo, hi, depth, parent; };
+    struct Scratch {  // of one thread, like that of the slots
+        vector<Range> level;  // nodes, breadth first
+        vector<uint8_t> byte;
+    };
+
+    void grow() {
+        static thread_local Scratch scratch;
+        auto& [level, bytes] = scratch;
+        const int32_t n_slots = int32_t(slot_word.size());
+        auto text = [&](int32_t slot) { return slot_word[slot].text; };
+        auto length = [&](int32_t slot) { return int64_t(slot_word[slot].length); };
+        level.assign(1, {0, n_slots, 0, -1});
         bytes.assign(1, 0);
         for (size_t n = 0; n < level.size(); ++n) {  // breadth first: `level` grows while it is read
             const Range r = level[n];
-            int32_t at = r.lo + (r.lo < r.hi && length(head[r.lo]) == r.depth);
+            int32_t at = r.lo + (r.lo < r.hi && length(r.lo) == r.depth);
             while (at < r.hi) {
-                uint8_t b = text(head[at])[r.depth];
+                uint8_t b = text(at)[r.depth];
                 int32_t stop = at + 1;
-                if (stop < r.hi && text(head[r.hi - 1])[r.depth] == b) stop = r.hi;
-                else while (stop < r.hi && text(head[stop])[r.depth] == b) ++stop;
+                if (stop < r.hi && text(r.hi - 1)[r.depth] == b) stop = r.hi;
+                else while (stop < r.hi && text(stop)[r.depth] == b) ++stop;
                 level.push_back({at, stop, r.depth + 1, int32_t(n)});
                 bytes.push_back(b);
                 at = stop;
@@ -133,7 +174,7 @@ class Trie {
             const Range& r = level[n];
             slot_lo[n] = r.lo;
             slot_hi[n] = r.hi;
-            own[n] = r.depth > 0 && r.lo < r.hi && length(head[r.lo]) == r.depth;
+            own[n] = r.depth > 0 && r.lo < r.hi && length(r.lo) == r.depth;
             if (n > 0) first_child[size_t(r.parent)] = int32_t(n);
         }
         for (size_t n = n_all; n-- > 0;)  // a leaf's children begin where those of the next node begin
@@ -146,7 +187,7 @@ class Trie {
             below[p].set(byte[n]);
             height[p] = std::max(height[p], height[n] + 1);
         }
-        if (words.size() > kLarge) scratch = Scratch();
+        if (slot_tokens.size() > kLarge) scratch = Scratch();
     }
 };
 

@@ -1,4 +1,4 @@
-// What all constraints over one vocabulary share: its tokens, their trie, and the caches of what depends on nothing else.
+// What all constraints over one vocabulary share: its tokens, their trie, and caches of what depends on nothing else.
 #pragma once
 #include <cstring>
 #include <map>
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <typeindex>
 
-#include "profiles/profile.hpp"
+#include "profiles/cache.hpp"
 
 namespace wfsa {
 
@@ -18,8 +18,6 @@ struct Vocabulary {
     int64_t size = 0;          // width of a mask in tokens
     Trie trie;
     ProfileCache profiles;
-    std::mutex universes_mutex;
-    std::map<vector<int64_t>, std::shared_ptr<const SharedTails>> universes;  // by the tails it unites
 
     int64_t n_tokens() const { return int64_t(offsets.size()) - 1; }
     int64_t n_words() const { return (size + 31) / 32; }

@@ -1,6 +1,6 @@
 """Masks inside long counters: every token of a real vocabulary, tried one by one, at many lengths.
 
-Counted terminals have one profile for all lengths (ext/profiles/profile.hpp), and inside patterns the profile of one
+Counted terminals have one profile for all lengths (ext/profiles/inside.hpp), and inside patterns the profile of one
 copy of a counter serves all copies (ext/regular/counter.hpp); the twin here is commit itself.
 """
 

@@ -26,19 +26,19 @@ KERNELS: dict[str, set[str]] = {
     "ext/regular": {"ext/containers", "ext/errors.hpp"},
     "ext/lexer": {"ext/containers", "ext/regular", "ext/vocabulary"},
     "ext/parser": {"ext/containers", "ext/errors.hpp", "ext/lexer", "ext/regular"},
-    "ext/profiles": {"ext/lexer"},
+    "ext/profiles": {"ext/containers", "ext/lexer", "ext/regular", "ext/vocabulary"},
     "ext/tails": {"ext/containers", "ext/parser", "ext/profiles", "ext/vocabulary"},
     "ext/json": {"ext/parser", "ext/runtime", "ext/vocabulary"},
-    "ext/runtime": {"ext/errors.hpp", "ext/json", "ext/parser", "ext/regular", "ext/tails"},
+    "ext/runtime": {"ext/containers", "ext/errors.hpp", "ext/json", "ext/parser", "ext/regular", "ext/tails"},
     "ext/ahead": {"ext/runtime"},
     "ext/ahead.hpp": {"ext/ahead", "ext/runtime"},
-    "ext/artifact": {"ext/runtime"},
+    "ext/artifact": {"ext/errors.hpp", "ext/runtime"},
     "ext/texts": {"ext/runtime", "ext/vocabulary"},
     "ext/items": set(),
     # The Cython modules: they check what comes in, walk the regular trees, and raise the project's errors.
     "ext/bindings": {
         "ext/ahead.hpp", "ext/artifact", "ext/errors.hpp", "ext/items", "ext/regular", "ext/runtime", "ext/texts",
-        "grammar", "wfsa/_ext", "wfsa/errors.py",
+        "ext/vocabulary", "grammar", "wfsa/_ext", "wfsa/errors.py",
     },
 }  # fmt: skip
 FRONT_ENDS: dict[str, set[str]] = {

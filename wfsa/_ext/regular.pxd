@@ -27,6 +27,7 @@ cdef class Automaton:
     cdef Counters counters
     cdef readonly bint nullable
     cdef const Dfa* full(self) noexcept
+    cdef int64_t bytes(self) noexcept
 
 
 cpdef Automaton automaton(tree, int64_t max_states=*)

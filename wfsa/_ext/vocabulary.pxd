@@ -9,7 +9,7 @@ cdef extern from "bindings/translate.hpp" namespace "wfsa":
     cdef int wfsa_translate "wfsa::translate"() except +
 
 
-cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
+cdef extern from "vocabulary/vocabulary.hpp" namespace "wfsa" nogil:
     cdef cppclass Trie:
         int32_t n_nodes()
 

@@ -37,7 +37,7 @@ from wfsa.errors import DecodingError
 from wfsa.items import ItemIndex
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class NezhaResult:
     """Drafts of B requests, best first; with an IdHashSet, items before the others.
 

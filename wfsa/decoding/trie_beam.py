@@ -60,7 +60,7 @@ class KvUse:
     bytes_per_entry: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class BeamResult:
     """The hypotheses of B requests, best first.  Where a constraint leaves fewer than b, ``lengths`` is 0.
 

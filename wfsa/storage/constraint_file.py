@@ -1,6 +1,6 @@
 """Saving and loading a constraint: one safetensors file, no code in it.
 
-    tensors    the engine's tables (ext/artifact/pack.hpp), each in the narrowest integer type that holds it
+    tensors    the engine's tables (ext/artifact/write.hpp), each in the narrowest integer type that holds it
     metadata   one key, "wfsa": JSON with format, version, vocabulary fingerprint, names, stats, report, schema
                and checksum
 
@@ -32,7 +32,7 @@ from wfsa.texts.constraint import StringConstraint
 from wfsa.vocab import Vocab, require_vocab
 
 FORMAT: Final = "wfsa-constraint"
-VERSION: Final = 3
+VERSION: Final = 4
 _TYPES: Final = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 
 

@@ -74,6 +74,18 @@ class StringConstraint(Constraint):
         began = time.perf_counter()
         return _constraint(string_storage.read(path, vocab, HUB_TOKENS), vocab, began)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (*self._core.arrays(), self._core.hub, self._core.counts()["given"], self.vocab)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes by part, and their ``total``; without the trie of the vocabulary, which every set has for itself."""
+        counts = self._core.counts()
+        parts = {
+            "texts": counts["bytes"] + 16 * counts["strings"],
+            "hubs": 56 * counts["hubs"] + 4 * counts["hub_tokens"],
+        }
+        return {**parts, "total": sum(parts.values())}
+
     def stack_depth(self) -> int | None:
         """1: a state is an interval of the sorted texts."""
         return 1
@@ -113,6 +125,22 @@ def compile_items(
 def _constraint(core: StringsCore, vocab: Vocab, began: float) -> StringConstraint:
     stats = {**core.counts(), "seconds": time.perf_counter() - began}
     return StringConstraint(core, vocab, ("ITEM",), (f"{stats['strings']} texts",), stats)  # type: ignore[arg-type]
+
+
+def _unpickled(
+    blob: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64],
+    hub: int,
+    given: int,
+    vocab: Vocab,
+) -> StringConstraint:
+    began = time.perf_counter()
+    core = StringsCore(
+        blob, offsets, vocab.blob, vocab.offsets, vocab.special_ids, vocab.eos_ids, vocab.size, hub, HUB_TOKENS,
+        order, given,
+    )  # fmt: skip
+    return _constraint(core, vocab, began)
 
 
 def _arrays(strings: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

@@ -336,6 +336,15 @@ class Vocab:
     def __len__(self) -> int:
         return self.n_tokens
 
+    def cache_info(self) -> dict[str, dict[str, int]]:
+        """What this vocabulary holds for its constraints: ``entries``, ``bytes`` and, where there is one, ``limit``.
+
+        ``tokens`` are the vocabulary's own bytes and their trie; ``token sets`` and ``tails`` belong to live
+        constraints, each once however many have it; ``walks`` and ``universes`` are kept for the next constraint, the
+        least recently used go first. What walks hold is counted under ``token sets`` and ``tails``, too.
+        """
+        return self.core.cache_info()
+
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         parts = [f"{self.n_tokens:,} tokens", f"{len(self.special_ids):,} special", f"eos {self.eos_ids.tolist()}"]

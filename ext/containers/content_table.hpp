@@ -1,0 +1,98 @@
+// Equal contents are one object, for as long as somebody holds it.
+//
+// A table lives with a vocabulary; what compiling or loading makes is given to it and comes back as the object that is
+// there already, if there is one.  The table holds nothing alive: an object that its last holder lets go leaves it.
+//
+// T has hash(), operator==, and bytes(), its memory.
+#pragma once
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace wfsa {
+
+using std::vector;
+
+// A hash of arrays, eight bytes at a time.
+class ContentHash {
+  public:
+    void add(const void* data, size_t n) {
+        const char* p = static_cast<const char*>(data);
+        add(uint64_t(n));
+        for (; n >= 8; p += 8, n -= 8) {
+            uint64_t x;
+            std::memcpy(&x, p, 8);
+            add(x);
+        }
+        uint64_t rest = 0;
+        if (n) std::memcpy(&rest, p, n);
+        add(rest);
+    }
+    void add(uint64_t x) {
+        value_ = (value_ ^ x) * 0xff51afd7ed558ccdull;
+        value_ ^= value_ >> 32;
+    }
+    template <class X> void add(const vector<X>& v) { add(v.data(), v.size() * sizeof(X)); }
+    uint64_t value() const { return value_; }
+
+  private:
+    uint64_t value_ = 0x9E3779B97F4A7C15ull;
+};
+
+template <class T> class ContentTable {
+  public:
+    std::shared_ptr<const T> intern(T&& value) {
+        const uint64_t hash = value.hash();
+        vector<std::shared_ptr<const T>> held;  // let go only after the lock: the last holder's release takes it, too
+        const std::lock_guard<std::mutex> lock(state_->mutex);
+        auto [at, end] = state_->entries.equal_range(hash);
+        for (; at != end; ++at) {
+            held.push_back(at->second.object.lock());
+            if (held.back() && *held.back() == value) return held.back();
+        }
+        const size_t bytes = value.bytes();
+        const std::shared_ptr<const T> out(new T(std::move(value)), Leave{state_, hash, bytes});
+        state_->entries.emplace(hash, Entry{out.get(), out});
+        state_->bytes += bytes;
+        return out;
+    }
+    size_t entries() const {
+        const std::lock_guard<std::mutex> lock(state_->mutex);
+        return state_->entries.size();
+    }
+    size_t bytes() const {
+        const std::lock_guard<std::mutex> lock(state_->mutex);
+        return state_->bytes;
+    }
+
+  private:
+    struct Entry {
+        const T* address;
+        std::weak_ptr<const T> object;
+    };
+    struct State {
+        std::mutex mutex;
+        std::unordered_multimap<uint64_t, Entry> entries;
+        size_t bytes = 0;
+    };
+    struct Leave {  // an object's deleter; keeps the state, because objects may outlive the table
+        std::shared_ptr<State> state;
+        uint64_t hash;
+        size_t bytes;
+        void operator()(const T* object) const {
+            {
+                const std::lock_guard<std::mutex> lock(state->mutex);
+                auto [at, end] = state->entries.equal_range(hash);
+                while (at != end && at->second.address != object) ++at;
+                if (at != end) state->entries.erase(at);
+                state->bytes -= bytes;
+            }
+            delete object;
+        }
+    };
+    std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+}  // namespace wfsa

@@ -1,0 +1,51 @@
+// What containers take from the heap, the allocator's own part included: for telling, not for deciding.
+//
+// A block of the usual 64-bit malloc is 8 bytes more than asked for, in multiples of 16, and at least 32.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace wfsa {
+
+inline size_t block_bytes(size_t n) { return !n ? 0 : n <= 24 ? 32 : (n + 8 + 15) / 16 * 16; }
+
+template <class T, class = std::enable_if_t<std::is_trivially_destructible<T>::value>>
+size_t heap_bytes(const T&) { return 0; }
+template <class T> size_t heap_bytes(const std::vector<T>&);
+template <class T> size_t heap_bytes(const std::deque<T>&);
+template <class K, class V> size_t heap_bytes(const std::map<K, V>&);
+template <class K, class V, class H> size_t heap_bytes(const std::unordered_map<K, V, H>&);
+template <class K, class H> size_t heap_bytes(const std::unordered_set<K, H>&);
+template <class A, class B, class = std::enable_if_t<!std::is_trivially_destructible<std::pair<A, B>>::value>>
+size_t heap_bytes(const std::pair<A, B>& x) { return heap_bytes(x.first) + heap_bytes(x.second); }
+template <class T> auto heap_bytes(const T& x) -> decltype(x.heap_bytes()) { return x.heap_bytes(); }
+
+template <class Range> size_t heap_bytes_within(const Range& range) {
+    size_t n = 0;
+    if (!std::is_trivially_destructible<typename Range::value_type>::value)
+        for (const auto& x : range) n += heap_bytes(x);
+    return n;
+}
+template <class T> size_t heap_bytes(const std::vector<T>& v) {
+    return block_bytes(sizeof(T) * v.capacity()) + heap_bytes_within(v);
+}
+template <class T> size_t heap_bytes(const std::deque<T>& v) {
+    return block_bytes(512) * (1 + v.size() * sizeof(T) / 512) + 64 + heap_bytes_within(v);
+}
+template <class K, class V> size_t heap_bytes(const std::map<K, V>& m) {
+    return m.size() * block_bytes(32 + sizeof(std::pair<const K, V>)) + heap_bytes_within(m);
+}
+template <class K, class V, class H> size_t heap_bytes(const std::unordered_map<K, V, H>& m) {
+    const size_t node = block_bytes(8 + sizeof(std::pair<const K, V>));
+    return block_bytes(8 * m.bucket_count()) + m.size() * node + heap_bytes_within(m);
+}
+template <class K, class H> size_t heap_bytes(const std::unordered_set<K, H>& m) {
+    return block_bytes(8 * m.bucket_count()) + m.size() * block_bytes(8 + sizeof(K)) + heap_bytes_within(m);
+}
+
+}  // namespace wfsa

@@ -1,0 +1,114 @@
+// Large objects are destroyed on a thread of their own, so that who drops one does not wait.
+//
+// A compiled constraint is many thousand blocks of memory, and giving them back takes up to tens of milliseconds: long
+// enough to stall a batch if it happened where the last reference goes.
+//
+//   bounded     at most kMostWaiting bytes wait; what would pass that is destroyed by who drops it, and so is what is
+//               small: waking a thread costs as much as destroying it
+//   the thread  begins with the first object and ends when there has been none for a while, so an idle process has none
+//   fork        waits until no object is half destroyed, if it is announced (before_fork, after_fork); the child has no
+//               thread, keeps what waits and goes on
+//   the end     stop() waits for the object at hand; what waits then is left to the system, what comes later is
+//               destroyed in place
+//
+// There is one reaper in each extension module that has one, and it is never destroyed, because objects may be dropped
+// after static destructors have run.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+
+namespace wfsa {
+
+class Reaper {
+  public:
+    // `destroy` frees about so many bytes.
+    static void give(size_t bytes, std::function<void()> destroy) {
+        if (bytes < kSmall || !the().take(bytes, destroy)) destroy();
+    }
+    static void stop() { the().finish(); }
+    static void before_fork() {
+        the().destroying_.lock();
+        the().mutex_.lock();
+    }
+    static void after_fork(bool in_child) {
+        if (in_child) {
+            the().running_ = false;
+            new (&the().changed_) std::condition_variable;  // its waiter is not there any more
+        }
+        the().mutex_.unlock();
+        the().destroying_.unlock();
+    }
+
+  private:
+    static constexpr size_t kSmall = 1 << 16, kMostWaiting = size_t(128) << 20;
+    static constexpr std::chrono::seconds kIdle{1};
+    struct Job {
+        size_t bytes;
+        std::function<void()> destroy;
+    };
+    std::mutex mutex_;          // of all below
+    std::mutex destroying_;     // held while an object is destroyed
+    std::condition_variable changed_;
+    std::deque<Job> jobs_;
+    size_t bytes_ = 0;
+    bool running_ = false, stopped_ = false;
+
+    static Reaper& the() {
+        static Reaper* const one = new Reaper;
+        return *one;
+    }
+    // False: not taken.
+    bool take(size_t bytes, std::function<void()>& destroy) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (stopped_ || bytes_ + bytes > kMostWaiting) return false;
+        if (!running_) {
+            try {
+                std::thread([this] { run(); }).detach();
+            } catch (const std::system_error&) {
+                return false;  // no more threads
+            }
+            running_ = true;
+        }
+        bytes_ += bytes;
+        jobs_.push_back({bytes, std::move(destroy)});
+        changed_.notify_one();
+        return true;
+    }
+    void run() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        while (changed_.wait_for(lock, kIdle, [&] { return stopped_ || !jobs_.empty(); }) && !stopped_) {
+            lock.unlock();
+            destroy_one();
+            lock.lock();
+        }
+        running_ = false;
+        changed_.notify_all();
+    }
+    void destroy_one() {
+        const std::lock_guard<std::mutex> busy(destroying_);
+        Job job;
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            if (jobs_.empty()) return;
+            job = std::move(jobs_.front());
+            jobs_.pop_front();
+        }
+        job.destroy();
+        const std::lock_guard<std::mutex> lock(mutex_);
+        bytes_ -= job.bytes;
+    }
+    void finish() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        stopped_ = true;
+        changed_.notify_all();
+        changed_.wait(lock, [&] { return !running_; });
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,65 @@
+// What the constraints of a vocabulary share: sets of tokens and tails by content, walks by what decides them,
+// universes by the tails that they unite.
+//
+// Sets and tails live as long as a constraint or a walk holds them.  Walks and universes are kept for the next
+// constraint, each kind within a bound of bytes.
+#pragma once
+#include <atomic>
+
+#include "containers/bounded_cache.hpp"
+#include "profiles/inside.hpp"
+#include "profiles/tails.hpp"
+#include "regular/dfa.hpp"
+
+namespace wfsa {
+
+// What a walk finds.
+struct WalkResult {
+    std::shared_ptr<const Inside> inside;
+    vector<std::shared_ptr<const Tails>> tails;
+    vector<int32_t> tail_terms;     // of each, numbered in the order of the cache's key
+    vector<vector<int32_t>> spans;  // of the groups: ranks of their bounds among those of the key
+    int64_t work = 0;               // trie nodes walked
+    size_t bytes() const {
+        size_t n = sizeof(*this) + inside->bytes();
+        for (const auto& t : tails) n += t->bytes();
+        return n;
+    }
+};
+
+class ProfileCache {
+  public:
+    // Profiles of full walks: the body of a JSON string is walked once, not once per schema.  The key names the state's
+    // components by what they mean (StateNames), so equal keys mean equal profiles.  What may follow a terminal differs
+    // from place to place; so the walk is kept with tails that begin with any byte (`wide`), and beside it what is left
+    // of the tails for each set of bytes.
+    BoundedCache<vector<int32_t>, WalkResult, VectorHash> walks{kMaxWalks};
+    ContentTable<Inside> insides;
+    ContentTable<Tails> tails;
+
+    std::shared_ptr<const Tails> keep(Slots&& slots) { return tails.intern(Tails{std::move(slots), uid_++}); }
+
+    std::shared_ptr<const SharedTails> united(const vector<const Tails*>& parts, bool counted) {
+        vector<int64_t> key{counted};
+        for (const Tails* part : parts) key.push_back(part->uid);
+        if (auto known = universes_.find(key)) return known;
+        const auto fresh = std::make_shared<const SharedTails>(unite(parts, counted));
+        universes_.put(key, fresh);
+        return fresh;
+    }
+    const auto& universes() const { return universes_; }
+
+  private:
+    static constexpr size_t kMaxWalks = size_t(96) << 20, kMaxUniverses = size_t(32) << 20;  // bytes
+    struct KeyHash {
+        size_t operator()(const vector<int64_t>& key) const {
+            ContentHash out;
+            out.add(key);
+            return size_t(out.value());
+        }
+    };
+    BoundedCache<vector<int64_t>, SharedTails, KeyHash> universes_{kMaxUniverses};
+    std::atomic<int64_t> uid_{0};
+};
+
+}  // namespace wfsa

@@ -1,0 +1,192 @@
+// Deltas: most states are a small change of another one, as inside a string whose excluded names have been left, or
+// inside an identifier that might still be a keyword.
+//
+// Walking both states in lockstep and stopping where they meet visits only the difference.  What a delta keeps is the
+// tokens that may fare differently (`drop`), with the state's own outcome for them.
+//
+// A base is the successor that most bytes lead to, if it loops, or a state walked before that holds the same large
+// components (`Examples`).
+#pragma once
+#include "profiles/walk.hpp"
+#include "regular/loops.hpp"
+
+namespace wfsa {
+
+class BaseStates {
+  public:
+    explicit BaseStates(Lexer& lexer) : lexer_(lexer) {}
+
+    void add(const vector<int32_t>& signature, int32_t y) { examples_[signature].push_back(y); }
+
+    void clear() { decltype(examples_)().swap(examples_); }
+    size_t bytes() const { return heap_bytes(examples_); }
+
+    // A state to describe y as a change of, or -1.
+    int32_t find(int32_t y, const vector<int32_t>& signature) {
+        const int32_t successor = loop_after(y);
+        if (successor >= 0) return successor;
+        auto got = examples_.find(signature);
+        if (signature.empty() || got == examples_.end()) return -1;
+        int32_t nearest = -1;
+        size_t least = SIZE_MAX;
+        for (int32_t z : got->second) {
+            const size_t d = distance(y, z);
+            if (d < least) { least = d; nearest = z; }
+        }
+        return nearest;
+    }
+
+  private:
+    // A base that y leads to need not loop on many bytes itself, since y goes to it on most of its own.  Bytes on which
+    // the two go apart are walked for both; from half a set of letters more on, another base may do better.
+    static constexpr int32_t kLoopOfBase = kManyBytes / 2, kApart = kManyBytes + kManyBytes / 2;
+    Lexer& lexer_;
+    std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
+
+    int32_t loop_after(int32_t y) {
+        const LexState& s = lexer_.states[y];
+        int32_t best = -1, most = 0, total = 0;
+        for (const Edge& e : s.edges) {
+            const int32_t weight = bytes_to(s.edges.begin(), s.edges.end(), e.target);
+            total += e.hi - e.lo + 1;
+            if (weight > most) { most = weight; best = e.target; }
+        }
+        if (best < 0 || best == y || total < kManyBytes || most * 2 < total) return -1;
+        lexer_.expand(best);
+        const LexState& z = lexer_.states[best];
+        const bool loops = bytes_to(z.edges.begin(), z.edges.end(), best) >= kLoopOfBase;
+        return loops && !z.boundary && differing_bytes(s, z) <= kApart ? best : -1;
+    }
+    static int32_t differing_bytes(const LexState& y, const LexState& z) {
+        int32_t same = 0, any = 0;
+        for (const Edge& e : y.edges) any += e.hi - e.lo + 1;
+        for (const Edge& f : z.edges) any += f.hi - f.lo + 1;
+        size_t b = 0;
+        for (const Edge& e : y.edges) {
+            while (b < z.edges.size() && z.edges[b].hi < e.lo) ++b;
+            for (size_t k = b; k < z.edges.size() && z.edges[k].lo <= e.hi; ++k) {
+                const int32_t n = std::min(e.hi, z.edges[k].hi) - std::max(e.lo, z.edges[k].lo) + 1;
+                any -= n;
+                if (e.target == z.edges[k].target && e.count == z.edges[k].count) same += n;
+            }
+        }
+        return any - same;
+    }
+    // How many terminals and components only one of the two has.
+    size_t distance(int32_t y, int32_t z) {
+        const vector<Hypothesis>&a = lexer_.states[y].hyps, &b = lexer_.states[z].hyps;
+        vector<int32_t> out;
+        auto compare = [&](const vector<int32_t>& c, const vector<int32_t>& d) {
+            std::set_symmetric_difference(c.begin(), c.end(), d.begin(), d.end(), std::back_inserter(out));
+        };
+        for (size_t h = 0; h < a.size() && h < b.size(); ++h) {
+            compare(a[h].main, b[h].main);
+            if (a[h].context < 0 || b[h].context < 0) continue;
+            compare(lexer_.contexts[a[h].context], lexer_.contexts[b[h].context]);
+        }
+        return out.size();
+    }
+};
+
+class Delta {
+  public:
+    vector<int32_t> drop;  // tokens that may fare differently
+
+    Delta(const Trie& trie, Lexer& lexer, Walk& walk) : trie_(trie), lexer_(lexer), walk_(walk) {}
+
+    // What y does with the tokens of `drop`, into the walk.  False when the two differ in so much that a walk of y is
+    // no dearer.
+    bool compare(int32_t y, int32_t z) {
+        walk_.begin();
+        walk_.spans.clear();
+        drop.clear();
+        budget_ = kBudget;
+        difference(0, y, z, 0, 0, {});
+        return !spent();
+    }
+
+  private:
+    static constexpr int32_t kBudget = 20000;   // trie nodes; beyond that a full walk is no dearer
+    static constexpr size_t kMaxDrop = 3000;    // tokens; more would make every mask dearer
+    struct Open { int32_t term, watch, depth, count; };  // a cut both made on the current path; depth of the tail
+    const Trie& trie_;
+    Lexer& lexer_;
+    Walk& walk_;
+    int32_t budget_ = 0;
+
+    bool spent() const { return budget_ <= 0 || drop.size() > kMaxDrop; }
+
+    // -1: dead.  `open`: cuts that both made above, with their watch set after the bytes read since.
+    void difference(int32_t node, int32_t y, int32_t z, int32_t depth, int32_t count, const vector<Open>& open) {
+        if (y >= 0) lexer_.expand(y);
+        if (z >= 0) lexer_.expand(z);
+        static const LexState dead;
+        const auto& in_y = (y < 0 ? dead : lexer_.states[y]).edges;
+        const auto& in_z = (z < 0 ? dead : lexer_.states[z]).edges;
+        const uint8_t* bytes = trie_.byte.data();
+        int32_t c = trie_.first_child[node];
+        const int32_t end = trie_.first_child[node + 1];
+        size_t a = 0, b = 0;
+        for (int32_t at = 0; at < 256 && c < end;) {  // the bytes on which the two go apart, range by range
+            while (a < in_y.size() && in_y[a].hi < at) ++a;
+            while (b < in_z.size() && in_z[b].hi < at) ++b;
+            const Edge* y2 = a < in_y.size() && in_y[a].lo <= at ? &in_y[a] : nullptr;
+            const Edge* z2 = b < in_z.size() && in_z[b].lo <= at ? &in_z[b] : nullptr;
+            int32_t stop = 255;  // last byte of the range
+            if (a < in_y.size()) stop = std::min<int32_t>(stop, y2 ? in_y[a].hi : in_y[a].lo - 1);
+            if (b < in_z.size()) stop = std::min<int32_t>(stop, z2 ? in_z[b].hi : in_z[b].lo - 1);
+            if (!y2 || !z2 ? y2 != z2 : y2->target != z2->target || y2->count != z2->count) {
+                c = int32_t(std::lower_bound(bytes + c, bytes + end, uint8_t(at)) - bytes);
+                for (; c < end && bytes[c] <= stop; ++c) {
+                    --budget_;
+                    if (spent()) return;
+                    compare_child(c, y2, z2, depth, count, open);
+                }
+            }
+            at = stop + 1;
+        }
+    }
+    void compare_child(int32_t c, const Edge* to_y, const Edge* to_z, int32_t depth, int32_t count,
+                       const vector<Open>& open) {
+        static const LexState dead;
+        const uint8_t b = trie_.byte[c];
+        vector<Open> after;
+        for (Open o : open) {
+            bool is_void = o.depth == depth && !lexer_.terms.follow[o.term].has(b);
+            if (o.watch) o.watch = lexer_.step_watch(o.watch, b, is_void);
+            if (!is_void) after.push_back(o);
+        }
+        const int32_t y2 = to_y ? to_y->target : -1, z2 = to_z ? to_z->target : -1;
+        const LexState &in_y = y2 < 0 ? dead : lexer_.states[y2], &in_z = z2 < 0 ? dead : lexer_.states[z2];
+        const int32_t now = to_y ? lexer_.count_after(in_y, count, *to_y) : count;
+        const bool counts_alike =
+            !to_y || !to_z || (in_y.span == in_z.span && now == lexer_.count_after(in_z, count, *to_z));
+        if (!(in_y.accepts == in_z.accepts) || !counts_alike) return drop_subtree(c, y2, depth + 1, now, after);
+        if (trie_.own[c] && (y2 < 0 || z2 < 0)) {  // otherwise the token stays inside, either way
+            drop_tokens(trie_.slot_lo[c]);
+            if (y2 >= 0) walk_.inside(trie_.slot_lo[c], in_y, now);
+            for (const Open& o : after) walk_.pieces.add(o.term, Pieces::kSlot, trie_.slot_lo[c], 0, o.depth, o.count);
+        }
+        if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
+        if (y2 >= 0 && z2 >= 0 && lexer_.alike(y2, z2, trie_.height[c])) return;
+        for (const Accept& a : in_y.accepts) after.push_back({a.term, a.watch, depth + 1, now});
+        difference(c, y2, z2, depth + 1, now, after);
+    }
+    // The two disagree on a cut here: everything below differs.
+    void drop_subtree(int32_t node, int32_t y, int32_t depth, int32_t count, const vector<Open>& open) {
+        budget_ -= trie_.slot_hi[node] - trie_.slot_lo[node];
+        for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) drop_tokens(s);
+        for (const Open& o : open) walk_.pieces.add(o.term, Pieces::kBelow, node, o.watch, o.depth, o.count);
+        if (y < 0) return;
+        if (trie_.own[node]) walk_.inside(trie_.slot_lo[node], lexer_.states[y], count);
+        lexer_.expand(y);
+        for (const Accept& a : lexer_.states[y].accepts) walk_.pieces.add_cut(a, node, depth, count);
+        walk_.below(node, y, depth, count);
+    }
+    void drop_tokens(int32_t slot) {
+        const auto tokens = trie_.slot_tokens.begin();
+        drop.insert(drop.end(), tokens + trie_.slot_indptr[slot], tokens + trie_.slot_indptr[slot + 1]);
+    }
+};
+
+}  // namespace wfsa

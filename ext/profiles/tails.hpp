@@ -1,0 +1,75 @@
+// Tails: what tokens still spell after a terminal has ended, and universes of them.
+//
+// A tail is the end of a token's bytes and points into the vocabulary, which outlives it.  Equal tails are one object
+// for a vocabulary, and so are universes of the same tails, whichever constraint made them first.
+#pragma once
+#include <memory>
+
+#include "containers/content_table.hpp"
+#include "vocabulary/trie.hpp"
+
+namespace wfsa {
+
+// The tails of one terminal in one state: a slot for each, with the tokens that leave it.
+struct Tails {
+    Slots slots;
+    int64_t uid;  // distinct for every Tails of a process
+
+    bool operator==(const Tails& o) const { return slots == o.slots; }
+    uint64_t hash() const {
+        ContentHash out;
+        for (const Word& w : slots.slot_word) out.add(w.text, size_t(w.length));
+        out.add(slots.slot_indptr);
+        out.add(slots.slot_tokens);
+        out.add(slots.slot_counts);
+        return out.value();
+    }
+    size_t bytes() const { return sizeof(*this) + slots.bytes(); }
+};
+
+// The tails that are asked about together, and where those of each finish stand among them.
+struct SharedTails {
+    static constexpr int32_t kNone = -1;
+    // The slots of one finish.
+    struct Places {
+        vector<int32_t> slots;  // by slot of the finish: the slot of the universe
+        vector<int32_t> given;  // by slot of the universe: the only token that leaves this tail, or kNone, or below it
+                                // (kNone - 1 - slot) the slot of the finish
+    };
+    Trie all;
+    vector<Places> members;  // as they were united
+
+    size_t bytes() const {
+        size_t n = sizeof(*this) + all.bytes() + sizeof(Places) * members.capacity();
+        for (const Places& p : members) n += 4 * (p.slots.capacity() + p.given.capacity());
+        return n;
+    }
+};
+
+// `counted`: how many units a token has before its tail decides whether it is given, so no slot stands for its token.
+inline SharedTails unite(const vector<const Tails*>& parts, bool counted) {
+    SharedTails out;
+    vector<Word> words;
+    for (const Tails* part : parts)
+        words.insert(words.end(), part->slots.slot_word.begin(), part->slots.slot_word.end());
+    out.all = Trie(words);
+    const vector<Word>& all = out.all.slot_word;
+    out.members.reserve(parts.size());
+    for (const Tails* part : parts) {
+        const Slots& own = part->slots;
+        SharedTails::Places places{{}, vector<int32_t>(all.size(), SharedTails::kNone)};
+        places.slots.reserve(own.slot_word.size());
+        size_t at = 0;  // both are sorted: one merge
+        for (size_t i = 0; i < own.slot_word.size(); ++i) {
+            while (!same_text(all[at], own.slot_word[i])) ++at;
+            places.slots.push_back(int32_t(at));
+            const int32_t k = own.slot_indptr[i];
+            const bool alone = !counted && own.slot_indptr[i + 1] == k + 1;
+            places.given[at] = alone ? own.slot_tokens[size_t(k)] : SharedTails::kNone - 1 - int32_t(i);
+        }
+        out.members.push_back(std::move(places));
+    }
+    return out;
+}
+
+}  // namespace wfsa

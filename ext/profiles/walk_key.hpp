@@ -1,0 +1,88 @@
+// What decides the walk from a lexer state, spelled out: equal keys, equal walks, whatever the grammar.
+//
+// Components are named by what they mean (regular/state_names.hpp), terminals are numbered as they are met.  Of
+// the bounds of counted terminals only the order is in the key: which spans are equal depends on nothing else.
+#pragma once
+#include "profiles/pieces.hpp"
+
+namespace wfsa {
+
+class WalkKey {
+  public:
+    vector<int32_t> key;
+
+    explicit WalkKey(Lexer& lexer) : lexer_(lexer) {}
+
+    // Into `key`, with the terminals by their local numbers in `terms`.  False if the walk cannot be shared.
+    bool spell(int32_t y, vector<int32_t>& terms) {
+        const Terminals& t = lexer_.terms;
+        const LexState& s = lexer_.states[y];
+        key.assign(1, t.longest | s.root << 1);
+        terms.clear();
+        counted_.clear();
+        for (const Hypothesis& h : s.hyps) {
+            if (!put_components(h.main, terms) || !put_components(h.watch, terms)) return false;
+            key.push_back(-1);
+            if (h.context < 0) continue;
+            for (int32_t u : lexer_.contexts[h.context]) {
+                if (t.start[u] < 0) continue;
+                put_name(t.name[t.start[u]]);
+                put_term(u, terms);
+            }
+        }
+        bounds_.assign(1, 0);
+        for (int32_t u : counted_) { bounds_.push_back(t.least[u]); bounds_.push_back(t.most[u]); }
+        std::sort(bounds_.begin(), bounds_.end());
+        bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+        for (int32_t u : counted_) { key.push_back(rank_of(t.least[u])); key.push_back(rank_of(t.most[u])); }
+        return true;
+    }
+    // Spans by the ranks of their bounds, and back, for the key spelled last.
+    vector<vector<int32_t>> ranks_of(const vector<int32_t>& spans) const {
+        vector<vector<int32_t>> out;
+        for (int32_t span : spans) {
+            out.push_back(lexer_.spans[span]);
+            for (int32_t& bound : out.back()) bound = rank_of(bound);
+        }
+        return out;
+    }
+    vector<int32_t> spans_of(const vector<vector<int32_t>>& ranks) {
+        vector<int32_t> out;
+        for (vector<int32_t> span : ranks) {
+            for (int32_t& bound : span) bound = bounds_[size_t(bound)];
+            out.push_back(lexer_.spans.intern(span));
+        }
+        return out;
+    }
+
+  private:
+    Lexer& lexer_;
+    vector<int32_t> counted_;  // terminals of the key
+    vector<int32_t> bounds_;   // of these, ascending
+
+    void put_name(int64_t x) { key.push_back(int32_t(x)); key.push_back(int32_t(x >> 32)); }
+    void put_term(int32_t u, vector<int32_t>& terms) {
+        const Terminals& t = lexer_.terms;
+        const size_t before = terms.size();
+        key.push_back(local_number(terms, u));
+        if (terms.size() == before) return;
+        if (t.longest) key.push_back(t.rank[u]);
+        key.push_back(t.ignore[u] | t.restarts_lexing[u] << 1 | t.counted[u] << 2);
+        if (t.counted[u]) counted_.push_back(u);
+    }
+    bool put_components(const vector<int32_t>& components, vector<int32_t>& terms) {
+        const Terminals& t = lexer_.terms;
+        key.push_back(int32_t(components.size()));
+        for (int32_t c : components) {
+            if (t.name[c] < 0) return false;
+            put_name(t.name[c]);
+            put_term(t.term[c], terms);
+        }
+        return true;
+    }
+    int32_t rank_of(int32_t bound) const {
+        return int32_t(std::lower_bound(bounds_.begin(), bounds_.end(), bound) - bounds_.begin());
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,150 @@
+// An automaton made small: states that cannot reach acceptance go, equal ones are united, all are numbered breadth
+// first.
+//
+// Method: refining signatures (Moore 1956), with only touched classes looked at again.
+#pragma once
+#include "regular/dfa.hpp"
+
+namespace wfsa {
+
+// Moore refinement; cls and members describe the coarsest partition of the live states.  A class is looked at again
+// only when a successor of a member changed class.
+inline void refine(const vector<vector<Edge>>& out, const vector<uint8_t>& accept, const vector<vector<int32_t>>& into,
+                   const vector<uint8_t>& live, vector<int32_t>& cls, vector<vector<int32_t>>& members) {
+    const int32_t n = int32_t(out.size());
+    members.resize(2);
+    for (int32_t s = 0; s < n; ++s)
+        if (live[s]) { cls[s] = accept[s] ? 1 : 0; members[cls[s]].push_back(s); }
+    vector<uint8_t> dirty(2, 1);
+    vector<int32_t> queue{0, 1}, sig;
+    std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> groups;
+    vector<Edge> merged;
+    while (!queue.empty()) {
+        int32_t c = queue.back(); queue.pop_back();
+        dirty[c] = 0;
+        if (members[c].size() < 2) continue;
+        groups.clear();
+        for (int32_t s : members[c]) {
+            merged.clear();
+            for (const Edge& e : out[s]) {
+                const bool tail = e.target >= kTail;
+                if (!tail && !live[e.target]) continue;
+                const Edge to{e.lo, e.hi, tail ? e.target : cls[e.target], e.count};
+                const bool goes_on =
+                    !merged.empty() && to.continues(merged.back().hi, merged.back().target, merged.back().count);
+                if (goes_on) merged.back().hi = e.hi;
+                else merged.push_back(to);
+            }
+            sig.clear();
+            for (const Edge& e : merged) { sig.push_back(e.label()); sig.push_back(e.target); }
+            groups[sig].push_back(s);
+        }
+        if (groups.size() < 2) continue;
+        // Keep the largest group in place, give the others new classes; order by smallest member for determinism.
+        vector<vector<int32_t>*> parts;
+        for (auto& g : groups) parts.push_back(&g.second);
+        std::sort(parts.begin(), parts.end(), [](auto* a, auto* b) {
+            return a->size() != b->size() ? a->size() > b->size() : a->front() < b->front(); });
+        vector<int32_t> moved;
+        for (size_t k = 1; k < parts.size(); ++k) {
+            int32_t fresh = int32_t(members.size());
+            members.push_back(*parts[k]);
+            dirty.push_back(0);
+            for (int32_t s : *parts[k]) { cls[s] = fresh; moved.push_back(s); }
+        }
+        members[c] = *parts[0];
+        for (int32_t s : moved)
+            for (int32_t p : into[s])
+                if (live[p] && !dirty[cls[p]]) { dirty[cls[p]] = 1; queue.push_back(cls[p]); }
+    }
+}
+
+// The same for large automata, where refinement is quadratic (a counter to 5,000 splits off one state a round): one
+// pass in post-order that unites states with equal acceptance and equal successors.  Exact where there are no cycles
+// but self-loops; elsewhere it may leave equal states apart, which costs space only.
+constexpr int32_t kRefineMost = 400;
+
+inline void merge_equal(int32_t start, const vector<vector<Edge>>& out, const vector<uint8_t>& accept,
+                        const vector<uint8_t>& live, vector<int32_t>& cls, vector<vector<int32_t>>& members) {
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> known;
+    vector<uint8_t> seen(out.size(), 0);
+    vector<std::pair<int32_t, size_t>> path{{start, 0}};
+    vector<int32_t> sig;
+    seen[start] = 1;
+    while (!path.empty()) {
+        auto& [s, k] = path.back();
+        if (k < out[s].size()) {
+            const int32_t t = out[s][k++].target;
+            if (t < kTail && live[t] && !seen[t]) { seen[t] = 1; path.push_back({t, 0}); }
+            continue;
+        }
+        sig.assign(1, accept[s]);
+        for (const Edge& e : out[s]) {
+            const bool tail = e.target >= kTail;
+            if (!tail && !live[e.target]) continue;
+            sig.push_back(e.label());
+            sig.push_back(e.target == s ? -1 : tail ? e.target : cls[e.target] >= 0 ? cls[e.target] : -2 - e.target);
+        }
+        auto got = known.emplace(sig, int32_t(members.size()));
+        if (got.second) members.emplace_back();
+        cls[s] = got.first->second;
+        members[cls[s]].push_back(s);
+        path.pop_back();
+    }
+}
+
+// Trim to co-accessible states, minimise, number breadth first.  States from kTail on are those of `tail`.
+inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<uint8_t>& accept, const Dfa& tail = {}) {
+    const int32_t n = int32_t(out.size());
+    vector<vector<int32_t>> into(n);
+    vector<uint8_t> live(n, 0);
+    vector<int32_t> todo;
+    for (int32_t s = 0; s < n; ++s) {
+        for (const Edge& e : out[s]) {
+            if (e.target >= kTail) live[s] = 1;
+            else into[e.target].push_back(s);
+        }
+        if (accept[s]) live[s] = 1;
+        if (live[s]) todo.push_back(s);
+    }
+    while (!todo.empty()) {
+        int32_t s = todo.back(); todo.pop_back();
+        for (int32_t p : into[s]) if (!live[p]) { live[p] = 1; todo.push_back(p); }
+    }
+    Dfa dfa;
+    if (start < kTail && (n == 0 || !live[start])) return dfa;
+
+    vector<int32_t> cls(n, -1);
+    vector<vector<int32_t>> members;
+    if (n > kRefineMost) merge_equal(start, out, accept, live, cls, members);
+    else refine(out, accept, into, live, cls, members);
+
+    vector<int32_t> number(members.size(), -1), tail_number(size_t(tail.size()), -1), order;
+    auto number_of = [&](int32_t c) {  // of a class, or of a state of the tail
+        int32_t& got = c >= kTail ? tail_number[c - kTail] : number[c];
+        if (got < 0) { got = int32_t(order.size()); order.push_back(c); }
+        return got;
+    };
+    number_of(start >= kTail ? start : cls[start]);
+    vector<Edge> row;
+    for (size_t k = 0; k < order.size(); ++k) {
+        row.clear();
+        if (const int32_t s = order[k] - kTail; s >= 0) {
+            for (int32_t e = tail.indptr[s]; e < tail.indptr[s + 1]; ++e)
+                row.push_back({tail.edges[e].lo, tail.edges[e].hi, number_of(kTail + tail.edges[e].target)});
+            dfa.accept.push_back(tail.accept[s]);
+        } else {
+            const int32_t first = members[order[k]].front();
+            for (const Edge& e : out[first])
+                if (e.target >= kTail) row.push_back({e.lo, e.hi, number_of(e.target), e.count});
+                else if (live[e.target]) row.push_back({e.lo, e.hi, number_of(cls[e.target]), e.count});
+            tidy(row);
+            dfa.accept.push_back(accept[first]);
+        }
+        dfa.edges.insert(dfa.edges.end(), row.begin(), row.end());
+        dfa.indptr.push_back(int32_t(dfa.edges.size()));
+    }
+    return dfa;
+}
+
+}  // namespace wfsa

@@ -1,0 +1,194 @@
+// NFAs by Thompson's construction (1968), and DFAs of them by the subset construction.
+//
+// UTF-8 ranges become byte-range sequences (R. Cox, "Regular Expression Matching in the Wild").
+#pragma once
+#include "regular/minimise.hpp"
+#include "regular/range_splitter.hpp"
+
+namespace wfsa {
+
+struct Fragment { int32_t start, end; };  // NFA piece: one entry, one exit
+
+class Nfa {
+  public:
+    explicit Nfa(int64_t max_states) : limit_(max_states) {}
+
+    Fragment empty() { int32_t s = state(); return {s, s}; }
+    Fragment nothing() { return {state(), state()}; }
+    Fragment bytes(const uint8_t* p, size_t n) {
+        int32_t s = state(), at = s;
+        for (size_t i = 0; i < n; ++i) { int32_t t = state(); byte_[at].push_back({p[i], p[i], t}); at = t; }
+        return {s, at};
+    }
+    void byte_range(Fragment f, uint8_t lo, uint8_t hi) { byte_[f.start].push_back({lo, hi, f.end}); }
+    Fragment pair() { return {state(), state()}; }
+    void epsilon(int32_t from, int32_t to) { eps_[from].push_back(to); }
+
+    // One code point in [lo, hi], UTF-8 encoded, from f.start to f.end.  Surrogates must be excluded by the caller.
+    void code_points(Fragment f, uint32_t lo, uint32_t hi) {
+        static const uint32_t tops[4] = {0x7F, 0x7FF, 0xFFFF, 0x10FFFF};
+        for (int len = 1; len <= 4; ++len) {
+            uint32_t top = tops[len - 1], low = len == 1 ? 0 : tops[len - 2] + 1;
+            if (lo <= top && hi >= low) utf8(f.start, f.end, std::max(lo, low), std::min(hi, top), len, len);
+        }
+    }
+
+    Fragment embed(const Dfa& d) {
+        int32_t base = int32_t(byte_.size());
+        for (int32_t s = 0; s < d.size(); ++s) {
+            state();
+            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
+                byte_[base + s].push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target, d.edges[e].count});
+        }
+        int32_t end = state();
+        for (int32_t s = 0; s < d.size(); ++s) if (d.accept[s]) epsilon(base + s, end);
+        return {d.size() ? base : state(), end};
+    }
+
+    // The same for an automaton that is large and with which every word ends that goes through it; at most one.
+    bool has_tail() const { return tail_.size() > 0; }
+    Fragment embed_last(Dfa&& d) {
+        tail_ = std::move(d);
+        return {kTail, state()};
+    }
+
+    // The first byte of every word of this fragment is counted; nothing may lead back to its start.
+    void count_first(Fragment f) {
+        mark_.assign(byte_.size(), 0);
+        vector<int32_t> set{f.start};
+        close(set);
+        for (int32_t q : set) for (Edge& e : byte_[q]) e.count = 1;
+    }
+
+    // Raises LimitExceeded beyond `limit` states, or when the sets of NFA states grow so that more would take minutes.
+    Dfa determinize(Fragment f) {
+        const int64_t most_work = kWork * (limit_ + 1000);
+        int64_t work = 0;
+        std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids;
+        vector<vector<int32_t>> sets;
+        vector<vector<Edge>> out;
+        vector<uint8_t> accept;
+        mark_.assign(byte_.size(), 0);
+        auto intern = [&](vector<int32_t>& set) {
+            work += close(set);
+            if (set.size() == 1 && set[0] >= kTail) return set[0];  // what follows is known
+            if (work > most_work)
+                throw LimitExceeded("a terminal needs more than " + std::to_string(most_work) +
+                                    " steps to become a DFA");
+            auto got = ids.emplace(set, int32_t(sets.size()));
+            if (got.second) {
+                if (int64_t(sets.size()) >= limit_)
+                    throw LimitExceeded("a terminal needs more than " + std::to_string(limit_) + " DFA states");
+                sets.push_back(set);
+                out.emplace_back();
+                bool accepts = std::binary_search(set.begin(), set.end(), f.end);
+                for (int32_t q : set) accepts |= q >= kTail && tail_.accept[q - kTail];
+                accept.push_back(accepts);
+            }
+            return got.first->second;
+        };
+        vector<int32_t> set{f.start};
+        const int32_t start = intern(set);
+        RangeSplitter split;
+        for (size_t s = 0; s < sets.size(); ++s) {
+            split.clear();
+            for (int32_t q : sets[s]) {
+                if (q < kTail) {
+                    for (const Edge& e : byte_[q]) split.add(e.lo, e.hi, e.target << 1 | e.count);
+                    continue;
+                }
+                for (int32_t e = tail_.indptr[q - kTail]; e < tail_.indptr[q - kTail + 1]; ++e)
+                    split.add(tail_.edges[e].lo, tail_.edges[e].hi, (kTail + tail_.edges[e].target) << 1);
+            }
+            work += split.work;
+            split.work = 0;
+            split.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& targets) {
+                const int32_t count = targets.front() & 1;
+                set.clear();
+                for (int32_t t : targets) {
+                    if ((t & 1) != count)
+                        throw Undecided("a byte of a counted terminal both begins a unit and does not");
+                    set.push_back(t >> 1);
+                }
+                int32_t t = intern(set);
+                out[s].push_back({lo, hi, t, uint8_t(count)});
+            });
+            tidy(out[s]);
+        }
+        return finish(start, out, accept, tail_);
+    }
+
+  private:
+    static constexpr int64_t kWork = 1000;  // steps for each state that is allowed
+    int64_t limit_;
+    vector<vector<Edge>> byte_;
+    vector<vector<int32_t>> eps_;
+    vector<uint8_t> mark_;
+    Dfa tail_;
+
+    int32_t state() {
+        if (int64_t(byte_.size()) >= 8 * limit_)
+            throw LimitExceeded("a terminal needs more than " + std::to_string(8 * limit_) + " NFA states");
+        byte_.emplace_back();
+        eps_.emplace_back();
+        return int32_t(byte_.size()) - 1;
+    }
+    // ε-closure in place; keeps only states that have byte edges or no ε edge (the others carry nothing).
+    // Returns the number of steps.
+    int64_t close(vector<int32_t>& set) {
+        vector<int32_t> todo, seen, tails;
+        auto meet = [&](int32_t q) {
+            if (q >= kTail) tails.push_back(q);
+            else if (!mark_[q]) { mark_[q] = 1; seen.push_back(q); todo.push_back(q); }
+        };
+        for (int32_t q : set) meet(q);
+        while (!todo.empty()) {
+            int32_t q = todo.back(); todo.pop_back();
+            for (int32_t r : eps_[q]) meet(r);
+        }
+        set = tails;
+        for (int32_t q : seen) {
+            mark_[q] = 0;
+            if (!byte_[q].empty() || eps_[q].empty()) set.push_back(q);
+        }
+        std::sort(set.begin(), set.end());
+        if (tails.size() > 1) set.erase(std::unique(set.begin(), set.end()), set.end());
+        return int64_t(seen.size());
+    }
+    void utf8(int32_t from, int32_t to, uint32_t lo, uint32_t hi, int len, int left) {
+        auto lead = [&](uint32_t c) -> uint8_t {
+            if (left == 1) return len == 1 ? c : 0x80 | (c & 0x3F);
+            uint32_t v = c >> (6 * (left - 1));
+            static const uint8_t marks[5] = {0, 0, 0xC0, 0xE0, 0xF0};
+            return left == len ? marks[len] | v : 0x80 | (v & 0x3F);
+        };
+        if (left == 1) { byte_[from].push_back({lead(lo), lead(hi), to}); return; }
+        uint32_t mask = (1u << (6 * (left - 1))) - 1;
+        if ((lo & ~mask) == (hi & ~mask)) {
+            int32_t mid = state();
+            byte_[from].push_back({lead(lo), lead(lo), mid});
+            utf8(mid, to, lo, hi, len, left - 1);
+            return;
+        }
+        if (lo & mask) {  // partial first block
+            utf8(from, to, lo, lo | mask, len, left);
+            lo = (lo | mask) + 1;
+        }
+        if (lo > hi) return;
+        if ((hi & mask) != mask) {  // partial last block
+            utf8(from, to, hi & ~mask, hi, len, left);
+            if ((hi & ~mask) == 0 || lo > (hi & ~mask) - 1) return;
+            hi = (hi & ~mask) - 1;
+        }
+        int32_t at = from;  // whole blocks: lead range, then free continuation bytes
+        int32_t mid = state();
+        byte_[at].push_back({lead(lo), lead(hi), mid});
+        for (int k = left - 1; k >= 1; --k) {
+            int32_t next = k == 1 ? to : state();
+            byte_[mid].push_back({0x80, 0xBF, next});
+            mid = next;
+        }
+    }
+};
+
+}  // namespace wfsa

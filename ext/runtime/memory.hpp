@@ -1,0 +1,57 @@
+// Where the bytes of a constraint are, by part; and an engine that is destroyed where nobody waits for it.
+//
+// What equal constraints share is the vocabulary's and counted there, once: sets of tokens, tails, universes, walks.
+#pragma once
+#include <map>
+#include <string>
+
+#include "containers/heap_bytes.hpp"
+#include "containers/reaper.hpp"
+#include "runtime/engine.hpp"
+
+namespace wfsa {
+
+inline size_t heap_bytes(const Hypothesis& h) { return heap_bytes(h.main) + heap_bytes(h.watch); }
+inline size_t heap_bytes(const LexState& s) { return heap_bytes(s.hyps) + heap_bytes(s.edges) + heap_bytes(s.accepts); }
+inline size_t heap_bytes(const Universe&) { return 0; }  // its tails are the vocabulary's
+template <class... Parts> size_t heap_bytes_of(const Parts&... parts) { return (size_t(0) + ... + heap_bytes(parts)); }
+
+inline size_t heap_bytes(const UnorderedRule& u) { return heap_bytes_of(u.members, u.required, u.groups); }
+inline size_t heap_bytes(const UnorderedList& l) { return heap_bytes_of(l.required, l.groups, l.keys); }
+
+inline std::map<std::string, int64_t> memory_of(const Engine& e) {
+    std::shared_lock<std::shared_mutex> lock(e.mutex);  // other threads may be decoding
+    const Terminals& t = e.lexer.terms;
+    const NormalGrammar& g = e.grammar;
+    const LrTables& lr = e.lr;
+    std::map<std::string, int64_t> out;
+    out["terminals"] = int64_t(heap_bytes_of(
+        t.indptr, t.edges, t.term, t.accept, t.start, t.rank, t.least, t.most, t.counted, t.open, t.ignore,
+        t.restarts_lexing, t.name, t.place, t.remaining, t.follow, e.token_ids, e.token_terms, e.ignored));
+    out["rules"] = int64_t(heap_bytes_of(g.rules, g.rule_indptr, g.origin, g.distinct, g.unordered, e.distinct));
+    out["parser states"] = int64_t(heap_bytes_of(
+        lr.goto_indptr, lr.goto_symbol, lr.goto_target, lr.n_shifts, lr.completed_indptr, lr.completed,
+        lr.unordered.lists, lr.unordered.sets, lr.unordered.list_of, lr.unordered.member_of, e.contexts.of_state,
+        e.contexts.of_set));
+    out["lexer states"] = int64_t(heap_bytes_of(e.lexer.states, e.lexer.contexts, e.lexer.watches, e.lexer.spans));
+    out["profiles"] = int64_t(e.profiler.heap_bytes());
+    out["stack reading"] = int64_t(heap_bytes_of(e.universes, e.weights, e.dwa, e.joint, e.bulk));
+    out["expansion"] = int64_t(e.lexer.expansion_bytes() + e.profiler.expansion_bytes());
+    int64_t total = int64_t(sizeof(Engine));
+    for (const auto& part : out) total += part.second;
+    out["total"] = total;
+    return out;
+}
+
+// About how much destroying it frees, in a few steps.
+inline size_t rough_bytes(const Engine& e) {
+    return 512 * e.lexer.states.size() + 16 * e.lr.goto_symbol.size() + 128 * e.dwa.n_transitions() +
+           64 * e.joint.n_transitions();
+}
+
+inline std::shared_ptr<Engine> make_engine(std::shared_ptr<Vocabulary> vocab) {
+    auto drop = [](Engine* e) { Reaper::give(rough_bytes(*e), [e] { delete e; }); };
+    return std::shared_ptr<Engine>(new Engine(std::move(vocab)), drop);
+}
+
+}  // namespace wfsa

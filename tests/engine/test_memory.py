@@ -1,0 +1,205 @@
+"""What constraints hold, what they share, and that what is dropped comes back.
+
+Bounds are ratios to the artifact: a file says what is in a constraint without anybody's allocator.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wfsa
+from wfsa.storage.constraint_file import from_bytes, to_bytes
+
+pytestmark = pytest.mark.engine
+MB = 1 << 20
+
+
+def small_vocab() -> wfsa.Vocab:
+    pieces = [
+        b'"',
+        b'":',
+        b'": "',
+        b'",',
+        b'", "',
+        b'"}',
+        b"ab",
+        b"abc",
+        b"name",
+        b'{"',
+        b"true",
+        b"12",
+        "\u00e9\u00e8".encode(),
+    ]
+    return wfsa.Vocab([bytes([b]) for b in range(256)] + pieces + [b"<eos>"], special_ids=[269], eos_ids=[269])
+
+
+@pytest.fixture(scope="module")
+def llama(vocab_npz: Callable[[str], Any]) -> wfsa.Vocab:
+    vocab: wfsa.Vocab = vocab_npz("llama3").build()
+    return vocab
+
+
+def strings(n: int, longest: int, **more: Any) -> dict[str, Any]:
+    """An object of n bounded strings."""
+    texts = {f"p{i}": {"type": "string", "maxLength": longest + i} for i in range(n)}
+    return {"type": "object", "properties": texts, **more}
+
+
+def resident() -> int:
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        pytest.skip("NO /proc/self/statm: what the process holds is not known here")
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def settled(quantity: Callable[[], int], goal: Callable[[int], bool]) -> int:
+    """What a quantity comes to once dropped constraints are gone: a thread destroys them."""
+    gc.collect()
+    until = time.monotonic() + 20
+    while not goal(quantity()) and time.monotonic() < until:
+        time.sleep(0.05)
+    return quantity()
+
+
+def test_parts_are_all_there_is() -> None:
+    constraint = wfsa.compile_json_schema(strings(3, 5), small_vocab())
+    parts = constraint.memory()
+    assert all(bytes_ >= 0 for bytes_ in parts.values())
+    assert 0 <= parts.pop("total") - sum(parts.values()) < 10_000  # the object itself
+    assert parts["lexer states"] > 0 and parts["profiles"] > 0 and parts["parser states"] > 0
+
+
+def test_a_complete_constraint_keeps_nothing_for_expansion() -> None:
+    vocab = small_vocab()
+    lazy = wfsa.compile_json_schema(strings(3, 5), vocab, mode="lazy")
+    before = lazy.memory()
+    state = lazy.start()
+    for token in b'{"p0": "abc"':
+        state.get_mask()
+        assert state.commit(token)
+    assert lazy.memory()["total"] > before["total"] and lazy.memory()["expansion"] > 0
+    ahead = wfsa.compile_json_schema(strings(3, 5), vocab)
+    assert ahead.stats["complete"]
+    assert ahead.memory()["expansion"] < ahead.memory()["total"] / 20
+
+
+def test_equal_parts_are_one() -> None:
+    """A second constraint of the same schema, compiled or loaded, adds nothing to what the vocabulary holds."""
+    vocab = small_vocab()
+    first = wfsa.compile_json_schema(strings(4, 9), vocab)
+    held = vocab.cache_info()
+    again = from_bytes(to_bytes(first), vocab)
+    other = wfsa.compile_json_schema(strings(4, 9), vocab)
+    shared = ("token sets", "tails")
+    assert {name: vocab.cache_info()[name] for name in shared} == {name: held[name] for name in shared}
+    assert to_bytes(first) == to_bytes(again)
+    assert again.start().get_mask() == other.start().get_mask()
+    bounds = wfsa.compile_json_schema(strings(4, 50), vocab)  # other bounds, the same strings
+    assert vocab.cache_info()["token sets"]["bytes"] == held["token sets"]["bytes"]
+    assert bounds.memory()["total"] < 1.2 * first.memory()["total"]
+
+
+def test_what_no_constraint_holds_goes() -> None:
+    vocab = small_vocab()
+    kept = wfsa.compile_json_schema({"type": "object"}, vocab)
+    before = vocab.cache_info()["token sets"]["entries"]
+    dropped = [wfsa.compile_regex(f"(x{{1,{n}}}|y+z{{{n}}})*{n}", vocab) for n in range(2, 6)]
+    assert vocab.cache_info()["token sets"]["entries"] > before
+    del dropped
+    limits = vocab.cache_info()["walks"]["entries"] + before + 5
+    assert settled(lambda: vocab.cache_info()["token sets"]["entries"], lambda n: n <= limits) <= limits
+    assert kept.start().commit_bytes(b'{"a": 1')
+
+
+def test_caches_tell_their_bounds() -> None:
+    vocab = small_vocab()
+    wfsa.compile_json_schema({"type": "object"}, vocab)
+    info = vocab.cache_info()
+    assert info["tokens"]["entries"] == vocab.n_tokens
+    assert all(cache["bytes"] <= cache.get("limit", cache["bytes"]) for cache in info.values())
+    assert info["walks"]["limit"] > 0 and info["universes"]["limit"] > 0
+    automata = wfsa.automata_cache_info()
+    assert automata["entries"] > 0 and 0 < automata["bytes"] <= automata["limit"]
+
+
+def test_automata_are_bounded_in_bytes() -> None:
+    """The least recently used go; what is asked for stays."""
+    from wfsa._ext import regular
+    from wfsa.grammar.regular import literal
+
+    kept = regular._KeptAutomata(40_000)
+    one = regular.automaton(literal("abc"))
+    for i in range(200):
+        kept.put(i, one)
+        assert kept.find(0) is one
+        assert kept.info()["bytes"] <= kept.info()["limit"]
+    assert kept.find(199) is one and kept.find(1) is None
+    assert kept.info()["entries"] < 40
+
+
+@pytest.mark.parametrize("more", [{}, {"additionalProperties": False}], ids=["open", "closed"])
+def test_bounded_strings_on_a_real_vocabulary(more: dict[str, Any], llama: wfsa.Vocab) -> None:
+    """What 20 bounded strings hold is at most MOST times their artifact, compiled or loaded, to the system, too."""
+    n = 40
+    wfsa.compile_json_schema(strings(20, 5000, **more), llama)
+    settled(resident, lambda _: True)
+    before = resident()
+    compiled = [wfsa.compile_json_schema(strings(20, 100 + 20 * k, **more), llama) for k in range(n)]
+    data = [to_bytes(constraint) for constraint in compiled]
+    size = sum(map(len, data)) / n
+    assert max(constraint.memory()["total"] for constraint in compiled) < MOST * size
+    each = (settled(resident, lambda now: now - before < MOST * size * n) - before) / n
+    assert each < (MOST + 2) * size  # `data` is in it
+    before = resident()
+    held = llama.cache_info()["token sets"]
+    loaded = [from_bytes(one, llama) for one in data]
+    assert llama.cache_info()["token sets"] == held
+    assert max(constraint.memory()["total"] for constraint in loaded) < MOST * size
+    assert (resident() - before) / n < (MOST + 1) * size
+
+
+MOST = 4  # times the artifact
+
+
+def test_what_is_dropped_comes_back() -> None:
+    """2,000 small constraints, compiled and dropped: the process does not grow."""
+    vocab = small_vocab()
+
+    def run(count: int) -> None:
+        for k in range(count):
+            schema = {"type": "object", "properties": {f"n{k % 7}": {"type": "string", "maxLength": 1 + k % 50}}}
+            state = wfsa.compile_json_schema(schema, vocab, mode=("ahead", "lazy")[k % 2]).start()
+            state.get_mask()
+
+    run(400)
+    before = settled(resident, lambda _: True)
+    run(2000)
+    assert settled(resident, lambda now: now < before + 8 * MB) < before + 8 * MB
+
+
+DROPPING = """
+import os, sys, threading, wfsa
+vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_ids=[256], eos_ids=[256])
+def large(k): return wfsa.compile_regex("[a-z]{1,%d}(x|y)" % (400 + k), vocab)
+for k in range(4): large(k)
+child = os.fork()
+for k in range(4): large(k).start().get_mask()
+if child == 0: sys.exit(0)
+sys.exit(os.waitpid(child, 0)[1] != 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NO fork on this system")
+def test_dropping_beside_a_fork_and_an_exit() -> None:
+    """The thread that destroys what is dropped neither outlives the process nor is missed by a child."""
+    for _ in range(3):
+        subprocess.run([sys.executable, "-W", "ignore", "-c", DROPPING], check=True, timeout=120)
