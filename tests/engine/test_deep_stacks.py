@@ -50,14 +50,15 @@ assert state.commit_bytes(b"ab" * N) and allowed(state) == [b"a", b"n", b"nc", b
 assert state.commit_bytes(b"n") and allowed(state) == [b"b", b"c", b"bb", b"bc"]
 assert state.commit_bytes(b"c") and state.is_accepting()
 """,
-    # Every bracket may be closed or left open, so the stacks branch at all depths.
+    # Two nonterminals for one byte, so that every node stands on two, at all depths.
     "branching": """
-rules = [("r", ["s", ";"]), ("s", ["(", "s", ")"]), ("s", ["(", "s"]), ("s", ["x", "s"]), ("s", ["n"])]
-c = constraint(rules, MODE, [b"))", b");", b"n)"])
+rules = [("r", ["s", "c"]), ("s", ["p", "u"]), ("s", ["q", "v"]), ("s", ["n"]), ("p", ["a"]), ("q", ["a"])]
+rules += [("u", ["b", "s"]), ("u", ["b", "s", "b"]), ("v", ["b", "s"]), ("v", ["b", "s", "d"])]
+c = constraint(rules, MODE, [b"nc", b"nb", b"nd", b"bc", b"bd"])
 state = c.start()
-assert state.commit_bytes(b"(x" * N) and allowed(state) == [b"(", b"n", b"x", b"n)"]
-assert state.commit_bytes(b"n") and allowed(state) == [b")", b";", b"))", b");"]
-assert state.commit_bytes(b")))") and allowed(state) == [b")", b";", b"))", b");"]
+assert state.commit_bytes(b"ab" * N) and allowed(state) == [b"a", b"n", b"nc", b"nb", b"nd"]
+assert state.commit_bytes(b"n") and allowed(state) == [b"b", b"c", b"d", b"bc", b"bd"]
+assert state.commit_bytes(b"bd") and state.commit_bytes(b"c") and state.is_accepting()
 """,
     "ambiguous": """
 c = constraint([("r", ["s"]), ("s", ["s", "s"]), ("s", ["(", "s", ")"]), ("s", ["(", ")"])], MODE, [b"()", b"))"])
@@ -69,10 +70,11 @@ assert state.commit_bytes(b")" * N) and state.is_accepting()
 OTHER = {
     "longest": """
 vocab = wfsa.Vocab([b"(", b")", b"n", b"))", b"(n)", b"<eos>"], special_ids=[5], eos_ids=[5])
-c = wfsa.compile_lark('start: s\\ns: "(" s ")" | "(" s | NAME\\nNAME: /n+/\\n%ignore " "', vocab)
+c = wfsa.compile_lark('start: s\\ns: "(" s ")" | NAME\\nNAME: /n+/\\n%ignore " "', vocab)
 state = c.start()
 assert state.commit_bytes(b"(" * N) and state.get_mask().ids().tolist() == [0, 2, 4]
-assert state.commit_bytes(b"n))") and state.is_accepting() and len(state.get_mask()) == 3
+assert state.commit_bytes(b"n" + b")" * (N - 1)) and state.get_mask().ids().tolist() == [1]
+assert state.commit_bytes(b")") and state.is_accepting()
 """,
     "a chain of forks": """
 c = constraint([("u", ["(", "u", ")"]), ("u", ["n"])], "ahead")
