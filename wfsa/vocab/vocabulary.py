@@ -9,8 +9,8 @@
 **Invariants** (checked when built, whoever builds): ids lie in ``range(n_tokens)``; an id without bytes (a hole) is
 special, since a token that adds nothing to a text can never be a choice; an end id is special, since choosing it ends
 the text and so cannot write its name; ``size``, the width of the model's logits, is at least ``n_tokens`` and the ids
-between are never allowed. The bytes of a special token are its display name. Two ids may share their bytes, a token
-need not be UTF-8.
+between are never allowed. A token that is text has at most 16,384 bytes. The bytes of a special token are its display
+name. Two ids may share their bytes, a token need not be UTF-8.
 
 **Identity.** ``fingerprint`` is a SHA-256 over all of this in one canonical form; an artifact names the fingerprint
 it was compiled for. Names of special tokens take no part: they are resolved to ids when a grammar is compiled.
