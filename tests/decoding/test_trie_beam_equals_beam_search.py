@@ -55,7 +55,11 @@ def test_tree_is_its_branches(family: str, kind: str) -> None:
         assert check_tree(tiny_model(family, 0, attention=kind)) < 1e-12
 
 
-@pytest.mark.parametrize("seed", range(5))
+# One seed in `make test`, all of them in `make nightly`: each has six searches in three forms.
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_equal_to_generate(family: str, seed: int) -> None:
     model, prompts = tiny_model(family, seed), _prompts(seed)
