@@ -1,4 +1,4 @@
-"""compile_items on synthetic names: build, save and load, memory, masks at every step of random names.
+"""compile_texts on synthetic names: build, save and load, memory, masks at every step of random names.
 
     python -m benches.item_strings [--names 5e6] [--vocab ../shared/data/vocabs/llama3.npz] [--hub 4096] [--enum lazy]
 
@@ -60,13 +60,13 @@ def main() -> None:
         schema |= {"required": ["name", "count"], "additionalProperties": False}
         constraint = wfsa.compile_json_schema(schema, vocab, mode=options.enum)
     else:
-        constraint = wfsa.compile_items(shuffled, vocab, hub=options.hub)
+        constraint = wfsa.compile_texts(shuffled, vocab, hub=options.hub)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     print(f"{len(texts):,} names of {sum(map(len, texts)) / len(texts):.1f} bytes, {vocab.size:,} logits")
     print(f"build {seconds:.2f} s ({cpu_seconds:.2f} s of processor), peak +{peak / 1024:.0f} MiB; {constraint.stats}")
     if not options.enum:
-        held = constraint.stats["bytes"] + 16 * constraint.stats["strings"] + 4 * constraint.stats["hub_tokens"]
+        held = constraint.stats["bytes"] + 16 * constraint.stats["texts"] + 4 * constraint.stats["hub_tokens"]
         print(f"holds {held / 2**20:.0f} MiB")
         save_and_load(constraint, vocab)
     walk(constraint, vocab, texts, shuffled, options)
@@ -125,7 +125,7 @@ def walk(
 def item_of(constraint: wfsa.Constraint, data: bytes) -> int:
     state = constraint.start()
     assert state.commit_bytes(data)
-    return state.item()  # type: ignore[attr-defined, no-any-return]
+    return state.text_index()  # type: ignore[attr-defined, no-any-return]
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from wfsa._ext.mask import TokenMask
 from wfsa._ext.state import State, fill_bitmasks
 from wfsa.bitmask import allocate_bitmask, apply_bitmask_
+from wfsa.compile_options import CompileOptions
 from wfsa.compiler import (
-    CompileOptions,
     compile,
     compile_gbnf,
     compile_json_schema,
@@ -15,8 +15,10 @@ from wfsa.compiler import (
 from wfsa.constraint import Constraint
 from wfsa.errors import (
     ArtifactError,
+    DecodingError,
     GrammarError,
     GrammarWarning,
+    ItemError,
     LimitError,
     SchemaError,
     SchemaWarning,
@@ -26,24 +28,30 @@ from wfsa.errors import (
     WfsaError,
 )
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.storage.constraint_file import load
-from wfsa.texts.constraint import StringConstraint, compile_items
+from wfsa.grammar_constraint import GrammarConstraint
+from wfsa.texts import TextConstraint, TextState, compile_choice, compile_texts
 from wfsa.version import __version__
 from wfsa.vocab import Vocab
+
+load = Constraint.load
 
 __all__ = [
     "ArtifactError",
     "CompileOptions",
     "Constraint",
+    "DecodingError",
+    "GrammarConstraint",
     "GrammarError",
     "GrammarWarning",
+    "ItemError",
     "LimitError",
     "SchemaError",
     "SchemaOptions",
     "SchemaWarning",
     "State",
     "StateError",
-    "StringConstraint",
+    "TextConstraint",
+    "TextState",
     "TokenMask",
     "Vocab",
     "VocabError",
@@ -53,11 +61,12 @@ __all__ = [
     "allocate_bitmask",
     "apply_bitmask_",
     "compile",
+    "compile_choice",
     "compile_gbnf",
-    "compile_items",
     "compile_json_schema",
     "compile_lark",
     "compile_regex",
+    "compile_texts",
     "compile_tools",
     "fill_bitmasks",
     "load",

@@ -70,6 +70,7 @@ class Lr0Builder {
         vector<Entry> entries;
         vector<int32_t> todo, group_of(g_.n_symbols, -1), chain;
         for (size_t s = 0; s < kernels_.size(); ++s) {
+            poll();
             // Closure: every rule reachable at the left edge, as (first symbol -> what follows it).
             entries.clear();
             todo.clear();

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "interrupt.hpp"
 
 namespace wfsa {
 
@@ -89,6 +90,7 @@ inline void refine(const vector<vector<Edge>>& out, const vector<uint8_t>& accep
     vector<Edge> merged;
     while (!queue.empty()) {
         int32_t c = queue.back(); queue.pop_back();
+        poll();
         dirty[c] = 0;
         if (members[c].size() < 2) continue;
         groups.clear();
@@ -138,6 +140,7 @@ inline void merge_equal(int32_t start, const vector<vector<Edge>>& out, const ve
     vector<int32_t> sig;
     seen[start] = 1;
     while (!path.empty()) {
+        poll();
         auto& [s, k] = path.back();
         if (k < out[s].size()) {
             const int32_t t = out[s][k++].target;
@@ -194,6 +197,7 @@ inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<u
     number_of(start >= kTail ? start : cls[start]);
     vector<Edge> row;
     for (size_t k = 0; k < order.size(); ++k) {
+        poll();
         row.clear();
         if (const int32_t s = order[k] - kTail; s >= 0) {
             for (int32_t e = tail.indptr[s]; e < tail.indptr[s + 1]; ++e)
@@ -306,6 +310,7 @@ class Nfa {
         vector<uint8_t> accept;
         mark_.assign(byte_.size(), 0);
         auto intern = [&](vector<int32_t>& set) {
+            poll();
             work += close(set);
             if (set.size() == 1 && set[0] >= kTail) return set[0];  // what follows is known
             if (work > most_work)
@@ -432,6 +437,7 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     vector<vector<Edge>> out;
     vector<uint8_t> accept;
     auto intern = [&](int32_t s, int32_t t) {
+        poll();
         auto got = ids.emplace(uint64_t(uint32_t(s)) << 32 | uint32_t(t), int32_t(pairs.size()));
         if (got.second) {
             if (int64_t(pairs.size()) >= limit)

@@ -14,6 +14,7 @@
 #include <shared_mutex>
 
 #include "json/distinct.hpp"
+#include "parser/least_to_end.hpp"
 #include "runtime/mask_cache.hpp"
 #include "tails/joint_tails.hpp"
 
@@ -107,6 +108,12 @@ class Engine {
     }
     Engine(const Engine&) = delete;
 
+    // One more terminal behind the grammar's own: the end of the text, which the vocabulary's end tokens stand for.
+    void add_end() {
+        end_term = int32_t(token_ids.size());
+        lexer.terms.add(Dfa(), {}, Counters(), 0, false);
+        token_ids.push_back(vocab->eos);
+    }
     // After grammar and terminals are set: LR tables, contexts, follow sets.
     void build(int64_t max_states) {
         lr = Lr0Builder(grammar, max_states).build();
@@ -117,13 +124,21 @@ class Engine {
         if (longest()) follow_terminals();
         else {
             vector<int32_t> contexts(lr.n_states());
-            for (int32_t s = 0; s < lr.n_states(); ++s) contexts[s] = context_of(&s, 1);
+            for (int32_t s = 0; s < lr.n_states(); ++s) {
+                poll();
+                contexts[s] = context_of(&s, 1);
+            }
             state_context = std::move(contexts);
             attach_unordered(grammar, lr);
         }
     }
     void find_exhaustible() { may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end(); }
     bool longest() const { return lexer.terms.longest; }
+    // For the shortest end of a text; made when it is first asked for.
+    const LeastToEnd& least_to_end() {
+        std::call_once(least_to_end_once_, [&] { least_to_end_ = std::make_unique<LeastToEnd>(lr, lexer, end_term, int32_t(grammar.n_symbols)); });
+        return *least_to_end_;
+    }
     void index_tokens() {
         for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
             for (int32_t id : token_ids[t]) token_terms[id].push_back(t);
@@ -336,7 +351,10 @@ class Engine {
         std::map<int32_t, vector<int32_t>> by_term;
         for (size_t i = 0; i < profiler.finishes.size(); ++i)
             if (profiler.finishes[i].universe < 0) by_term[profiler.finishes[i].term].push_back(int32_t(i));
-        for (auto& [term, which] : by_term) unite_tails(term, which);
+        for (auto& [term, which] : by_term) {
+            poll();
+            unite_tails(term, which);
+        }
     }
 
     template <class Op> auto run(Op op) -> decltype(op(false)) {
@@ -420,6 +438,8 @@ class Engine {
         return n++;
     }
     const int64_t uid_ = next_uid();
+    std::once_flag least_to_end_once_;
+    std::unique_ptr<const LeastToEnd> least_to_end_;
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> context_by_states_;  // "longest": tops -> context
     std::unordered_map<uint64_t, vector<uint32_t>> bulk_;  // (finish, weight) -> tokens
 
