@@ -49,7 +49,7 @@ seconds: float = made.stats["seconds"]
 n_states: int = made.stats["lexer_states"]
 n_texts: int = texts.stats["texts"] + len(texts)
 made.stats["lexer_stats"]  # wrong: typeddict-item
-made.stats = {}  # wrong: misc
+made.vocab = vocab  # wrong: misc
 
 # --- states
 state: wfsa.State = made.start(stop_ids=[1, 2])
@@ -61,7 +61,7 @@ count: int = state.commit_tokens(np.asarray([1])) + state.commit_tokens([1, 2])
 ok: bool = state.commit(1) and state.commit_bytes(b"a")
 state.text_index()  # wrong: attr-defined
 state.commit("a")  # wrong: arg-type
-made.start([1])  # wrong: misc
+made.start([1])  # wrong: call-arg
 wfsa.fill_bitmasks([state, written], np.zeros((2, 1), np.int32), threads=2)
 '''
 
