@@ -4,9 +4,9 @@
     header    JSON: the arrays' types, shapes and places, and under __metadata__ the head as one string of JSON
     data      the arrays, those of the widest type first, so that each lies at a multiple of its type's size
 
-The head has ``format``, ``version``, ``checksums``, a CRC-32 of each array, and ``checksum``, one of the rest of the
-head.  The head's is looked at whenever a file is read; those of the arrays when :meth:`ArrayFile.verify` is called,
-since that reads every byte.  Same head and arrays, same bytes.
+The head has ``format``, ``version``, ``checksums``, a CRC-32 of each array in eight hexadecimal digits, by name, and
+``checksum``, one of the rest of the head.  The head's is looked at whenever a file is read; those of the arrays when
+:meth:`ArrayFile.verify` is called, since that reads every byte.  Same head and arrays, same bytes.
 What the arrays mean, and whether their values fit together, is for the module that knows the format to say.
 """
 
@@ -76,9 +76,11 @@ class ArrayFile:
     def verify(self) -> None:
         """Read every array; ArtifactError where one does not match its checksum."""
         sums = self.head.get("checksums")
-        for name, array in self.arrays.items():
-            if not isinstance(sums, dict) or sums.get(name) != _checksum(array):
+        for at, name in enumerate(sorted(self.arrays)):
+            if not isinstance(sums, str) or sums[8 * at : 8 * at + 8] != f"{_checksum(self.arrays[name]):08x}":
                 raise ArtifactError(f"{self.where} is damaged: {name} does not match its checksum")
+        if not isinstance(sums, str) or len(sums) != 8 * len(self.arrays):
+            raise ArtifactError(f"{self.where} is damaged: it has not the arrays that it was written with")
 
 
 def write(path: str | os.PathLike[str], head: dict[str, Any], arrays: Arrays) -> None:
@@ -109,9 +111,10 @@ def from_bytes(data: bytes, where: str) -> ArrayFile:
 
 def _pieces(head: dict[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]:
     names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
-    head = {**head, "checksums": {name: _checksum(arrays[name]) for name in names}}
+    head = {**head, "checksums": "".join(f"{_checksum(arrays[name]):08x}" for name in sorted(arrays))}
     head["checksum"] = _head_checksum(head)
-    header: dict[str, Any] = {"__metadata__": {"wfsa": json.dumps(head, sort_keys=True, ensure_ascii=False)}}
+    written = json.dumps(head, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    header: dict[str, Any] = {"__metadata__": {"wfsa": written}}
     at = 0
     for name in names:
         array = arrays[name]
