@@ -155,7 +155,7 @@ def test_deep_header(files: list[bytes], vocab: wfsa.Vocab) -> None:
     header: dict[str, Any] = json.loads(files[0][8 : 8 + length])
     rest = files[0][8 + length :]
     for depth in (100, *range(300, 1010), 2000, 100_000):
-        deep = f'"deep": {"[" * depth}{"]" * depth}, "report": '
-        text = header["__metadata__"]["wfsa"].replace('"report": ', deep, 1)
+        deep = f'"deep":{"[" * depth}{"]" * depth},"report":'
+        text = header["__metadata__"]["wfsa"].replace('"report":', deep, 1)
         blob = json.dumps({**header, "__metadata__": {"wfsa": text}}).encode()
         assert not load_and_use(len(blob).to_bytes(8, "little") + blob + rest, vocab, random.Random(0))

@@ -96,12 +96,12 @@ def to_bytes(head: dict[str, Any], arrays: Arrays) -> bytes:
     return b"".join(_pieces(head, arrays))
 
 
-def read(path: str | os.PathLike[str]) -> ArrayFile:
+def read(path: str | os.PathLike[str], kind: str = "a file of wfsa") -> ArrayFile:
     """A file that :func:`write` wrote, its arrays mapped.  Raises ArtifactError, OSError."""
     where = Path(path)
     with where.open("rb") as file:  # a folder, or no file at all, is told as such
         size = os.fstat(file.fileno()).st_size
-    return _parse(np.memmap(where, np.uint8, "r") if size else np.zeros(0, np.uint8), str(path))
+    return _parse(np.memmap(where, np.uint8, "r") if size else np.zeros(0, np.uint8), str(path), kind)
 
 
 def from_bytes(data: bytes, where: str) -> ArrayFile:
@@ -131,15 +131,15 @@ def _pieces(head: dict[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview
         yield from _blocks(arrays[name])
 
 
-def _parse(data: npt.NDArray[np.uint8], where: str) -> ArrayFile:
+def _parse(data: npt.NDArray[np.uint8], where: str, kind: str = "a file of wfsa") -> ArrayFile:
     length = int.from_bytes(data[:8].tobytes(), "little")
     if len(data) < 16 or not 2 <= length <= len(data) - 8:
-        raise ArtifactError(f"{where} is not a file of wfsa, or it is cut short ({len(data)} bytes)")
+        raise ArtifactError(f"{where} is not {kind}, or it is cut short ({len(data)} bytes)")
     try:
         table = json.loads(data[8 : 8 + length].tobytes())
         head = json.loads(table.pop("__metadata__")["wfsa"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ArtifactError(f"{where} is not a file of wfsa, or its header is damaged") from None
+        raise ArtifactError(f"{where} is not {kind}, or its header is damaged") from None
     if not isinstance(head, dict) or not isinstance(table, dict):
         raise ArtifactError(f"{where} is damaged: bad header")
     return ArrayFile(where, head, _arrays(where, table, data[8 + length :], 8 + length))

@@ -31,7 +31,7 @@ def save(path: str | os.PathLike[str], fingerprint: str, n_leaves: int, words: n
 def load(path: str | os.PathLike[str], fingerprint: str, n_leaves: int) -> npt.NDArray[np.int32]:
     """The words of a filter of this index. ArtifactError on a damaged file, and on one for another index."""
     where = Path(path)
-    file = array_file.read(where).expect(_KIND, FORMAT, VERSION)
+    file = array_file.read(where, _KIND).expect(_KIND, FORMAT, VERSION)
     head, arrays = file.head, file.arrays
     if head.get("fingerprint") != fingerprint:
         raise ArtifactError(

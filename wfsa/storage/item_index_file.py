@@ -54,7 +54,7 @@ def save(index: IndexData, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> IndexData:
     """Map a saved index; see :meth:`ItemIndex.load`."""
     where = Path(path)
-    file = array_file.read(where).expect(_KIND, FORMAT, VERSION)
+    file = array_file.read(where, _KIND).expect(_KIND, FORMAT, VERSION)
     head, arrays = file.head, file.arrays
     try:
         index = _index(head, arrays)

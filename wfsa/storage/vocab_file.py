@@ -27,7 +27,7 @@ def write(path: str | os.PathLike[str], head: dict[str, Any], arrays: array_file
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], array_file.Arrays]:
     """The head and the four arrays; ArtifactError on a file of another format or version, or damaged."""
-    file = array_file.read(path).expect("a saved vocabulary", FORMAT, FORMAT_VERSION)
+    file = array_file.read(path, "a saved vocabulary").expect("a saved vocabulary", FORMAT, FORMAT_VERSION)
     head, arrays = file.head, file.arrays
     for name, kind in _TYPES.items():
         found = arrays.get(name)
