@@ -40,7 +40,7 @@ _BENCHES = {
     "decoding-nezha": (nezha, "the self-drafting head, beside beam search"),
     "decoding-trie": (trie, "beam search on one shared KV trie, beside generate()"),
     "items": (indexes, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
-    "texts": (texts, "compile_items over millions of names"),
+    "texts": (texts, "compile_texts over millions of names"),
     "readme": (readme_table, "writes README's table from results/schemas.jsonl; measures nothing"),
     "items-latency": (latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
 }

@@ -15,8 +15,8 @@ from wfsa._ext.regular import cache_info as automata_cache_info
 from wfsa._ext.state import State, fill_bitmasks
 from wfsa.bitmask import allocate_bitmask, apply_bitmask_
 from wfsa.check_schema import check_json_schema
+from wfsa.compile_options import CompileOptions
 from wfsa.compiler import (
-    CompileOptions,
     compile,
     compile_gbnf,
     compile_json_schema,
@@ -27,8 +27,10 @@ from wfsa.compiler import (
 from wfsa.constraint import Constraint
 from wfsa.errors import (
     ArtifactError,
+    DecodingError,
     GrammarError,
     GrammarWarning,
+    ItemError,
     LimitError,
     SchemaError,
     SchemaWarning,
@@ -38,17 +40,22 @@ from wfsa.errors import (
     WfsaError,
 )
 from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, SchemaReport
-from wfsa.storage.constraint_file import load
-from wfsa.texts.constraint import StringConstraint, compile_items
+from wfsa.grammar_constraint import GrammarConstraint
+from wfsa.texts import TextConstraint, TextState, compile_choice, compile_texts
 from wfsa.version import __version__
 from wfsa.vocab import Vocab
+
+load = Constraint.load
 
 __all__ = [
     "ArtifactError",
     "CompileOptions",
     "Constraint",
+    "DecodingError",
+    "GrammarConstraint",
     "GrammarError",
     "GrammarWarning",
+    "ItemError",
     "LimitError",
     "ReportEntry",
     "SchemaError",
@@ -57,7 +64,8 @@ __all__ = [
     "SchemaWarning",
     "State",
     "StateError",
-    "StringConstraint",
+    "TextConstraint",
+    "TextState",
     "TokenMask",
     "Vocab",
     "VocabError",
@@ -69,11 +77,12 @@ __all__ = [
     "automata_cache_info",
     "check_json_schema",
     "compile",
+    "compile_choice",
     "compile_gbnf",
-    "compile_items",
     "compile_json_schema",
     "compile_lark",
     "compile_regex",
+    "compile_texts",
     "compile_tools",
     "fill_bitmasks",
     "load",

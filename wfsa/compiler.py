@@ -11,89 +11,79 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from wfsa._ext.constraint import build_core
-from wfsa._ext.regular import automaton
+from wfsa._ext.regular import Automaton, automaton
 from wfsa.arguments import known_fields, refuse_unknown
-from wfsa.constraint import Constraint
+from wfsa.compile_options import CompileKeywords, CompileOptions
 from wfsa.errors import GrammarError, LimitError, SchemaWarning, WfsaError
 from wfsa.explain import compile_parts_with
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.grammar.json_schema import LoweredSchema, SchemaOptions, read_json_schema, read_tools
+from wfsa.grammar.json_schema import (
+    LoweredSchema,
+    SchemaOptions,
+    SchemaReport,
+    SchemaSource,
+    read_json_schema,
+    read_tools,
+)
 from wfsa.grammar.json_schema.contradiction import Place, contradiction, contradiction_text
 from wfsa.grammar.json_schema.lowering import NoDocument
 from wfsa.grammar.json_schema.misspelt import Slip, slips_text
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.regex.grammar import read_regex
+from wfsa.grammar_constraint import GrammarConstraint, GrammarStats
 from wfsa.vocab import Vocab, require_vocab
 
-Progress = Callable[[str, float], None]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_LOG: Final = logging.getLogger("wfsa")  # no handler: what is done with it is the application's choice
 _CONTRADICTION_SECONDS = 5.0  # of processor time, for the message of a schema that nothing satisfies
 
 
 @dataclass(frozen=True, slots=True)
-class CompileOptions:
-    """How to compile.
+class CompiledTerminal:
+    """A terminal as the engine takes it: an automaton, or where that is None the tokens it stands for."""
 
-    mode: "ahead" expands everything that can be reached; "lazy" expands on first use.
-    max_terminal_states, max_lr_states, max_lexer_states: LimitError beyond these. What is linear in the grammar is not
-        counted: the states of a set of words (an enum) that ends a terminal, lexer states that stand in one terminal.
-    max_seconds: LimitError when compiling takes longer; None for no limit.
-    progress: called with (stage, fraction between 0 and 1).
-    """
-
-    mode: Literal["ahead", "lazy"] = "ahead"
-    max_terminal_states: int = 1 << 18
-    max_lr_states: int = 1 << 20
-    max_lexer_states: int = 1 << 20
-    max_seconds: float | None = None
-    progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        if self.mode not in ("ahead", "lazy"):
-            raise ValueError(f"mode must be 'ahead' or 'lazy', not {self.mode!r}")
+    automaton: Automaton | None
+    token_ids: list[int]
+    rank: int  # at equal length the higher one wins
 
 
-def compile(grammar: Grammar, vocab: Vocab, options: CompileOptions | None = None, **keywords: Any) -> Constraint:
+def compile(
+    grammar: Grammar, vocab: Vocab, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
+) -> GrammarConstraint:
     """Compile a grammar for a vocabulary.  Keywords are fields of CompileOptions.
 
     Raises GrammarError (nothing can be derived, undefined symbols), LimitError, VocabError.
     """
-    options, begin, _ = _front_end("compile", options, keywords)
-    made = _compile(grammar, vocab, options, begin)
-    if isinstance(made, _TooLarge):
-        raise LimitError(made.message)
-    return made
+    return _compiled(grammar, vocab, *_front_end("compile", options, keywords))
 
 
-def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float) -> Constraint | _TooLarge:
+def _compile(
+    grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float,
+    report: SchemaReport | None = None, source: SchemaSource | None = None,
+) -> GrammarConstraint | _TooLarge:  # fmt: skip
     """The same; the time limit counts from `begin`, and a terminal that is too large is returned."""
     require_vocab(vocab)
     clock = _Clock(options, grammar, begin)
     grammar.check_invariants()
-    built = _automata(grammar, vocab, options, clock)
-    if isinstance(built, _TooLarge):
-        return built
-    automata, token_ids = built
-    order = sorted(range(len(grammar.terminals)), key=lambda i: (grammar.terminals[i].priority, -i))
-    ranks = [0] * len(order)
-    for rank, i in enumerate(order):
-        ranks[i] = rank
+    terminals = _terminals(grammar, vocab, options, clock)
+    if isinstance(terminals, _TooLarge):
+        return terminals
     clock.tick("LR automaton", 0.0)
     try:
-        core = build_core(
-            vocab.core, automata, token_ids, ranks, grammar.ignore, grammar.rules, len(grammar.nonterminals),
-            grammar.start, grammar.policy == "longest", options.max_lr_states, options.max_lexer_states,
-            [t.units for t in grammar.terminals], grammar.unordered, grammar.distinct,
-        )  # fmt: skip
+        core = build_core(vocab.core, grammar, terminals, options.max_lr_states, options.max_lexer_states)
         if core is None:
             name = grammar.nonterminals[grammar.start]
             raise GrammarError(
@@ -103,11 +93,40 @@ def _compile(grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: flo
         if options.mode == "ahead":
             core.expand(clock.tick, clock.check)
     except LimitError as e:
-        raise LimitError(f"{e}; {clock.costliest(automata)}") from None
-    stats = {**core.counts(), "complete": core.frozen, "stages": clock.finish(), "seconds": clock.seconds()}
-    return Constraint(
-        core, vocab, tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals), stats
-    )
+        raise LimitError(f"{e}; {clock.costliest(terminals)}") from None
+    stages, seconds = clock.finish(), clock.seconds()
+    stats = cast("GrammarStats", {**core.counts(), "complete": core.frozen, "seconds": seconds, "stages": stages})
+    names, origins = tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals)
+    constraint = GrammarConstraint(core, vocab, names, origins, stats, report, source)
+    if _LOG.isEnabledFor(logging.DEBUG):
+        times = ", ".join(f"{name} {1000 * spent:.1f}" for name, spent in stages.items())
+        _LOG.debug("compiled %r, mode %s, in %.1f ms (%s)", constraint, options.mode, 1000 * seconds, times)
+    return constraint
+
+
+def _terminals(
+    grammar: Grammar, vocab: Vocab, options: CompileOptions, clock: _Clock
+) -> list[CompiledTerminal] | _TooLarge:
+    """Each terminal's automaton, or the tokens that it stands for."""
+    out = []
+    order = sorted(range(len(grammar.terminals)), key=lambda i: (grammar.terminals[i].priority, -i))
+    ranks = {i: rank for rank, i in enumerate(order)}
+    for number, t in enumerate(grammar.terminals):
+        if isinstance(t.pattern, Tokens):
+            out.append(CompiledTerminal(None, _resolve(t.name, t.pattern, vocab), ranks[number]))
+        else:
+            try:
+                dfa = automaton(t.pattern, options.max_terminal_states)
+            except LimitError as e:
+                where = f" at {t.origin}" if t.origin else ""
+                remedy = "raise CompileOptions.max_terminal_states"
+                return _TooLarge(f"terminal {t.name!r}{where}: {e}; {remedy}", t.origin)
+            except RecursionError:
+                raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
+            out.append(CompiledTerminal(dfa, [], ranks[number]))
+        clock.tick("terminals", (number + 1) / len(grammar.terminals))
+        clock.check()
+    return out
 
 
 class _TooLarge(NamedTuple):
@@ -115,31 +134,6 @@ class _TooLarge(NamedTuple):
 
     message: str
     origin: str  # the place in the schema or grammar; "" if it is not known
-
-
-def _automata(
-    grammar: Grammar, vocab: Vocab, options: CompileOptions, clock: _Clock
-) -> tuple[list[Any], list[list[int]]] | _TooLarge:
-    """For each terminal its automaton and its token ids: of a pattern the former, of exact tokens the latter."""
-    automata: list[Any] = []
-    token_ids: list[list[int]] = []
-    for number, t in enumerate(grammar.terminals):
-        if isinstance(t.pattern, Tokens):
-            automata.append(None)
-            token_ids.append(_resolve(t.name, t.pattern, vocab))
-        else:
-            try:
-                automata.append(automaton(t.pattern, options.max_terminal_states))
-            except LimitError as e:
-                where = f" at {t.origin}" if t.origin else ""
-                remedy = "raise CompileOptions.max_terminal_states"
-                return _TooLarge(f"terminal {t.name!r}{where}: {e}; {remedy}", t.origin)
-            except RecursionError:
-                raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
-            token_ids.append([])
-        clock.tick("terminals", (number + 1) / len(grammar.terminals))
-        clock.check()
-    return automata, token_ids
 
 
 def _check_time(limit: float | None, begin: float, stage: str) -> None:
@@ -177,9 +171,9 @@ class _Clock:
         self.tick("done", 1.0)
         return {name: seconds for name, seconds in self.stages.items() if name != "done"}
 
-    def costliest(self, automata: list[Any]) -> str:
+    def costliest(self, terminals: list[CompiledTerminal]) -> str:
         """The terminal and the rule that cost most, for the message of a LimitError."""
-        sizes = [(0 if a is None else a.n_states, -i) for i, a in enumerate(automata)]
+        sizes = [(0 if t.automaton is None else t.automaton.n_states, -i) for i, t in enumerate(terminals)]
         terminal = self.grammar.terminals[-max(sizes)[1]] if sizes else None
         lhs, rhs = max(self.grammar.rules, key=lambda rule: len(rule[1]))
         parts = [f"the longest rule is one of {self.grammar.nonterminals[lhs]!r} with {len(rhs)} symbols"]
@@ -201,35 +195,54 @@ def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
     return sorted(tokens.ids)
 
 
-def compile_regex(pattern: str, vocab: Vocab, **keywords: Any) -> Constraint:
+def compile_regex(
+    pattern: str, vocab: Vocab, *, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
+) -> GrammarConstraint:
     """Compile a regex; the whole text must match."""
-    return compile(read_regex(pattern), vocab, **keywords)
+    started = _front_end("compile_regex", options, keywords)
+    return _compiled(read_regex(pattern), vocab, *started)
 
 
-def compile_gbnf(text: str, vocab: Vocab, **keywords: Any) -> Constraint:
+def compile_gbnf(
+    text: str, vocab: Vocab, *, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
+) -> GrammarConstraint:
     """Compile a GBNF/EBNF grammar with the rule ``root``."""
-    return compile(read_gbnf(text), vocab, **keywords)
+    started = _front_end("compile_gbnf", options, keywords)
+    return _compiled(read_gbnf(text), vocab, *started)
 
 
-def compile_lark(text: str, vocab: Vocab, *, start: str = "start", **keywords: Any) -> Constraint:
+def compile_lark(
+    text: str,
+    vocab: Vocab,
+    *,
+    start: str = "start",
+    options: CompileOptions | None = None,
+    **keywords: Unpack[CompileKeywords],
+) -> GrammarConstraint:
     """Compile a Lark grammar."""
-    return compile(read_lark(text, start=start), vocab, **keywords)
+    started = _front_end("compile_lark", options, keywords)
+    return _compiled(read_lark(text, start=start), vocab, *started)
 
 
 def compile_json_schema(
-    schema: Any, vocab: Vocab, *, schema_options: SchemaOptions | None = None, **keywords: Any
-) -> Constraint:
+    schema: Any,
+    vocab: Vocab,
+    *,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+    **keywords: Unpack[CompileKeywords],
+) -> GrammarConstraint:
     """Compile a JSON Schema: a dict, a boolean, JSON text, a pydantic model or a dataclass.
 
     ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
     Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """
     schema_options = schema_options or SchemaOptions()
-    options, begin, check = _front_end("compile_json_schema", None, keywords)
+    started = _front_end("compile_json_schema", options, keywords)
     if not isinstance(schema, (dict, bool)):
         schema = schema_of(schema)
     try:
-        constraint, slips = _compile_read(read_json_schema, schema, schema_options, vocab, options, begin, check)
+        constraint, slips = _compile_read(read_json_schema, schema, schema_options, vocab, *started)
     except NoDocument as e:
         places = _contradiction(schema, schema_options, vocab)
         if not places:
@@ -240,7 +253,7 @@ def compile_json_schema(
     return constraint
 
 
-def _compile_part(grammar: Grammar, vocab: Vocab, seconds: float) -> Constraint:
+def _compile_part(grammar: Grammar, vocab: Vocab, seconds: float) -> GrammarConstraint:
     """A keyword by itself, for an explanation."""
     return compile(grammar, vocab, CompileOptions(mode="lazy", max_seconds=seconds))
 
@@ -272,55 +285,70 @@ def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Pl
 
 
 def compile_tools(
-    tools: Any, vocab: Vocab, *, schema_options: SchemaOptions | None = None, **keywords: Any
-) -> Constraint:
+    tools: Any,
+    vocab: Vocab,
+    *,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+    **keywords: Unpack[CompileKeywords],
+) -> GrammarConstraint:
     """Compile a list of tools to one call, ``{"name": <tool>, "arguments": {...}}``.
 
     The tools are an OpenAI, MCP or Anthropic list, or pydantic models; a ``response_format`` is taken, too, and then
     the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
     Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """
-    options, begin, check = _front_end("compile_tools", None, keywords)
-    schema_options = schema_options or SchemaOptions()
-    constraint, slips = _compile_read(read_tools, tools, schema_options, vocab, options, begin, check)
+    started = _front_end("compile_tools", options, keywords)
+    constraint, slips = _compile_read(read_tools, tools, schema_options or SchemaOptions(), vocab, *started)
     if slips:
         warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
     return constraint
 
 
-def _front_end(
-    function: str, options: CompileOptions | None, keywords: dict[str, Any]
-) -> tuple[CompileOptions, float, Callable[[], None]]:
+_Started = tuple[CompileOptions, float, Callable[[], None]]
+
+
+def _front_end(function: str, options: CompileOptions | None, keywords: Mapping[str, Any]) -> _Started:
     """The options of `function`, whose keywords are fields of CompileOptions, and what `_started` gives."""
     of_schemas = function in ("compile_json_schema", "compile_tools")
     refuse_unknown(function, keywords, known_fields(CompileOptions), schema_options=of_schemas)
     return _started(replace(options or CompileOptions(), **keywords))
 
 
-def _started(options: CompileOptions) -> tuple[CompileOptions, float, Callable[[], None]]:
+def _started(options: CompileOptions) -> _Started:
     """The options, the time now, and the check of the time limit for a front end that may take long."""
     begin = time.perf_counter()
     return options, begin, partial(_check_time, options.max_seconds, begin, "front end")
 
 
+def _compiled(
+    grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float, _: Callable[[], None]
+) -> GrammarConstraint:
+    made = _compile(grammar, vocab, options, begin)
+    if isinstance(made, _TooLarge):
+        raise LimitError(made.message)
+    return made
+
+
 def _compile_read(
     read: Callable[..., LoweredSchema], source: Any, schema_options: SchemaOptions, vocab: Vocab,
     options: CompileOptions, begin: float, check: Callable[[], None],
-) -> tuple[Constraint, tuple[Slip, ...]]:  # fmt: skip
+) -> tuple[GrammarConstraint, tuple[Slip, ...]]:  # fmt: skip
     """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again.
 
     Returns the constraint, and the keywords of the schema that are probably misspelt.
     """
+    require_vocab(vocab)
     dropped: frozenset[str] = frozenset()
     while True:
         lowered = read(source, schema_options, check, dropped)
+        for lost in lowered.widenings:
+            _LOG.debug("not enforced: %s at %s (%s)", lost.keyword or "conditions", lost.path, lost.why)
         try:
-            made = _compile(lowered.grammar, vocab, options, begin)
+            made = _compile(lowered.grammar, vocab, options, begin, lowered.report, lowered.source)
         except GrammarError as error:
             raise NoDocument(f"no document satisfies the schema ({error}); at $") from None
         if not isinstance(made, _TooLarge):
-            made.report = lowered.report
-            made.source = lowered.source
             return made, lowered.slips
         if not schema_options.lenient or not made.origin or made.origin in dropped:
             raise LimitError(made.message)

@@ -1,103 +1,176 @@
-"""The compiled constraint: immutable, shared by threads, bound to one vocabulary."""
+"""What every constraint is, whatever it was made from: immutable, shared by threads, bound to one vocabulary.
+
+    Constraint                abstract: start, save, load, explain, and what tells about it
+      GrammarConstraint       a compiled grammar, schema or regex       wfsa/grammar_constraint.py
+      TextConstraint          a closed set of texts                     wfsa/texts/constraint.py
+    State                     one sequence under any of them            ext/bindings/state.pyx
+
+A kind says how its file is called (`FILE`) and is found by that name when a file is loaded, so that this module knows
+no kind and no kind knows another.
+"""
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from wfsa._ext.constraint import ConstraintCore
 from wfsa._ext.state import State
-from wfsa._ext.state import start as start_state
+from wfsa.errors import ArtifactError, StateError
+from wfsa.storage import array_file
+from wfsa.vocab import Vocab, require_vocab
 
 if TYPE_CHECKING:
-    from wfsa.grammar.json_schema import SchemaSource
-    from wfsa.vocab import Vocab
+    from typing_extensions import Self
 
 
-class Constraint:
+class FileKind(NamedTuple):
+    """How the files of one kind of constraint are told from others."""
+
+    name: str  # for messages: "a wfsa constraint"
+    format: str
+    version: int
+
+
+class Constraint(ABC):
     """What may be written.  ``start()`` gives a :class:`State` for one sequence.
 
-    Attributes: ``vocab``; ``terminal_names``, ``terminal_origins`` and ``source``, the schema if it is made from one
-    (for messages); ``report``; ``stats``.
+    Attributes of every kind: ``vocab``; ``stats``, sizes and times, with the same keys before saving and after loading;
+    ``report``, what of a JSON Schema is enforced, else None; ``terminal_names``, for messages.
     """
 
-    __slots__ = ("_core", "report", "source", "stats", "terminal_names", "terminal_origins", "vocab")
+    __slots__ = ()
 
-    def __init__(
-        self,
-        core: ConstraintCore,
-        vocab: Vocab,
-        terminal_names: tuple[str, ...],
-        terminal_origins: tuple[str, ...],
-        stats: dict[str, Any],
-        report: Any = None,
-        source: SchemaSource | None = None,
-    ) -> None:
-        self._core = core
-        self.vocab = vocab
-        self.terminal_names = terminal_names
-        self.terminal_origins = terminal_origins
-        self.stats = stats
-        self.report = report
-        self.source = source
+    FILE: ClassVar[FileKind] = FileKind("a wfsa constraint", "", 0)
+    _kinds: ClassVar[dict[str, type[Constraint]]] = {}  # by the format of their files
+
+    if TYPE_CHECKING:
+
+        @property
+        def vocab(self) -> Vocab: ...
+        @property
+        def terminal_names(self) -> tuple[str, ...]: ...
+        @property
+        def report(self) -> Any: ...
+        @property
+        def stats(self) -> Mapping[str, Any]: ...
+        @property
+        def _core(self) -> Any: ...
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "FILE" in cls.__dict__:
+            Constraint._kinds[cls.FILE.format] = cls
+
+    # --- decoding -------------------------------------------------------------------------------------------
+
+    def start(self, *, stop_ids: Iterable[int] | None = None) -> State:
+        """A state before the first token.
+
+        `stop_ids` are the tokens that end this sequence, in place of the vocabulary's end tokens: allowed exactly where
+        the text may end, never as text, and committing one finishes the state.  A stop token that has text takes this
+        text away from the sequence, so that there may be no way on.
+        Raises StateError where `stop_ids` is empty or out of range, or where the grammar itself takes one of these
+        tokens, or an end token of the vocabulary, by its id.
+        """
+        return self._start(self._checked_stops(stop_ids))
+
+    @abstractmethod
+    def _start(self, stop_ids: list[int] | None) -> State: ...
+
+    def _checked_stops(self, stop_ids: Iterable[int] | None) -> list[int] | None:
+        if stop_ids is None:
+            return None
+        stops = sorted({index(i) for i in stop_ids})
+        if not stops:
+            raise StateError("stop_ids is empty: the text could never end; None stands for the vocabulary's end tokens")
+        if not 0 <= stops[0] <= stops[-1] < self.vocab.n_tokens:
+            bad = stops[0] if stops[0] < 0 else stops[-1]
+            raise StateError(f"stop id {bad} is out of range: the vocabulary has {self.vocab.n_tokens} tokens")
+        taken = self._core.grammar_tokens()
+        for what, ids in (("stop id", stops), ("end token", self.vocab.eos_ids.tolist())):
+            both = taken.intersection(ids)
+            if both:
+                raise StateError(f"{what} {min(both)} is a token of the grammar; stop_ids cannot be used with it")
+        return stops
+
+    # --- files ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _packed(self) -> tuple[dict[str, Any], array_file.Arrays]:
+        """The head and the arrays of the file."""
+
+    @classmethod
+    @abstractmethod
+    def _unpacked(cls, file: array_file.ArrayFile, vocab: Vocab) -> Self:
+        """The inverse, for a file whose format, version, vocabulary and checksums are right; raises ArtifactError."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an artifact that :func:`wfsa.load` reads; see wfsa/storage/constraint_file.py."""
-        from wfsa.storage.constraint_file import save
+        """Write one file without code in it that :meth:`load` reads; replaces an existing file in one step.
 
-        save(self, path)
+        The same constraint gives the same bytes.  Raises OSError.
+        """
+        array_file.write(path, *self._packed())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By its artifact, and its vocabulary by the vocabulary's own pickle: once for all that one pickle holds."""
-        from wfsa.storage.constraint_file import from_bytes, to_bytes
+        return type(self).from_bytes, (self.to_bytes(), self.vocab)
 
-        return from_bytes, (to_bytes(self), self.vocab)
+    def to_bytes(self) -> bytes:
+        """The bytes that :meth:`save` writes."""
+        return array_file.to_bytes(*self._packed())
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], vocab: Vocab) -> Self:
+        """Read a constraint of this kind, or called on :class:`Constraint` of any kind, that was saved for `vocab`.
+
+        Raises ArtifactError on a file that is damaged, foreign, of another kind or version, or for another vocabulary;
+        OSError when it cannot be read.
+        """
+        return cls._of_file(array_file.read(path), vocab)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, vocab: Vocab) -> Self:
+        """The inverse of :meth:`to_bytes`; raises ArtifactError as :meth:`load` does."""
+        return cls._of_file(array_file.from_bytes(data, "the data"), vocab)
+
+    @classmethod
+    def _of_file(cls, file: array_file.ArrayFile, vocab: Vocab) -> Self:
+        require_vocab(vocab)
+        kind = Constraint._kinds.get(file.format or "")
+        if kind is None or not issubclass(kind, cls):
+            raise ArtifactError(f"{file.where} is not {cls.FILE.name} (format {file.head.get('format')!r})")
+        file.expect(*kind.FILE).expect_vocabulary(vocab.fingerprint)
+        file.verify()
+        return kind._unpacked(file, vocab)
+
+    # --- what it tells --------------------------------------------------------------------------------------
+
+    @abstractmethod
     def memory(self) -> dict[str, int]:
         """Bytes by part, and their ``total``.
 
         What equal constraints share is not in it: see :meth:`wfsa.Vocab.cache_info`.
         """
-        return self._core.memory()
 
-    def report_entries(self) -> Any:
-        """The report as JSON-like data, for the artifact; None if the front end made none."""
-        return None if self.report is None else [list(entry) for entry in self.report]
-
+    @abstractmethod
     def stack_depth(self) -> int | None:
-        """How many parser states, from the top of the stack, decide a mask; None if no number is enough.
+        """How many parser states, from the top of the stack, decide a mask; None if no number is enough."""
 
-        Counts what has been compiled so far: the longest way through the parser DWA.  None too under "longest", where
-        whole stacks are moved.
-        """
-        tables = self._core.to_arrays()
-        if tables["head"][3]:
-            return None
-        after: dict[int, set[int]] = {}
-        for source, target in zip(tables["dwa_from"].tolist(), tables["dwa_next"].tolist(), strict=True):
-            after.setdefault(source, set()).add(target)
-        depth: dict[int, int] = {-1: 0}  # of finished states; -1 is the end of the reading
-        path: list[tuple[int, list[int]]] = []
-        on_path: set[int] = set()
-        for start in after:
-            if start not in depth:
-                path.append((start, list(after[start])))
-                on_path.add(start)
-            while path:
-                state, left = path[-1]
-                if left:
-                    to = left.pop()
-                    if to in on_path:
-                        return None
-                    if to not in depth:
-                        path.append((to, list(after.get(to, ()))))
-                        on_path.add(to)
-                    continue
-                depth[state] = 1 + max((depth[to] for to in after.get(state, ())), default=0)
-                on_path.discard(state)
-                path.pop()
-        return max(depth.values())
+    @abstractmethod
+    def describe(self, terminal: int) -> str:
+        """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""
+
+    @abstractmethod
+    def _sizes(self) -> str:
+        """For repr, in a few words."""
+
+    def __repr__(self) -> str:
+        complete = "complete" if self.stats["complete"] else "grows on use"
+        vocabulary = f"{self.vocab.n_tokens} tokens {self.vocab.fingerprint[:12]}"
+        return f"<wfsa.{type(self).__name__}: {self._sizes()}, {complete}, over {vocabulary}>"
 
     def explain(self, state: State, token_id: int) -> str:
         """Why `token_id` is allowed or refused in `state`, in one line.
@@ -114,7 +187,7 @@ class Constraint:
             return f"{named} is refused: the text has ended"
         if token_id in state.get_mask():
             return f"{named} is allowed"
-        is_end = token_id in self.vocab.eos_ids
+        is_end = token_id in state.end_ids
         if not is_end and token_id in self.vocab.special_ids:
             return f"{named} is refused: a special token is not text; expected {self._expected(state)}"
         probe, good = state.fork(), 0
@@ -129,25 +202,16 @@ class Constraint:
             return f"{named} is refused: {bad!r} cannot follow{after}; {reasons}"
         return f"{named} is refused: {bad!r} cannot follow{after}; expected {self._expected(probe)}"
 
+    def forced_tokens(self, state: State, tokenizer: Any, limit: int = 4096) -> list[int]:
+        """What :meth:`wfsa.State.forced_tokens` returns."""
+        from wfsa.jump_forward import forced_tokens
+
+        return forced_tokens(state, self.vocab, tokenizer, limit)
+
     def _expected(self, state: State) -> str:
         return ", ".join(self.describe(t) for t in state.expected_terminals()[:8]) or "nothing"
 
     def _reasons(self, text: bytes, byte: bytes) -> str:
-        if self.source is None:
-            return ""
-        from wfsa.explain import reasons
+        """Why `byte` cannot follow `text`, in the words of what the constraint was made from; "" for none."""
+        return ""
 
-        return "; ".join(reasons(self.source, text, byte))
-
-    def describe(self, terminal: int) -> str:
-        """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""
-        if terminal >= len(self.terminal_names):
-            return "the end of the text"
-        origin = self.terminal_origins[terminal]
-        return f"{self.terminal_names[terminal]} ({origin})" if origin else self.terminal_names[terminal]
-
-    def start(self) -> State:
-        """A state before the first token."""
-        state = start_state(self._core)
-        state.constraint = self
-        return state

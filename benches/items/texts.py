@@ -1,4 +1,4 @@
-"""compile_items on synthetic names: build, save and load, memory, masks at every step of random names.
+"""compile_texts on synthetic names: build, save and load, memory, masks at every step of random names.
 
     python -m benches texts [--names 5e6] [--vocab llama3] [--hub 4096] [--enum lazy]
 
@@ -45,7 +45,7 @@ def names(n: int, seed: int = 0) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--names", type=float, default=5e6, help="how many (5e6)")
-    parser.add_argument("--hub", type=int, default=4096, help="as in wfsa.compile_items (4096)")
+    parser.add_argument("--hub", type=int, default=4096, help="as in wfsa.compile_texts (4096)")
     parser.add_argument("--walks", type=int, default=3000, help="names that are written (3000)")
     parser.add_argument("--enum", choices=["lazy", "ahead"], help="as the enum of a property of a schema, instead")
 
@@ -74,13 +74,13 @@ def measured(options: argparse.Namespace) -> Iterator[str]:
         schema |= {"required": ["name", "count"], "additionalProperties": False}
         constraint = wfsa.compile_json_schema(schema, vocab, mode=options.enum)
     else:
-        constraint = wfsa.compile_items(shuffled, vocab, hub=options.hub)
+        constraint = wfsa.compile_texts(shuffled, vocab, hub=options.hub)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     yield f"{len(texts):,} names of {sum(map(len, texts)) / len(texts):.1f} bytes, {vocab.size:,} logits"
     yield f"build {seconds:.2f} s ({cpu_seconds:.2f} s of processor), peak +{peak / 1024:.0f} MiB; {constraint.stats}"
     if not options.enum:
-        held = constraint.stats["bytes"] + 16 * constraint.stats["strings"] + 4 * constraint.stats["hub_tokens"]
+        held = constraint.stats["bytes"] + 16 * constraint.stats["texts"] + 4 * constraint.stats["hub_tokens"]
         yield f"holds {held / 2**20:.0f} MiB"
         yield from save_and_load(constraint, vocab)
     yield from walk(constraint, vocab, texts, shuffled, options)
@@ -137,4 +137,4 @@ def walk(
 def item_of(constraint: wfsa.Constraint, data: bytes) -> int:
     state = constraint.start()
     assert state.commit_bytes(data)
-    return state.item()  # type: ignore[attr-defined, no-any-return]
+    return state.text_index()  # type: ignore[attr-defined, no-any-return]

@@ -10,12 +10,22 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from wfsa._ext.regular cimport Automaton, Counters, Dfa
+from wfsa._ext.state cimport Decoder, State, start_state
 from wfsa._ext.vocabulary cimport VocabCore, Vocabulary, wfsa_translate
 
 import atexit
 import os
 
 import numpy as np
+
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+
+cdef extern from "bindings/translate.hpp" namespace "wfsa":
+    cdef cppclass AllowInterrupts:
+        void hold()
 
 
 cdef extern from "artifact/read.hpp" namespace "wfsa" nogil:
@@ -32,6 +42,11 @@ cdef extern from "runtime/memory.hpp" namespace "wfsa" nogil:
     void stop_reaper "wfsa::Reaper::stop"()
     void before_fork "wfsa::Reaper::before_fork"()
     void after_fork "wfsa::Reaper::after_fork"(cbool)
+
+
+cdef extern from "runtime/session.hpp" namespace "wfsa" nogil:
+    cdef cppclass Session(Decoder):
+        Session(shared_ptr[Engine]) except +wfsa_translate
 
 
 cdef extern from "ahead.hpp" namespace "wfsa" nogil:
@@ -67,6 +82,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
+_NO_MOST = 0x7FFFFFFF
+
+
 cdef class ConstraintCore:
     """Tables of one grammar over one vocabulary.  Use :class:`wfsa.Constraint`."""
 
@@ -79,6 +97,20 @@ cdef class ConstraintCore:
             "dwa_states": e.dwa.n_states() + e.joint.n_states(),
             "dwa_transitions": e.dwa.n_transitions() + e.joint.n_transitions(),
         }
+
+    def start(self, constraint, stop_ids):
+        """A :class:`State` before the first token; `stop_ids`: a sorted list, or None."""
+        return start_state(State, new Session(self.ptr), constraint, self.vocab.ptr.get(), stop_ids)
+
+    def grammar_tokens(self):
+        """The tokens that the grammar takes by their id, the end of the text aside."""
+        cdef Engine* e = self.ptr.get()
+        cdef int32_t t
+        out = set()
+        for t in range(<int32_t>e.token_ids.size()):
+            if t != e.end_term:
+                out.update(e.token_ids[t])
+        return frozenset(out)
 
     @property
     def frozen(self):
@@ -122,14 +154,17 @@ cdef class ConstraintCore:
     def expand(self, progress=None, deadline=None):
         """Expand everything that decoding can reach.  `progress(stage, fraction)` is called between slices.
 
-        `deadline()` is called too and may raise.  False when some contexts were left to be expanded on demand.
+        `deadline()` is called too and may raise, and so may handlers of signals.  False when some contexts were left to be expanded on demand.
         """
+        cdef AllowInterrupts allowed
         cdef Ahead* ahead = new Ahead(self.ptr.get()[0])
         cdef cbool more = True
+        allowed.hold()
         try:
             while more:
                 with nogil:
                     more = ahead.advance()
+                PyErr_CheckSignals()
                 if progress is not None:
                     progress(ahead.stage().decode(), ahead.fraction())
                 if deadline is not None:
@@ -147,78 +182,30 @@ cdef _as_array(const vector[int32_t]& v):
     return out
 
 
-def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignore, rules, int32_t n_nonterms,
-               int32_t start, bint longest, int64_t max_lr_states, int64_t max_lexer_states, list units, unordered, distinct):
+def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr_states, int64_t max_lexer_states):
     """Normalise, build the LR tables, and return a ConstraintCore with empty caches.
 
-    automata: Automaton or None (token-level) per terminal; token_ids: list of id lists per terminal; ranks: preference
-    at equal length per terminal; rules: (nonterminal number, right-hand side symbols as in grammar.ir).
-    units: (least, most or None) per counted terminal, else None.  unordered: grammar.ir.Unordered lists.
-    distinct: as in grammar.ir.
+    grammar: a checked wfsa.grammar.ir.Grammar; terminals: for each of its terminals an object with `automaton`
+    (Automaton or None), `token_ids` (where that is None) and `rank` (preference at equal length).
     Returns None when the start symbol derives nothing.
     """
     cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
+    cdef AllowInterrupts allowed
+    cdef vector[uint8_t] dead, nullable
     cdef Engine* e
     cdef Normaliser* norm
-    cdef vector[uint8_t] dead, nullable
-    cdef vector[int32_t] word, ids
-    cdef Dfa none
-    cdef vector[int64_t] no_names
-    cdef Counters no_counters
-    cdef int32_t n_terms = len(automata), s, lhs, t
-    cdef Automaton a
-    cdef UnorderedRule listed
-    cdef set ignored = set(ignore)
+    cdef int32_t n_terms = len(terminals) + 1  # and the end of the text, the last one
+    allowed.hold()
     out.vocab = vocab
     out.ptr = make_engine(vocab.ptr)
     e = out.ptr.get()
-    e.lexer.terms.longest = longest
+    e.lexer.terms.longest = grammar.policy == "longest"
     e.lexer.limit = max_lexer_states
-    for t in range(n_terms):
-        a = automata[t]
-        ids = token_ids[t]
-        if a is None:
-            dead.push_back(ids.empty())
-            nullable.push_back(0)
-            e.lexer.terms.add(none, no_names, no_counters, ranks[t], t in ignored)
-        else:
-            dead.push_back(a.dfa.size() == 0)
-            nullable.push_back(a.nullable)
-            if units[t] is None:
-                e.lexer.terms.add(a.dfa, a.names, a.counters, ranks[t], t in ignored)
-            else:
-                least, most = units[t]
-                e.lexer.terms.add(a.dfa, a.names, a.counters, ranks[t], t in ignored, True, least, 0x7FFFFFFF if most is None else most)
-        e.token_ids.push_back(ids)
-    # One more terminal and nonterminal: S' -> S END; END stands for the end-of-sequence tokens.
-    e.end_term = n_terms
-    dead.push_back(0)
-    nullable.push_back(0)
-    e.lexer.terms.add(none, no_names, no_counters, 0, False)
-    e.token_ids.push_back(vocab.ptr.get().eos)
-    for t in sorted(ignored):
-        if not dead[t]:
-            e.ignored.push_back(t)
-    norm = new Normaliser(n_terms + 1, n_nonterms + 1)
+    _add_terminals(e, grammar, terminals, dead, nullable)
+    norm = new Normaliser(n_terms, len(grammar.nonterminals))
     try:
-        for lhs, rhs in rules:
-            word.clear()
-            for s in rhs:
-                word.push_back(s if s >= 0 else n_terms + 1 + ~s)
-            norm.rule(lhs, word.data(), word.size())
-        for u in unordered:
-            listed.body, listed.rest, listed.members = u.body, u.rest, u.members
-            listed.required = u.required
-            listed.groups = u.groups
-            listed.least, listed.most = u.least, 0x7FFFFFFF if u.most is None else u.most
-            norm.unordered(listed)
-        for lhs, may_run_out in distinct:
-            norm.distinct(lhs, may_run_out)
-        word.clear()
-        word.push_back(n_terms + 1 + start)
-        word.push_back(n_terms)
-        norm.rule(n_nonterms, word.data(), word.size())
-        e.grammar = norm.run(n_nonterms, dead, nullable)
+        _add_rules(norm, grammar, n_terms)
+        e.grammar = norm.run(norm.augmented(grammar.start, e.end_term), dead, nullable)
     finally:
         del norm
     if e.grammar.start < 0:
@@ -226,3 +213,57 @@ def build_core(VocabCore vocab, list automata, list token_ids, list ranks, ignor
     with nogil:
         e.build(max_lr_states)
     return out
+
+
+cdef int _add_terminals(Engine* e, grammar, list terminals, vector[uint8_t]& dead, vector[uint8_t]& nullable) except -1:
+    """The automata or tokens, and which of the terminals have no word, or the empty one."""
+    cdef Dfa none
+    cdef vector[int64_t] no_names
+    cdef Counters no_counters
+    cdef vector[int32_t] ids
+    cdef Automaton a
+    cdef int32_t t, rank
+    cdef bint skipped
+    cdef uint8_t has_no_word, has_empty_word
+    ignored = set(grammar.ignore)
+    for t, terminal in enumerate(terminals):
+        a, ids, rank, skipped = terminal.automaton, terminal.token_ids, terminal.rank, t in ignored
+        units = grammar.terminals[t].units
+        if a is None:
+            e.lexer.terms.add(none, no_names, no_counters, rank, skipped)
+        elif units is None:
+            e.lexer.terms.add(a.dfa, a.names, a.counters, rank, skipped)
+        else:
+            least, most = units
+            e.lexer.terms.add(a.dfa, a.names, a.counters, rank, skipped, True, least, _NO_MOST if most is None else most)
+        has_no_word = ids.empty() if a is None else a.dfa.size() == 0
+        has_empty_word = a is not None and a.nullable
+        dead.push_back(has_no_word)
+        nullable.push_back(has_empty_word)
+        e.token_ids.push_back(ids)
+        if skipped and not dead.back():
+            e.ignored.push_back(t)
+    e.add_end()
+    dead.push_back(0)
+    nullable.push_back(0)
+    return 0
+
+
+cdef int _add_rules(Normaliser* norm, grammar, int32_t n_terms) except -1:
+    cdef vector[int32_t] word
+    cdef UnorderedRule listed
+    cdef int32_t s
+    for lhs, rhs in grammar.rules:
+        word.clear()
+        for s in rhs:
+            word.push_back(s if s >= 0 else n_terms + ~s)
+        norm.rule(lhs, word.data(), word.size())
+    for u in grammar.unordered:
+        listed.body, listed.rest, listed.members = u.body, u.rest, u.members
+        listed.required = u.required
+        listed.groups = u.groups
+        listed.least, listed.most = u.least, _NO_MOST if u.most is None else u.most
+        norm.unordered(listed)
+    for lhs, may_run_out in grammar.distinct:
+        norm.distinct(lhs, may_run_out)
+    return 0

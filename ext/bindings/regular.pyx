@@ -19,6 +19,8 @@ from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, 
 
 cdef extern from "bindings/translate.hpp" namespace "wfsa":
     cdef int wfsa_translate "wfsa::translate"() except +
+    cdef cppclass AllowInterrupts:
+        void hold()
 
 
 cdef extern from "regular/nfa.hpp" namespace "wfsa" nogil:
@@ -148,6 +150,8 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
 
     Raises LimitError when a DFA needs more than `max_states` states.
     """
+    cdef AllowInterrupts allowed
+    allowed.hold()
     key = (tree, max_states)  # a limit must not depend on what was compiled before
     cdef Automaton got = _KEPT.find(key)
     if got is not None:

@@ -1,61 +1,64 @@
 # cython: language_level=3
-"""Decoding: states of a constraint, and masks of many states at once."""
+"""Decoding: the state of one sequence under any constraint, and masks of many states at once.
+
+One class serves every kind of constraint: it holds a Decoder (ext/runtime/decoder.hpp) and knows nothing of its kind.
+"""
 
 from cpython.buffer cimport PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libcpp cimport bool as cbool
-from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from wfsa._ext.constraint cimport ConstraintCore, Engine
 from wfsa._ext.integers cimport integer
 from wfsa._ext.mask cimport Target, TokenMask, target_open
-from wfsa._ext.vocabulary cimport wfsa_translate
+from wfsa._ext.vocabulary cimport Vocabulary, wfsa_translate
 
 import numpy as np
 
 from wfsa.errors import StateError
 
 
-cdef extern from "runtime/session.hpp" namespace "wfsa" nogil:
-    cdef cppclass Session:
-        Session()
-        Session(shared_ptr[Engine]) except +wfsa_translate
-        Session fork() except +wfsa_translate
-        cbool commit_token(int32_t) except +wfsa_translate
-        cbool commit_bytes(const uint8_t*, size_t) except +wfsa_translate
-        cbool rollback(int64_t)
-        void mask(uint32_t*, int64_t) except +wfsa_translate
-        cbool accepting() except +wfsa_translate
-        cbool finished()
-        int64_t n_commits()
-        int32_t n_configs()
-        int64_t validate(const int32_t*, int64_t) except +wfsa_translate
-        string forced(size_t) except +wfsa_translate
-        string next_bytes() except +wfsa_translate
-        string text() except +wfsa_translate
-        vector[int32_t] expected() except +wfsa_translate
-        MaskJob job(int64_t)
+cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
+    int64_t validate(const Decoder&, const int32_t*, int64_t) except +wfsa_translate
+    int64_t commit_tokens(Decoder&, const int32_t*, int64_t) except +wfsa_translate
+    void fill_masks(const vector[const Decoder*]&, const vector[uint32_t*]&, int64_t, int64_t) except +wfsa_translate
 
-    const char* kMaskJob
 
-    cdef cppclass MaskJob:
-        int64_t n_words
+cdef extern from "runtime/stopping.hpp" namespace "wfsa" nogil:
+    cdef cppclass Stopping(Decoder):
+        Stopping(Decoder*, vector[int32_t], vector[int32_t]) except +wfsa_translate
 
-    void fill_masks(const vector[MaskJob]&, const vector[uint32_t*]&, int64_t, int64_t) except +wfsa_translate
+
+cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
+    cdef cppclass Closing:
+        cbool found
+        string bytes
+
+    Closing closing(const Decoder&, int64_t, int64_t) except +wfsa_translate
+
+
+cdef _token_ids(ids, int64_t n_tokens):
+    """int32; -1 for one that is out of range."""
+    array = np.asarray(ids if hasattr(ids, "__array__") else [integer(i) for i in ids])
+    if array.size == 0:
+        return np.empty(0, np.int32)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError(f"token ids are integers in one dimension, not {array.dtype} in {array.ndim}")
+    known = (array >= 0) & (array < n_tokens)
+    return np.where(known, array.astype(np.int32), np.int32(-1))
+
+
+_SHOWN = 24  # bytes of the text in a repr
 
 
 cdef class State:
-    """One sequence under a constraint.  Not for concurrent use by several threads; fork() for that."""
+    """One sequence under a constraint.  Not for concurrent use by several threads; fork() for that.
 
-    cdef ConstraintCore core
-    cdef Session session
-    cdef int64_t n_words
-    cdef TokenMask cached
-    cdef public object constraint
+    Attributes: ``constraint``; ``end_ids``, the tokens that end this sequence: the vocabulary's end tokens, or the
+    `stop_ids` that it was started with.
+    """
 
     def __reduce__(self):
         raise TypeError("a State cannot be pickled; pickle its constraint and the tokens committed so far, and commit them "
@@ -70,11 +73,11 @@ cdef class State:
         cdef uint32_t* p
         if self.cached is None:
             m = TokenMask.__new__(TokenMask)
-            m.size = self.core.vocab.ptr.get().size
+            m.size = self.size
             m.data = PyBytes_FromStringAndSize(NULL, 4 * self.n_words)
             p = <uint32_t*>PyBytes_AS_STRING(m.data)
             with nogil:
-                self.session.mask(p, self.n_words)
+                self.decoder.get().mask(p, self.n_words)
             self.cached = m
         return self.cached
 
@@ -88,7 +91,7 @@ cdef class State:
         target_open(&target, buffer, self.n_words, None if row is None else integer(row))
         try:
             with nogil:
-                self.session.mask(target.p, target.n_words)
+                self.decoder.get().mask(target.p, target.n_words)
         finally:
             PyBuffer_Release(&target.view)
 
@@ -96,21 +99,37 @@ cdef class State:
         """Append a token.  False, and nothing changes, if it is not allowed.  Raises StateError after the end."""
         cdef int64_t t = integer(token_id)
         cdef cbool ok
-        if self.session.finished():
+        if self.decoder.get().finished():
             raise StateError("commit after the end-of-sequence token; start a new state or roll back")
-        if t < 0 or t >= self.core.vocab.ptr.get().n_tokens():
-            raise StateError(f"token id {t} is out of range: the vocabulary has "
-                             f"{self.core.vocab.ptr.get().n_tokens()} tokens")
+        if t < 0 or t >= self.n_tokens:
+            raise StateError(f"token id {t} is out of range: the vocabulary has {self.n_tokens} tokens")
         with nogil:
-            ok = self.session.commit_token(<int32_t>t)
+            ok = self.decoder.get().commit_token(<int32_t>t)
         if ok:
             self.cached = None
         return ok
 
+    def commit_tokens(self, ids):
+        """Append tokens, one commit each, up to the first that is not allowed; returns how many were appended.
+
+        That is ``validate(ids)`` of them: what stands behind an end token, or is out of range, is not allowed.
+        TypeError, and nothing changes, when `ids` are not integers in one dimension.
+        """
+        cdef const int32_t[::1] view = _token_ids(ids, self.n_tokens)
+        cdef int64_t n
+        if not view.shape[0]:
+            return 0
+        with nogil:
+            n = commit_tokens(self.decoder.get()[0], &view[0], view.shape[0])
+        if n:
+            self.cached = None
+        return n
+
     def commit_bytes(self, data not None):
         """Append bytes, which may end inside a token.  False, and nothing changes, if no text goes on like this.
 
-        Raises StateError after the end; TypeError or ValueError when `data` is not one contiguous run of bytes.
+        No bytes are no commit.  Raises StateError after the end; TypeError or ValueError when `data` is not one
+        contiguous run of bytes.
         """
         cdef const uint8_t[::1] view
         cdef cbool ok
@@ -120,10 +139,10 @@ cdef class State:
             raise ValueError(str(e)) from None
         cdef const uint8_t* p = &view[0] if view.shape[0] else NULL
         cdef size_t n = view.shape[0]
-        if self.session.finished() and n:
+        if self.decoder.get().finished() and n:
             raise StateError("commit after the end-of-sequence token; start a new state or roll back")
         with nogil:
-            ok = self.session.commit_bytes(p, n)
+            ok = self.decoder.get().commit_bytes(p, n)
         if ok:
             self.cached = None
         return ok
@@ -131,53 +150,83 @@ cdef class State:
     def rollback(self, n=1):
         """Undo the last `n` successful commits.  Raises StateError if there were fewer."""
         cdef int64_t back = integer(n)
-        if not self.session.rollback(back):
-            raise StateError(f"cannot roll back {back} commits: there were {self.session.n_commits()}")
+        if not self.decoder.get().rollback(back):
+            raise StateError(f"cannot roll back {back} commits: there were {self.decoder.get().n_commits()}")
+        self.cached = None
+
+    def reset(self):
+        """Back to before the first token, as ``constraint.start()`` with the same stop tokens; nothing can be undone."""
+        self.decoder = self.decoder.get().restart()
         self.cached = None
 
     def fork(self):
         """An independent copy; costs one small object, whatever the length of the text."""
-        cdef State s = State.__new__(State)
-        s.core = self.core
+        cdef type kind = type(self)
+        cdef State s = State.__new__(State) if kind is State else kind.__new__(kind)
         s.constraint = self.constraint
-        s.n_words = self.n_words
+        s.end_ids = self.end_ids
+        s.n_words, s.n_tokens, s.size = self.n_words, self.n_tokens, self.size
         s.cached = self.cached
-        s.session = self.session.fork()
+        s.decoder = self.decoder.get().fork()
         return s
+
+    def __copy__(self):
+        return self.fork()
+
+    def __deepcopy__(self, memo):
+        return self.fork()
 
     def validate(self, ids):
         """How many of these tokens could be committed one after another; the state stays as it is.
 
         Raises TypeError when `ids` are not integers in one dimension; an id out of range is one that is not allowed.
         """
-        cdef const int32_t[::1] view
+        cdef const int32_t[::1] view = _token_ids(ids, self.n_tokens)
         cdef int64_t n
-        array = np.asarray(ids if hasattr(ids, "__array__") else [integer(i) for i in ids])
-        if array.size == 0:
+        if not view.shape[0]:
             return 0
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise TypeError(f"token ids are integers in one dimension, not {array.dtype} in {array.ndim}")
-        known = (array >= 0) & (array < self.core.vocab.ptr.get().n_tokens())
-        view = np.where(known, array.astype(np.int32), np.int32(-1))
         with nogil:
-            n = self.session.validate(&view[0], view.shape[0])
+            n = validate(self.decoder.get()[0], &view[0], view.shape[0])
         return n
 
     def forced(self, limit=4096):
         """The bytes that must come next (at most `limit`); b"" when there is a choice."""
-        return bytes(self.session.forced(max(0, integer(limit))))
+        return bytes(self.decoder.get().forced(max(0, integer(limit))))
+
+    def forced_tokens(self, tokenizer, limit=4096):
+        """Tokens that can be committed without asking the model: they spell the beginning of ``forced(limit)``.
+
+        `tokenizer` is the model's: of transformers, tokenizers, tiktoken or sentencepiece, or a function from str to
+        ids.  Only tokens are returned that it would choose whatever is written next; what could become part of a longer
+        token is held back, and tokens that have been committed are not cut anew.  Often [] where ``forced()`` is not.
+        """
+        return self.constraint.forced_tokens(self, tokenizer, limit)
+
+    def closing(self, limit=4096, budget=1 << 16):
+        """The bytes of a shortest end: committing them makes the text a sentence, and no fewer bytes do.
+
+        b"" where the text may end already or has ended, None where every end has more than `limit` bytes.  LimitError
+        where it was not found among `budget` ways to go on.
+        """
+        cdef Closing found
+        cdef int64_t most = integer(limit), ways = integer(budget)
+        if self.decoder.get().finished():
+            return b""
+        with nogil:
+            found = closing(self.decoder.get()[0], most, ways)
+        return bytes(found.bytes) if found.found else None
 
     def next_bytes(self):
         """All bytes that can come next, ascending."""
-        return bytes(self.session.next_bytes())
+        return bytes(self.decoder.get().next_bytes())
 
     def text(self):
         """What has been committed so far, as bytes; tokens taken by their id, the end among them, add nothing."""
-        return bytes(self.session.text())
+        return bytes(self.decoder.get().text())
 
     def expected_terminals(self):
         """Numbers of the grammar's terminals being read or admissible next; the last one stands for the end."""
-        return list(self.session.expected())
+        return list(self.decoder.get().expected())
 
     def explain(self, token_id):
         """Why `token_id` is allowed or refused here, in one line."""
@@ -185,42 +234,55 @@ cdef class State:
 
     def is_accepting(self):
         """Is the text so far a sentence?"""
-        return not self.session.finished() and self.session.accepting()
+        return not self.decoder.get().finished() and self.decoder.get().accepting()
 
     def is_finished(self):
         """Has an end-of-sequence token been committed?"""
-        return self.session.finished()
+        return self.decoder.get().finished()
 
     @property
     def n_commits(self):
-        return self.session.n_commits()
+        return self.decoder.get().n_commits()
 
     @property
     def n_configurations(self):
         """How many configurations (stack tops and lexer states) the state holds; for diagnosis."""
-        return self.session.n_configs()
+        return self.decoder.get().n_configs()
+
+    def __repr__(self):
+        text = self.text()
+        shown = repr(text if len(text) <= _SHOWN else text[-_SHOWN:])
+        where = "ended" if self.is_finished() else "may end" if self.is_accepting() else "unfinished"
+        return (f"<wfsa.{type(self).__name__}: {where}, {self.n_commits} commits, {len(text)} bytes "
+                f"{'…' if len(text) > _SHOWN else ''}{shown}, of {self.constraint!r}>")
 
 
-def start(ConstraintCore core not None):
-    """A :class:`State` before the first token."""
-    cdef State s = State.__new__(State)
-    s.core = core
-    s.n_words = core.vocab.ptr.get().n_words()
-    s.session = Session(core.ptr)
+cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_ids):
+    cdef State s = kind.__new__(kind)
+    cdef vector[int32_t] stops
+    s.decoder.reset(decoder)
+    s.constraint = constraint
+    s.n_words, s.n_tokens, s.size = vocab.n_words(), vocab.n_tokens(), vocab.size
+    if stop_ids is None:
+        s.end_ids = tuple(vocab.eos)
+    else:
+        stops = stop_ids
+        s.decoder.reset(new Stopping(s.decoder.release(), vocab.eos, stops))
+        s.end_ids = tuple(stop_ids)
     return s
 
 
 def fill_bitmasks(states, buffer, threads=1, rows=None):
     """Fill row ``rows[i]`` (row i when `rows` is None) of an int32[B, ceil(V/32)] buffer with the mask of states[i].
 
-    The states may belong to different constraints, closed sets of texts among them.  The masks are computed on
+    The states may belong to different constraints, of any kinds.  The masks are computed on
     `threads` threads, without the interpreter lock.  Raises StateError on a buffer that does not fit, or when two
     states share a row; the buffer is left as it was then.  TypeError on what is no state.
     """
     cdef Target target
-    cdef vector[MaskJob] jobs
+    cdef vector[const Decoder*] decoders
     cdef vector[uint32_t*] outs
-    cdef MaskJob job
+    cdef State one
     cdef int64_t n_words = 0, n_threads = integer(threads)
     states = list(states)
     rows = list(range(len(states))) if rows is None else [integer(r) for r in rows]
@@ -231,9 +293,11 @@ def fill_bitmasks(states, buffer, threads=1, rows=None):
     if not states:
         return
     for state in states:
-        job = mask_job(state)
-        n_words = max(n_words, job.n_words)
-        jobs.push_back(job)
+        if not isinstance(state, State):
+            raise TypeError(f"a {type(state).__name__} is no state of a constraint")
+        one = state
+        n_words = max(n_words, one.n_words)
+        decoders.push_back(one.decoder.get())
     target_open(&target, buffer, n_words, min(rows))
     try:
         if target.view.ndim == 1 and len(states) > 1 or max(rows) >= (target.view.shape[0] if target.view.ndim == 2 else 1):
@@ -241,15 +305,6 @@ def fill_bitmasks(states, buffer, threads=1, rows=None):
         for row in rows:
             outs.push_back(<uint32_t*>target.view.buf + <int64_t>row * target.n_words)
         with nogil:
-            fill_masks(jobs, outs, target.n_words, n_threads)
+            fill_masks(decoders, outs, target.n_words, n_threads)
     finally:
         PyBuffer_Release(&target.view)
-
-
-cdef MaskJob mask_job(state) except *:
-    """Of a State, or of another module's state, which has it in a capsule."""
-    if isinstance(state, State):
-        return (<State>state).session.job((<State>state).n_words)
-    if not hasattr(state, "_mask_job"):
-        raise TypeError(f"a {type(state).__name__} is no state of a constraint")
-    return (<MaskJob*>PyCapsule_GetPointer(state._mask_job(), kMaskJob))[0]

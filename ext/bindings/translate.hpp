@@ -4,10 +4,12 @@
 #pragma once
 #include <Python.h>
 
+#include <chrono>
 #include <exception>
 #include <new>
 
 #include "errors.hpp"
+#include "interrupt.hpp"
 
 namespace wfsa {
 
@@ -18,6 +20,30 @@ inline void raise_as(const char* name, const char* message) {
     Py_XDECREF(kind);
     Py_XDECREF(module);
 }
+
+// Has a signal's handler raised?  With or without the interpreter lock; it is taken every 50 ms at most.
+inline bool signal_raised() {
+    static thread_local auto last = std::chrono::steady_clock::now();
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last < std::chrono::milliseconds(50)) return false;
+    last = now;
+    const PyGILState_STATE lock = PyGILState_Ensure();
+    const bool raised = PyErr_CheckSignals() != 0;
+    PyGILState_Release(lock);
+    return raised;
+}
+
+// While one lives, what this thread compiles in this module can be stopped by a signal.
+class AllowInterrupts {
+  public:
+    AllowInterrupts() : before_(interrupted) { interrupted = signal_raised; }
+    ~AllowInterrupts() { interrupted = before_; }
+    AllowInterrupts(const AllowInterrupts&) = delete;
+    void hold() const {}  // Cython leaves out a variable that is never named again
+
+  private:
+    bool (*before_)();
+};
 
 // Inside a catch block, with the interpreter lock.
 inline void translate() {
@@ -31,6 +57,7 @@ inline void translate() {
         raise_as("ArtifactError", e.what());
     } catch (const Miss&) {
         raise_as("ArtifactError", "the compiled tables lack a needed entry");
+    } catch (const Interrupted&) {  // Python's error is set: KeyboardInterrupt, or what a handler of signals raised
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& e) {

@@ -5,6 +5,7 @@
 #pragma once
 #include "containers/interner.hpp"
 #include "containers/sorted_set.hpp"
+#include "interrupt.hpp"
 #include "parser/lr_tables.hpp"
 
 namespace wfsa {
@@ -20,7 +21,10 @@ class Contexts {
 
     // "cfg": number the contexts of all states without a set.
     void number_states() {
-        for (int32_t s = 0; s < lr_.n_states(); ++s) of_state.push_back(number(&s, 1));
+        for (int32_t s = 0; s < lr_.n_states(); ++s) {
+            poll();
+            of_state.push_back(number(&s, 1));
+        }
     }
     int32_t find(int32_t state) const {  // -1: not known yet
         if (state < lr_.unordered.first) return of_state[size_t(state)];

@@ -20,6 +20,7 @@
 #include "containers/interner.hpp"
 #include "containers/pair_key.hpp"
 #include "containers/sorted_set.hpp"
+#include "interrupt.hpp"
 #include "parser/lr_tables.hpp"
 #include "parser/normalise.hpp"
 
@@ -37,6 +38,7 @@ class Lr0Builder {
         group_of_.assign(size_t(g_.n_symbols), -1);
         number({-1});  // the start: no halves, no completes, predicts the start symbol
         for (int32_t s = 0; s < kernels_.size(); ++s) {
+            poll();
             close(s);
             group_by_symbol();
             add_gotos();

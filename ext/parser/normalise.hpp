@@ -58,6 +58,12 @@ class Normaliser {
         for (int32_t i = 0; i < n_nonterms; ++i) origin_[i] = i;
     }
     void rule(int32_t nonterm, const int32_t* rhs, size_t n) { by_lhs_[nonterm].emplace_back(rhs, rhs + n); }
+    // A nonterminal of its own that is `start` with the terminal `end` behind it; its number.
+    int32_t augmented(int32_t start, int32_t end) {
+        const int32_t out = fresh(start);
+        by_lhs_[out].push_back({n_terms_ + start, end});
+        return out;
+    }
     void unordered(UnorderedRule rule) { unordered_.push_back(std::move(rule)); }  // with nonterminal numbers
 
     void distinct(int32_t nonterm, bool may_run_out) { distinct_.push_back({nonterm, may_run_out}); }

@@ -3,6 +3,7 @@
 //
 // Method: refining signatures (Moore 1956), with only touched classes looked at again.
 #pragma once
+#include "interrupt.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {
@@ -21,6 +22,7 @@ inline void refine(const vector<vector<Edge>>& out, const vector<uint8_t>& accep
     vector<Edge> merged;
     while (!queue.empty()) {
         int32_t c = queue.back(); queue.pop_back();
+        poll();
         dirty[c] = 0;
         if (members[c].size() < 2) continue;
         groups.clear();
@@ -72,6 +74,7 @@ inline void merge_equal(int32_t start, const vector<vector<Edge>>& out, const ve
     vector<int32_t> sig;
     seen[start] = 1;
     while (!path.empty()) {
+        poll();
         auto& [s, k] = path.back();
         if (k < out[s].size()) {
             const int32_t t = out[s][k++].target;
@@ -128,6 +131,7 @@ inline Dfa finish(int32_t start, const vector<vector<Edge>>& out, const vector<u
     number_of(start >= kTail ? start : cls[start]);
     vector<Edge> row;
     for (size_t k = 0; k < order.size(); ++k) {
+        poll();
         row.clear();
         if (const int32_t s = order[k] - kTail; s >= 0) {
             for (int32_t e = tail.indptr[s]; e < tail.indptr[s + 1]; ++e)

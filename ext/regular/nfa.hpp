@@ -70,6 +70,7 @@ class Nfa {
         vector<uint8_t> accept;
         mark_.assign(byte_.size(), 0);
         auto intern = [&](vector<int32_t>& set) {
+            poll();
             work += close(set);
             if (set.size() == 1 && set[0] >= kTail) return set[0];  // what follows is known
             if (work > most_work)

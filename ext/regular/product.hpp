@@ -11,6 +11,7 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     vector<vector<Edge>> out;
     vector<uint8_t> accept;
     auto intern = [&](int32_t s, int32_t t) {
+        poll();
         auto got = ids.emplace(uint64_t(uint32_t(s)) << 32 | uint32_t(t), int32_t(pairs.size()));
         if (got.second) {
             if (int64_t(pairs.size()) >= limit)

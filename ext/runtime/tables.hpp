@@ -9,6 +9,7 @@
 
 #include "parser/attach_unordered.hpp"
 #include "parser/follow.hpp"
+#include "parser/least_to_end.hpp"
 #include "parser/lr0.hpp"
 #include "tails/joint_tails.hpp"
 #include "tails/leaving_tokens.hpp"
@@ -57,6 +58,12 @@ struct Tables {
         dwa.close();
     }
 
+    // One more terminal behind the grammar's own: the end of the text, which the vocabulary's end tokens stand for.
+    void add_end() {
+        end_term = int32_t(token_ids.size());
+        lexer.terms.add(Dfa(), {}, Counters(), 0, false);
+        token_ids.push_back(vocab->eos);
+    }
     // After grammar and terminals are set: LR tables, contexts, follow sets.
     void build(int64_t max_states) {
         lr = Lr0Builder(grammar, max_states).build();
@@ -72,6 +79,13 @@ struct Tables {
         }
     }
     void find_exhaustible() { may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end(); }
+    // For the shortest end of a text; made when it is first asked for.
+    const LeastToEnd& least_to_end() {
+        std::call_once(least_to_end_once_, [&] {
+            least_to_end_ = std::make_unique<LeastToEnd>(lr, lexer, end_term, int32_t(grammar.n_symbols));
+        });
+        return *least_to_end_;
+    }
     void index_tokens() {
         for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
             for (int32_t id : token_ids[size_t(t)]) token_terms[id].push_back(t);
@@ -98,7 +112,10 @@ struct Tables {
         std::map<int32_t, vector<int32_t>> by_term;
         for (size_t i = 0; i < profiler.terminal_ends.size(); ++i)
             if (profiler.terminal_ends[i].universe < 0) by_term[profiler.terminal_ends[i].term].push_back(int32_t(i));
-        for (auto& [term, ends] : by_term) add_universe(universes, profiler, *vocab, lexer.terms, ends);
+        for (auto& [term, ends] : by_term) {
+            poll();
+            add_universe(universes, profiler, *vocab, lexer.terms, ends);
+        }
     }
 
     const vector<uint32_t>* find_bulk(int32_t end, int32_t weight) const {
@@ -113,6 +130,9 @@ struct Tables {
     }
 
   private:
+    std::once_flag least_to_end_once_;
+    std::unique_ptr<const LeastToEnd> least_to_end_;
+
     static int64_t next_uid() {
         static std::atomic<int64_t> n{0};
         return n++;

@@ -1,17 +1,17 @@
-// A closed set of byte strings as a constraint: sorted, and walked together with the vocabulary trie.
+// A closed set of byte texts as a constraint: sorted, and walked together with the vocabulary trie.
 //
-//   strings  text(i) = blob[offset[i] .. offset[i+1]], i = 0 .. n - 1, distinct, in byte order (a prefix first)
-//   place    [lo, hi) and depth d: the strings that begin with the d bytes written so far are lo .. hi - 1
+//   texts    text(i) = blob[offset[i] .. offset[i+1]], i = 0 .. n - 1, distinct, in byte order (a prefix first)
+//   place    [lo, hi) and depth d: the texts that begin with the d bytes written so far are lo .. hi - 1
 //
 // **Mask.** The tokens allowed at a place are the vocabulary trie's words that are prefixes of some text(i)[d:]. Trie
-// and strings are both sorted, so one walk over both finds them: at a trie node with the strings lo .. hi, cut the
+// and texts are both sorted, so one walk over both finds them: at a trie node with the texts lo .. hi, cut the
 // interval by the byte at its depth (galloping to each run's end) and go down where the trie has that byte. Once one
 // string is left the walk follows its bytes. Cost: the trie nodes that are met, times the search for a run's end.
 //
-// **Hubs.** Places with at least `hub` strings are few (each byte of text has at most n / hub of them) and the only
+// **Hubs.** Places with at least `hub` texts are few (each byte of text has at most n / hub of them) and the only
 // slow ones: their tokens are kept as lists, made when the table is built, in the order of a walk over all places.
 //
-// **Loaded.** A saved table is the texts and `order`; load_strings checks that they are sorted and distinct, which is all
+// **Loaded.** A saved table is the texts and `order`; load_texts checks that they are sorted and distinct, which is all
 // that the walks rely on, and the hubs' lists are made again: a fortieth of the time that sorting takes, and lists out of
 // a file could not be believed.
 //
@@ -26,8 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/mask_job.hpp"
-#include "vocabulary/trie.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace wfsa {
 
@@ -36,17 +35,14 @@ struct Place {
     int64_t depth = 0;
 };
 
-class StringTable {
+class TextTable {
   public:
+    explicit TextTable(std::shared_ptr<Vocabulary> v) : vocab(std::move(v)) {}
     vector<uint8_t> blob;
     vector<int64_t> offset;  // n + 1
     vector<int64_t> order;   // of each string the first input position that has it
     int64_t n_given = 0;     // input positions
-    Trie trie;
-    vector<uint8_t> token_blob;
-    vector<int64_t> token_offset;
-    vector<uint8_t> special;
-    vector<int32_t> eos;
+    std::shared_ptr<Vocabulary> vocab;  // its trie is walked beside the texts
     int64_t hub = 1024;
     vector<int64_t> hub_at;          // hub places in the order of their keys
     vector<int64_t> hub_indptr{0};   // into hub_tokens
@@ -58,7 +54,7 @@ class StringTable {
     uint8_t at(int64_t i, int64_t d) const { return blob[size_t(offset[size_t(i)] + d)]; }
 
     // Sort and keep each string once. `in` has n_in + 1 offsets into `bytes`.
-    void set_strings(const uint8_t* bytes, const int64_t* in, int64_t n_in) {
+    void set_texts(const uint8_t* bytes, const int64_t* in, int64_t n_in) {
         struct Keyed { uint64_t key; int64_t i; };
         vector<Keyed> keyed(static_cast<size_t>(n_in));
         auto size = [&](int64_t i) { return in[i + 1] - in[i]; };
@@ -93,9 +89,9 @@ class StringTable {
         blob.shrink_to_fit();
     }
 
-    // What set_strings has made, from a file: n texts of `bytes`, and for each its position among `given`.
+    // What set_texts has made, from a file: n texts of `bytes`, and for each its position among `given`.
     // std::invalid_argument where the texts are not sorted and distinct, or two have one position.
-    void load_strings(const uint8_t* bytes, int64_t n_bytes, const int64_t* ends, const int64_t* positions, int64_t n_in,
+    void load_texts(const uint8_t* bytes, int64_t n_bytes, const int64_t* ends, const int64_t* positions, int64_t n_in,
                       int64_t given) {
         auto wrong = [](const char* what, int64_t i) { throw std::invalid_argument(what + std::to_string(i)); };
         if (n_in < 1 || given < n_in) wrong("fewer texts were given than there are: ", given);
@@ -112,21 +108,6 @@ class StringTable {
         blob.assign(bytes, bytes + n_bytes);
         offset.assign(ends, ends + n_in + 1);
         order.assign(positions, positions + n_in);
-    }
-
-    void set_vocabulary(const uint8_t* bytes, const int64_t* ends, int64_t n_tokens, const int32_t* specials,
-                        int64_t n_special, const int32_t* eos_ids, int64_t n_eos) {
-        token_blob.assign(bytes, bytes + ends[n_tokens]);
-        token_offset.assign(ends, ends + n_tokens + 1);
-        special.assign(size_t(n_tokens), 0);
-        for (int64_t i = 0; i < n_special; ++i) special[size_t(specials[i])] = 1;
-        eos.assign(eos_ids, eos_ids + n_eos);
-        vector<Word> words;
-        for (int64_t t = 0; t < n_tokens; ++t) {
-            if (special[size_t(t)] || ends[t] == ends[t + 1]) continue;
-            words.push_back({token_blob.data() + ends[t], int32_t(ends[t + 1] - ends[t]), int32_t(t)});
-        }
-        trie = Trie(words);
     }
 
     // Make the lists of all hub places. `stop` bounds their tokens; what is left is walked when it is asked for.
@@ -146,7 +127,7 @@ class StringTable {
     bool step(Place& p, uint8_t byte) const {
         int64_t lo = p.lo + accepting(p), hi = p.hi;
         if (lo >= hi) return false;
-        // Often all or none of the strings have the byte.
+        // Often all or none of the texts have the byte.
         const uint8_t first = at(lo, p.depth), last = at(hi - 1, p.depth);
         if (byte < first || byte > last) return false;
         if (first != byte) lo = bound(lo, hi, p.depth, byte);
@@ -165,17 +146,17 @@ class StringTable {
     }
 
     bool step_token(Place& p, int32_t token) const {
-        if (special[size_t(token)]) return false;
-        const int64_t begin = token_offset[size_t(token)], n_bytes = token_offset[size_t(token) + 1] - begin;
-        return n_bytes > 0 && step_bytes(p, token_blob.data() + begin, n_bytes);
+        if (vocab->special[size_t(token)]) return false;
+        const int64_t begin = vocab->offsets[size_t(token)], n_bytes = vocab->offsets[size_t(token) + 1] - begin;
+        return n_bytes > 0 && step_bytes(p, vocab->blob.data() + begin, n_bytes);
     }
 
     void mask(const Place& p, uint32_t* out, int64_t n_words) const {
         std::memset(out, 0, size_t(n_words) * 4);
         auto set = [&](int32_t t) { out[t >> 5] |= 1u << (t & 31); };
-        if (accepting(p)) for (int32_t t : eos) set(t);
+        if (accepting(p)) for (int32_t t : vocab->eos) set(t);
         if (p.hi - p.lo >= hub) {
-            // An interval may stand at several depths, when all its strings share bytes: the depth is in the key, too.
+            // An interval may stand at several depths, when all its texts share bytes: the depth is in the key, too.
             auto found = hub_index.find(key(p.lo, p.depth));
             if (found != hub_index.end()) {
                 const size_t k = size_t(found->second);
@@ -197,7 +178,7 @@ class StringTable {
         return out;
     }
 
-    // How many bytes all strings of a place share from its depth on.
+    // How many bytes all texts of a place share from its depth on.
     int64_t shared(const Place& p, int64_t limit) const {
         if (p.lo >= p.hi) return 0;
         const int64_t most = std::min({limit, length(p.lo) - p.depth, length(p.hi - 1) - p.depth});
@@ -246,7 +227,7 @@ class StringTable {
         return lo;
     }
 
-    // The end of the run of strings that have text(lo)'s byte at d: doubling steps, then a binary search.
+    // The end of the run of texts that have text(lo)'s byte at d: doubling steps, then a binary search.
     int64_t run_end(int64_t lo, int64_t hi, int64_t d) const {
         const uint8_t b = at(lo, d);
         int64_t step = 1, good = lo;
@@ -259,14 +240,14 @@ class StringTable {
 
     template <class Set>
     void take(int32_t node, Set& set) const {
-        if (!trie.own[size_t(node)]) return;
-        const size_t slot = size_t(trie.slot_lo[size_t(node)]);
-        for (int32_t k = trie.slot_indptr[slot]; k < trie.slot_indptr[slot + 1]; ++k) set(trie.slot_tokens[size_t(k)]);
+        if (!vocab->trie.own[size_t(node)]) return;
+        const size_t slot = size_t(vocab->trie.slot_lo[size_t(node)]);
+        for (int32_t k = vocab->trie.slot_indptr[slot]; k < vocab->trie.slot_indptr[slot + 1]; ++k) set(vocab->trie.slot_tokens[size_t(k)]);
     }
 
     int32_t child_of(int32_t node, int32_t from, uint8_t b) const {  // the first child >= from with a byte >= b
-        const uint8_t* bytes = trie.byte.data();
-        const int32_t end = trie.first_child[size_t(node) + 1];
+        const uint8_t* bytes = vocab->trie.byte.data();
+        const int32_t end = vocab->trie.first_child[size_t(node) + 1];
         return int32_t(std::lower_bound(bytes + from, bytes + end, b) - bytes);
     }
 
@@ -276,25 +257,25 @@ class StringTable {
         while (hi - lo == 1) {  // one string: follow it
             if (length(lo) == d) return;
             const uint8_t b = at(lo, d);
-            const int32_t child = child_of(node, trie.first_child[size_t(node)], b);
-            if (child == trie.first_child[size_t(node) + 1] || trie.byte[size_t(child)] != b) return;
+            const int32_t child = child_of(node, vocab->trie.first_child[size_t(node)], b);
+            if (child == vocab->trie.first_child[size_t(node) + 1] || vocab->trie.byte[size_t(child)] != b) return;
             take(child, set);
             node = child;
             ++d;
         }
-        int32_t child = trie.first_child[size_t(node)];
-        const int32_t end = trie.first_child[size_t(node) + 1];
+        int32_t child = vocab->trie.first_child[size_t(node)];
+        const int32_t end = vocab->trie.first_child[size_t(node) + 1];
         while (lo < hi && child < end) {
             const uint8_t b = at(lo, d);
             child = child_of(node, child, b);
             if (child == end) return;
-            if (trie.byte[size_t(child)] != b) {  // the strings are behind: to the trie's next byte
-                lo = bound(lo + 1, hi, d, trie.byte[size_t(child)]);
+            if (vocab->trie.byte[size_t(child)] != b) {  // the texts are behind: to the trie's next byte
+                lo = bound(lo + 1, hi, d, vocab->trie.byte[size_t(child)]);
                 continue;
             }
             const int64_t stop = at(hi - 1, d) == b ? hi : run_end(lo, hi, d);
             take(child, set);
-            if (trie.first_child[size_t(child)] < trie.first_child[size_t(child) + 1]) walk(child, lo, stop, d + 1, set);
+            if (vocab->trie.first_child[size_t(child)] < vocab->trie.first_child[size_t(child) + 1]) walk(child, lo, stop, d + 1, set);
             lo = stop;
             ++child;
         }
@@ -319,18 +300,6 @@ class StringTable {
             }
         }
     }
-};
-
-// What a thread that fills masks needs of a state.
-struct StringMask {
-    const StringTable* table = nullptr;
-    Place place;  // empty (lo = hi) after the end
-
-    static void fill(const void* self, uint32_t* out, int64_t n_words) {
-        const StringMask& mask = *static_cast<const StringMask*>(self);
-        mask.table->mask(mask.place, out, n_words);
-    }
-    MaskJob job(int64_t n_words) const { return {this, fill, n_words}; }
 };
 
 }  // namespace wfsa

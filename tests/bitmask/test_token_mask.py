@@ -18,7 +18,7 @@ def of_regex(vocab: wfsa.Vocab) -> TokenMask:
 
 
 def of_texts(vocab: wfsa.Vocab) -> TokenMask:
-    return wfsa.compile_items(["ab", "abab", "b"], vocab).start().get_mask()
+    return wfsa.compile_texts(["ab", "abab", "b"], vocab).start().get_mask()
 
 
 @pytest.mark.parametrize("size", [4, 31, 32, 33, 70])

@@ -257,12 +257,12 @@ def test_a_closed_set_of_texts_is_a_grammar_of_the_same_texts() -> None:
     texts, model = ["ab", "abc", "cab", "dead", "deaf"], _model(3)
     of_set, of_grammar = (
         disc_law(model, PROMPT, constraint=constraint, max_new_tokens=6)
-        for constraint in (wfsa.compile_items(texts, vocab), wfsa.compile_regex("|".join(texts), vocab))
+        for constraint in (wfsa.compile_texts(texts, vocab), wfsa.compile_regex("|".join(texts), vocab))
     )
     assert of_set.sequences == of_grammar.sequences
     assert len(of_set.sequences) == 2 + 2 + 3 + 1 + 1  # the ways of cutting each into tokens
     np.testing.assert_allclose(of_set.truth, of_grammar.truth)
-    found = disc_sample(model, PROMPT, constraint=wfsa.compile_items(texts, vocab), n_draws=3, max_new_tokens=6)
+    found = disc_sample(model, PROMPT, constraint=wfsa.compile_texts(texts, vocab), n_draws=3, max_new_tokens=6)
     assert found.samples[0].ids in of_set.sequences
 
 

@@ -28,7 +28,7 @@ def made(vocab: wfsa.Vocab) -> list[wfsa.Constraint]:
         wfsa.compile_json_schema(SCHEMA, vocab),
         wfsa.compile_json_schema(SCHEMA, vocab, mode="lazy"),
         wfsa.compile_lark(LARK, vocab),
-        wfsa.compile_items(["abba", "abc", "b"], vocab),
+        wfsa.compile_texts(["abba", "abc", "b"], vocab),
     ]
 
 
@@ -53,7 +53,7 @@ def test_one_pickle_holds_a_vocabulary_once() -> None:
 def test_a_report_and_a_schema_come_along() -> None:
     constraint = wfsa.compile_json_schema({**SCHEMA, "required": ["a"]}, byte_vocab())
     again = pickle.loads(pickle.dumps(constraint))
-    assert again.report_entries() == constraint.report_entries()
+    assert again.report == constraint.report
     state, other = constraint.start(), again.start()
     assert state.commit(ord("{")) and other.commit(ord("{"))
     assert other.explain(ord("}")) == state.explain(ord("}"))

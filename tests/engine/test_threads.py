@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 import wfsa
-from wfsa.storage import constraint_file as artifact
 
 pytestmark = pytest.mark.engine
 N_THREADS, N_STEPS, N_ROUNDS, N_SAVED = 6, 40, 20, 8
@@ -152,7 +151,7 @@ def test_one_vocabulary_for_all_threads() -> None:
 def test_saved_while_it_grows(name: str) -> None:
 
     def saved(constraint: wfsa.Constraint) -> list[bytes]:
-        return [artifact.to_bytes(constraint) for _ in range(N_SAVED)]
+        return [constraint.to_bytes() for _ in range(N_SAVED)]
 
     vocab = fresh_vocab()
     alone = [program(GRAMMARS[name](vocab, "lazy"), seed) for seed in range(4)]
@@ -161,7 +160,7 @@ def test_saved_while_it_grows(name: str) -> None:
         got = together([partial(saved, constraint), *(partial(program, constraint, seed) for seed in range(4))])
         assert got[1:] == alone
         for data in got[0][:: N_SAVED // 2]:
-            assert program(artifact.from_bytes(data, vocab), 1) == alone[1]
+            assert program(wfsa.Constraint.from_bytes(data, vocab), 1) == alone[1]
 
 
 def test_masks_of_one_state_whose_items_differ() -> None:

@@ -197,7 +197,7 @@ WAYS: dict[str, Callable[[wfsa.Constraint, bytes], None]] = {
 def texts(n: int) -> None:
     """A closed set of texts: one of n bytes, and many that begin with each other."""
     names = [b"a" * n, b"a" * (n - 1) + b"b", *(b"c" * i for i in islice(count(1), int(n**0.5)))]
-    state = wfsa.compile_items(names, vocab(), hub=2).start()
+    state = wfsa.compile_texts(names, vocab(), hub=2).start()
     for _ in range(n - 1):
         assert state.commit(97)
     assert state.get_mask().ids().tolist() == [97, 98]

@@ -16,10 +16,8 @@ import pytest
 import wfsa
 from tests.fuzz.damage import damage
 from tests.fuzz.limits import alarm, byte_vocab, examples
-from wfsa import StringConstraint
-from wfsa.storage import array_file, constraint_file
-
-KIND = "a closed set of texts"
+from wfsa import TextConstraint
+from wfsa.storage import array_file
 
 
 @pytest.fixture(scope="module")
@@ -39,19 +37,19 @@ def files(vocab: wfsa.Vocab, tmp_path_factory: pytest.TempPathFactory) -> list[P
     ]
     folder = tmp_path_factory.mktemp("names")
     for at, texts in enumerate(sets):
-        wfsa.compile_items(texts, vocab, hub=2 + 8 * (at % 2)).save(folder / f"{at}.wfsa")
+        wfsa.compile_texts(texts, vocab, hub=2 + 8 * (at % 2)).save(folder / f"{at}.wfsa")
     return sorted(folder.iterdir())
 
 
 def use(constraint: wfsa.Constraint, choose: random.Random) -> None:
     """Every call, on a random walk."""
-    assert isinstance(constraint, StringConstraint)
+    assert isinstance(constraint, TextConstraint)
     n = constraint.vocab.n_tokens
     state = constraint.start()
     for _ in range(8):
         allowed = state.get_mask().ids()
         assert not len(allowed) or 0 <= allowed[-1] < n
-        state.is_accepting(), state.next_bytes(), state.forced(8), state.expected_terminals(), state.item()
+        state.is_accepting(), state.next_bytes(), state.forced(8), state.expected_terminals(), state.text_index()
         state.validate([choose.randrange(n) for _ in range(3)])
         state.explain(choose.randrange(n))
         if state.is_finished():
@@ -67,7 +65,7 @@ def load_and_use(path: Path, vocab: wfsa.Vocab, choose: random.Random) -> bool:
     """True if it loaded."""
     with alarm():
         try:
-            constraint = StringConstraint.load(path, vocab)
+            constraint = TextConstraint.load(path, vocab)
         except wfsa.ArtifactError as e:
             assert str(path) in str(e) and "\n" not in str(e)
             return False
@@ -84,13 +82,13 @@ def test_damaged_bytes(files: list[Path], vocab: wfsa.Vocab, tmp_path: Path) -> 
         header = 8 + int.from_bytes(data[:8], "little")
         damage(data, choose, good, header)
         path.write_bytes(data)
-        if load_and_use(path, vocab, choose):  # blanks of the header, hub and given have no checksum
+        if load_and_use(path, vocab, choose):  # blanks of the header have no checksum
             begin = 8 + int.from_bytes(data[:8], "little")
             assert any(data[begin:] == one[8 + int.from_bytes(one[:8], "little") :] for one in good), number
 
 
 def test_rewritten_arrays(files: list[Path], vocab: wfsa.Vocab, tmp_path: Path) -> None:
-    read = [array_file.read(path, KIND, "wfsa-strings", 1) for path in files]
+    read = [(file.head, file.arrays) for file in map(array_file.read, files)]
     path, loaded = tmp_path / "rewritten.wfsa", 0
     count = examples(3000)
     for number in range(count):
@@ -151,8 +149,9 @@ def test_rewritten_arrays(files: list[Path], vocab: wfsa.Vocab, tmp_path: Path) 
 )
 def test_what_is_checked(change: dict[str, Any], says: str | None, vocab: wfsa.Vocab, tmp_path: Path) -> None:
     path = tmp_path / "names.wfsa"
-    wfsa.compile_items(["ab", "a", "ab", "ba"], vocab).save(path)
-    head, mapped = array_file.read(path, KIND, "wfsa-strings", 1)
+    wfsa.compile_texts(["ab", "a", "ab", "ba"], vocab).save(path)
+    file = array_file.read(path)
+    head, mapped = file.head, file.arrays
     assert mapped["blob"].tobytes() == b"aabba" and mapped["order"].tolist() == [1, 0, 3] and head["given"] == 4
     arrays: dict[str, Any] = dict(mapped)
     for name, value in change.items():
@@ -174,17 +173,17 @@ def test_what_is_checked(change: dict[str, Any], says: str | None, vocab: wfsa.V
 
 def test_other_files(files: list[Path], vocab: wfsa.Vocab, tmp_path: Path) -> None:
     other = wfsa.Vocab([b"a", b"b", b""], eos_ids=[2])
-    for load in (wfsa.load, StringConstraint.load):
+    for load in (wfsa.load, TextConstraint.load):
         with pytest.raises(wfsa.ArtifactError, match="another vocabulary"):
             load(files[0], other)
         with pytest.raises(FileNotFoundError):
             load(tmp_path / "nothing", vocab)
     wfsa.compile_regex("a", vocab).save(tmp_path / "a.wfsa")
     with pytest.raises(wfsa.ArtifactError, match="is not a closed set of texts"):
-        StringConstraint.load(tmp_path / "a.wfsa", vocab)
-    with pytest.raises(wfsa.ArtifactError, match=r"give wfsa\.load its path"):
-        constraint_file.from_bytes(files[0].read_bytes(), vocab)
-    head, arrays = array_file.read(files[0], KIND, "wfsa-strings", 1)
-    array_file.write(tmp_path / "new.wfsa", {**head, "version": 2}, arrays)
+        TextConstraint.load(tmp_path / "a.wfsa", vocab)
+    with pytest.raises(wfsa.ArtifactError, match="is not a wfsa constraint"):
+        wfsa.GrammarConstraint.load(files[0], vocab)
+    file = array_file.read(files[0])
+    array_file.write(tmp_path / "new.wfsa", {**file.head, "version": 2}, file.arrays)
     with pytest.raises(wfsa.ArtifactError, match="format version 2, this wfsa reads 1"):
         wfsa.load(tmp_path / "new.wfsa", vocab)

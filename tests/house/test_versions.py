@@ -35,7 +35,7 @@ def test_the_page_names_the_formats_that_are_written(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("vocab", "constraint", "texts", "items", "filter")]
     vocab.save(files[0])
     wfsa.compile_regex("a|b", vocab).save(files[1])
-    wfsa.compile_items(["a", "b"], vocab).save(files[2])
+    wfsa.compile_texts(["a", "b"], vocab).save(files[2])
     index = ItemIndex.build([[0, 1], [1, 1]], vocab_size=2)
     index.save(files[3])
     ItemFilter.of_rows(index, np.array([True, False])).save(files[4])

@@ -174,7 +174,8 @@ def test_damaged_string_ids(tmp_path: Path) -> None:
     path = tmp_path / "x.items"
     index = ItemIndex.build([[1, 2], [0, 0], [1, 1]], ["a", "bü", "ccc"], 3)
     index.save(path)
-    head, arrays = array_file.read(path, "an index", "wfsa-items", 2)
+    file = array_file.read(path)
+    head, arrays = file.head, file.arrays
     kept = {name: np.array(array) for name, array in arrays.items()}
     changes: list[dict[str, Any]] = [
         {"id_offsets": np.asarray([0, 4, 1, 7], np.int32)},

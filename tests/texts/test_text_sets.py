@@ -1,4 +1,4 @@
-"""compile_items against a brute-force oracle: every token is tried against every text."""
+"""compile_texts against a brute-force oracle: every token is tried against every text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa import StringConstraint
-from wfsa._ext.texts import StringState
+from wfsa import TextConstraint
 from wfsa.errors import ItemError, StateError
 
 TOKENS: list[bytes | None] = [
@@ -40,7 +39,7 @@ def oracle(texts: set[bytes], prefix: bytes) -> set[int]:
 @settings(deadline=None, max_examples=300)
 def test_masks_along_a_walk(names: list[str], choices: list[int], hub: int) -> None:
     texts = {name.encode() for name in names}
-    constraint = wfsa.compile_items(names, VOCAB, hub=hub)
+    constraint = wfsa.compile_texts(names, VOCAB, hub=hub)
     assert len(constraint) == len(texts)
     state, prefix, past = constraint.start(), b"", []
     for choice in choices:
@@ -57,8 +56,8 @@ def test_masks_along_a_walk(names: list[str], choices: list[int], hub: int) -> N
         if b"" not in below:
             assert b"" in {t[len(forced) :] for t in below} or len({t[len(forced)] for t in below}) > 1
         assert state.is_accepting() == (prefix in texts)
-        assert state.item() == (names.index(prefix.decode()) if prefix in texts else -1)
-        assert state.n_strings == len(below)
+        assert state.text_index() == (names.index(prefix.decode()) if prefix in texts else -1)
+        assert state.n_texts == len(below)
         for token_id in range(len(TOKENS)):
             assert state.validate([token_id]) == (token_id in want)
             if token_id not in want:
@@ -86,7 +85,7 @@ def test_masks_along_a_walk(names: list[str], choices: list[int], hub: int) -> N
 
 def test_no_bytes_are_no_commit() -> None:
     """As in a grammar's state: an undo after them takes back what was written, and an end stays one."""
-    for constraint in (wfsa.compile_items(["ab"], VOCAB), wfsa.compile_regex("ab", VOCAB)):
+    for constraint in (wfsa.compile_texts(["ab"], VOCAB), wfsa.compile_regex("ab", VOCAB)):
         state = constraint.start()
         assert state.commit_bytes(b"") and state.n_commits == 0
         assert state.commit_bytes(b"ab") and state.commit_bytes(b"") and state.n_commits == 1
@@ -104,20 +103,20 @@ def test_no_bytes_are_no_commit() -> None:
 def test_any_bytes(names: list[bytes]) -> None:
     vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"\x00\x01", b""], eos_ids=[257])
     offsets = np.cumsum([0, *map(len, names)])
-    constraint = wfsa.compile_items((np.frombuffer(b"".join(names), np.uint8), offsets), vocab, hub=2)
+    constraint = wfsa.compile_texts((np.frombuffer(b"".join(names), np.uint8), offsets), vocab, hub=2)
     for name in names:
         state = constraint.start()
         assert state.validate([*name, 257]) == len(name) + 1
         assert state.commit_bytes(name)
-        assert names[state.item()] == name
+        assert names[state.text_index()] == name
 
 
-def saved(constraint: StringConstraint) -> StringConstraint:
+def saved(constraint: TextConstraint) -> TextConstraint:
     with tempfile.TemporaryDirectory() as folder:
         path, again = Path(folder, "names.wfsa"), Path(folder, "again.wfsa")
         constraint.save(path)
         loaded = wfsa.load(path, VOCAB)
-        assert isinstance(loaded, StringConstraint)
+        assert isinstance(loaded, TextConstraint)
         loaded.save(again)
         assert path.read_bytes() == again.read_bytes()
     return loaded
@@ -129,7 +128,7 @@ def saved(constraint: StringConstraint) -> StringConstraint:
 @settings(deadline=None)
 def test_what_is_loaded_equals_what_was_saved(names: list[str], choices: list[int], hub: int) -> None:
     texts = {name.encode() for name in names}
-    built = wfsa.compile_items(names, VOCAB, hub=hub)
+    built = wfsa.compile_texts(names, VOCAB, hub=hub)
     loaded = saved(built)
     times = {"seconds": 0}
     assert built.stats | times == loaded.stats | times and loaded.stats["given"] == len(names)
@@ -137,7 +136,7 @@ def test_what_is_loaded_equals_what_was_saved(names: list[str], choices: list[in
     for choice in choices:
         want = sorted(oracle(texts, prefix))
         assert one.get_mask() == two.get_mask() and two.get_mask().ids().tolist() == want
-        assert (one.item(), one.n_strings, one.forced()) == (two.item(), two.n_strings, two.forced())
+        assert (one.text_index(), one.n_texts, one.forced()) == (two.text_index(), two.n_texts, two.forced())
         token_id = want[choice % len(want)]
         assert one.commit(token_id) and two.commit(token_id)
         if token_id == EOS:
@@ -154,8 +153,8 @@ def test_what_is_loaded_equals_what_was_saved(names: list[str], choices: list[in
 def test_fill_bitmasks(kinds: list[tuple[bool, list[int]]], choose: random.Random, threads: int) -> None:
     """Texts alone, and among the states of a grammar, in any rows."""
     names = ["abc", "ab", "cab", "aab", "ä", "bca", "bcab"]
-    of_texts, of_grammar = wfsa.compile_items(names, VOCAB, hub=3), wfsa.compile_regex("[abc]+", VOCAB)
-    states: list[wfsa.State | StringState] = []
+    of_texts, of_grammar = wfsa.compile_texts(names, VOCAB, hub=3), wfsa.compile_regex("[abc]+", VOCAB)
+    states: list[wfsa.State] = []
     for texts, choices in kinds:
         state = of_texts.start() if texts else of_grammar.start()
         for choice in choices:
@@ -185,7 +184,7 @@ def test_fill_bitmasks(kinds: list[tuple[bool, list[int]]], choose: random.Rando
 def test_equals_a_grammar_of_the_same_texts() -> None:
     names = ["abc", "ab", "cab", "aab", "ä", "bca", "bcab"]
     schema = wfsa.compile_regex("|".join(names), VOCAB)
-    items = wfsa.compile_items(names, VOCAB)
+    items = wfsa.compile_texts(names, VOCAB)
     open_ = [(schema.start(), items.start())]
     for _ in range(200):
         if not open_:
@@ -211,11 +210,11 @@ def test_equals_a_grammar_of_the_same_texts() -> None:
 )  # fmt: skip
 def test_bad_sets(strings: Sequence[str], message: str) -> None:
     with pytest.raises(ItemError, match=message):
-        wfsa.compile_items(strings, VOCAB)
+        wfsa.compile_texts(strings, VOCAB)
 
 
 def test_bad_calls() -> None:
-    constraint = wfsa.compile_items(["ab"], VOCAB)
+    constraint = wfsa.compile_texts(["ab"], VOCAB)
     state = constraint.start()
     for buffer in (
         np.zeros(1, np.int32),
@@ -230,4 +229,4 @@ def test_bad_calls() -> None:
     with pytest.raises(StateError, match="out of range"):
         state.commit(40)
     with pytest.raises(ItemError, match="hub"):
-        wfsa.compile_items(["a"], VOCAB, hub=1)
+        wfsa.compile_texts(["a"], VOCAB, hub=1)

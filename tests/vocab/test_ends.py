@@ -255,7 +255,7 @@ def test_a_vocabulary_is_wanted(given: Any, remedy: str) -> None:
         lambda: wfsa.compile_lark('start: "a"', given),
         lambda: wfsa.compile_json_schema({"type": "null"}, given),
         lambda: wfsa.compile_tools([{"name": "f", "parameters": {}}], given),
-        lambda: wfsa.compile_items(["a"], given),
+        lambda: wfsa.compile_texts(["a"], given),
         lambda: wfsa.load("nothing.wfsa", given),
     ):
         with pytest.raises(VocabError, match=remedy) as told:

@@ -25,6 +25,7 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
     cdef cppclass Normaliser:
         Normaliser(int32_t, int32_t)
         void rule(int32_t, const int32_t*, size_t) except +wfsa_translate
+        int32_t augmented(int32_t, int32_t) except +wfsa_translate
         void unordered(UnorderedRule) except +wfsa_translate
         void distinct(int32_t, cbool) except +wfsa_translate
         NormalGrammar run(int32_t, const vector[uint8_t]&, const vector[uint8_t]&) except +wfsa_translate
@@ -69,6 +70,7 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
         vector[int32_t] ignored
         cbool frozen
         void parse_tails(cbool)
+        void add_end() except +wfsa_translate
         void build(int64_t) except +wfsa_translate
 
 

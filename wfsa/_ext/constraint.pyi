@@ -1,20 +1,25 @@
 """Types of the compiled module; the documentation is in ext/bindings/constraint.pyx."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from wfsa._ext.regular import Automaton
+from wfsa._ext.state import State
 from wfsa._ext.vocabulary import VocabCore
+from wfsa.grammar.ir import Grammar
 
 class ConstraintCore:
-    vocab: VocabCore
+    @property
+    def vocab(self) -> VocabCore: ...
     @property
     def frozen(self) -> bool: ...
     def counts(self) -> dict[str, int]: ...
     def memory(self) -> dict[str, int]: ...
+    def start(self, constraint: Any, stop_ids: list[int] | None) -> State: ...
+    def grammar_tokens(self) -> frozenset[int]: ...
     def parse_tails(self, on: bool) -> None: ...
     def expand(
         self, progress: Callable[[str, float], None] | None = ..., deadline: Callable[[], None] | None = ...
@@ -23,19 +28,14 @@ class ConstraintCore:
     @staticmethod
     def from_arrays(vocab: VocabCore, arrays: dict[str, npt.NDArray[Any]]) -> ConstraintCore: ...
 
+class _Terminal(Protocol):
+    @property
+    def automaton(self) -> Automaton | None: ...
+    @property
+    def token_ids(self) -> list[int]: ...
+    @property
+    def rank(self) -> int: ...
+
 def build_core(
-    vocab: VocabCore,
-    automata: list[Automaton | None],
-    token_ids: list[list[int]],
-    ranks: list[int],
-    ignore: Iterable[int],
-    rules: Iterable[tuple[int, tuple[int, ...]]],
-    n_nonterms: int,
-    start: int,
-    longest: bool,
-    max_lr_states: int,
-    max_lexer_states: int,
-    units: list[tuple[int, int | None] | None],
-    unordered: Iterable[Any],
-    distinct: Iterable[tuple[int, bool]],
+    vocab: VocabCore, grammar: Grammar, terminals: Sequence[_Terminal], max_lr_states: int, max_lexer_states: int
 ) -> ConstraintCore | None: ...

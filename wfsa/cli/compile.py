@@ -101,4 +101,4 @@ def _texts(arguments: argparse.Namespace) -> tuple[Any, Any]:
     if not lines:
         raise WfsaError(f"{source} is empty: nothing could ever be written")
     vocab = vocab_arguments.read(arguments)
-    return wfsa.compile_items(lines, vocab), vocab
+    return wfsa.compile_texts(lines, vocab), vocab

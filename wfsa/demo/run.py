@@ -228,7 +228,7 @@ def run(options: DemoOptions, console: Console) -> int:
         constraint.save(artifact)
         size = os.path.getsize(artifact)
         t0 = time.perf_counter()
-        constraint = wfsa.load(artifact, vocab)
+        constraint = wfsa.GrammarConstraint.load(artifact, vocab)
         loaded = time.perf_counter() - t0
     finally:
         os.unlink(artifact)

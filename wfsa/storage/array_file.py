@@ -4,7 +4,9 @@
     header    JSON: the arrays' types, shapes and places, and under __metadata__ the head as one string of JSON
     data      the arrays, those of the widest type first, so that each lies at a multiple of its type's size
 
-The head has ``format``, ``version`` and ``checksums``, a CRC-32 of each array. Same head and arrays, same bytes.
+The head has ``format``, ``version``, ``checksums``, a CRC-32 of each array in eight hexadecimal digits, by name, and
+``checksum``, one of the rest of the head.  The head's is looked at whenever a file is read; those of the arrays when
+:meth:`ArrayFile.verify` is called, since that reads every byte.  Same head and arrays, same bytes.
 What the arrays mean, and whether their values fit together, is for the module that knows the format to say.
 """
 
@@ -14,6 +16,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,19 +24,97 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ArtifactError
+from wfsa.storage.atomic_write import replace_file
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-_DTYPES: Final = {"U8": np.uint8, "U16": np.uint16, "I32": np.int32, "I64": np.int64}
+_DTYPES: Final = {
+    "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16, "U32": np.uint32, "I32": np.int32,
+    "I64": np.int64,
+}  # fmt: skip
 _NAMES: Final = {np.dtype(kind): name for name, kind in _DTYPES.items()}
 _BLOCK: Final = 1 << 24
 
 
+@dataclass(frozen=True, slots=True)
+class ArrayFile:
+    """What was read: the head, and the arrays, whose types, shapes and places are checked and nothing else.
+
+    `where` is what messages call the file.
+    """
+
+    where: str
+    head: dict[str, Any]
+    arrays: Arrays
+
+    @property
+    def format(self) -> str | None:
+        """The format that the head names."""
+        found = self.head.get("format")
+        return found if isinstance(found, str) else None
+
+    def expect(self, kind: str, format_name: str, version: int) -> ArrayFile:
+        """Itself, if it is a file of this format and version, else ArtifactError; `kind` is what messages call one."""
+        if self.format != format_name:
+            raise ArtifactError(f"{self.where} is not {kind} (format {self.head.get('format')!r})")
+        if self.head.get("version") != version:
+            found = self.head.get("version")
+            raise ArtifactError(f"{self.where} has format version {found!r}, this wfsa reads {version}; make it again")
+        if self.head.get("checksum") != _head_checksum(self.head):
+            raise ArtifactError(f"{self.where} is damaged: its head does not match its checksum")
+        return self
+
+    def expect_vocabulary(self, fingerprint: str) -> None:
+        """ArtifactError unless the file was made for the vocabulary with this fingerprint."""
+        found = self.head.get("vocabulary")
+        if found != fingerprint:
+            raise ArtifactError(
+                f"{self.where} was made for another vocabulary ({str(found)[:12]}…, this one is {fingerprint[:12]}…); "
+                "load it with that vocabulary or compile it again"
+            )
+
+    def verify(self) -> None:
+        """Read every array; ArtifactError where one does not match its checksum."""
+        sums = self.head.get("checksums")
+        for at, name in enumerate(sorted(self.arrays)):
+            if not isinstance(sums, str) or sums[8 * at : 8 * at + 8] != f"{_checksum(self.arrays[name]):08x}":
+                raise ArtifactError(f"{self.where} is damaged: {name} does not match its checksum")
+        if not isinstance(sums, str) or len(sums) != 8 * len(self.arrays):
+            raise ArtifactError(f"{self.where} is damaged: it has not the arrays that it was written with")
+
+
 def write(path: str | os.PathLike[str], head: dict[str, Any], arrays: Arrays) -> None:
-    """Write arrays of uint8, uint16, int32 or int64 by blocks; replaces an existing file in one step."""
+    """Write arrays of 8 to 64 bit integers (no uint64) by blocks; replaces an existing file in one step.
+
+    Raises OSError; see :func:`wfsa.storage.atomic_write.replace_file`.
+    """
+    replace_file(path, _pieces(head, arrays))
+
+
+def to_bytes(head: dict[str, Any], arrays: Arrays) -> bytes:
+    """The bytes that :func:`write` writes."""
+    return b"".join(_pieces(head, arrays))
+
+
+def read(path: str | os.PathLike[str], kind: str = "a file of wfsa") -> ArrayFile:
+    """A file that :func:`write` wrote, its arrays mapped.  Raises ArtifactError, OSError."""
+    where = Path(path)
+    with where.open("rb") as file:  # a folder, or no file at all, is told as such
+        size = os.fstat(file.fileno()).st_size
+    return _parse(np.memmap(where, np.uint8, "r") if size else np.zeros(0, np.uint8), str(path), kind)
+
+
+def from_bytes(data: bytes, where: str) -> ArrayFile:
+    """The inverse of :func:`to_bytes`; `where` is what messages call the data."""
+    return _parse(np.frombuffer(data, np.uint8), where)
+
+
+def _pieces(head: dict[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]:
     names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
-    head = {**head, "checksums": {name: _checksum(arrays[name]) for name in names}}
-    header: dict[str, Any] = {"__metadata__": {"wfsa": json.dumps(head, sort_keys=True)}}
+    head = {**head, "checksums": "".join(f"{_checksum(arrays[name]):08x}" for name in sorted(arrays))}
+    head["checksum"] = _head_checksum(head)
+    written = json.dumps(head, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    header: dict[str, Any] = {"__metadata__": {"wfsa": written}}
     at = 0
     for name in names:
         array = arrays[name]
@@ -43,83 +124,36 @@ def write(path: str | os.PathLike[str], head: dict[str, Any], arrays: Arrays) ->
             "data_offsets": [at, at + array.nbytes],
         }
         at += array.nbytes
-    text = json.dumps(header).encode()
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    target = Path(path)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+    yield len(text).to_bytes(8, "little") + text
+    for name in names:
+        yield from _blocks(arrays[name])
+
+
+def _parse(data: npt.NDArray[np.uint8], where: str, kind: str = "a file of wfsa") -> ArrayFile:
+    length = int.from_bytes(data[:8].tobytes(), "little")
+    if len(data) < 16 or not 2 <= length <= len(data) - 8:
+        raise ArtifactError(f"{where} is not {kind}, or it is cut short ({len(data)} bytes)")
     try:
-        with scratch.open("wb") as out:
-            out.write(len(text).to_bytes(8, "little") + text)
-            for name in names:
-                for block in _blocks(arrays[name]):
-                    out.write(block)
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
-def read(path: Path, kind: str, format_name: str, version: int) -> tuple[dict[str, Any], Arrays]:
-    """The head, and the arrays mapped: types, shapes and places are checked, nothing is read yet.
-
-    ``kind`` is what messages call the file. ArtifactError on a file of another format or version, damaged or cut short.
-    """
-    where = str(path)
-    head, table, base = _header(path, kind)
-    if head.get("format") != format_name:
-        raise ArtifactError(f"{where} is not {kind} (format {head.get('format')!r})")
-    if head.get("version") != version:
-        raise ArtifactError(
-            f"{where} has format version {head.get('version')!r}, this wfsa reads {version}; build it again"
-        )
-    return head, _map(path, table, base)
-
-
-def verify(path: Path, head: dict[str, Any], arrays: Arrays) -> None:
-    """Read every array; ArtifactError where one does not match its checksum."""
-    sums = head.get("checksums")
-    for name, array in arrays.items():
-        if not isinstance(sums, dict) or sums.get(name) != _checksum(array):
-            raise ArtifactError(f"{path} is damaged: {name} does not match its checksum")
-
-
-def format_of(path: Path) -> str | None:
-    """The format that the head names; None where there is no head to read."""
-    try:
-        found = _header(path, "a file of wfsa")[0].get("format")
-    except ArtifactError:
-        return None
-    return found if isinstance(found, str) else None
-
-
-def _header(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any], int]:
-    where = str(path)
-    with path.open("rb") as file:
-        size = path.stat().st_size
-        length = int.from_bytes(file.read(8), "little")
-        if size < 16 or not 2 <= length <= size - 8:
-            raise ArtifactError(f"{where} is not {kind}, or it is cut short ({size} bytes)")
-        text = file.read(length)
-    try:
-        table = json.loads(text)
+        table = json.loads(data[8 : 8 + length].tobytes())
         head = json.loads(table.pop("__metadata__")["wfsa"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ArtifactError(f"{where} is not {kind}, or its header is damaged") from None
     if not isinstance(head, dict) or not isinstance(table, dict):
         raise ArtifactError(f"{where} is damaged: bad header")
-    return head, table, 8 + length
+    return ArrayFile(where, head, _arrays(where, table, data[8 + length :], 8 + length))
 
 
-def _map(path: Path, table: dict[str, Any], base: int) -> Arrays:
-    where = str(path)
-    size = path.stat().st_size - base
+def _arrays(where: str, table: dict[str, Any], data: npt.NDArray[np.uint8], base: int) -> Arrays:
+    size = len(data)
     arrays: Arrays = {}
-    data = np.memmap(path, np.uint8, "r", base) if size else np.zeros(0, np.uint8)
     end = 0
     for name, entry in table.items():
         try:
             dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(int(x) for x in entry["shape"])
             begin, stop = (int(x) for x in entry["data_offsets"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise ArtifactError(f"{where} is damaged: bad entry for array {name!r}") from None
         count = 1
         for extent in shape:
@@ -129,7 +163,9 @@ def _map(path: Path, table: dict[str, Any], base: int) -> Arrays:
         if not 0 <= begin <= stop <= size:
             raise ArtifactError(f"{where} is cut short: array {name!r} ends at byte {base + stop} of {base + size}")
         end = max(end, stop)
-        arrays[name] = np.asarray(data[begin:stop]).view(dtype).reshape(shape)
+        # Where a hostile header is no multiple of 8, arrays lie at odd places: those are copied.
+        part = np.asarray(data[begin:stop])
+        arrays[name] = (part if (base + begin) % dtype.itemsize == 0 else part.copy()).view(dtype).reshape(shape)
     if end != size:
         raise ArtifactError(f"{where} is damaged: {size - end} bytes belong to no array")
     return arrays
@@ -146,3 +182,12 @@ def _checksum(array: npt.NDArray[Any]) -> int:
     for block in _blocks(array):
         value = zlib.crc32(block, value)
     return value
+
+
+def _head_checksum(head: dict[str, Any]) -> int:
+    """-1, which no head has, where it is nested too deeply to be written."""
+    rest = {name: value for name, value in head.items() if name != "checksum"}
+    try:
+        return zlib.crc32(json.dumps(rest, sort_keys=True).encode())
+    except RecursionError:
+        return -1

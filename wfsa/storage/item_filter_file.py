@@ -31,13 +31,14 @@ def save(path: str | os.PathLike[str], fingerprint: str, n_leaves: int, words: n
 def load(path: str | os.PathLike[str], fingerprint: str, n_leaves: int) -> npt.NDArray[np.int32]:
     """The words of a filter of this index. ArtifactError on a damaged file, and on one for another index."""
     where = Path(path)
-    head, arrays = array_file.read(where, _KIND, FORMAT, VERSION)
+    file = array_file.read(where, _KIND).expect(_KIND, FORMAT, VERSION)
+    head, arrays = file.head, file.arrays
     if head.get("fingerprint") != fingerprint:
         raise ArtifactError(
             f"{where} is a filter of another index (fingerprint {head.get('fingerprint')!r}, this index has "
             f"{fingerprint!r}); load it with that index, or make the filter again from this one's rows or ids"
         )
-    array_file.verify(where, head, arrays)
+    file.verify()
     words = arrays.get("words")
     if words is None or head.get("n_leaves") != n_leaves or words.shape != (n_leaves // 32 + 1,):
         raise ArtifactError(f"{where} is damaged: {n_leaves} leaves do not fit its words")

@@ -54,7 +54,8 @@ def save(index: IndexData, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> IndexData:
     """Map a saved index; see :meth:`ItemIndex.load`."""
     where = Path(path)
-    head, arrays = array_file.read(where, _KIND, FORMAT, VERSION)
+    file = array_file.read(where, _KIND).expect(_KIND, FORMAT, VERSION)
+    head, arrays = file.head, file.arrays
     try:
         index = _index(head, arrays)
         if verify:
@@ -67,7 +68,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> IndexData:
         reason = f"{e.args[0]!r} is missing" if isinstance(e, KeyError) else str(e)
         raise ArtifactError(f"{where} is damaged: {reason}") from None
     if verify:
-        array_file.verify(where, head, arrays)
+        file.verify()
     return index
 
 

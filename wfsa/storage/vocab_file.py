@@ -8,7 +8,6 @@ The caller checks what the arrays mean, and the fingerprint, which covers all of
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +27,8 @@ def write(path: str | os.PathLike[str], head: dict[str, Any], arrays: array_file
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], array_file.Arrays]:
     """The head and the four arrays; ArtifactError on a file of another format or version, or damaged."""
-    head, arrays = array_file.read(Path(path), "a saved vocabulary", FORMAT, FORMAT_VERSION)
+    file = array_file.read(path, "a saved vocabulary").expect("a saved vocabulary", FORMAT, FORMAT_VERSION)
+    head, arrays = file.head, file.arrays
     for name, kind in _TYPES.items():
         found = arrays.get(name)
         if found is None or found.dtype != kind or found.ndim != 1:

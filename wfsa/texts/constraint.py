@@ -1,9 +1,9 @@
 """A closed set of texts as a constraint: names, titles, labels, up to many millions.
 
-    constraint = wfsa.compile_items(names, vocab)         # like any Constraint: start, get_mask, commit
+    constraint = wfsa.compile_texts(names, vocab)         # like any Constraint: start, get_mask, commit
     state = constraint.start()
     ...
-    state.item()                                          # which name has been written
+    state.text_index()                                    # which name has been written
     constraint.save("names.wfsa")                         # wfsa.load("names.wfsa", vocab) is many times faster
 
 The language is the set itself, byte for byte, and every way of cutting a text into tokens is allowed, as everywhere in
@@ -16,72 +16,101 @@ Memory: the bytes of the texts, 16 bytes a text, and the lists of hubs. Time and
 
 from __future__ import annotations
 
-import os
+import logging
 import time
 from collections.abc import Iterable
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.texts import StringsCore, StringState
-from wfsa.constraint import Constraint
+from wfsa._ext.state import State
+from wfsa._ext.texts import TextsCore
+from wfsa.constraint import Constraint, FileKind
 from wfsa.errors import ItemError
-from wfsa.storage import text_file as string_storage
+from wfsa.storage import text_file
+from wfsa.storage.array_file import ArrayFile, Arrays
 from wfsa.vocab import Vocab, require_vocab
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 HUB: Final = 4096
 HUB_TOKENS: Final = 1 << 26
+_LOG: Final = logging.getLogger("wfsa")
 
 
-class StringConstraint(Constraint):
-    """A :class:`wfsa.Constraint` over a closed set of texts; made by :func:`compile_items`.
+class TextStats(TypedDict):
+    """Sizes of a set, and times in seconds."""
 
-    ``start()`` gives a state with the methods of :class:`wfsa.State`, and two more: ``item()``, the input position of
-    the text that is complete (the first one's, where the input has it twice; -1: none), and ``n_strings``, how many
-    texts begin with what is written. ``stats`` counts different texts, texts given, bytes, hubs and
-    the tokens listed for them.
-    """
+    texts: int  # different ones
+    given: int  # that the set was made from
+    bytes: int
+    hubs: int  # places whose tokens are listed beforehand
+    hub_tokens: int  # in these lists
+    complete: bool  # always
+    seconds: float  # that compiling, or loading, took
+
+
+class TextState(State):
+    """A :class:`wfsa.State` that also knows which text is being written."""
 
     __slots__ = ()
 
-    _core: Any
+    constraint: TextConstraint
 
-    def start(self) -> StringState:  # type: ignore[override]
-        """A state before the first token."""
-        state = self._core.start()
-        state.constraint = self
-        return state  # type: ignore[no-any-return]
+    def text_index(self) -> int:
+        """The input position of the text that is written (the first one's, where the input has it twice); -1: none."""
+        return self.constraint._core.find(self.text())[0]
+
+    @property
+    def n_texts(self) -> int:
+        """How many different texts begin with what is written."""
+        return self.constraint._core.find(self.text())[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TextConstraint(Constraint):
+    """A :class:`wfsa.Constraint` over a closed set of texts; made by :func:`compile_texts`.
+
+    ``start()`` gives a :class:`TextState`; ``len()`` is the number of different texts.
+    """
+
+    _core: TextsCore
+    vocab: Vocab
+    stats: TextStats
+
+    FILE: ClassVar[FileKind] = FileKind(text_file.KIND, text_file.FORMAT, text_file.VERSION)
+
+    if TYPE_CHECKING:
+
+        def start(self, *, stop_ids: Iterable[int] | None = None) -> TextState: ...
+
+    def _start(self, stop_ids: list[int] | None) -> TextState:
+        return self._core.start(self, stop_ids, TextState)
 
     def __len__(self) -> int:
-        """Different texts."""
-        return int(self.stats["strings"])
+        return self.stats["texts"]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file that :meth:`load` and :func:`wfsa.load` read; replaces an existing file.
+    @property
+    def report(self) -> None:
+        """None: a set of texts has no keywords."""
+        return None
 
-        It holds the sorted texts: their bytes, 1 to 8 bytes a text for its length and 4 or 8 for its input position.
-        """
-        string_storage.save(self, path)
+    @property
+    def terminal_names(self) -> tuple[str, ...]:
+        """One terminal, the texts."""
+        return ("TEXT",)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], vocab: Vocab) -> StringConstraint:
-        """Read a set that was saved for ``vocab``, without sorting it.
-
-        Raises ArtifactError on a file that is damaged, cut short, foreign, of another version or for another
-        vocabulary; OSError when it cannot be read.
-        """
-        began = time.perf_counter()
-        return _constraint(string_storage.read(path, vocab, HUB_TOKENS), vocab, began)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (*self._core.arrays(), self._core.hub, self._core.counts()["given"], self.vocab)
+    def describe(self, terminal: int) -> str:
+        """The texts, or for any number past 0 the end of the text."""
+        return f"TEXT (one of {len(self)} texts)" if terminal == 0 else "the end of the text"
 
     def memory(self) -> dict[str, int]:
-        """Bytes by part, and their ``total``; without the trie of the vocabulary, which every set has for itself."""
         counts = self._core.counts()
         parts = {
-            "texts": counts["bytes"] + 16 * counts["strings"],
+            "texts": counts["bytes"] + 16 * counts["texts"],
             "hubs": 56 * counts["hubs"] + 4 * counts["hub_tokens"],
         }
         return {**parts, "total": sum(parts.values())}
@@ -90,65 +119,67 @@ class StringConstraint(Constraint):
         """1: a state is an interval of the sorted texts."""
         return 1
 
+    def _sizes(self) -> str:
+        return f"{len(self)} texts of {self.stats['bytes']} bytes"
 
-def compile_items(
-    strings: Iterable[str | bytes] | tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]],
+    def _packed(self) -> tuple[dict[str, Any], Arrays]:
+        return text_file.packed(self._core, self.vocab.fingerprint)
+
+    @classmethod
+    def _unpacked(cls, file: ArrayFile, vocab: Vocab) -> Self:
+        began = time.perf_counter()
+        return cls._made(text_file.unpacked(file, vocab.core, HUB_TOKENS), vocab, began)
+
+    @classmethod
+    def _made(cls, core: TextsCore, vocab: Vocab, began: float) -> Self:
+        stats = {**core.counts(), "complete": True, "seconds": time.perf_counter() - began}
+        return cls(core, vocab, cast("TextStats", stats))
+
+
+def compile_texts(
+    texts: Iterable[str | bytes] | tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]],
     vocab: Vocab,
     *,
     hub: int = HUB,
-) -> StringConstraint:
+) -> TextConstraint:
     """A constraint that takes exactly the given texts, in every tokenisation.
 
-    strings   str (UTF-8) or bytes, in any order, duplicates are fine; or ``(blob, offsets)``: uint8[total] and
-              int64[n + 1]
-    hub       places with at least so many texts have their tokens listed beforehand; more memory and time to build,
-              less time for the slowest masks
+    texts   str (UTF-8) or bytes, in any order, duplicates are fine; or ``(blob, offsets)``: uint8[total] and
+            int64[n + 1]
+    hub     places with at least so many texts have their tokens listed beforehand; more memory and time to build,
+            less time for the slowest masks
 
-    Raises ItemError on an empty set, an empty text, or anything that is no text.
+    Raises ItemError on an empty set, an empty text, or anything that is no text; VocabError.
     """
     began = time.perf_counter()
     require_vocab(vocab)
     if hub < 2:
         raise ItemError(f"hub={hub}; it is at least 2")
-    blob, offsets = _arrays(strings)
+    blob, offsets = _arrays(texts)
     if len(offsets) < 2:
         raise ItemError("an empty set of texts: nothing could ever be written")
     lengths = np.diff(offsets)
     if not lengths.all():
         raise ItemError(f"text {int(np.flatnonzero(lengths == 0)[0])} is empty")
-    core = StringsCore(
-        blob, offsets, vocab.blob, vocab.offsets, vocab.special_ids, vocab.eos_ids, vocab.size, hub, HUB_TOKENS
-    )
-    return _constraint(core, vocab, began)
+    constraint = TextConstraint._made(TextsCore(vocab.core, blob, offsets, hub, HUB_TOKENS), vocab, began)
+    _LOG.debug("compiled %r in %.1f ms", constraint, 1000 * constraint.stats["seconds"])
+    return constraint
 
 
-def _constraint(core: StringsCore, vocab: Vocab, began: float) -> StringConstraint:
-    stats = {**core.counts(), "seconds": time.perf_counter() - began}
-    return StringConstraint(core, vocab, ("ITEM",), (f"{stats['strings']} texts",), stats)  # type: ignore[arg-type]
+def compile_choice(choices: Iterable[str | bytes], vocab: Vocab) -> TextConstraint:
+    """One of a few strings, as serving stacks call it; :func:`compile_texts` of a list.
+
+    ``state.text_index()`` says which.  Raises ItemError, VocabError.
+    """
+    return compile_texts(choices, vocab)
 
 
-def _unpickled(
-    blob: npt.NDArray[np.uint8],
-    offsets: npt.NDArray[np.int64],
-    order: npt.NDArray[np.int64],
-    hub: int,
-    given: int,
-    vocab: Vocab,
-) -> StringConstraint:
-    began = time.perf_counter()
-    core = StringsCore(
-        blob, offsets, vocab.blob, vocab.offsets, vocab.special_ids, vocab.eos_ids, vocab.size, hub, HUB_TOKENS,
-        order, given,
-    )  # fmt: skip
-    return _constraint(core, vocab, began)
-
-
-def _arrays(strings: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def _arrays(texts: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Concatenated bytes and offsets."""
-    if isinstance(strings, (str, bytes)):
-        raise ItemError("strings is one text; give a list of them")
-    if isinstance(strings, tuple) and len(strings) == 2 and all(isinstance(x, np.ndarray) for x in strings):
-        blob, offsets = strings
+    if isinstance(texts, (str, bytes)):
+        raise ItemError("texts is one text; give a list of them")
+    if isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(x, np.ndarray) for x in texts):
+        blob, offsets = texts
         if blob.dtype != np.uint8 or blob.ndim != 1 or offsets.ndim != 1 or offsets.dtype.kind not in "iu":
             raise ItemError(f"blob is {blob.dtype}{list(blob.shape)}, offsets {offsets.dtype}{list(offsets.shape)}")
         offsets = offsets.astype(np.int64)
@@ -156,7 +187,7 @@ def _arrays(strings: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
             raise ItemError(f"offsets must rise from 0 to the {len(blob)} bytes of the blob")
         return np.ascontiguousarray(blob), offsets
     listed: list[bytes] = []
-    for at, text in enumerate(strings):
+    for at, text in enumerate(texts):
         if isinstance(text, str):
             try:
                 listed.append(text.encode())

@@ -1,0 +1,178 @@
+// How many bytes a text needs at least to become a sentence, read off its stacks: the estimate of closing.hpp.
+//
+// least(symbol)     the fewest bytes of a word: of a terminal by its DFA, of a nonterminal over the ways N -> X Y in which
+//                   the LR automaton completes it (Knuth's generalisation of Dijkstra's algorithm, here by rounds)
+// of(configs)       from a stack with state q on node b, to the end of the text, cheapest first:
+//                     q completes N          two states go, and N leads on from below; no bytes
+//                     q shifts all of Y,     which completes N: least(Y) bytes, and N leads on from b
+//                     q takes the end        done
+//                   and before that, from where the lexer stands, the rest of a terminal.
+//
+// Exact for a plain grammar under "cfg".  Too small, never too large, where the tables do not tell all: counted terminals
+// count their units only, members in any order may close at once, items that must differ and longest matches are not
+// looked at.  A byte more never makes it sink by more than one, since each of these only leaves out conditions.
+// Cost: least() once for a grammar, of() some steps for each state on the stack.
+#pragma once
+#include <array>
+#include <map>
+#include <queue>
+#include <set>
+
+#include "lexer/lexer.hpp"
+#include "parser/gss.hpp"
+#include "parser/lr_tables.hpp"
+
+namespace wfsa {
+
+class LeastToEnd {
+  public:
+    static constexpr int64_t kNever = int64_t(1) << 40;
+
+    LeastToEnd(const LrTables& lr, const Lexer& lexer, int32_t end_term, int32_t n_symbols)
+        : lr_(lr), lexer_(lexer), end_term_(end_term), least_(size_t(n_symbols), kNever) {
+        of_components();
+        of_symbols();
+    }
+
+    // Of all configurations the least.  Lexer states and LR tables as they are now.
+    int64_t of(const Config* configs, int32_t n) const {
+        Search search(*this);
+        for (int32_t i = 0; i < n; ++i) {
+            const Config& c = configs[i];
+            const LexState& y = lexer_.states[c.lex];
+            for (int32_t k = 0; k < c.n_tops; ++k) {
+                if (y.boundary || y.root) search.stand_on(c.tops[k], 0);
+                for (const Hypothesis& h : y.hyps)
+                    for (int32_t component : h.main) {
+                        const int32_t t = lexer_.terms.term[component];
+                        const int64_t rest = std::max<int64_t>(rest_[size_t(component)], lacking(t, component, c.count));
+                        if (lexer_.terms.ignore[t]) search.stand_on(c.tops[k], rest);
+                        else search.add(c.tops[k], lr_.go(c.tops[k]->state, t), rest);
+                    }
+            }
+        }
+        return search.run();
+    }
+
+  private:
+    struct Way { int64_t least; int32_t completed; };  // completed: the nonterminal, -1: the end of the text
+    const LrTables& lr_;
+    const Lexer& lexer_;
+    const int32_t end_term_;
+    vector<int64_t> rest_;   // by component
+    vector<int64_t> least_;  // by symbol
+    vector<vector<Way>> ways_;  // by LR state: what shifting one symbol completes
+
+    int64_t lacking(int32_t t, int32_t component, int32_t count) const {  // a unit is at least a byte
+        return lexer_.terms.counted[t] && lexer_.terms.open[component] ? int64_t(lexer_.terms.least[t]) - count : 0;
+    }
+    // Breadth first from the accepting components, backwards.
+    void of_components() {
+        const Terminals& terms = lexer_.terms;
+        const size_t n = terms.term.size();
+        vector<vector<int32_t>> before(n);
+        rest_.assign(n, kNever);
+        vector<int32_t> todo;
+        for (size_t c = 0; c < n; ++c) {
+            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) before[size_t(terms.edges[e].target)].push_back(int32_t(c));
+            if (terms.accept[c]) { rest_[c] = 0; todo.push_back(int32_t(c)); }
+        }
+        for (size_t k = 0; k < todo.size(); ++k)
+            for (int32_t c : before[size_t(todo[k])])
+                if (rest_[size_t(c)] == kNever) { rest_[size_t(c)] = rest_[size_t(todo[k])] + 1; todo.push_back(c); }
+        for (size_t t = 0; t < terms.start.size(); ++t) {  // no terminal is empty here
+            const int32_t c = terms.start[t];
+            if (c < 0) continue;
+            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
+                least_[t] = std::min(least_[t], rest_[size_t(terms.edges[e].target)] + 1);
+            if (terms.counted[t]) least_[t] = std::max<int64_t>(least_[t], terms.least[t]);
+        }
+    }
+    void of_symbols() {
+        std::set<std::array<int32_t, 3>> completions;
+        for (int32_t q = 0; q < lr_.n_states(); ++q)
+            each_goto(q, [&](int32_t x, int32_t middle) {
+                if (middle >= lr_.n_states()) return;
+                each_goto(middle, [&](int32_t y, int32_t to) {
+                    for (const int32_t *d = lr_.completed_begin(to), *end = lr_.completed_end(to); d != end; ++d) completions.insert({*d, x, y});
+                });
+            });
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (const auto& [n, x, y] : completions)
+                if (least_[size_t(x)] + least_[size_t(y)] < least_[size_t(n)]) {
+                    least_[size_t(n)] = least_[size_t(x)] + least_[size_t(y)];
+                    changed = true;
+                }
+        }
+        ways_.resize(size_t(lr_.n_states()));
+        for (int32_t q = 0; q < lr_.n_states(); ++q) {
+            std::map<int32_t, int64_t> best;
+            auto way = [&](int32_t completed, int64_t least) {
+                if (least >= kNever) return;
+                const auto got = best.emplace(completed, least);
+                got.first->second = std::min(got.first->second, least);
+            };
+            each_goto(q, [&](int32_t symbol, int32_t to) {
+                for (const int32_t *d = lr_.completed_begin(to), *end = lr_.completed_end(to); d != end; ++d) way(*d, least_[size_t(symbol)]);
+                if (to < lr_.n_states() && lr_.base_go(to, end_term_) >= 0) way(-1, least_[size_t(symbol)]);
+            });
+            for (const auto& [completed, least] : best) ways_[size_t(q)].push_back({least, completed});
+        }
+    }
+    template <class F> void each_goto(int32_t q, const F& f) const {
+        for (int32_t k = lr_.goto_indptr[size_t(q)]; k < lr_.goto_indptr[size_t(q) + 1]; ++k)
+            f(lr_.goto_symbol[size_t(k)], lr_.goto_target[size_t(k)]);
+    }
+    int32_t base(int32_t q) const { return q < lr_.unordered.first ? q : lr_.unordered.base_of(q); }
+
+    // Dijkstra over (node, state on it).
+    class Search {
+      public:
+        explicit Search(const LeastToEnd& of) : of_(of) {}
+        void add(const Node* below, int32_t state, int64_t bytes) {
+            if (state < 0 || bytes >= kNever) return;
+            const auto got = known_.emplace(std::make_pair(below, state), bytes);
+            if (!got.second && got.first->second <= bytes) return;
+            got.first->second = bytes;
+            open_.push({bytes, below, state});
+        }
+        void stand_on(const Node* top, int64_t bytes) {
+            if (!top->n_below) add(nullptr, top->state, bytes);
+            for (int32_t b = 0; b < top->n_below; ++b) add(top->below[b], top->state, bytes);
+        }
+        int64_t run() {
+            while (!open_.empty()) {
+                const Open at = open_.top();
+                open_.pop();
+                if (at.state < 0) return at.bytes;
+                if (known_.at({at.below, at.state}) < at.bytes) continue;
+                const LrTables& lr = of_.lr_;
+                const int32_t q = of_.base(at.state);
+                if (lr.base_go(q, of_.end_term_) >= 0) return at.bytes;
+                if (at.below)
+                    for (const int32_t *d = lr.completed_begin(at.state), *end = lr.completed_end(at.state); d != end; ++d)
+                        for (int32_t b = 0; b < at.below->n_below; ++b)
+                            add(at.below->below[b], lr.go(at.below->below[b]->state, *d), at.bytes);
+                for (const Way& w : of_.ways_[size_t(q)]) {
+                    if (w.completed < 0) open_.push({at.bytes + w.least, nullptr, -1});
+                    else if (at.below) add(at.below, lr.go(at.below->state, w.completed), at.bytes + w.least);
+                }
+            }
+            return kNever;
+        }
+
+      private:
+        struct Open {
+            int64_t bytes;
+            const Node* below;
+            int32_t state;  // -1: the end of the text
+            bool operator<(const Open& o) const { return bytes > o.bytes; }
+        };
+        const LeastToEnd& of_;
+        std::map<std::pair<const Node*, int32_t>, int64_t> known_;
+        std::priority_queue<Open> open_;
+    };
+};
+
+}  // namespace wfsa

@@ -1,0 +1,99 @@
+// One sequence under a constraint, whatever the constraint was made from: all that the boundary asks of it.
+//
+//   Session      a compiled grammar          runtime/session.hpp
+//   TextDecoder  a closed set of texts       texts/text_decoder.hpp
+//   Stopping     any of them, with other end tokens   runtime/stopping.hpp
+//
+// One class of Python's and one batch of masks serve them all, through virtual calls: a few nanoseconds beside operations
+// of microseconds.  A decoder is used by one thread at a time, decoders of one constraint in parallel.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace wfsa {
+
+class Decoder {
+  public:
+    virtual ~Decoder() = default;
+    virtual std::unique_ptr<Decoder> fork() const = 0;     // an independent copy
+    virtual std::unique_ptr<Decoder> restart() const = 0;  // before the first token, under the same constraint
+
+    // False, and nothing changes, if the text cannot go on so.  Empty bytes are no commit.
+    virtual bool commit_token(int32_t token) = 0;
+    virtual bool commit_bytes(const uint8_t* p, size_t n) = 0;
+    virtual bool rollback(int64_t n) = 0;  // false: there were fewer commits
+    virtual int64_t n_commits() const = 0;
+
+    // n_words words, at least those of the vocabulary; bits past it are 0.  After the end all are.
+    virtual void mask(uint32_t* out, int64_t n_words) const = 0;
+    virtual bool accepting() const = 0;
+    virtual bool finished() const = 0;
+
+    virtual std::string text() const = 0;                // the bytes of all commits
+    virtual std::string forced(size_t limit) const = 0;  // the bytes that must come next, at most `limit`
+    virtual std::string next_bytes() const = 0;          // that can come next, ascending
+    virtual std::vector<int32_t> expected() const = 0;   // terminals, for messages
+    virtual int32_t n_configs() const = 0;               // for diagnosis
+
+    // Append what decides how the text may go on: where it is equal, so is everything that can follow.
+    virtual void situation(std::vector<int64_t>& out) const = 0;
+    // No text ends in fewer bytes from here.  Never more than is needed after each next byte, plus one.
+    virtual int64_t least_to_end() const { return 0; }
+};
+
+// How many of the tokens could be committed one after another; the decoder stays as it is.
+inline int64_t validate(const Decoder& from, const int32_t* tokens, int64_t n) {
+    const std::unique_ptr<Decoder> probe = from.fork();
+    int64_t k = 0;
+    while (k < n && !probe->finished() && probe->commit_token(tokens[k])) ++k;
+    return k;
+}
+
+// The same, and they are.
+inline int64_t commit_tokens(Decoder& to, const int32_t* tokens, int64_t n) {
+    int64_t k = 0;
+    while (k < n && !to.finished() && to.commit_token(tokens[k])) ++k;
+    return k;
+}
+
+// The masks of many decoders, dealt out to threads one by one.  One that stands there several times is asked once.
+inline void fill_masks(const std::vector<const Decoder*>& decoders, const std::vector<uint32_t*>& outs, int64_t n_words,
+                       int64_t n_threads) {
+    std::unordered_map<const Decoder*, size_t> first;
+    std::vector<size_t> jobs;
+    for (size_t i = 0; i < decoders.size(); ++i)
+        if (first.emplace(decoders[i], i).second) jobs.push_back(i);
+    std::atomic<size_t> next{0};
+    std::mutex lock;
+    std::exception_ptr failed;
+    auto work = [&] {
+        try {
+            for (size_t k; (k = next++) < jobs.size();) decoders[jobs[k]]->mask(outs[jobs[k]], n_words);
+        } catch (...) {
+            std::lock_guard<std::mutex> guard(lock);
+            failed = std::current_exception();
+        }
+    };
+    std::vector<std::thread> threads;
+    try {
+        for (int64_t t = 1; t < n_threads && size_t(t) < jobs.size(); ++t) threads.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads to be had: fewer do the same
+    }
+    work();
+    for (std::thread& t : threads) t.join();
+    if (failed) std::rethrow_exception(failed);
+    if (jobs.size() == decoders.size()) return;
+    for (size_t i = 0; i < decoders.size(); ++i)
+        if (first[decoders[i]] != i) std::memcpy(outs[i], outs[first[decoders[i]]], size_t(n_words) * 4);
+}
+
+}  // namespace wfsa

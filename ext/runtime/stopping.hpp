@@ -1,0 +1,85 @@
+// A decoder whose text is ended by other tokens than the vocabulary's end tokens.
+//
+//   mask      (text tokens - stop tokens - the vocabulary's end tokens)  ∪  (the stop tokens, if the text may end here)
+//   commit    a stop token ends the text where it may end; an end token of the vocabulary that is none is never taken
+//
+// So a stop token is never text, and the end of the text is exactly as it would be.  That a grammar takes none of these
+// tokens by its id is for the caller to see to: what ends the text could not be told from what goes on.
+#pragma once
+#include <algorithm>
+
+#include "runtime/decoder.hpp"
+
+namespace wfsa {
+
+class Stopping final : public Decoder {
+  public:
+    // Both lists ascending; `ends` are the vocabulary's.  Takes `inner`, before its first token.
+    Stopping(Decoder* inner, std::vector<int32_t> ends, std::vector<int32_t> stops)
+        : Stopping(std::unique_ptr<Decoder>(inner), std::make_shared<const Tokens>(Tokens{std::move(ends), std::move(stops)})) {}
+
+    std::unique_ptr<Decoder> fork() const override {
+        auto out = std::unique_ptr<Stopping>(new Stopping(inner_->fork(), tokens_));
+        out->ended_ = ended_;
+        return out;
+    }
+    std::unique_ptr<Decoder> restart() const override {
+        return std::unique_ptr<Stopping>(new Stopping(inner_->restart(), tokens_));
+    }
+    bool commit_token(int32_t token) override {
+        if (ended_) return false;
+        if (has(tokens_->stops, token)) return ended_ = inner_->accepting();
+        return !has(tokens_->ends, token) && inner_->commit_token(token);
+    }
+    bool commit_bytes(const uint8_t* p, size_t n) override { return ended_ ? n == 0 : inner_->commit_bytes(p, n); }
+    bool rollback(int64_t n) override {
+        if (n < 0 || n > n_commits()) return false;
+        if (n == 0) return true;
+        if (!inner_->rollback(n - ended_)) return false;
+        ended_ = false;
+        return true;
+    }
+    int64_t n_commits() const override { return inner_->n_commits() + ended_; }
+    void mask(uint32_t* out, int64_t n_words) const override {
+        if (ended_) {
+            std::memset(out, 0, size_t(n_words) * 4);
+            return;
+        }
+        inner_->mask(out, n_words);
+        for (int32_t t : tokens_->ends) out[size_t(t) >> 5] &= ~(1u << (t & 31));
+        const bool may_end = inner_->accepting();
+        for (int32_t t : tokens_->stops) {
+            const uint32_t bit = 1u << (t & 31);
+            uint32_t& word = out[size_t(t) >> 5];
+            word = may_end ? word | bit : word & ~bit;
+        }
+    }
+    bool accepting() const override { return !ended_ && inner_->accepting(); }
+    bool finished() const override { return ended_; }
+    std::string text() const override { return inner_->text(); }
+    std::string forced(size_t limit) const override { return ended_ ? std::string() : inner_->forced(limit); }
+    std::string next_bytes() const override { return ended_ ? std::string() : inner_->next_bytes(); }
+    std::vector<int32_t> expected() const override { return ended_ ? std::vector<int32_t>() : inner_->expected(); }
+    int32_t n_configs() const override { return inner_->n_configs(); }
+    void situation(std::vector<int64_t>& out) const override {
+        inner_->situation(out);
+        out.push_back(ended_);
+    }
+    int64_t least_to_end() const override { return inner_->least_to_end(); }
+
+  private:
+    struct Tokens {
+        std::vector<int32_t> ends, stops;
+    };
+    std::unique_ptr<Decoder> inner_;
+    std::shared_ptr<const Tokens> tokens_;
+    bool ended_ = false;
+
+    Stopping(std::unique_ptr<Decoder> inner, std::shared_ptr<const Tokens> tokens)
+        : inner_(std::move(inner)), tokens_(std::move(tokens)) {}
+    static bool has(const std::vector<int32_t>& sorted, int32_t token) {
+        return std::binary_search(sorted.begin(), sorted.end(), token);
+    }
+};
+
+}  // namespace wfsa

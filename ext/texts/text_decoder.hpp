@@ -1,0 +1,77 @@
+// One sequence over a closed set of texts: a place, and the places before each commit.
+#pragma once
+#include "runtime/decoder.hpp"
+#include "texts/texts.hpp"
+
+namespace wfsa {
+
+class TextDecoder final : public Decoder {
+  public:
+    explicit TextDecoder(std::shared_ptr<const TextTable> table) : table_(std::move(table)) { place_ = {0, table_->n(), 0}; }
+
+    std::unique_ptr<Decoder> fork() const override { return std::make_unique<TextDecoder>(*this); }
+    std::unique_ptr<Decoder> restart() const override { return std::make_unique<TextDecoder>(table_); }
+
+    bool commit_token(int32_t token) override {
+        if (ended_ || token < 0 || token >= table_->vocab->n_tokens()) return false;
+        const vector<int32_t>& ends = table_->vocab->eos;
+        Place after = place_;
+        const bool ends_text = std::find(ends.begin(), ends.end(), token) != ends.end();
+        if (ends_text ? !table_->accepting(place_) : !table_->step_token(after, token)) return false;
+        past_.push_back(place_);
+        place_ = after;
+        ended_ = ends_text;
+        return true;
+    }
+    bool commit_bytes(const uint8_t* p, size_t n) override {
+        if (ended_ || n == 0) return n == 0;
+        Place after = place_;
+        if (!table_->step_bytes(after, p, int64_t(n))) return false;
+        past_.push_back(place_);
+        place_ = after;
+        return true;
+    }
+    bool rollback(int64_t n) override {
+        if (n < 0 || n > n_commits()) return false;
+        if (n == 0) return true;
+        place_ = past_[past_.size() - size_t(n)];
+        past_.resize(past_.size() - size_t(n));
+        ended_ = false;  // the end was the last commit
+        return true;
+    }
+    int64_t n_commits() const override { return int64_t(past_.size()); }
+
+    void mask(uint32_t* out, int64_t n_words) const override { table_->mask(ended_ ? Place{} : place_, out, n_words); }
+    bool accepting() const override { return !ended_ && table_->accepting(place_); }
+    bool finished() const override { return ended_; }
+
+    std::string text() const override {
+        return std::string(reinterpret_cast<const char*>(table_->text(place_.lo)), size_t(place_.depth));
+    }
+    std::string forced(size_t limit) const override {
+        if (ended_ || table_->accepting(place_)) return std::string();
+        const uint8_t* from = table_->text(place_.lo) + place_.depth;
+        return std::string(from, from + table_->shared(place_, int64_t(limit)));
+    }
+    std::string next_bytes() const override {
+        if (ended_) return std::string();
+        const vector<uint8_t> found = table_->next_bytes(place_);
+        return std::string(found.begin(), found.end());
+    }
+    vector<int32_t> expected() const override {  // 0 while a text can go on, 1 (the end) where one is complete
+        vector<int32_t> out;
+        if (!ended_ && !table_->next_bytes(place_).empty()) out.push_back(0);
+        if (accepting()) out.push_back(1);
+        return out;
+    }
+    int32_t n_configs() const override { return 1; }
+    void situation(vector<int64_t>& out) const override { out.insert(out.end(), {place_.lo, place_.hi, place_.depth, ended_}); }
+
+  private:
+    std::shared_ptr<const TextTable> table_;
+    Place place_;
+    bool ended_ = false;
+    vector<Place> past_;
+};
+
+}  // namespace wfsa

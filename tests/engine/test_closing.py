@@ -1,0 +1,140 @@
+"""A shortest end of a text, and stop tokens of its own, against oracles that try everything."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wfsa
+from tests.engine.modes import MODES, begin, build_vocab
+from tests.engine.strategies import BYTES, Case, cases, choice, walks
+from tests.oracles.mask import TokenText
+
+pytestmark = pytest.mark.engine
+MOST = 4  # bytes: all texts up to here are tried
+
+
+def shortest_end(text: TokenText) -> int | None:
+    """Bytes of a shortest end, by trying all of them; None where they have more than MOST."""
+    level = [text]
+    for length in range(MOST + 1):
+        if any(one.is_sentence() for one in level):
+            return length
+        level = [after for one in level for byte in BYTES if (after := one.commit_bytes(bytes([byte]))) is not None]
+    return None
+
+
+@given(cases(), walks, st.sampled_from(MODES), st.booleans())
+def test_no_end_is_shorter(case: Case, walk: list[int], mode: Any, saved: bool) -> None:
+    vocab = build_vocab(case.vocab)
+    constraint: wfsa.Constraint = wfsa.compile(case.grammar, vocab, mode=mode)
+    if saved:
+        constraint = wfsa.Constraint.from_bytes(constraint.to_bytes(), vocab)
+    state, text = constraint.start(), begin(case)
+    for n in [*walk, None]:
+        want = shortest_end(text)
+        found = state.closing(MOST)
+        if text.finished:
+            assert found == b""
+            break
+        if want is None:
+            assert found is None
+        else:
+            assert found is not None and len(found) == want
+            after = state.fork()
+            assert after.commit_bytes(found) and after.is_accepting() and state.closing(want - 1) is None
+        token_id = None if n is None else choice(text.mask(), n)
+        if token_id is None:
+            break
+        assert state.commit(token_id)
+        after_token = text.commit(token_id)
+        assert after_token is not None
+        text = after_token
+
+
+@given(cases(), walks, st.sampled_from(MODES), st.sets(st.integers(0, 30), min_size=1, max_size=3))
+def test_stop_tokens_stand_for_the_end(case: Case, walk: list[int], mode: Any, some: set[int]) -> None:
+    """The mask is the oracle's text tokens without the stop tokens, and these exactly where the text is a sentence."""
+    vocab = build_vocab(case.vocab)
+    stops = {i % vocab.n_tokens for i in some}
+    constraint = wfsa.compile(case.grammar, vocab, mode=mode)
+    ends, own = set(vocab.eos_ids.tolist()), constraint._core.grammar_tokens()
+    if own & (stops | ends):
+        with pytest.raises(wfsa.StateError, match="is a token of the grammar"):
+            constraint.start(stop_ids=stops)
+        return
+    state, text = constraint.start(stop_ids=stops), begin(case)
+    assert state.end_ids == tuple(sorted(stops))
+    for n in walk:
+        want = (text.mask() - ends - stops) | (stops if text.is_sentence() else set())
+        assert set(state.get_mask().ids().tolist()) == want
+        for token_id in range(vocab.n_tokens):
+            assert state.validate([token_id]) == (token_id in want)
+        token_id = choice(want, n)
+        if token_id is None:
+            break
+        before = state.fork()
+        assert state.commit(token_id)
+        if token_id in stops:
+            assert state.is_finished() and not len(state.get_mask())
+            state.rollback()
+            assert state.get_mask() == before.get_mask() and state.n_commits == before.n_commits
+            break
+        after = text.commit(token_id)
+        assert after is not None
+        text = after
+
+
+BYTE_VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b""], eos_ids=[256])
+PERSON: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "any": {},
+        "name": {"type": "string", "minLength": 2},
+        "age": {"type": "integer", "minimum": 18},
+        "tags": {"type": "array", "items": {"$ref": "#"}, "maxItems": 3},
+        "kind": {"enum": ["some long kind", "other"]},
+    },
+    "required": ["name", "age", "tags", "kind"],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("", '{"name":"  ","age":18,"tags":[],"kind":"other"}'),
+        ('{"any": [[[{"a": {"b": "x', '"}}]]],"name":"  ","age":18,"tags":[],"kind":"other"}'),
+        ('{"name": "Ada", "age": 1', '8,"tags":[],"kind":"other"}'),
+        ('{"name": "Ada", "age": 36, "tags": [], "kind": "som', 'e long kind"}'),
+        ('{"name": "Ada", "age": 36, "tags": [], "kind": "other"}', ""),
+    ],
+)
+def test_documents_are_closed_by_what_they_lack(mode: Any, text: str, end: str) -> None:
+    """Open values and many required names: the estimate has to lead there, since trying all texts would not end."""
+    state = wfsa.compile_json_schema(PERSON, BYTE_VOCAB, mode=mode).start()
+    assert state.commit_bytes(text.encode())
+    found = state.closing()
+    assert found is not None and len(found) == len(end)
+    assert state.commit_bytes(found) and state.is_accepting()
+    json.loads(state.text())
+
+
+def test_deep_texts_are_closed() -> None:
+    state = wfsa.compile_json_schema({}, BYTE_VOCAB, mode="lazy").start()
+    state.commit_bytes(b"[" * 300 + b'{"a": "')
+    assert state.closing() == b'"}' + b"]" * 300
+    assert state.closing(limit=301) is None
+    state.commit_bytes(b'"}' + b"]" * 300)
+    assert state.closing(limit=0) == b""
+
+
+def test_a_budget_is_kept() -> None:
+    state = wfsa.compile_regex("(a|b){30}c", BYTE_VOCAB, mode="lazy").start()
+    with pytest.raises(wfsa.LimitError, match="not found among 3 ways"):
+        state.closing(budget=3)
+    assert state.closing(limit=30) is None

@@ -1,0 +1,58 @@
+"""Ctrl-C ends a long compile at once, within half a second of the processor, in whichever stage it is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.engine
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """\
+import signal, time, wfsa
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what started the tests may ignore it
+vocab = wfsa.Vocab([b"a", b"b", b"</s>"], eos_ids=[2])
+print("begin", flush=True)
+try:
+    {call}
+except KeyboardInterrupt:
+    print(f"interrupted {{time.process_time()}}", flush=True)
+"""
+# Each takes minutes, or would.
+LONG = {
+    "terminals": 'wfsa.compile_regex("(a|b)*a(a|b){23}", vocab, max_terminal_states=1 << 28)',
+    "LR automaton": """wfsa.compile_gbnf('root ::= "a" root | "b" root | "a" ' + '("a" | "b") ' * 23, vocab)""",
+}
+
+
+def processor_seconds(pid: int) -> float:
+    """Of a running program: a busy machine's clock says nothing."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("stage", LONG)
+def test_it_ends_at_once(stage: str) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(call=LONG[stage])], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    watch = threading.Timer(60, program.kill)
+    watch.start()
+    try:
+        assert program.stdout is not None and program.stdout.readline() == "begin\n"
+        time.sleep(2)
+        assert program.poll() is None, "it has ended too early to say anything"
+        used = processor_seconds(program.pid)
+        os.kill(program.pid, signal.SIGINT)
+        said = program.stdout.readline().split()
+        assert said and said[0] == "interrupted" and float(said[1]) - used < 0.5
+    finally:
+        watch.cancel()
+        program.kill()
+        program.wait()

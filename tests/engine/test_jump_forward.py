@@ -1,0 +1,106 @@
+"""Forced tokens: the same bytes, and the tokens that a real tokenizer gives to every document that can follow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wfsa
+from tests.conftest import VocabFile
+
+pytestmark = pytest.mark.engine
+tiktoken = pytest.importorskip("tiktoken", reason="NO TIKTOKEN: forced tokens were not tested")
+
+
+def encoding_of(file: VocabFile, pattern: str) -> Any:
+    ranks = {token: i for i, token in enumerate(file.tokens) if i not in file.special_ids and token}
+    return tiktoken.Encoding(file.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+
+
+@pytest.fixture(scope="module", params=["cl100k", "llama3", "gpt2"])
+def model(
+    request: pytest.FixtureRequest, vocab_npz: Callable[[str], VocabFile], shared_data: Any
+) -> tuple[Any, wfsa.Vocab]:
+    """A real vocabulary and its tokenizer."""
+    file = vocab_npz(request.param)
+    with np.load(shared_data / "vocabs" / f"{request.param}.npz") as archive:
+        patterns = json.loads(archive["meta"].tobytes())["pat_seq"]
+    return encoding_of(file, "|".join(patterns)), file.build()
+
+
+ORDERS = {
+    "type": "object",
+    "properties": {"orderId": {"type": "string"}, "orderName": {"enum": ["straße", "straßen", "x"]}},
+    "additionalProperties": False,
+}
+PERSON = {
+    "type": "object",
+    "properties": {"first name": {"type": "string"}, "birthday": {"const": "1970-01-01"}, "π": {"type": "null"}},
+    "required": ["first name", "birthday", "π"],
+    "additionalProperties": False,
+}
+DOCUMENTS: list[tuple[dict[str, Any], list[Any]]] = [
+    (ORDERS, [{}, {"orderId": "a b"}, {"orderName": "straße"}, {"orderId": "", "orderName": "straßen"}]),
+    (PERSON, [{"first name": "Ada", "birthday": "1970-01-01", "π": None}]),
+]
+
+
+@pytest.mark.parametrize("case", range(len(DOCUMENTS)))
+@pytest.mark.parametrize("layout", ["compact", "python"])
+def test_they_are_the_tokenizers_own(model: tuple[Any, wfsa.Vocab], case: int, layout: str) -> None:
+    """From every place where a document is cut, what is forced is how the document goes on, and its tokens too."""
+    encoding, vocab = model
+    schema, documents = DOCUMENTS[case]
+    options = wfsa.SchemaOptions(whitespace=layout)  # type: ignore[arg-type]
+    constraint = wfsa.compile_json_schema(schema, vocab, schema_options=options)
+    separators = (",", ":") if layout == "compact" else (", ", ": ")
+    jumped = 0
+    for document in documents:
+        ids = encoding.encode_ordinary(json.dumps(document, ensure_ascii=False, separators=separators))
+        state = constraint.start()
+        for at in range(len(ids)):
+            tokens = state.forced_tokens(encoding)
+            assert tokens == ids[at : at + len(tokens)]
+            assert state.forced().startswith(b"".join(vocab.tokens[t] for t in tokens))
+            assert state.validate(tokens) == len(tokens)
+            jumped += len(tokens)
+            assert state.commit(ids[at])
+        assert state.is_accepting()
+    assert jumped > 0
+
+
+def test_what_could_become_longer_is_held_back() -> None:
+    tokens = [b"order", b"Id", b"Name", b"orderId", b"o", b"r", b"d", b"e", b"I", b"N", b"a", b"m", b'"', b"{", b""]
+    vocab = wfsa.Vocab(tokens, eos_ids=[14])
+    greedy = {"order": [0], "{": [13]}
+
+    def encode(text: str) -> list[int]:
+        """Longest first."""
+        ids = []
+        while text:
+            best = max((t for t in tokens if t and text.encode().startswith(t)), key=len)
+            ids.append(tokens.index(best))
+            text = text[len(best) :]
+        return ids
+
+    two = wfsa.compile_texts(["{orderId", "{orderName"], vocab).start()
+    assert two.forced() == b"{order" and two.forced_tokens(encode) == greedy["{"]  # orderId is a token
+    one = wfsa.compile_texts(["{order", "{orders", "{orderName"], vocab).start()
+    assert one.forced_tokens(encode) == [13, 0]  # it cannot follow here
+    assert one.commit_tokens([13, 0]) == 2 and one.forced_tokens(encode) == []
+    last = wfsa.compile_texts(["order", "orde"], vocab).start()
+    assert last.forced() == b"orde" and last.forced_tokens(encode) == []
+    with pytest.raises(wfsa.StateError, match="a int is no tokenizer"):
+        last.forced_tokens(3)
+
+
+def test_special_tokens_are_no_text() -> None:
+    """A tokenizer that reads a special token's name as the token: it is not taken."""
+    vocab = wfsa.Vocab([b"<x>", b"<", b"x", b">", b""], special_ids=[0], eos_ids=[4])
+    state = wfsa.compile_texts(["<x>"], vocab).start()
+    assert state.forced_tokens(lambda text: [0]) == []
+    assert state.forced_tokens(lambda text: [1, 2, 3][: len(text)]) == [1, 2, 3]

@@ -1,0 +1,71 @@
+"""Keywords of the compile functions: an unknown one is a TypeError that says what was meant."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import wfsa
+
+pytestmark = pytest.mark.engine
+VOCAB = wfsa.Vocab([b"a", b"b", b"</s>"], eos_ids=[2])
+COMPILERS: dict[str, Callable[..., Any]] = {
+    "compile_regex": lambda **k: wfsa.compile_regex("a", VOCAB, **k),
+    "compile_gbnf": lambda **k: wfsa.compile_gbnf('root ::= "a"', VOCAB, **k),
+    "compile_lark": lambda **k: wfsa.compile_lark('start: "a"', VOCAB, **k),
+    "compile_json_schema": lambda **k: wfsa.compile_json_schema({"enum": ["a"]}, wfsa.Vocab([b"a", b'"'], [], []), **k),
+    "compile_tools": lambda **k: wfsa.compile_tools([{"name": "a"}], VOCAB, **k),
+}
+
+
+@pytest.mark.parametrize("name", COMPILERS)
+def test_unknown_keywords_name_the_nearest(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"{name}\(\) has no argument 'mod': is mode meant\?"):
+        COMPILERS[name](mod="lazy")
+    with pytest.raises(TypeError, match=r"'max_second': is max_seconds meant\?"):
+        COMPILERS[name](max_second=3)
+    with pytest.raises(TypeError, match="'zzz': it takes max_lexer_states"):
+        COMPILERS[name](zzz=3)
+    with pytest.raises(ValueError, match="mode must be 'ahead' or 'lazy'"):
+        COMPILERS[name](mode="eager")
+
+
+@pytest.mark.parametrize("name", ["compile_json_schema", "compile_tools"])
+def test_options_of_a_schema_say_where_they_go(name: str) -> None:
+    with pytest.raises(TypeError, match=r"give schema_options=SchemaOptions\(whitespace=\.\.\.\)"):
+        COMPILERS[name](whitespace="indent")
+    with pytest.raises(TypeError, match=r"is schema_options meant\?"):
+        COMPILERS[name](schema_option=wfsa.SchemaOptions())
+
+
+@pytest.mark.parametrize("name", ["compile_regex", "compile_gbnf", "compile_lark"])
+def test_keywords_beside_options(name: str) -> None:
+    lazy = wfsa.CompileOptions(mode="lazy")
+    assert not COMPILERS[name](options=lazy).stats["complete"]
+    assert COMPILERS[name](options=lazy, mode="ahead").stats["lexer_states"] > 0
+
+
+def test_a_tokenizer_is_no_vocabulary() -> None:
+    for compile_one in (wfsa.compile_regex, wfsa.compile_texts):
+        with pytest.raises(wfsa.VocabError, match=r"a wfsa\.Vocab is wanted, not dict: .*Vocab\.from_tokenizer"):
+            compile_one("a", {})  # type: ignore[operator]
+
+
+def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Under "wfsa", at debug, and no handler of ours."""
+    assert not logging.getLogger("wfsa").handlers
+    with caplog.at_level(logging.DEBUG, logger="wfsa"):
+        wfsa.compile_json_schema({"type": "boolean"}, VOCAB_OF_BYTES, mode="lazy")
+        lenient = wfsa.SchemaOptions(lenient=True)
+        schema = {"not": {"minProperties": 3, "maxProperties": 7}}
+        wfsa.compile_json_schema(schema, VOCAB_OF_BYTES, schema_options=lenient)
+        wfsa.compile_texts(["a"], VOCAB)
+    said = [record.getMessage() for record in caplog.records]
+    assert any("JSON Schema" in s and "mode lazy" in s and " ms (" in s for s in said), said
+    assert any("TextConstraint: 1 texts" in s for s in said)
+
+
+VOCAB_OF_BYTES = wfsa.Vocab([*(bytes([b]) for b in range(256)), b""], eos_ids=[256])

@@ -1,0 +1,40 @@
+# Types for other extension modules; the documentation is in ext/bindings/state.pyx.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from wfsa._ext.mask cimport TokenMask
+from wfsa._ext.vocabulary cimport Vocabulary, wfsa_translate
+
+
+cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
+    cdef cppclass Decoder:
+        unique_ptr[Decoder] fork() except +wfsa_translate
+        unique_ptr[Decoder] restart() except +wfsa_translate
+        cbool commit_token(int32_t) except +wfsa_translate
+        cbool commit_bytes(const uint8_t*, size_t) except +wfsa_translate
+        cbool rollback(int64_t) except +wfsa_translate
+        int64_t n_commits()
+        void mask(uint32_t*, int64_t) except +wfsa_translate
+        cbool accepting() except +wfsa_translate
+        cbool finished()
+        string text() except +wfsa_translate
+        string forced(size_t) except +wfsa_translate
+        string next_bytes() except +wfsa_translate
+        vector[int32_t] expected() except +wfsa_translate
+        int32_t n_configs()
+
+
+cdef class State:
+    cdef unique_ptr[Decoder] decoder
+    cdef int64_t n_words, n_tokens, size
+    cdef TokenMask cached
+    cdef readonly tuple end_ids
+    cdef readonly object constraint  # keeps what the decoder reads
+
+
+# A state before the first token; takes the decoder.  `kind` is State or a subclass, stop_ids a sorted list or None.
+cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_ids)

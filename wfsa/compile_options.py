@@ -1,0 +1,45 @@
+"""How to compile: the options, and the same as keywords of every ``compile*`` function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+
+Progress = Callable[[str, float], None]
+Mode = Literal["ahead", "lazy"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How to compile.
+
+    mode: "ahead" expands everything that can be reached; "lazy" expands on first use.
+    max_terminal_states, max_lr_states, max_lexer_states: LimitError beyond these. What is linear in the grammar is not
+        counted: the states of a set of words (an enum) that ends a terminal, lexer states that stand in one terminal.
+    max_seconds: LimitError when compiling takes longer; None for no limit.
+    progress: called with (stage, fraction between 0 and 1).
+    """
+
+    mode: Mode = "ahead"
+    max_terminal_states: int = 1 << 18
+    max_lr_states: int = 1 << 20
+    max_lexer_states: int = 1 << 20
+    max_seconds: float | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("ahead", "lazy"):
+            raise ValueError(f"mode must be 'ahead' or 'lazy', not {self.mode!r}")
+
+
+class CompileKeywords(TypedDict, total=False):
+    """The fields of :class:`CompileOptions` as keywords, for type checkers."""
+
+    mode: Mode
+    max_terminal_states: int
+    max_lr_states: int
+    max_lexer_states: int
+    max_seconds: float | None
+    progress: Progress | None
+

@@ -1,0 +1,136 @@
+"""A compiled grammar: JSON Schema, Lark, GBNF, regex, all alike."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
+
+from wfsa._ext.constraint import ConstraintCore
+from wfsa._ext.state import State
+from wfsa.constraint import Constraint, FileKind
+from wfsa.grammar.json_schema import SchemaReport, SchemaSource
+from wfsa.storage import constraint_file
+from wfsa.storage.array_file import ArrayFile, Arrays
+from wfsa.vocab import Vocab
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class GrammarStats(TypedDict):
+    """Sizes of the tables when they were compiled, and times in seconds."""
+
+    lr_states: int
+    contexts: int
+    lexer_roots: int
+    lexer_states: int
+    profiles: int
+    dwa_states: int
+    dwa_transitions: int
+    complete: bool  # nothing is left to be expanded on use
+    seconds: float  # that compiling, or loading, took
+    stages: dict[str, float]  # seconds by stage
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GrammarConstraint(Constraint):
+    """A :class:`wfsa.Constraint` from a grammar; made by ``wfsa.compile*``.
+
+    Attributes: ``terminal_names``, ``terminal_origins`` and ``source``, the schema if it is made from one (for
+    messages); ``report``; ``stats``, see :class:`GrammarStats`.
+    """
+
+    _core: ConstraintCore
+    vocab: Vocab
+    terminal_names: tuple[str, ...]
+    terminal_origins: tuple[str, ...]
+    stats: GrammarStats
+    report: SchemaReport | None = None
+    source: SchemaSource | None = None
+
+    FILE: ClassVar[FileKind] = FileKind(constraint_file.KIND, constraint_file.FORMAT, constraint_file.VERSION)
+
+    def _start(self, stop_ids: list[int] | None) -> State:
+        return self._core.start(self, stop_ids)
+
+    def memory(self) -> dict[str, int]:
+        return self._core.memory()
+
+    def _packed(self) -> tuple[dict[str, Any], Arrays]:
+        times = ("seconds", "stages", "complete")
+        counts = cast("dict[str, int]", {name: value for name, value in self.stats.items() if name not in times})
+        stored = constraint_file.StoredConstraint(
+            self._core, self.terminal_names, self.terminal_origins, counts, self.report, self.source
+        )
+        return constraint_file.packed(stored, self.vocab.fingerprint)
+
+    @classmethod
+    def _unpacked(cls, file: ArrayFile, vocab: Vocab) -> Self:
+        begin = time.perf_counter()
+        stored = constraint_file.unpacked(file, vocab.core)
+        seconds = time.perf_counter() - begin
+        complete = stored.core.frozen
+        stats = cast(
+            "GrammarStats",
+            {**stored.counts, "complete": complete, "seconds": seconds, "stages": {"load": seconds}},
+        )
+        return cls(
+            stored.core, vocab, stored.terminal_names, stored.terminal_origins, stats, stored.report, stored.source
+        )
+
+    def describe(self, terminal: int) -> str:
+        """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""
+        if terminal >= len(self.terminal_names):
+            return "the end of the text"
+        origin = self.terminal_origins[terminal]
+        return f"{self.terminal_names[terminal]} ({origin})" if origin else self.terminal_names[terminal]
+
+    def _reasons(self, text: bytes, byte: bytes) -> str:
+        if self.source is None:
+            return ""
+        from wfsa.explain import reasons
+
+        return "; ".join(reasons(self.source, text, byte))
+
+    def _sizes(self) -> str:
+        counts = self._core.counts()
+        of = "JSON Schema" if self.source is not None else "grammar"
+        return (
+            f"{of} of {len(self.terminal_names)} terminals, {counts['lr_states']} LR states, "
+            f"{counts['lexer_states']} lexer states"
+        )
+
+    def stack_depth(self) -> int | None:
+        """How many parser states, from the top of the stack, decide a mask; None if no number is enough.
+
+        Counts what has been compiled so far: the longest way through the parser DWA.  None too under "longest", where
+        whole stacks are moved.
+        """
+        tables = self._core.to_arrays()
+        if tables["head"][3]:
+            return None
+        after: dict[int, set[int]] = {}
+        for source, target in zip(tables["dwa_from"].tolist(), tables["dwa_next"].tolist(), strict=True):
+            after.setdefault(source, set()).add(target)
+        depth: dict[int, int] = {-1: 0}  # of finished states; -1 is the end of the reading
+        path: list[tuple[int, list[int]]] = []
+        on_path: set[int] = set()
+        for start in after:
+            if start not in depth:
+                path.append((start, list(after[start])))
+                on_path.add(start)
+            while path:
+                state, left = path[-1]
+                if left:
+                    to = left.pop()
+                    if to in on_path:
+                        return None
+                    if to not in depth:
+                        path.append((to, list(after.get(to, ()))))
+                        on_path.add(to)
+                    continue
+                depth[state] = 1 + max((depth[to] for to in after.get(state, ())), default=0)
+                on_path.discard(state)
+                path.pop()
+        return max(depth.values())

@@ -1,0 +1,31 @@
+"""A file that appears whole or not at all: it is written beside its place and renamed into it.
+
+Errors name the file that was asked for, never the scratch file beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def replace_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) -> None:
+    """Write `pieces` one after the other to `path`; an existing file is replaced in one step.
+
+    Raises OSError: FileNotFoundError where the folder does not exist, else what the file system says.
+    """
+    target = Path(path)
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with scratch.open("wb") as out:
+            for piece in pieces:
+                out.write(piece)
+        scratch.replace(target)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if not target.parent.is_dir():
+            reason = f"the folder {str(target.parent)!r} does not exist; make it first"
+        raise OSError(error.errno, reason, str(target)) from None
+    finally:
+        scratch.unlink(missing_ok=True)
