@@ -29,6 +29,9 @@ A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item
 last item equals, as a JSON value, an earlier item of that array do not count.  The flag says that there may be places
 for items with finitely many values, so that they can run out.
 
+``white_space`` (only in grammars of JSON that take any white space between lexemes) bounds runs of it: outside strings,
+a run has at most ``base + per_level * d`` bytes where d brackets are open.
+
 ``ignore`` (only under "longest") lists terminals that may stand between, before and after any two terminals.
 """
 
@@ -87,6 +90,7 @@ class Grammar:
     origins: tuple[str, ...] = ()  # per nonterminal, for messages; may be empty
     unordered: tuple[Unordered, ...] = ()
     distinct: tuple[tuple[int, bool], ...] = ()  # nonterminal number, may its items have few values
+    white_space: tuple[int, int] | None = None  # base, per_level; None: no bound
 
     def check_invariants(self) -> None:
         """Raise GrammarError unless every symbol is defined and every number in range."""
@@ -114,6 +118,8 @@ class Grammar:
                 _check_counted(terminal, self.policy)
         if self.distinct and self.policy != "cfg":
             raise GrammarError("a distinct nonterminal needs the 'cfg' policy")
+        if self.white_space is not None and (self.policy != "cfg" or min(self.white_space) < 0):
+            raise GrammarError(f"a bound on white space of {self.white_space} under the policy {self.policy!r}")
         if self.unordered:
             _check_unordered(self)
         for t in self.ignore:

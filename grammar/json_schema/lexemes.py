@@ -11,7 +11,8 @@ go on after its end.  In front, with W the whitespace of the policy, every termi
     python       nothing         ", "   ": "
     indent       nothing         ,      ": "    and line breaks, which depend on the depth (:mod:`.indentation`)
 
-A bound on W is a repetition with a maximum.  So "flexible" accepts whitespace before the document and none behind it.
+"flexible" accepts whitespace before the document and none behind it.  A bound on W is no part of the terminals: as a
+repetition it would multiply the lexer's states; :attr:`wfsa.grammar.ir.Grammar.white_space` has it.
 There is one `Lexemes` per policy and process: equal terminals of two schemas are the same object, which is what caches
 of automata behind the grammar want.
 """
@@ -44,9 +45,9 @@ class Lexemes:
         "open_object",
     )  # fmt: skip
 
-    def __init__(self, whitespace: Whitespace, max_whitespace: int | None, spelling: Spelling) -> None:
+    def __init__(self, whitespace: Whitespace, spelling: Spelling) -> None:
         self._spelling: Spelling = spelling
-        self._gap: Regular = repeat(_BLANK, 0, max_whitespace) if whitespace == "flexible" else EPSILON
+        self._gap: Regular = repeat(_BLANK, 0, None) if whitespace == "flexible" else EPSILON
         space = " " if whitespace == "python" else ""
         self._colon = Literal(b": " if whitespace in ("python", "indent") else b":")
         self.open_object = self.glued(Literal(b"{"))
@@ -134,11 +135,11 @@ class Lexemes:
 
 
 _TYPE_NAMES = ((STRING, "string"), (FRACTION, "number"), (INTEGER, "integer"), (BOOLEAN, "boolean"), (NULL, "null"))
-_made: dict[tuple[Whitespace, int | None, Spelling], Lexemes] = {}
+_made: dict[tuple[Whitespace, Spelling], Lexemes] = {}
 
 
 def lexemes(options: SchemaOptions) -> Lexemes:
-    key = options.whitespace, options.max_whitespace, options.spelling
+    key = options.whitespace, options.spelling
     got = _made.get(key)
     if got is None:
         if len(_made) >= _MAX_POLICIES:

@@ -126,7 +126,8 @@ class _Lowering:
         if start >= 0:
             scalar, start = start, out.nonterminal("document", path)
             out.rules.append((~start, (scalar,)))
-        grammar, options = out.build(start), memo.document.options
+        options = memo.document.options
+        grammar = out.build(start, options.white_space_limit)
         return indented(grammar, out, options) if options.whitespace == "indent" else grammar
 
     def _union(self, shapes: list[Shape], path: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from wfsa.errors import WfsaError
 
@@ -11,10 +11,12 @@ Whitespace = Literal["flexible", "compact", "python", "indent"]
 Spelling = Literal["canonical", "any"]
 PropertyOrder = Literal["declared", "any"]
 UniqueItems = Literal["exact", "unchecked"]
+MaxWhitespace = int | Literal["indented"] | None
 Formats = Literal["assert", "annotate"]
 AdditionalProperties = Literal["allow", "forbid"]
 Required = Literal["listed", "all"]
 DRAFTS = (4, 6, 7, 2019, 2020)
+_INDENTED: Final = (2, 4)  # for max_whitespace="indented": a line end may have two bytes
 
 _CHOICES = {
     "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder, "unique_items": UniqueItems,
@@ -30,7 +32,9 @@ class SchemaOptions:
     whitespace: "flexible" is any JSON whitespace before every lexeme, none at the end of the document;
     "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``; "indent" is what
     ``json.dumps(indent=...)`` writes.
-    max_whitespace: the most whitespace in one place under "flexible", in characters; None for no bound.
+    max_whitespace: the most whitespace in one place under "flexible": "indented", what a document printed with an
+    indentation of four needs there, a line end and four characters for every bracket that is open; a number of
+    characters; None for no bound, and then a model may write blanks until its tokens are spent.
     indent: spaces for each level under "indent".
     max_depth: under "indent", levels of objects and arrays down to which what recurs is followed; documents nested
     deeper are refused there (the report lists it).
@@ -61,7 +65,7 @@ class SchemaOptions:
     """
 
     whitespace: Whitespace = "flexible"
-    max_whitespace: int | None = None
+    max_whitespace: MaxWhitespace = "indented"
     indent: int = 2
     max_depth: int = 12
     spelling: Spelling = "canonical"
@@ -83,10 +87,11 @@ class SchemaOptions:
                 raise WfsaError(f"SchemaOptions.{name}: unknown choice {value!r}, known are {', '.join(known)}")
         for name, most in _COUNTS.items():
             value = getattr(self, name)
-            if value is None and name == "max_whitespace":
+            if name == "max_whitespace" and value in (None, "indented"):
                 continue
             if type(value) is not int:
-                raise TypeError(f"SchemaOptions.{name} must be a whole number from 0 to {most}, not {value!r}")
+                also = "\"indented\", None or " if name == "max_whitespace" else ""
+                raise TypeError(f"SchemaOptions.{name} must be {also}a whole number from 0 to {most}, not {value!r}")
             if not 0 <= value <= most:
                 raise WfsaError(f"SchemaOptions.{name} must be from 0 to {most}, not {value}")
         if not isinstance(self.lenient, bool):
@@ -114,6 +119,13 @@ class SchemaOptions:
     def as_written(self) -> SchemaOptions:
         """The options under which a schema admits what it says, and no less."""
         return replace(self, additional_properties="allow", required="listed")
+
+    @property
+    def white_space_limit(self) -> tuple[int, int] | None:
+        """Bytes in one place, and more of them for each open bracket (:attr:`wfsa.grammar.ir.Grammar.white_space`)."""
+        if self.whitespace != "flexible" or self.max_whitespace is None:
+            return None
+        return _INDENTED if self.max_whitespace == "indented" else (self.max_whitespace, 0)
 
 
 def listed_drafts() -> str:

@@ -79,10 +79,10 @@ class Productions:
         self.origins.append(origin)
         return -len(self.names)
 
-    def build(self, start: int) -> Grammar:
+    def build(self, start: int, white_space: tuple[int, int] | None) -> Grammar:
         return Grammar(
             tuple(self.terminals), tuple(self.names), tuple(self.rules), ~start, "cfg", (), tuple(self.origins),
-            tuple(self.unordered), tuple(self.distinct),
+            tuple(self.unordered), tuple(self.distinct), white_space,
         )  # fmt: skip
 
     @property

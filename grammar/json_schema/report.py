@@ -218,10 +218,11 @@ def _closing(options: SchemaOptions) -> Iterator[str]:
 
 
 def _whitespace(options: SchemaOptions) -> str:
-    some = options.max_whitespace
+    some = {
+        None: "any whitespace", "indented": "whitespace as far as a document printed with indent=4 needs it",
+    }.get(options.max_whitespace, f"up to {options.max_whitespace} characters of whitespace")  # fmt: skip
     return _WHITESPACE[options.whitespace].format(
-        any="any whitespace" if some is None else f"up to {some} characters of whitespace",
-        indent=options.indent, depth=options.max_depth,
+        any=some, indent=options.indent, depth=options.max_depth,
     )  # fmt: skip
 
 

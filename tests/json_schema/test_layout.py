@@ -78,6 +78,18 @@ def test_a_bound_on_whitespace() -> None:
         assert (text.encode() in found) == good, text
 
 
+def test_whitespace_as_far_as_printing_needs_it() -> None:
+    found = documents({"type": "array", "items": {}})
+    value: Any = {"a": [1, {"b": ["    ", []]}], "\\\"": {}}
+    for indent in (None, 0, 1, 2, 4, "\t"):
+        text = json.dumps([value], indent=indent)
+        assert text.encode() in found and text.replace("\n", "\r\n").encode() in found, text
+    for text, good in (("\n\n[]", True), ("   []", False), ("[" + 6 * " " + "]", True), ("[" + 7 * " " + "]", False)):
+        assert (text.encode() in found) == good, text
+    assert json.dumps([value], indent=12).encode() not in found
+    assert json.dumps([value], indent=12).encode() in documents({"type": "array"}, max_whitespace=None)
+
+
 @pytest.mark.parametrize(
     "options", [{"indent": -1}, {"indent": True}, {"max_depth": 1000}, {"max_whitespace": "3"}, {"whitespace": "tabs"}]
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tests.oracles.counted import spelled_out
 from tests.oracles.distinct import repeats
+from tests.oracles.white_space import fits
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regular import NOTHING, Regular
 
@@ -64,6 +65,7 @@ class Documents:
             assert rhs, "a rule with an empty right-hand side"
             self._rules[lhs].append(rhs)
         self._start = grammar.start
+        self._white_space = grammar.white_space
         self._distinct = {n for n, _ in grammar.distinct}
         self._terminals: list[_Node] = []
         for t in grammar.terminals:
@@ -71,6 +73,9 @@ class Documents:
             self._terminals.append(_node(t.pattern))
 
     def __contains__(self, data: bytes) -> bool:
+        return fits(data, self._white_space) and self._derives(data)
+
+    def _derives(self, data: bytes) -> bool:
         # An item is (lhs, rhs, dot, origin); waiting[i][n] are the items at i with the dot before nonterminal n.
         Item = tuple[int, tuple[int, ...], int, int]
         columns: dict[int, dict[Item, None]] = {0: {(self._start, rhs, 0, 0): None for rhs in self._rules[self._start]}}

@@ -1,0 +1,26 @@
+"""A bound on white space by reading the text: what `Grammar.white_space` means."""
+
+from __future__ import annotations
+
+
+def fits(text: bytes, limit: tuple[int, int] | None) -> bool:
+    """Whether every run of white space outside the strings of a JSON text, or of a beginning of one, is short enough."""
+    if limit is None:
+        return True
+    base, per_level = limit
+    run = depth = 0
+    in_string = escaped = False
+    for byte in text:
+        char = chr(byte)
+        if in_string:
+            in_string = escaped or char != '"'
+            escaped = not escaped and char == "\\"
+        elif char in " \t\n\r":
+            run += 1
+            if run > base + per_level * depth:
+                return False
+        else:
+            run = 0
+            in_string = char == '"'
+            depth += (char in "[{") - (char in "]}")
+    return True
