@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def fits(text: bytes, limit: tuple[int, int] | None) -> bool:
-    """Whether every run of white space outside the strings of a JSON text, or of a beginning of one, is short enough."""
+    """Whether every run of white space outside the strings of a beginning of a JSON text is short enough."""
     if limit is None:
         return True
     base, per_level = limit
