@@ -81,6 +81,7 @@ class ArtifactReader {
 
   private:
     static constexpr int64_t kBig = int64_t(1) << 31;
+    static constexpr int64_t kMostWhiteSpace = int64_t(1) << 20;
     static constexpr int64_t kMostPlaces = 1 << 25;  // slots of all finishes; a file could name the same tails often
     Unpacker u_;
     Engine& e_;
@@ -184,6 +185,9 @@ class ArtifactReader {
         check(distinct.empty() || distinct.size() == size_t(n_symbols_), "distinct has the wrong length");
         e_.distinct.assign(distinct.begin(), distinct.end());
         e_.find_exhaustible();
+        const vector<int32_t>& white_space = u_.values("white_space", -1, kMostWhiteSpace, 2);
+        check(white_space[1] >= 0, "white space has a bound that shrinks");
+        std::copy(white_space.begin(), white_space.end(), e_.white_space);
         e_.contexts.of_set = u_.values("set_context", -1, n_contexts);
     }
 

@@ -88,6 +88,7 @@ class ArtifactWriter {
         of_["lr_context"] = e_.contexts.of_state;
         of_["set_context"] = e_.contexts.of_set;
         of_["distinct"].assign(e_.distinct.begin(), e_.distinct.end());
+        of_["white_space"].assign(std::begin(e_.white_space), std::end(e_.white_space));
     }
 
     void unordered_lists() {

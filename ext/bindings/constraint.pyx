@@ -201,6 +201,8 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     e = out.ptr.get()
     e.lexer.terms.longest = grammar.policy == "longest"
     e.lexer.limit = max_lexer_states
+    if grammar.white_space is not None:
+        e.white_space[0], e.white_space[1] = grammar.white_space
     _add_terminals(e, grammar, terminals, dead, nullable)
     norm = new Normaliser(n_terms, len(grammar.nonterminals))
     try:

@@ -63,8 +63,11 @@ struct WhiteSpaceScan {
 // Which tokens of a vocabulary break a limit, by where the text stands.
 class WhiteSpaceTokens {
   public:
-    WhiteSpaceTokens(const std::vector<uint8_t>& blob, const std::vector<int64_t>& offsets, const std::vector<uint8_t>& special,
-                     WhiteSpaceLimit limit) : limit_(limit) {
+    const WhiteSpaceLimit limit;
+
+    WhiteSpaceTokens(const std::vector<uint8_t>& blob, const std::vector<int64_t>& offsets,
+                     const std::vector<uint8_t>& special, WhiteSpaceLimit limit)
+        : limit(limit) {
         std::vector<Token> lead, outside, inside, escaped;
         for (size_t t = 0; t + 1 < offsets.size(); ++t) {
             if (special[t]) continue;
@@ -85,9 +88,9 @@ class WhiteSpaceTokens {
     }
     // Clear the tokens that may not follow.
     void filter(const WhiteSpaceScan& at, uint32_t* mask) const {
-        const int64_t allowed = limit_.per_level * int64_t(at.depth);
+        const int64_t allowed = limit.per_level * int64_t(at.depth);
         if (at.in_string) return (at.escaped ? escaped_ : inside_).clear(allowed, mask);
-        lead_.clear(limit_.at(at.depth) - at.run, mask);
+        lead_.clear(limit.at(at.depth) - at.run, mask);
         outside_.clear(allowed, mask);
     }
 
@@ -106,7 +109,8 @@ class WhiteSpaceTokens {
             // A token counts for every threshold below its size: those with thousands of bytes are few.
             std::vector<std::map<uint32_t, uint32_t>> bits{size_t(std::min<int64_t>(most, kThresholds))};
             for (const Token& t : tokens)
-                for (size_t k = 0; k < bits.size() && int64_t(k) < t.size; ++k) bits[k][uint32_t(t.id) >> 5] |= 1u << (t.id & 31);
+                for (size_t k = 0; k < bits.size() && int64_t(k) < t.size; ++k)
+                    bits[k][uint32_t(t.id) >> 5] |= 1u << (t.id & 31);
             for (const auto& words : bits) words_.emplace_back(words.begin(), words.end());
             std::sort(tokens.begin(), tokens.end(), [](const Token& a, const Token& b) { return a.size > b.size; });
             for (const Token& t : tokens) if (t.size > kThresholds) long_.push_back(t);
@@ -129,7 +133,6 @@ class WhiteSpaceTokens {
         std::vector<Token> long_;
     };
 
-    WhiteSpaceLimit limit_;
     ByThreshold lead_, outside_, inside_, escaped_;
 
     // What the depth in front must allow beyond the base for the runs of p, read from `at` with depth 0.
@@ -137,25 +140,29 @@ class WhiteSpaceTokens {
         int64_t need = 0;
         for (; p < end; ++p) {
             if (at.in_string || !WhiteSpaceScan::is_blank(*p)) at.step(*p);
-            else need = std::max<int64_t>(need, ++at.run - limit_.at(at.depth));
+            else need = std::max<int64_t>(need, ++at.run - limit.at(at.depth));
         }
         if (need > 0) out.push_back({need, id});
     }
 };
 
-// The tables of one vocabulary, made when a limit is met first; they live as long as it does.
-class WhiteSpaceCache {
+// The tables of one vocabulary, by limit, made when one is met first; they live as long as it does.
+class WhiteSpaceTables {
   public:
-    template <class V> const WhiteSpaceTokens& of(const V& vocabulary, WhiteSpaceLimit limit) {
+    template <class V> explicit WhiteSpaceTables(const V&) {}
+    template <class V> const WhiteSpaceTokens& of(const V& vocabulary, WhiteSpaceLimit limit) const {
         std::lock_guard<std::mutex> lock(mutex_);
-        auto& known = made_[limit];
-        if (!known) known = std::make_unique<WhiteSpaceTokens>(vocabulary.blob, vocabulary.offsets, vocabulary.special, limit);
+        std::unique_ptr<const WhiteSpaceTokens>& known = made_[limit];
+        if (!known) {
+            const auto& v = vocabulary;
+            known = std::make_unique<const WhiteSpaceTokens>(v.blob, v.offsets, v.special, limit);
+        }
         return *known;
     }
 
   private:
-    std::mutex mutex_;
-    std::map<WhiteSpaceLimit, std::unique_ptr<WhiteSpaceTokens>> made_;
+    mutable std::mutex mutex_;
+    mutable std::map<WhiteSpaceLimit, std::unique_ptr<const WhiteSpaceTokens>> made_;
 };
 
 }  // namespace wfsa

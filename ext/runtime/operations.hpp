@@ -46,13 +46,14 @@ template <class Policy> class Operations {
         return out;
     }
 
+    // `as_text`: may the token's bytes be read?  Else only its id counts.
     template <class Companion>
-    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, Companion& beside) {
+    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, Companion& beside, bool as_text) {
         const Vocabulary& v = *tables_.vocab;
         if (from->finished || token < 0 || token >= v.n_tokens()) return nullptr;
         const Snapshot* by_text = nullptr;
         const int64_t lo = v.offsets[size_t(token)], hi = v.offsets[size_t(token) + 1];
-        if (!v.special[size_t(token)] && hi > lo)
+        if (as_text && !v.special[size_t(token)] && hi > lo)
             by_text = commit_bytes(from, v.blob.data() + lo, size_t(hi - lo), arena, beside);
         auto terms = tables_.token_terms.find(token);
         if (terms == tables_.token_terms.end()) return by_text;

@@ -4,10 +4,11 @@
 // What changes a Session is called by one thread at a time; masks and questions change nothing. Sessions of one
 // engine run in parallel.
 //
-// The session chooses what stands beside the parse (companion.hpp): JSON's items that must differ, where the grammar
-// has any.
+// The session chooses what stands beside the parse: JSON's items that must differ, where the grammar has any
+// (companion.hpp), and the bound on white space, which sees bytes only.
 #pragma once
 #include "json/distinct_text.hpp"
+#include "json/white_space_text.hpp"
 #include "runtime/decoder.hpp"
 #include "runtime/engine.hpp"
 
@@ -17,30 +18,49 @@ class Session final : public Decoder {
   public:
     explicit Session(std::shared_ptr<Engine> engine) : engine_(std::move(engine)), arena_(std::make_shared<Arena>()) {
         now_ = engine_->run([&](auto& operations) { return operations.start(*arena_); });
+        const WhiteSpaceLimit limit{engine_->white_space[0], engine_->white_space[1]};
+        Vocabulary& v = *engine_->vocab;
+        if (limit.bounded()) space_ = WhiteSpaceText(&v.kept<WhiteSpaceTables>().of(v, limit));
     }
     std::unique_ptr<Decoder> fork() const override { return copy(); }
     std::unique_ptr<Decoder> restart() const override { return std::make_unique<Session>(engine_); }
     bool commit_token(int32_t token) override {
-        return commit(
-            [&](auto& operations, auto& beside) { return operations.commit_token(now_, token, *arena_, beside); });
+        WhiteSpaceScan after;
+        bool as_text = true;
+        if (space_.bounded() && token >= 0 && token < engine_->vocab->n_tokens()) {
+            const Vocabulary& v = *engine_->vocab;
+            const int64_t lo = v.offsets[size_t(token)], hi = v.offsets[size_t(token) + 1];
+            as_text = space_.takes(v.blob.data() + lo, size_t(hi - lo), after);
+        }
+        return commit(after, [&](auto& operations, auto& beside) {
+            return operations.commit_token(now_, token, *arena_, beside, as_text);
+        });
     }
     bool commit_bytes(const uint8_t* p, size_t n) override {
         if (now_->finished || n == 0) return n == 0;
+        WhiteSpaceScan after;
+        if (space_.bounded() && !space_.takes(p, n, after)) return false;
         uint8_t* kept = static_cast<uint8_t*>(arena_->bytes(n));
         std::copy(p, p + n, kept);
-        return commit(
-            [&](auto& operations, auto& beside) { return operations.commit_bytes(now_, kept, n, *arena_, beside); });
+        return commit(after, [&](auto& operations, auto& beside) {
+            return operations.commit_bytes(now_, kept, n, *arena_, beside);
+        });
     }
     bool rollback(int64_t n) override {
         if (n < 0 || n > now_->n_commits) return false;
         for (int64_t k = 0; k < n; ++k) now_ = now_->before;
         if (differs()) items_.rollback(n);
+        space_.rollback(n);
         return true;
     }
     // n_words words; bits past the vocabulary are 0.
     void mask(uint32_t* out, int64_t n_words) const override {
         engine_->mask(now_, out, n_words);
         if (differs()) items_.filter(*engine_, now_, out);
+        if (space_.bounded()) {
+            space_.filter(out);
+            allow_end(out);
+        }
     }
     bool accepting() const override {
         return engine_->run([&](auto& operations) { return operations.takes(now_, engine_->end_term); });
@@ -55,7 +75,7 @@ class Session final : public Decoder {
         std::string out;
         while (out.size() < limit) {
             bool tokens = false;
-            ByteBits b = engine_->run([&](auto& operations) { return operations.next_bytes(probe->now_, tokens); });
+            const ByteBits b = probe->bytes(tokens);
             int32_t n = 0;
             for (uint64_t w : b.w) n += __builtin_popcountll(w);
             if (tokens || n != 1) break;
@@ -76,12 +96,9 @@ class Session final : public Decoder {
     }
     std::string next_bytes() const override {
         bool tokens = false;
-        ByteBits b = engine_->run([&](auto& operations) { return operations.next_bytes(now_, tokens); });
+        const ByteBits b = bytes(tokens);
         std::string out;
-        for (int c = 0; c < 256; ++c) {
-            const uint8_t byte = uint8_t(c);
-            if (b.has(byte) && (!differs() || copy()->commit_bytes(&byte, 1))) out.push_back(char(c));
-        }
+        for (int c = 0; c < 256; ++c) if (b.has(uint8_t(c))) out.push_back(char(c));
         return out;
     }
     vector<int32_t> expected() const override {
@@ -110,6 +127,10 @@ class Session final : public Decoder {
                 out.push_back(int64_t(at));
             }
         }
+        if (space_.bounded()) {
+            const WhiteSpaceScan at = space_.scan();
+            out.insert(out.end(), {at.run, at.depth, at.in_string, at.escaped});
+        }
         if (!differs()) return;
         const std::string written = text();
         out.insert(out.end(), written.begin(), written.end());
@@ -129,16 +150,35 @@ class Session final : public Decoder {
         out->arena_ = std::make_shared<Arena>(arena_);
         out->now_ = now_;
         out->items_ = items_;
+        out->space_ = space_;
         return out;
     }
 
     std::shared_ptr<Engine> engine_;
     std::shared_ptr<Arena> arena_;
     const Snapshot* now_ = nullptr;
-    DistinctText items_;  // of use only where items must differ
+    DistinctText items_;    // of use only where items must differ
+    WhiteSpaceText space_;  // ... where white space is bounded
 
     bool differs() const { return !engine_->distinct.empty(); }
-    template <class Op> bool commit(const Op& op) {
+    // The bytes that may come next; `tokens` is set if a token that is taken by its id may.
+    ByteBits bytes(bool& tokens) const {
+        ByteBits out = engine_->run([&](auto& operations) { return operations.next_bytes(now_, tokens); });
+        if (!space_.bounded() && !differs()) return out;
+        for (int c = 0; c < 256; ++c) {
+            const uint8_t byte = uint8_t(c);
+            if (!out.has(byte)) continue;
+            const bool taken = (!space_.bounded() || space_.takes(byte)) && (!differs() || copy()->commit_bytes(&byte, 1));
+            if (!taken) out.w[byte >> 6] &= ~(uint64_t(1) << (byte & 63));
+        }
+        return out;
+    }
+    // End tokens that are text as well may be cleared for their text.
+    void allow_end(uint32_t* mask) const {
+        for (const int32_t id : engine_->vocab->eos)
+            if (!engine_->vocab->special[size_t(id)] && accepting()) mask[size_t(id) >> 5] |= 1u << (id & 31);
+    }
+    template <class Op> bool commit(const WhiteSpaceScan& after, const Op& op) {
         const Snapshot* to = nullptr;
         if (differs()) {
             to = items_.commit(*engine_, *arena_, op);
@@ -146,8 +186,10 @@ class Session final : public Decoder {
             Alone alone;
             to = engine_->run([&](auto& operations) { return op(operations, alone); });
         }
-        if (to) now_ = to;
-        return to != nullptr;
+        if (!to) return false;
+        now_ = to;
+        if (space_.bounded()) space_.commit(to->n_text ? after : space_.scan(), *arena_);
+        return true;
     }
 };
 

@@ -35,6 +35,7 @@ struct Tables {
     std::unordered_map<int32_t, vector<int32_t>> token_terms;  // token id -> terminals
     vector<uint8_t> distinct;    // by symbol, or empty: not 0 if what stands beside the parse may bar it (Grammar.distinct)
     bool may_run_out = false;    // is one of them 2?
+    int32_t white_space[2] = {-1, 0};  // runs outside JSON's strings: bytes, and more for each open bracket; -1: no bound
     bool frozen = false;         // complete: nothing grows any more
     const int64_t uid = next_uid();  // among all tables of the process
 

@@ -135,8 +135,8 @@ def test_bad_arguments(model: Any) -> None:
         ItemLogitsProcessor(index, 0)(torch.zeros(1, 0, dtype=torch.int64), torch.zeros(1, 7))
     with pytest.raises(ItemError, match="eos_token_id"):
         ItemLogitsProcessor(small, 0, eos_token_id=9)(torch.zeros(1, 0, dtype=torch.int64), torch.zeros(1, 7))
-    with pytest.raises(ItemError, match="leaves"):
-        ItemLogitsProcessor(index, 0, filters=ItemFilter.of_leaves(np.ones(3, np.bool_)))
+    with pytest.raises(ItemError, match="another index"):
+        ItemLogitsProcessor(index, 0, filters=ItemFilter.of_leaves(small, np.ones(1, np.bool_)))
     with pytest.raises(ItemError, match="logits"):
         beam_search(model, TorchItems(small), torch.tensor([[1, 2]]), width=2)
     with pytest.raises(ItemError, match="prompts"):

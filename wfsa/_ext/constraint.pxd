@@ -68,6 +68,7 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
         int32_t end_term
         vector[vector[int32_t]] token_ids
         vector[int32_t] ignored
+        int32_t white_space[2]
         cbool frozen
         void parse_tails(cbool)
         void add_end() except +wfsa_translate
