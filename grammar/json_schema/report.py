@@ -218,9 +218,11 @@ def _closing(options: SchemaOptions) -> Iterator[str]:
 
 
 def _whitespace(options: SchemaOptions) -> str:
-    some = {
-        None: "any whitespace", "indented": "whitespace as far as a document printed with indent=4 needs it",
-    }.get(options.max_whitespace, f"up to {options.max_whitespace} characters of whitespace")  # fmt: skip
+    some = f"up to {options.max_whitespace} characters of whitespace"
+    if options.max_whitespace is None:
+        some = "any whitespace"
+    elif options.max_whitespace == "indented":
+        some = "whitespace as far as a document printed with indent=4 needs it"
     return _WHITESPACE[options.whitespace].format(
         any=some, indent=options.indent, depth=options.max_depth,
     )  # fmt: skip

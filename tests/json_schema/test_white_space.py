@@ -1,8 +1,8 @@
 """The bound on white space: masks, commits and forced bytes against the same constraint without a bound.
 
-The twin is the unbounded constraint and :func:`tests.oracles.white_space.fits`, which reads the text: a token is allowed if
-and only if it is without the bound, and the text with it keeps every run short.  White space is optional wherever it may
-stand, so nothing else is lost: no walk ends without a document.
+The twin is the unbounded constraint and :func:`tests.oracles.white_space.fits`, which reads the text: a token is
+allowed if and only if it is without the bound, and the text with it keeps every run short.  White space is optional
+wherever it may stand, so nothing else is lost: no walk ends without a document.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.engine
 
 TOKENS = (
     *(bytes([b]) for b in range(256)),
-    b"  ", b"   ", b"\n    ", b" " * 9, b" " * 70, b"\r\n", b"[ ", b"[\n\n\n", b"]   ]", b'",\n\n\n\n', b'"  "', b'\\"   ',
-    b": 1", b"[[      ", b"{}", b'":      ', b",\n\n\n\n\n\n\n",
+    b"  ", b"   ", b"\n    ", b" " * 9, b" " * 70, b"\r\n", b"[ ", b"[\n\n\n", b"]   ]", b'",\n\n\n\n', b'"  "',
+    b'\\"   ', b": 1", b"[[      ", b"{}", b'":      ', b",\n\n\n\n\n\n\n",
 )  # fmt: skip
 END, TEXT_END = len(TOKENS), len(TOKENS) + 1  # the second one is text as well
 VOCAB = wfsa.Vocab([*TOKENS, b"</s>", b"\n"], special_ids=[END], eos_ids=[END, TEXT_END])
