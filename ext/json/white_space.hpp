@@ -8,8 +8,8 @@
 //     depth    brackets that are open
 //
 // and a run may have `base + per_level * depth` bytes.  With 2 and 4 that is what a document printed with an indentation
-// of four needs, a line end of two bytes included.  White space is optional wherever it may stand, so refusing more of it
-// never leaves a text without an end, and a mask is the mask without the bound, less the tokens that break it:
+// of four needs, a line end of two bytes included.  White space is optional wherever it may stand, so refusing more of
+// it never leaves a text without an end, and a mask is the mask without the bound, less the tokens that break it:
 //
 //     outside strings    those with more white space in front than is left of the run (`lead`)
 //     anywhere           those with a longer run further in, as ",\n\n\n\n" (`need`: how much the depth must allow)
