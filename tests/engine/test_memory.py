@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 import wfsa
-from wfsa.storage.constraint_file import from_bytes, to_bytes
 
 pytestmark = pytest.mark.engine
 MB = 1 << 20
@@ -97,11 +96,11 @@ def test_equal_parts_are_one() -> None:
     vocab = small_vocab()
     first = wfsa.compile_json_schema(strings(4, 9), vocab)
     held = vocab.cache_info()
-    again = from_bytes(to_bytes(first), vocab)
+    again = wfsa.Constraint.from_bytes(first.to_bytes(), vocab)
     other = wfsa.compile_json_schema(strings(4, 9), vocab)
     shared = ("token sets", "tails")
     assert {name: vocab.cache_info()[name] for name in shared} == {name: held[name] for name in shared}
-    assert to_bytes(first) == to_bytes(again)
+    assert first.to_bytes() == again.to_bytes()
     assert again.start().get_mask() == other.start().get_mask()
     bounds = wfsa.compile_json_schema(strings(4, 50), vocab)  # other bounds, the same strings
     assert vocab.cache_info()["token sets"]["bytes"] == held["token sets"]["bytes"]
@@ -154,14 +153,14 @@ def test_bounded_strings_on_a_real_vocabulary(more: dict[str, Any], llama: wfsa.
     settled(resident, lambda _: True)
     before = resident()
     compiled = [wfsa.compile_json_schema(strings(20, 100 + 20 * k, **more), llama) for k in range(n)]
-    data = [to_bytes(constraint) for constraint in compiled]
+    data = [constraint.to_bytes() for constraint in compiled]
     size = sum(map(len, data)) / n
     assert max(constraint.memory()["total"] for constraint in compiled) < MOST * size
     each = (settled(resident, lambda now: now - before < MOST * size * n) - before) / n
     assert each < (MOST + 2) * size  # `data` is in it
     before = resident()
     held = llama.cache_info()["token sets"]
-    loaded = [from_bytes(one, llama) for one in data]
+    loaded = [wfsa.Constraint.from_bytes(one, llama) for one in data]
     assert llama.cache_info()["token sets"] == held
     assert max(constraint.memory()["total"] for constraint in loaded) < MOST * size
     assert (resident() - before) / n < (MOST + 1) * size
