@@ -129,16 +129,17 @@ class Constraint(ABC):
         Raises ArtifactError on a file that is damaged, foreign, of another kind or version, or for another vocabulary;
         OSError when it cannot be read.
         """
+        require_vocab(vocab)
         return cls._of_file(array_file.read(path), vocab)
 
     @classmethod
     def from_bytes(cls, data: bytes, vocab: Vocab) -> Self:
         """The inverse of :meth:`to_bytes`; raises ArtifactError as :meth:`load` does."""
+        require_vocab(vocab)
         return cls._of_file(array_file.from_bytes(data, "the data"), vocab)
 
     @classmethod
     def _of_file(cls, file: array_file.ArrayFile, vocab: Vocab) -> Self:
-        require_vocab(vocab)
         kind = Constraint._kinds.get(file.format or "")
         if kind is None or not issubclass(kind, cls):
             raise ArtifactError(f"{file.where} is not {cls.FILE.name} (format {file.head.get('format')!r})")

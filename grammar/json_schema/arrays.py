@@ -30,6 +30,8 @@ class Arrays:
             memo.empty(f"an array needs {shape.min_items} different items and can have {high}", path)
             return None
         if counts or few is not None:
+            if high is not None and (most is None or high < most):
+                shape = shape.changed(max_items=high)
             return CountedItems(memo, shape, few).symbol()
         low = shape.min_items
         if most is not None:

@@ -160,9 +160,11 @@ def _arrays(where: str, table: dict[str, Any], data: npt.NDArray[np.uint8], base
             count *= extent
         if min((0, *shape)) < 0 or len(shape) > 2 or stop - begin != count * dtype.itemsize or begin % dtype.itemsize:
             raise ArtifactError(f"{where} is damaged: array {name!r} does not fit its place")
+        if begin != end and stop <= size:
+            raise ArtifactError(f"{where} is damaged: array {name!r} does not follow the one before it")
         if not 0 <= begin <= stop <= size:
             raise ArtifactError(f"{where} is cut short: array {name!r} ends at byte {base + stop} of {base + size}")
-        end = max(end, stop)
+        end = stop
         # Where a hostile header is no multiple of 8, arrays lie at odd places: those are copied.
         part = np.asarray(data[begin:stop])
         arrays[name] = (part if (base + begin) % dtype.itemsize == 0 else part.copy()).view(dtype).reshape(shape)
