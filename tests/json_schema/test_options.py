@@ -65,7 +65,8 @@ def test_a_field_of_the_schema_options_is_sent_there(compiler: Any) -> None:
 def test_a_misspelt_argument_is_told_what_is_meant() -> None:
     with pytest.raises(TypeError, match=r"compile_json_schema\(\) has no argument 'mod': is mode meant\?"):
         wfsa.compile_json_schema({}, BYTES, mod="lazy")  # type: ignore[call-arg, unused-ignore]
-    with pytest.raises(TypeError, match=r"compile_regex\(\) has no argument 'whitespace': .* which is for JSON Schemas"):
+    message = r"compile_regex\(\) has no argument 'whitespace': .* which is for JSON Schemas"
+    with pytest.raises(TypeError, match=message):
         wfsa.compile_regex("a", BYTES, whitespace="compact")  # type: ignore[call-arg, unused-ignore]
     with pytest.raises(TypeError, match=r"it takes max_lexer_states, .*schema_options"):
         wfsa.compile_tools([], BYTES, zzz=1)  # type: ignore[call-arg, unused-ignore]
