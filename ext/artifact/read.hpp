@@ -209,12 +209,8 @@ class ArtifactReader {
             check(!frozen_ || (s.expanded && profile[y] >= 0), "a complete artifact has an unfinished lexer state");
             s.profile = profile[y];
             s.edges.assign(all_edges.begin() + edge_at[y], all_edges.begin() + edge_at[y + 1]);
-            for (size_t i = 0; i < s.edges.size(); ++i) {
-                check(i == 0 || s.edges[i - 1].hi < s.edges[i].lo, "a row of lexer edges is not sorted");
-                s.live.add_range(s.edges[i].lo, s.edges[i].hi);
-                if (s.edges[i].target == int32_t(y)) s.loops.add_range(s.edges[i].lo, s.edges[i].hi);
-                if (s.edges[i].count) s.units.add_range(s.edges[i].lo, s.edges[i].hi);
-            }
+            for (size_t i = 1; i < s.edges.size(); ++i)
+                check(s.edges[i - 1].hi < s.edges[i].lo, "a row of lexer edges is not sorted");
             check(accepts[y].size() % 2 == 0, "an accept is cut short");
             for (size_t i = 0; i < accepts[y].size(); i += 2) {
                 check(accepts[y][i] < n_terms_ && accepts[y][i + 1] < n_watches, "an accept is out of range");

@@ -53,7 +53,7 @@ class ArtifactWriter {
     }
     void put_interned(const std::string& name, const Interner& lists) {
         const size_t n = size_t(lists.size());
-        out_.put_rows(name, n, [&](size_t i) -> const vector<int32_t>& { return lists[int32_t(i)]; });
+        out_.put_rows(name, n, [&](size_t i) { return lists[int32_t(i)]; });
     }
 
     void terminals() {

@@ -1,31 +1,61 @@
-// Equal vectors get equal numbers, from 0 on in the order in which they were first met.
+// Equal lists get equal numbers, from 0 on in the order in which they were first met.
+//
+// Lists lie one behind the other in an arena and do not move; the table is one array, at most half full. So a list
+// costs its numbers and a few bytes, and letting a million of them go costs nothing.
 #pragma once
-#include <deque>
-#include <unordered_map>
-
-#include "containers/heap_bytes.hpp"
+#include "containers/list_arena.hpp"
 #include "containers/vector_hash.hpp"
 
 namespace wfsa {
 
 class Interner {
   public:
-    int32_t intern(const vector<int32_t>& key) {
-        auto got = ids_.emplace(key, int32_t(keys_.size()));
-        if (got.second) keys_.push_back(&got.first->first);
-        return got.first->second;
+    int32_t intern(List key) { return insert(key).first; }
+    // The number of a list, and whether it is new.
+    std::pair<int32_t, bool> insert(List key) {
+        if (2 * (lists_.size() + 1) > slots_.size()) grow();
+        const uint32_t hash = hash_of(key);
+        Slot& slot = slots_[at(key, hash)];
+        if (slot.id >= 0) return {slot.id, false};
+        slot = {hash, size()};
+        lists_.push_back(arena_.keep(key));
+        return {slot.id, true};
     }
-    int32_t find(const vector<int32_t>& key) const {  // -1: not met
-        auto got = ids_.find(key);
-        return got == ids_.end() ? -1 : got->second;
+    int32_t find(List key) const {  // -1: not met
+        return slots_.empty() ? -1 : slots_[at(key, hash_of(key))].id;
     }
-    const vector<int32_t>& operator[](int32_t id) const { return *keys_[size_t(id)]; }
-    int32_t size() const { return int32_t(keys_.size()); }
-    size_t heap_bytes() const { return wfsa::heap_bytes(ids_) + wfsa::heap_bytes(keys_); }
+    List operator[](int32_t id) const { return lists_[size_t(id)]; }
+    int32_t size() const { return int32_t(lists_.size()); }
+    size_t heap_bytes() const {
+        return sizeof(Slot) * slots_.capacity() + sizeof(List) * lists_.capacity() + arena_.bytes();
+    }
 
   private:
-    std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
-    std::deque<const vector<int32_t>*> keys_;
+    struct Slot {
+        uint32_t hash = 0;
+        int32_t id = -1;  // -1: free
+    };
+    ListArena arena_;
+    vector<List> lists_;
+    vector<Slot> slots_;  // as many as a power of two
+
+    static uint32_t hash_of(List key) { return uint32_t(VectorHash()(key)); }
+    size_t at(List key, uint32_t hash) const {  // where it is, or where it goes
+        size_t k = hash & (slots_.size() - 1);
+        while (slots_[k].id >= 0 && !(slots_[k].hash == hash && lists_[size_t(slots_[k].id)] == key))
+            k = (k + 1) & (slots_.size() - 1);
+        return k;
+    }
+    void grow() {
+        vector<Slot> old(slots_.empty() ? 8 : 2 * slots_.size());
+        old.swap(slots_);
+        for (const Slot& slot : old) {
+            if (slot.id < 0) continue;
+            size_t k = slot.hash & (slots_.size() - 1);
+            while (slots_[k].id >= 0) k = (k + 1) & (slots_.size() - 1);
+            slots_[k] = slot;
+        }
+    }
 };
 
 }  // namespace wfsa

@@ -8,7 +8,7 @@ namespace wfsa {
 using std::vector;
 
 struct VectorHash {
-    size_t operator()(const vector<int32_t>& v) const noexcept {
+    template <class Numbers> size_t operator()(const Numbers& v) const noexcept {
         uint64_t h = 0x9E3779B97F4A7C15ull ^ v.size();
         for (int32_t x : v) { h ^= uint32_t(x); h *= 0xff51afd7ed558ccdull; h ^= h >> 32; }
         return h;

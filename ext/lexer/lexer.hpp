@@ -23,6 +23,7 @@
 #pragma once
 #include <deque>
 
+#include "containers/heap_bytes.hpp"
 #include "containers/interner.hpp"
 #include "containers/pair_key.hpp"
 #include "containers/sorted_set.hpp"
@@ -50,8 +51,6 @@ struct LexState {
     vector<Hypothesis> hyps;
     vector<Edge> edges;      // targets are lexer states
     vector<Accept> accepts;  // terminals that may be cut here
-    ByteBits live, loops;    // bytes with a successor; bytes that lead back here
-    ByteBits units;          // bytes that begin a unit
     bool root = false;       // nothing read since the boundary
     bool boundary = false;   // root, or an ignored terminal just ended: token-level terminals may follow
     bool goes_on = false;    // some byte can follow without a cut
@@ -59,8 +58,7 @@ struct LexState {
     bool counted = false;    // a counted terminal is being read: the count matters
     int32_t span = -1;       // counts with which the state is alive (number in `spans`); -1: all
     int32_t profile = -1;
-    ByteBits cuts;           // bytes that can begin what follows a cut here, valid once `cuts_known`
-    bool cuts_known = false;
+    int32_t bytes = -1;      // number in the lexer's `bytes_`, once asked for
     const Edge* edge(uint8_t b) const {
         for (const Edge& e : edges)
             if (b <= e.hi) return b >= e.lo ? &e : nullptr;
@@ -84,7 +82,7 @@ class Lexer {
     }
     bool alive(const LexState& s, int32_t count) const { return s.span < 0 || in_span(s.span, count); }
     bool in_span(int32_t span, int32_t count) const {
-        const vector<int32_t>& v = spans[span];
+        const List v = spans[span];
         for (size_t i = 0; i < v.size(); i += 2) if (v[i] <= count && count <= v[i + 1]) return true;
         return false;
     }
@@ -100,7 +98,7 @@ class Lexer {
     int32_t root(int32_t context, int32_t watch) {
         int32_t got = find_root(context, watch);
         if (got >= 0) return got;
-        Hypothesis h{context, {}, watches[watch]};
+        Hypothesis h{context, {}, watches[watch].vector()};
         for (int32_t t : contexts[context]) if (terms.start[t] >= 0) h.main.push_back(terms.start[t]);
         std::sort(h.main.begin(), h.main.end());
         vector<Hypothesis> hyps{h};
@@ -123,11 +121,6 @@ class Lexer {
         if (!terms.longest && s.hyps[0].main.size() == 1) step_one(s.hyps[0].main[0], out);
         else step_all(s, out);
         LexState& self = states[y];
-        for (const Edge& e : out) {
-            self.live.add_range(e.lo, e.hi);
-            if (e.target == y) self.loops.add_range(e.lo, e.hi);
-            if (e.count) self.units.add_range(e.lo, e.hi);
-        }
         self.goes_on = !out.empty();
         self.edges = std::move(out);
         self.edges.shrink_to_fit();
@@ -148,15 +141,12 @@ class Lexer {
     // Is everything below this trie node, entered in state y, inside y's terminals and without a cut? (And of the
     // bytes below either all count or none; counts are for the caller to check.)
     bool decided(int32_t y, const ByteBits& below) {
-        LexState& s = states[y];
+        const Bytes& s = bytes(y);
         if (!below.subset_of(s.loops)) return false;
-        if (s.span >= 0 && below.intersects(s.units) && !below.subset_of(s.units)) return false;
-        if (!s.cuts_known) {
-            for (const Accept& a : s.accepts) s.cuts.merge(first_bytes(a));
-            s.cuts_known = true;
-        }
+        if (states[y].span >= 0 && below.intersects(s.units) && !below.subset_of(s.units)) return false;
         return !s.cuts.intersects(below);
     }
+    bool counts(int32_t y, const ByteBits& below) { return states[y].span >= 0 && below.intersects(bytes(y).units); }
 
     // Do y and z treat every text of at most `length` bytes alike, because they stand at one place of a counter?
     bool alike(int32_t y, int32_t z, int32_t length) const {
@@ -198,12 +188,15 @@ class Lexer {
     }
     // What only expansion needs: gone once all that can be reached is there.
     size_t expansion_bytes() const {
-        return heap_bytes(ids_) + heap_bytes(roots_) + heap_bytes(slots_) + heap_bytes(key_) + heap_bytes(alone_);
+        return keys_.heap_bytes() + heap_bytes(ids_) + heap_bytes(roots_) + heap_bytes(slots_) + heap_bytes(key_) + heap_bytes(alone_) +
+               heap_bytes(bytes_);
     }
     void close() {
-        decltype(ids_)().swap(ids_);
+        keys_ = Interner();
+        vector<int32_t>().swap(ids_);
         vector<Slot>().swap(slots_);
         vector<int32_t>().swap(alone_);
+        std::deque<Bytes>().swap(bytes_);
     }
     void restore_root(int32_t context, int32_t watch, int32_t y) {
         roots_[pair_key(context, watch)] = y;
@@ -257,8 +250,28 @@ class Lexer {
             else out.push_back(to);
         });
     }
+    struct Bytes {       // of an expanded state, for whoever makes its profile
+        ByteBits loops;  // lead back to it
+        ByteBits units;  // begin a unit
+        ByteBits cuts;   // can begin what follows a cut there
+    };
+    std::deque<Bytes> bytes_;
+    const Bytes& bytes(int32_t y) {
+        LexState& s = states[y];
+        if (s.bytes >= 0) return bytes_[size_t(s.bytes)];
+        s.bytes = int32_t(bytes_.size());
+        bytes_.emplace_back();
+        Bytes& out = bytes_.back();
+        for (const Edge& e : s.edges) {
+            if (e.target == y) out.loops.add_range(e.lo, e.hi);
+            if (e.count) out.units.add_range(e.lo, e.hi);
+        }
+        for (const Accept& a : s.accepts) out.cuts.merge(first_bytes(a));
+        return out;
+    }
     struct Slot { int32_t hyp, target; bool watch; uint8_t count; };
-    std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
+    Interner keys_;          // of states of several components
+    vector<int32_t> ids_;    // by key
     std::unordered_map<uint64_t, int32_t> roots_;
     vector<Slot> slots_;
     RangeSplitter splitter_;
@@ -272,7 +285,9 @@ class Lexer {
             return alone_[size_t(hyps[0].main[0])];
         }
         encode(hyps, root, key_);
-        return ids_.emplace(key_, -1).first->second;
+        const auto [k, is_new] = keys_.insert(key_);
+        if (is_new) ids_.push_back(-1);
+        return ids_[size_t(k)];
     }
 
     void feed(int32_t c, int32_t hyp, bool watch) {

@@ -40,25 +40,24 @@ class Contexts {
     }
 
     // "longest": of the tops of one closure, ascending.
-    int32_t find(const vector<int32_t>& tops, vector<int32_t>& scratch) const {
-        auto known = of_tops_.find(tops);
-        if (known != of_tops_.end()) return known->second;
-        terminals(tops.data(), tops.size(), scratch);
+    int32_t find(List tops, vector<int32_t>& scratch) const {
+        const int32_t known = tops_.find(tops);
+        if (known >= 0) return of_tops_[size_t(known)];
+        terminals(tops.data, tops.size(), scratch);
         return numbers_.find(scratch);
     }
-    int32_t make(const vector<int32_t>& tops) {
-        auto known = of_tops_.find(tops);
-        if (known != of_tops_.end()) return known->second;
-        const int32_t context = number(tops.data(), tops.size());
-        of_tops_.emplace(tops, context);
-        return context;
+    int32_t make(List tops) {
+        const auto [known, is_new] = tops_.insert(tops);
+        if (is_new) of_tops_.push_back(number(tops.data, tops.size()));
+        return of_tops_[size_t(known)];
     }
 
   private:
     const LrTables& lr_;
     Interner& numbers_;  // of sets of terminals
     const vector<int32_t>& ignored_;
-    std::unordered_map<vector<int32_t>, int32_t, VectorHash> of_tops_;
+    Interner tops_;            // "longest": sets of tops
+    vector<int32_t> of_tops_;  // by their number
 
     int32_t number(const int32_t* states, size_t n) {
         vector<int32_t> terms;

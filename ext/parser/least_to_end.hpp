@@ -124,6 +124,10 @@ class LeastToEnd {
         for (int32_t k = lr_.goto_indptr[size_t(q)]; k < lr_.goto_indptr[size_t(q) + 1]; ++k)
             f(lr_.goto_symbol[size_t(k)], lr_.goto_target[size_t(k)]);
     }
+    int32_t go(int32_t q, int32_t symbol) const {
+        const int32_t to = lr_.go(q, symbol);
+        return to == LrTables::kUnmade ? lr_.unordered.forgotten(q) : to;
+    }
     int32_t base(int32_t q) const { return q < lr_.unordered.first ? q : lr_.unordered.base_of(q); }
 
     // Dijkstra over (node, state on it).
@@ -153,10 +157,10 @@ class LeastToEnd {
                 if (at.below)
                     for (const int32_t *d = lr.completed_begin(at.state), *end = lr.completed_end(at.state); d != end; ++d)
                         for (int32_t b = 0; b < at.below->n_below; ++b)
-                            add(at.below->below[b], lr.go(at.below->below[b]->state, *d), at.bytes);
+                            add(at.below->below[b], of_.go(at.below->below[b]->state, *d), at.bytes);
                 for (const Way& w : of_.ways_[size_t(q)]) {
                     if (w.completed < 0) open_.push({at.bytes + w.least, nullptr, -1});
-                    else if (at.below) add(at.below, lr.go(at.below->state, w.completed), at.bytes + w.least);
+                    else if (at.below) add(at.below, of_.go(at.below->state, w.completed), at.bytes + w.least);
                 }
             }
             return kNever;

@@ -82,7 +82,7 @@ class Lr0Builder {
     void close(int32_t s) {
         entries_.clear();
         todo_.clear();
-        const vector<int32_t>& kernel = kernels_[s];
+        const List kernel = kernels_[s];
         if (kernel[0] == -1) predict(g_.start, s);
         else {
             const size_t n_halves = size_t(kernel[0]);

@@ -62,7 +62,7 @@ class UnorderedStates {
     // Where `symbol` leads from state s: a state, -1, or kUnmade. `base(state, symbol)` asks the LR table without
     // sets.
     template <class Base> int32_t go(int32_t s, int32_t symbol, const Base& base) const {
-        const vector<int32_t>& set = sets[(s - first) >> 1];
+        const List set = sets[(s - first) >> 1];
         const UnorderedList& list = lists[size_t(set[0])];
         if (((s - first) & 1) == 0) {
             if (symbol == list.separator) return goes_on(list, set) ? s + 1 : -1;
@@ -79,6 +79,8 @@ class UnorderedStates {
     }
     // ... where `go` said kUnmade: with a number.
     int32_t make(int32_t s, int32_t symbol) { return number(after(sets[(s - first) >> 1], member_of[size_t(symbol)])); }
+    // ... or without one: the state that it leads to if what was written before is forgotten.
+    int32_t forgotten(int32_t s) const { return lists[size_t(sets[(s - first) >> 1][0])].after_member; }
     int32_t base_of(int32_t s) const {
         const UnorderedList& list = lists[size_t(sets[(s - first) >> 1][0])];
         return (s - first) & 1 ? list.after_separator : list.after_member;
@@ -95,10 +97,10 @@ class UnorderedStates {
   private:
     static constexpr int32_t kMaxSets = 1 << 22;
 
-    static uint64_t word(const vector<int32_t>& set, size_t w) {
+    static uint64_t word(List set, size_t w) {
         return uint64_t(uint32_t(set[2 + 2 * w])) | uint64_t(uint32_t(set[3 + 2 * w])) << 32;
     }
-    static void count(const UnorderedList& list, const vector<int32_t>& set, int64_t& written, int64_t& missing) {
+    static void count(const UnorderedList& list, List set, int64_t& written, int64_t& missing) {
         written = set[1];
         missing = 0;
         for (size_t w = 0; w < list.n_words(); ++w) {
@@ -111,7 +113,7 @@ class UnorderedStates {
             missing += !met;
         }
     }
-    bool takes(const UnorderedList& list, const vector<int32_t>& set, int32_t k) const {
+    bool takes(const UnorderedList& list, List set, int32_t k) const {
         int64_t written, missing;
         count(list, set, written, missing);
         bool required = false;
@@ -121,27 +123,27 @@ class UnorderedStates {
         }
         return list.most == UnorderedList::kNoMost || written + 1 + missing - required <= list.most;
     }
-    bool goes_on(const UnorderedList& list, const vector<int32_t>& set) const {
+    bool goes_on(const UnorderedList& list, List set) const {
         int64_t written, missing;
         count(list, set, written, missing);
         return missing || (written < list.most && (list.others || written < list.n_members));
     }
-    bool may_close(const UnorderedList& list, const vector<int32_t>& set) const {
+    bool may_close(const UnorderedList& list, List set) const {
         int64_t written, missing;
         count(list, set, written, missing);
         return !missing && written >= list.least;
     }
     // The set with member k, or with one of the others (-1); empty: not taken.
-    vector<int32_t> after(const vector<int32_t>& set, int32_t k) const {
+    vector<int32_t> after(List set, int32_t k) const {
         const UnorderedList& list = lists[size_t(set[0])];
         if (!takes(list, set, k)) return {};
-        vector<int32_t> to = set;
+        vector<int32_t> to = set.vector();
         if (k >= 0) to[2 + size_t(k) / 32] = int32_t(uint32_t(to[2 + size_t(k) / 32]) | 1u << (k & 31));
         const int32_t enough = list.most == UnorderedList::kNoMost ? list.least : list.most;
         if (k < 0 || k >= list.n_members) to[1] = std::min(to[1] + 1, enough);
         return to;
     }
-    int32_t number(const vector<int32_t>& set) {
+    int32_t number(List set) {
         if (sets.size() >= kMaxSets && sets.find(set) < 0)
             throw LimitExceeded("documents had more than " + std::to_string(kMaxSets) + " sets of properties");
         return first + 2 * sets.intern(set);

@@ -76,7 +76,7 @@ class BaseStates {
     size_t distance(int32_t y, int32_t z) {
         const vector<Hypothesis>&a = lexer_.states[y].hyps, &b = lexer_.states[z].hyps;
         vector<int32_t> out;
-        auto compare = [&](const vector<int32_t>& c, const vector<int32_t>& d) {
+        auto compare = [&](const auto& c, const auto& d) {
             std::set_symmetric_difference(c.begin(), c.end(), d.begin(), d.end(), std::back_inserter(out));
         };
         for (size_t h = 0; h < a.size() && h < b.size(); ++h) {

@@ -82,7 +82,7 @@ class Profiler {
             if (hi != Terminals::kNoMost) p.free_hi = std::min(p.free_hi, hi - most);
         };
         for (const Inside::Group& g : p.inside->groups) {
-            const vector<int32_t>& span = lexer_.spans[p.spans[g.local_span]];
+            const List span = lexer_.spans[p.spans[g.local_span]];
             if (span.size() == 2) bound(span[0], span[1], g.least, g.most());
             else bound(1, 0, 0, 0);  // several ranges: always looked at
         }

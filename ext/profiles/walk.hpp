@@ -98,7 +98,7 @@ class Walk {
         if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
         lexer_.expand(e.target);
         if (lexer_.decided(e.target, trie_.below[c]) && !(pieces.wide && pieces.cuts(t.accepts, trie_.below[c]))) {
-            const bool counts = t.span >= 0 && trie_.below[c].intersects(t.units);
+            const bool counts = lexer_.counts(e.target, trie_.below[c]);
             for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s)
                 inside(s, t, after + (counts ? trie_.slot_word[s].length - depth - 1 : 0));
             return;

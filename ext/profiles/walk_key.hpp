@@ -41,7 +41,7 @@ class WalkKey {
     vector<vector<int32_t>> ranks_of(const vector<int32_t>& spans) const {
         vector<vector<int32_t>> out;
         for (int32_t span : spans) {
-            out.push_back(lexer_.spans[span]);
+            out.push_back(lexer_.spans[span].vector());
             for (int32_t& bound : out.back()) bound = rank_of(bound);
         }
         return out;

@@ -41,6 +41,16 @@ struct Dfa {
     vector<uint8_t> accept;
 
     int32_t size() const { return int32_t(accept.size()); }
+    struct Row {
+        const Edge *from, *to;
+        const Edge* begin() const { return from; }
+        const Edge* end() const { return to; }
+    };
+    Row row(int32_t s) const { return {edges.data() + indptr[size_t(s)], edges.data() + indptr[size_t(s) + 1]}; }
+    void add_row(const vector<Edge>& es) {
+        edges.insert(edges.end(), es.begin(), es.end());
+        indptr.push_back(int32_t(edges.size()));
+    }
     int32_t step(int32_t s, uint8_t b) const {
         for (int32_t e = indptr[s]; e < indptr[s + 1]; ++e)
             if (b <= edges[e].hi) return b >= edges[e].lo ? edges[e].target : -1;

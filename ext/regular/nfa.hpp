@@ -64,10 +64,8 @@ class Nfa {
     Dfa determinize(Fragment f) {
         const int64_t most_work = kWork * (limit_ + 1000);
         int64_t work = 0;
-        std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids;
-        vector<vector<int32_t>> sets;
-        vector<vector<Edge>> out;
-        vector<uint8_t> accept;
+        Interner sets;  // of NFA states; their numbers are the draft's states
+        Dfa draft;
         mark_.assign(byte_.size(), 0);
         auto intern = [&](vector<int32_t>& set) {
             poll();
@@ -76,30 +74,29 @@ class Nfa {
             if (work > most_work)
                 throw LimitExceeded("a terminal needs more than " + std::to_string(most_work) +
                                     " steps to become a DFA");
-            auto got = ids.emplace(set, int32_t(sets.size()));
-            if (got.second) {
-                if (int64_t(sets.size()) >= limit_)
+            const auto [id, is_new] = sets.insert(set);
+            if (is_new) {
+                if (id >= limit_)
                     throw LimitExceeded("a terminal needs more than " + std::to_string(limit_) + " DFA states");
-                sets.push_back(set);
-                out.emplace_back();
                 bool accepts = std::binary_search(set.begin(), set.end(), f.end);
                 for (int32_t q : set) accepts |= q >= kTail && tail_.accept[q - kTail];
-                accept.push_back(accepts);
+                draft.accept.push_back(accepts);
             }
-            return got.first->second;
+            return id;
         };
         vector<int32_t> set{f.start};
         const int32_t start = intern(set);
         RangeSplitter split;
-        for (size_t s = 0; s < sets.size(); ++s) {
+        vector<Edge> row;
+        for (int32_t s = 0; s < sets.size(); ++s) {
             split.clear();
+            row.clear();
             for (int32_t q : sets[s]) {
                 if (q < kTail) {
                     for (const Edge& e : byte_[q]) split.add(e.lo, e.hi, e.target << 1 | e.count);
                     continue;
                 }
-                for (int32_t e = tail_.indptr[q - kTail]; e < tail_.indptr[q - kTail + 1]; ++e)
-                    split.add(tail_.edges[e].lo, tail_.edges[e].hi, (kTail + tail_.edges[e].target) << 1);
+                for (const Edge& e : tail_.row(q - kTail)) split.add(e.lo, e.hi, (kTail + e.target) << 1);
             }
             work += split.work;
             split.work = 0;
@@ -112,11 +109,12 @@ class Nfa {
                     set.push_back(t >> 1);
                 }
                 int32_t t = intern(set);
-                out[s].push_back({lo, hi, t, uint8_t(count)});
+                row.push_back({lo, hi, t, uint8_t(count)});
             });
-            tidy(out[s]);
+            tidy(row);
+            draft.add_row(row);
         }
-        return finish(start, out, accept, tail_);
+        return finish(start, draft, tail_);
     }
 
   private:

@@ -8,8 +8,8 @@ namespace wfsa {
 inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     std::unordered_map<uint64_t, int32_t> ids;
     vector<std::pair<int32_t, int32_t>> pairs;
-    vector<vector<Edge>> out;
-    vector<uint8_t> accept;
+    Dfa draft;
+    vector<Edge> row;
     auto intern = [&](int32_t s, int32_t t) {
         poll();
         auto got = ids.emplace(uint64_t(uint32_t(s)) << 32 | uint32_t(t), int32_t(pairs.size()));
@@ -18,9 +18,8 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
                 throw LimitExceeded("an intersection or difference needs more than " + std::to_string(limit) +
                                     " DFA states");
             pairs.push_back({s, t});
-            out.emplace_back();
             bool in_b = t >= 0 && b.accept[t];
-            accept.push_back(a.accept[s] && in_b == keep);
+            draft.accept.push_back(a.accept[s] && in_b == keep);
         }
         return got.first->second;
     };
@@ -28,6 +27,7 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     intern(0, b.size() ? 0 : -1);
     for (size_t k = 0; k < pairs.size(); ++k) {
         auto [s, t] = pairs[k];
+        row.clear();
         for (int32_t e = a.indptr[s]; e < a.indptr[s + 1]; ++e) {
             int32_t lo = a.edges[e].lo, hi = a.edges[e].hi;
             int32_t f = t < 0 ? 0 : b.indptr[t], f_end = t < 0 ? 0 : b.indptr[t + 1];
@@ -39,26 +39,25 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
                 else { to = std::min<int32_t>(hi, b.edges[f].hi); target = b.edges[f].target; }
                 if (target >= 0 || !keep) {
                     int32_t id = intern(a.edges[e].target, target);
-                    out[k].push_back({uint8_t(lo), uint8_t(to), id, a.edges[e].count});
+                    row.push_back({uint8_t(lo), uint8_t(to), id, a.edges[e].count});
                 }
                 lo = to + 1;
             }
         }
-        tidy(out[k]);
+        tidy(row);
+        draft.add_row(row);
     }
-    return finish(0, out, accept);
+    return finish(0, draft);
 }
 
 // The language without the empty word.  The start gets a non-accepting copy when something leads back to it.
 inline Dfa without_epsilon(const Dfa& d) {
     if (d.size() == 0 || !d.accept[0]) return d;
-    vector<vector<Edge>> out(d.size() + 1);
-    vector<uint8_t> accept(d.accept);
-    const auto edges = d.edges.begin();
-    for (int32_t s = 0; s < d.size(); ++s) out[s].assign(edges + d.indptr[s], edges + d.indptr[s + 1]);
-    out[d.size()] = out[0];
-    accept.push_back(0);
-    return finish(d.size(), out, accept);
+    Dfa draft = d;
+    const Dfa::Row start = d.row(0);
+    draft.add_row({start.begin(), start.end()});
+    draft.accept.push_back(0);
+    return finish(d.size(), draft);
 }
 
 }  // namespace wfsa

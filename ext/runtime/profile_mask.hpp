@@ -74,7 +74,7 @@ class ProfileMask {
         for (int32_t end : p.terminal_ends) on_end(end, out);
     }
     // The tokens of a group that end with a count in the span, when they start with `count`.
-    void add_group(const Inside::Group& g, const vector<int32_t>& span, int32_t count, MaskWriter out) {
+    void add_group(const Inside::Group& g, List span, int32_t count, MaskWriter out) {
         const int64_t n = int64_t(g.indptr.size()) - 1, zero = int64_t(count) + g.least;
         for (size_t i = 0; i < span.size(); i += 2) {
             const int64_t lo = std::max<int64_t>(0, span[i] - zero), hi = std::min<int64_t>(n - 1, span[i + 1] - zero);

@@ -65,7 +65,7 @@ class JointTails {
     }
     const Transition* step(int32_t d, int32_t t) {  // good until the next step
         if (const Transition* got = find(d, t)) return got;
-        const vector<int32_t>& code = states[d];
+        const List code = states[d];
         universe_ = code[0];
         slots_.clear();
         cuts_.clear();
@@ -119,7 +119,7 @@ class JointTails {
     vector<int32_t> slots_;
     vector<Cut> cuts_;
 
-    vector<int32_t> shift(const vector<int32_t>& tops, int32_t term) const {
+    vector<int32_t> shift(List tops, int32_t term) const {
         vector<int32_t> out;
         for (int32_t q : tops) {
             const int32_t to = lr_.go(q, term);
@@ -128,7 +128,7 @@ class JointTails {
         sort_unique(out);
         return out;
     }
-    std::map<int32_t, Nodes> lex(const Nodes& nodes, const vector<int32_t>& tops) {
+    std::map<int32_t, Nodes> lex(const Nodes& nodes, List tops) {
         std::map<int32_t, Nodes> cuts;  // terminal -> what is left of the tails
         const int32_t context = contexts_.make(tops);
         vector<std::pair<int32_t, int32_t>> todo(nodes.begin(), nodes.end());
@@ -173,10 +173,10 @@ class JointTails {
 
     // The tops of all stacks after cut `from` are known: lex, and go on behind every cut. `depth`: terminals so far;
     // past kMaxDepth stacks are moved instead, so that no token is too long for the C stack.
-    void read(const Nodes& nodes, const vector<int32_t>& tops, int32_t from, int32_t depth) {
+    void read(const Nodes& nodes, List tops, int32_t from, int32_t depth) {
         for (const auto& [term, rest] : lex(nodes, tops)) cut(term, rest, tops, from, depth + 1);
     }
-    void cut(int32_t term, const Nodes& rest, const vector<int32_t>& tops, int32_t from, int32_t depth) {
+    void cut(int32_t term, const Nodes& rest, List tops, int32_t from, int32_t depth) {
         const vector<int32_t> to = shift(tops, term);
         if (to.empty()) return;
         const size_t n = slots_.size(), at = cuts_.size();
@@ -196,9 +196,9 @@ class JointTails {
     }
     // Some of the tops after `term` are known, and they take all that can follow it, so that more stacks change nothing
     // for the lexer.  False: some tail depends on the others.
-    bool certain(const Nodes& nodes, const vector<int32_t>& tops, int32_t term, int32_t depth) {
+    bool certain(const Nodes& nodes, List tops, int32_t term, int32_t depth) {
         if (depth >= kMaxDepth) return false;
-        const vector<int32_t>& takes = lexer_.contexts[contexts_.make(tops)];
+        const List takes = lexer_.contexts[contexts_.make(tops)];
         const vector<int32_t>& all = follow[size_t(term)];
         if (!std::includes(takes.begin(), takes.end(), all.begin(), all.end())) return false;
         for (const auto& [t, rest] : lex(nodes, tops)) {

@@ -16,6 +16,7 @@ from tests.oracles.mask import TokenText
 
 pytestmark = pytest.mark.engine
 MOST = 4  # bytes: all texts up to here are tried
+TRIED = BYTES + b"\x00\x80"  # and what is in complements: another character, another second half of é
 
 
 def shortest_end(text: TokenText) -> int | None:
@@ -24,7 +25,7 @@ def shortest_end(text: TokenText) -> int | None:
     for length in range(MOST + 1):
         if any(one.is_sentence() for one in level):
             return length
-        level = [after for one in level for byte in BYTES if (after := one.commit_bytes(bytes([byte]))) is not None]
+        level = [after for one in level for byte in TRIED if (after := one.commit_bytes(bytes([byte]))) is not None]
     return None
 
 
@@ -122,6 +123,25 @@ def test_documents_are_closed_by_what_they_lack(mode: Any, text: str, end: str) 
     assert found is not None and len(found) == len(end)
     assert state.commit_bytes(found) and state.is_accepting()
     json.loads(state.text())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sets_of_names_that_no_text_had_yet(mode: Any) -> None:
+    """In any order: which names are written is a state that is made when it is first met, and closing meets it."""
+    schema = {
+        "properties": {name: {"enum": [1]} for name in "abcd"},
+        "required": ["a", "c"],
+        "additionalProperties": False,
+        "maxProperties": 3,
+    }
+    options = wfsa.SchemaOptions(property_order="any")
+    constraint = wfsa.compile_json_schema({"type": "object", **schema}, BYTE_VOCAB, mode=mode, schema_options=options)
+    for text, end in [("{", '"a":1,"c":1}'), ('{"d":1', ',"a":1,"c":1}'), ('{"c":1,"b"', ':1,"a":1}')]:
+        state = constraint.start()
+        assert state.commit_bytes(text.encode())
+        found = state.closing()
+        assert found is not None and len(found) == len(end), (text, found)
+        assert state.commit_bytes(found) and state.is_accepting()
 
 
 def test_deep_texts_are_closed() -> None:
