@@ -208,17 +208,17 @@ class ArtifactReader {
             s.expanded = flags[y] & 8;
             check(!frozen_ || (s.expanded && profile[y] >= 0), "a complete artifact has an unfinished lexer state");
             s.profile = profile[y];
-            s.edges.assign(all_edges.begin() + edge_at[y], all_edges.begin() + edge_at[y + 1]);
-            for (size_t i = 1; i < s.edges.size(); ++i)
-                check(s.edges[i - 1].hi < s.edges[i].lo, "a row of lexer edges is not sorted");
+            const Span<Edge> row{all_edges.data() + edge_at[y], edge_at[y + 1] - edge_at[y]};
+            for (size_t i = 1; i < row.size(); ++i)
+                check(row[i - 1].hi < row[i].lo, "a row of lexer edges is not sorted");
             check(accepts[y].size() % 2 == 0, "an accept is cut short");
+            vector<Accept> cuts;
             for (size_t i = 0; i < accepts[y].size(); i += 2) {
                 check(accepts[y][i] < n_terms_ && accepts[y][i + 1] < n_watches, "an accept is out of range");
-                s.accepts.push_back({accepts[y][i], accepts[y][i + 1]});
+                cuts.push_back({accepts[y][i], accepts[y][i + 1]});
             }
-            hypotheses(hyps[y], s);
-            if (frozen_) e_.lexer.append(std::move(s));
-            else e_.lexer.restore(std::move(s));
+            check_hypotheses(hyps[y]);
+            e_.lexer.restore(s, hyps[y], row, cuts, frozen_);
         }
         const vector<int32_t>& roots = u_.values("roots", 0, kBig);
         check(roots.size() % 3 == 0, "the roots are cut short");
@@ -228,24 +228,23 @@ class ArtifactReader {
             e_.lexer.restore_root(roots[i], roots[i + 1], roots[i + 2]);
         }
     }
-    void hypotheses(const vector<int32_t>& code, LexState& s) const {
+    void check_hypotheses(const vector<int32_t>& code) const {
         const Terminals& t = e_.lexer.terms;
         for (size_t i = 0; i < code.size();) {
-            Hypothesis x{code[i++], {}, {}};
-            check(x.context < e_.lexer.contexts.size(), "a hypothesis has an unknown context");
-            for (vector<int32_t>* part : {&x.main, &x.watch}) {
+            const int32_t context = code[i++];
+            check(context < e_.lexer.contexts.size(), "a hypothesis has an unknown context");
+            for (const bool main : {true, false}) {
                 const bool whole = i < code.size() && code[i] >= 0 && size_t(code[i]) < code.size() - i;
                 check(whole, "a hypothesis is cut short");
                 for (int32_t k = code[i++]; k; --k) {
-                    check(code[i] >= 0 && code[i] < int64_t(t.term.size()), "a hypothesis has an unknown component");
-                    part->push_back(code[i++]);
+                    const int32_t c = code[i++];
+                    check(c >= 0 && c < int64_t(t.term.size()), "a hypothesis has an unknown component");
+                    check(!main || !t.longest || !t.restarts_lexing[size_t(t.term[size_t(c)])] || context >= 0,
+                          "a hypothesis lacks its context");
                 }
             }
-            for (int32_t c : x.main)
-                check(!t.longest || !t.restarts_lexing[t.term[c]] || x.context >= 0, "a hypothesis lacks its context");
-            s.hyps.push_back(std::move(x));
         }
-        check(frozen_ || !s.hyps.empty(), "a lexer state has no hypothesis");
+        check(frozen_ || !code.empty(), "a lexer state has no hypothesis");
     }
 
     vector<std::shared_ptr<const Inside>> read_insides() {

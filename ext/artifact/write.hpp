@@ -119,19 +119,11 @@ class ArtifactWriter {
         put_interned("context", e_.lexer.contexts);
         put_interned("watch", e_.lexer.watches);
         put_interned("span", e_.lexer.spans);
-        vector<vector<int32_t>> hyps, accepts;
+        vector<vector<int32_t>> accepts;
         vector<int32_t> edge_indptr{0};
         vector<Edge> edges;
         empty({"lex_flags", "lex_profile", "roots"});
         for (const LexState& s : e_.lexer.states) {
-            hyps.emplace_back();
-            for (const Hypothesis& h : s.hyps) {
-                hyps.back().push_back(h.context);
-                for (const vector<int32_t>* part : {&h.main, &h.watch}) {
-                    hyps.back().push_back(int32_t(part->size()));
-                    hyps.back().insert(hyps.back().end(), part->begin(), part->end());
-                }
-            }
             accepts.emplace_back();
             for (const Accept& a : s.accepts) { accepts.back().push_back(a.term); accepts.back().push_back(a.watch); }
             edges.insert(edges.end(), s.edges.begin(), s.edges.end());
@@ -141,7 +133,7 @@ class ArtifactWriter {
         }
         put_edges("lex_edge", edges);
         of_["lex_edge_indptr"] = edge_indptr;
-        out_.put_rows("lex_hypotheses", hyps);
+        out_.put_rows("lex_hypotheses", e_.lexer.n_states(), [&](size_t y) { return e_.lexer.states[y].hyps.code; });
         out_.put_rows("lex_accepts", accepts);
         const std::map<uint64_t, int32_t> roots(e_.lexer.roots().begin(), e_.lexer.roots().end());
         vector<int32_t>& flat = of_["roots"];  // context, watch set, state

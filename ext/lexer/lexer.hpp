@@ -27,44 +27,10 @@
 #include "containers/interner.hpp"
 #include "containers/pair_key.hpp"
 #include "containers/sorted_set.hpp"
+#include "lexer/lex_state.hpp"
 #include "lexer/terminals.hpp"
 
 namespace wfsa {
-
-struct Hypothesis {
-    int32_t context;
-    vector<int32_t> main, watch;
-    bool operator<(const Hypothesis& o) const {
-        if (main != o.main) return main < o.main;
-        if (watch != o.watch) return watch < o.watch;
-        return context < o.context;
-    }
-    bool operator==(const Hypothesis& o) const { return context == o.context && main == o.main && watch == o.watch; }
-};
-
-struct Accept {
-    int32_t term, watch;  // watch: interned set of components that must not accept later
-    bool operator==(const Accept& o) const { return term == o.term && watch == o.watch; }
-};
-
-struct LexState {
-    vector<Hypothesis> hyps;
-    vector<Edge> edges;      // targets are lexer states
-    vector<Accept> accepts;  // terminals that may be cut here
-    bool root = false;       // nothing read since the boundary
-    bool boundary = false;   // root, or an ignored terminal just ended: token-level terminals may follow
-    bool goes_on = false;    // some byte can follow without a cut
-    bool expanded = false;
-    bool counted = false;    // a counted terminal is being read: the count matters
-    int32_t span = -1;       // counts with which the state is alive (number in `spans`); -1: all
-    int32_t profile = -1;
-    int32_t bytes = -1;      // number in the lexer's `bytes_`, once asked for
-    const Edge* edge(uint8_t b) const {
-        for (const Edge& e : edges)
-            if (b <= e.hi) return b >= e.lo ? &e : nullptr;
-        return nullptr;
-    }
-};
 
 class Lexer {
   public:
@@ -98,18 +64,18 @@ class Lexer {
     int32_t root(int32_t context, int32_t watch) {
         int32_t got = find_root(context, watch);
         if (got >= 0) return got;
-        Hypothesis h{context, {}, watches[watch].vector()};
-        for (int32_t t : contexts[context]) if (terms.start[t] >= 0) h.main.push_back(terms.start[t]);
-        std::sort(h.main.begin(), h.main.end());
-        vector<Hypothesis> hyps{h};
+        vector<HypothesisDraft> hyps{{context, {}, watches[watch].vector()}};
+        vector<int32_t>& main = hyps[0].main;
+        for (int32_t t : contexts[context]) if (terms.start[t] >= 0) main.push_back(terms.start[t]);
+        std::sort(main.begin(), main.end());
         int32_t y = intern(hyps, true);
         roots_.emplace(pair_key(context, watch), y);
         return y;
     }
     // The root state like y that watches nothing.
     int32_t unwatched(int32_t y) {
-        vector<Hypothesis> hyps = states[y].hyps;
-        for (Hypothesis& h : hyps) h.watch.clear();
+        vector<HypothesisDraft> hyps;
+        for (const Hypothesis& h : states[y].hyps) hyps.push_back({h.context, h.main.vector(), {}});
         return intern(hyps, true);
     }
     const std::unordered_map<uint64_t, int32_t>& roots() const { return roots_; }
@@ -118,13 +84,11 @@ class Lexer {
         LexState& s = states[y];
         if (s.expanded) return;
         vector<Edge> out;
-        if (!terms.longest && s.hyps[0].main.size() == 1) step_one(s.hyps[0].main[0], out);
-        else step_all(s, out);
-        LexState& self = states[y];
-        self.goes_on = !out.empty();
-        self.edges = std::move(out);
-        self.edges.shrink_to_fit();
-        self.expanded = true;
+        if (!terms.longest && s.hyps.front().main.size() == 1) step_one(s.hyps.front().main[0], out);
+        else step_all(s.hyps, out);
+        s.goes_on = !out.empty();
+        s.edges = edges_.keep(out);
+        s.expanded = true;
     }
 
     // The bytes that can begin what follows accept `a`: what follows the terminal, if it makes no watched one accept.
@@ -150,13 +114,12 @@ class Lexer {
 
     // Do y and z treat every text of at most `length` bytes alike, because they stand at one place of a counter?
     bool alike(int32_t y, int32_t z, int32_t length) const {
-        const vector<Hypothesis>&a = states[y].hyps, &b = states[z].hyps;
-        if (a.size() != 1 || b.size() != 1 || a[0].context != b[0].context || a[0].watch != b[0].watch ||
-            a[0].main.size() != b[0].main.size() || states[y].root != states[z].root ||
-            states[y].span != states[z].span)
-            return false;
-        for (size_t k = 0; k < a[0].main.size(); ++k) {
-            const int32_t c = a[0].main[k], d = b[0].main[k];
+        const LexState &s = states[y], &o = states[z];
+        if (!s.hyps.alone() || !o.hyps.alone() || s.root != o.root || s.span != o.span) return false;
+        const Hypothesis a = s.hyps.front(), b = o.hyps.front();
+        if (a.context != b.context || !(a.watch == b.watch) || a.main.size() != b.main.size()) return false;
+        for (size_t k = 0; k < a.main.size(); ++k) {
+            const int32_t c = a.main[k], d = b.main[k];
             if (c != d && (terms.place[c] < 0 || terms.place[c] != terms.place[d] ||
                            std::min(terms.remaining[c], terms.remaining[d]) < length))
                 return false;
@@ -177,22 +140,33 @@ class Lexer {
         return watches.intern(out);
     }
 
-    // For restoring a saved lexer: append a state as it was.
-    void restore(LexState&& s) {
-        number(s.hyps, s.root) = int32_t(states.size());
-        append(std::move(s));
-    }
-    void append(LexState&& s) {
+    // For restoring a saved lexer: append a state as it was, with its lists. A complete one is not asked for numbers.
+    void restore(LexState s, List code, Span<Edge> edges, Span<Accept> accepts, bool complete) {
+        if (complete) {
+            s.hyps.code = codes_.keep(code);
+        } else {
+            key_.assign(1, s.root);
+            key_.insert(key_.end(), code.begin(), code.end());
+            number() = int32_t(states.size());
+            s.hyps.code = keep_code();
+        }
+        s.edges = edges_.keep(edges);
+        s.accepts = accepts_.keep(accepts);
         measure(s);
-        states.push_back(std::move(s));
+        states.push_back(s);
+    }
+    size_t heap_bytes() const {
+        return wfsa::heap_bytes(states) + contexts.heap_bytes() + watches.heap_bytes() + spans.heap_bytes() +
+               edges_.heap_bytes() + accepts_.heap_bytes() + codes_.heap_bytes() + keys_.heap_bytes() - keys_.table_bytes();
     }
     // What only expansion needs: gone once all that can be reached is there.
     size_t expansion_bytes() const {
-        return keys_.heap_bytes() + heap_bytes(ids_) + heap_bytes(roots_) + heap_bytes(slots_) + heap_bytes(key_) + heap_bytes(alone_) +
-               heap_bytes(bytes_);
+        return keys_.table_bytes() + wfsa::heap_bytes(ids_) + wfsa::heap_bytes(roots_) + wfsa::heap_bytes(slots_) +
+               wfsa::heap_bytes(key_) + wfsa::heap_bytes(alone_) + wfsa::heap_bytes(bytes_);
     }
     void close() {
-        keys_ = Interner();
+        terms.close();
+        keys_.close();
         vector<int32_t>().swap(ids_);
         vector<Slot>().swap(slots_);
         vector<int32_t>().swap(alone_);
@@ -205,35 +179,39 @@ class Lexer {
   private:
     // The usual case: one component alone, whose DFA says it all.
     void step_one(int32_t c, vector<Edge>& out) {
-        vector<Hypothesis> next{{-1, {0}, {}}};
+        vector<HypothesisDraft> next{{-1, {0}, {}}};
         for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
             next[0].main[0] = terms.edges[e].target;
             out.push_back({terms.edges[e].lo, terms.edges[e].hi, intern(next, false), terms.edges[e].count});
         }
     }
-    void step_all(const LexState& s, vector<Edge>& out) {
+    void step_all(const Hypotheses& hyps, vector<Edge>& out) {
         slots_.clear();
         splitter_.clear();
-        const int32_t n = int32_t(s.hyps.size());
-        for (int32_t h = 0; h < n; ++h) {
-            const Hypothesis& hyp = s.hyps[h];
+        vector<int32_t> context;
+        for (const Hypothesis& hyp : hyps) context.push_back(hyp.context);
+        const int32_t n = int32_t(context.size());
+        int32_t h = 0;
+        for (const Hypothesis& hyp : hyps) {
             for (int32_t c : hyp.main) feed(c, h, false);
             for (int32_t c : hyp.watch) feed(c, h, true);
-            int32_t t = winner(hyp);
-            if (t < 0 || !terms.restarts_lexing[t]) continue;
-            for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
-            for (int32_t c : hyp.main) feed(c, n + h, true);
-            for (int32_t c : hyp.watch) feed(c, n + h, true);
+            const int32_t t = winner(hyp.main);
+            if (t >= 0 && terms.restarts_lexing[t]) {
+                for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
+                for (int32_t c : hyp.main) feed(c, n + h, true);
+                for (int32_t c : hyp.watch) feed(c, n + h, true);
+            }
+            ++h;
         }
-        vector<Hypothesis> next;
+        vector<HypothesisDraft> next;
         splitter_.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& hits) {
             next.clear();
             const uint8_t count = counts(hits);
             for (size_t i = 0; i < hits.size();) {  // slots of one hypothesis are neighbours
-                int32_t h = slots_[hits[i]].hyp;
-                Hypothesis to{s.hyps[h < n ? h : h - n].context, {}, {}};
+                const int32_t of = slots_[hits[i]].hyp;
+                HypothesisDraft to{context[size_t(of < n ? of : of - n)], {}, {}};
                 bool is_void = false;
-                for (; i < hits.size() && slots_[hits[i]].hyp == h; ++i) {
+                for (; i < hits.size() && slots_[hits[i]].hyp == of; ++i) {
                     int32_t c = slots_[hits[i]].target;
                     if (!slots_[hits[i]].watch) to.main.push_back(c);
                     else { is_void |= bool(terms.accept[c]); to.watch.push_back(c); }
@@ -276,19 +254,28 @@ class Lexer {
     vector<Slot> slots_;
     RangeSplitter splitter_;
     vector<int32_t> key_;
+    int32_t key_number_ = -1;  // in keys_; -1: a component alone
+    SpanArena<Edge> edges_;
+    SpanArena<Accept> accepts_;
+    ListArena codes_;
+    vector<Accept> accepts_of_;
     vector<int32_t> alone_;  // component -> the state of it alone, -1 if there is none yet
 
-    // Where the number of such a state is kept; -1 if there is none yet.
-    int32_t& number(const vector<Hypothesis>& hyps, bool root) {
-        if (!root && hyps.size() == 1 && hyps[0].context < 0 && hyps[0].main.size() == 1 && hyps[0].watch.empty()) {
+    // Where the number of the state `key_` (is it a root, then its hypotheses) is kept; -1 if there is none yet.
+    int32_t& number() {
+        const List code = List(key_).from(1);
+        if (!key_[0] && Hypotheses::is_component(code)) {
             if (alone_.empty()) alone_.resize(terms.term.size(), -1);
-            return alone_[size_t(hyps[0].main[0])];
+            key_number_ = -1;
+            return alone_[size_t(code[2])];
         }
-        encode(hyps, root, key_);
         const auto [k, is_new] = keys_.insert(key_);
         if (is_new) ids_.push_back(-1);
+        key_number_ = k;
         return ids_[size_t(k)];
     }
+    // The hypotheses of the state that was numbered last, to stay.
+    List keep_code() { return key_number_ < 0 ? codes_.keep(List(key_).from(1)) : keys_[key_number_].from(1); }
 
     void feed(int32_t c, int32_t hyp, bool watch) {
         for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
@@ -326,10 +313,10 @@ class Lexer {
         }
         s.span = spans.intern(span);
     }
-    int32_t winner(const Hypothesis& h) const {  // "longest": the terminal taken if the cut is here
+    template <class Components> int32_t winner(const Components& main) const {  // "longest": the terminal taken if the cut is here
         int32_t best = -1;
         if (terms.longest)
-            for (int32_t c : h.main)
+            for (int32_t c : main)
                 if (terms.accept[c] && (best < 0 || terms.rank[terms.term[c]] > terms.rank[best])) best = terms.term[c];
         return best;
     }
@@ -348,47 +335,41 @@ class Lexer {
         }
         return watch;
     }
-    static void encode(const vector<Hypothesis>& hyps, bool root, vector<int32_t>& key) {
-        key.assign(1, root);
-        for (const Hypothesis& h : hyps) {
-            key.push_back(h.context);
-            key.push_back(int32_t(h.main.size()));
-            key.insert(key.end(), h.main.begin(), h.main.end());
-            key.push_back(int32_t(h.watch.size()));
-            key.insert(key.end(), h.watch.begin(), h.watch.end());
-        }
-    }
-    int32_t intern(vector<Hypothesis>& hyps, bool root) {
-        for (Hypothesis& h : hyps) {
+    int32_t intern(vector<HypothesisDraft>& hyps, bool root) {
+        for (HypothesisDraft& h : hyps) {
             bool keep = false;
             if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.restarts_lexing[terms.term[c]]);
             if (!keep) h.context = -1;
         }
         if (hyps.size() > 1) sort_unique(hyps);
-        int32_t& y = number(hyps, root);
+        key_.assign(1, root);
+        for (const HypothesisDraft& h : hyps) h.write(key_);
+        int32_t& y = number();
         if (y >= 0) return y;
         if (int64_t(ids_.size()) > limit)  // states of one component are no more than the components
             throw LimitExceeded("the lexer needs more than " + std::to_string(limit) + " states");
         y = int32_t(states.size());
         states.emplace_back();
         LexState& s = states.back();
-        s.hyps = hyps;
+        s.hyps.code = keep_code();
         s.root = s.boundary = root;
         measure(s);
-        if (!root)
-            for (const Hypothesis& h : s.hyps) {
-                if (!terms.longest) {
-                    for (int32_t c : h.main) if (terms.accept[c]) s.accepts.push_back({terms.term[c], 0});
-                    continue;
-                }
-                int32_t t = winner(h);
-                if (t < 0) continue;
-                if (terms.restarts_lexing[t]) { s.boundary = true; continue; }
-                vector<int32_t> watch;
-                for (int32_t c : h.main) if (terms.goes_on(c)) watch.push_back(c);
-                for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);
-                s.accepts.push_back({t, watches.intern(without_redundant(watch))});
+        if (root) return y;
+        accepts_of_.clear();
+        for (const HypothesisDraft& h : hyps) {
+            if (!terms.longest) {
+                for (int32_t c : h.main) if (terms.accept[c]) accepts_of_.push_back({terms.term[c], 0});
+                continue;
             }
+            const int32_t t = winner(h.main);
+            if (t < 0) continue;
+            if (terms.restarts_lexing[t]) { s.boundary = true; continue; }
+            vector<int32_t> watch;
+            for (int32_t c : h.main) if (terms.goes_on(c)) watch.push_back(c);
+            for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);
+            accepts_of_.push_back({t, watches.intern(without_redundant(watch))});
+        }
+        s.accepts = accepts_.keep(accepts_of_);
         return y;
     }
 };

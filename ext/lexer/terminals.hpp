@@ -71,6 +71,12 @@ struct Terminals {
         }
         return false;
     }
+    // What only expansion needs.
+    void close() {
+        vector<int64_t>().swap(name);
+        vector<int32_t>().swap(place);
+        vector<int32_t>().swap(remaining);
+    }
     bool goes_on(int32_t c) const { return indptr[c] < indptr[c + 1]; }
 };
 

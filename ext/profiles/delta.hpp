@@ -74,15 +74,16 @@ class BaseStates {
     }
     // How many terminals and components only one of the two has.
     size_t distance(int32_t y, int32_t z) {
-        const vector<Hypothesis>&a = lexer_.states[y].hyps, &b = lexer_.states[z].hyps;
+        const Hypotheses &a = lexer_.states[y].hyps, &b = lexer_.states[z].hyps;
         vector<int32_t> out;
-        auto compare = [&](const auto& c, const auto& d) {
+        auto compare = [&](List c, List d) {
             std::set_symmetric_difference(c.begin(), c.end(), d.begin(), d.end(), std::back_inserter(out));
         };
-        for (size_t h = 0; h < a.size() && h < b.size(); ++h) {
-            compare(a[h].main, b[h].main);
-            if (a[h].context < 0 || b[h].context < 0) continue;
-            compare(lexer_.contexts[a[h].context], lexer_.contexts[b[h].context]);
+        auto at = a.begin(), beside = b.begin();
+        for (; at != a.end() && beside != b.end(); ++at, ++beside) {
+            const Hypothesis g = *at, h = *beside;
+            compare(g.main, h.main);
+            if (g.context >= 0 && h.context >= 0) compare(lexer_.contexts[g.context], lexer_.contexts[h.context]);
         }
         return out.size();
     }
@@ -121,8 +122,7 @@ class Delta {
         if (y >= 0) lexer_.expand(y);
         if (z >= 0) lexer_.expand(z);
         static const LexState dead;
-        const auto& in_y = (y < 0 ? dead : lexer_.states[y]).edges;
-        const auto& in_z = (z < 0 ? dead : lexer_.states[z]).edges;
+        const Span<Edge> in_y = (y < 0 ? dead : lexer_.states[y]).edges, in_z = (z < 0 ? dead : lexer_.states[z]).edges;
         const uint8_t* bytes = trie_.byte.data();
         int32_t c = trie_.first_child[node];
         const int32_t end = trie_.first_child[node + 1];

@@ -2,6 +2,7 @@
 //
 // Most walks meet the same pieces as others, and thus the same tails: a piece is a few numbers, a tail is text.
 #pragma once
+#include "containers/heap_bytes.hpp"
 #include "lexer/lexer.hpp"
 #include "profiles/cache.hpp"
 
@@ -33,7 +34,7 @@ class Pieces {
             if (first.has(trie_.byte[c])) return add(a.term, kCut, node, a.watch, depth, count);
     }
     // Can a tail of one of these begin with one of the bytes?
-    bool cuts(const vector<Accept>& accepts, const ByteBits& below) {
+    bool cuts(Span<Accept> accepts, const ByteBits& below) {
         for (const Accept& a : accepts) if (first_bytes(a).intersects(below)) return true;
         return false;
     }

@@ -19,7 +19,7 @@
 #include <map>
 #include <unordered_set>
 
-#include "containers/list_arena.hpp"
+#include "containers/span_arena.hpp"
 #include "profiles/delta.hpp"
 #include "profiles/walk_key.hpp"
 
@@ -97,7 +97,7 @@ class Profiler {
     }
 
     size_t heap_bytes() const {
-        size_t n = wfsa::heap_bytes(profiles) + wfsa::heap_bytes(terminal_ends) + lists.bytes();
+        size_t n = wfsa::heap_bytes(profiles) + wfsa::heap_bytes(terminal_ends) + lists.heap_bytes();
         for (const auto& killed : vetoed_) n += wfsa::heap_bytes(*killed.second);
         return n;
     }
@@ -132,9 +132,9 @@ class Profiler {
 
     // What y does, by a delta, a walk of this or of another engine.  Fills in what makes p a change of another profile.
     WalkResult find(int32_t y, Profile& p) {
-        if (lexer_.states[y].root && !lexer_.states[y].hyps[0].watch.empty()) {
+        if (lexer_.states[y].root && !lexer_.states[y].hyps.front().watch.empty()) {
             p.base = profile(lexer_.unwatched(y));
-            p.vetoed = vetoed(lexer_.states[y].hyps[0].watch);
+            p.vetoed = vetoed(lexer_.states[y].hyps.front().watch);
             WalkResult nothing;
             nothing.inside = cache_.insides.intern(Inside{});
             return nothing;
@@ -240,8 +240,8 @@ class Profiler {
     }
 
     // Tokens of which some prefix makes a watched component accept.
-    std::shared_ptr<const vector<uint32_t>> vetoed(const vector<int32_t>& watch) {
-        auto& got = vetoed_[watch];
+    std::shared_ptr<const vector<uint32_t>> vetoed(List watch) {
+        auto& got = vetoed_[watch.vector()];
         if (got) return got;
         auto out = std::make_shared<vector<uint32_t>>(size_t(n_words_), 0u);
         veto(0, lexer_.watches.intern(watch), *out);

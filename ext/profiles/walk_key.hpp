@@ -70,7 +70,7 @@ class WalkKey {
         key.push_back(t.ignore[u] | t.restarts_lexing[u] << 1 | t.counted[u] << 2);
         if (t.counted[u]) counted_.push_back(u);
     }
-    bool put_components(const vector<int32_t>& components, vector<int32_t>& terms) {
+    bool put_components(List components, vector<int32_t>& terms) {
         const Terminals& t = lexer_.terms;
         key.push_back(int32_t(components.size()));
         for (int32_t c : components) {

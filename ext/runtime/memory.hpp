@@ -11,8 +11,6 @@
 
 namespace wfsa {
 
-inline size_t heap_bytes(const Hypothesis& h) { return heap_bytes(h.main) + heap_bytes(h.watch); }
-inline size_t heap_bytes(const LexState& s) { return heap_bytes(s.hyps) + heap_bytes(s.edges) + heap_bytes(s.accepts); }
 inline size_t heap_bytes(const Universe&) { return 0; }  // its tails are the vocabulary's
 template <class... Parts> size_t heap_bytes_of(const Parts&... parts) { return (size_t(0) + ... + heap_bytes(parts)); }
 
@@ -33,7 +31,7 @@ inline std::map<std::string, int64_t> memory_of(const Engine& e) {
         lr.goto_indptr, lr.goto_symbol, lr.goto_target, lr.n_shifts, lr.completed_indptr, lr.completed,
         lr.unordered.lists, lr.unordered.sets, lr.unordered.list_of, lr.unordered.member_of, e.contexts.of_state,
         e.contexts.of_set));
-    out["lexer states"] = int64_t(heap_bytes_of(e.lexer.states, e.lexer.contexts, e.lexer.watches, e.lexer.spans));
+    out["lexer states"] = int64_t(e.lexer.heap_bytes());
     out["profiles"] = int64_t(e.profiler.heap_bytes());
     out["stack reading"] = int64_t(heap_bytes_of(e.universes, e.weights, e.dwa, e.joint, e.bulk));
     out["expansion"] = int64_t(e.lexer.expansion_bytes() + e.profiler.expansion_bytes());

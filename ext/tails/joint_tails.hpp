@@ -17,6 +17,7 @@
 #pragma once
 #include <set>
 
+#include "containers/heap_bytes.hpp"
 #include "containers/open_table.hpp"
 #include "parser/contexts.hpp"
 #include "tails/universe.hpp"

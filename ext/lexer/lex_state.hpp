@@ -1,0 +1,89 @@
+// A lexer state as it is kept: what lexer.hpp says a state is, in few bytes, because a constraint has thousands.
+//
+// Lists lie in the lexer's arenas. Hypotheses are written one behind the other as
+//
+//   context, number of main components, these, number of watched components, these
+//
+// which is how they are told apart, and how an artifact has them.
+#pragma once
+#include "containers/span_arena.hpp"
+#include "regular/dfa.hpp"
+
+namespace wfsa {
+
+struct Hypothesis {  // as it is read
+    int32_t context;
+    List main, watch;
+};
+
+struct HypothesisDraft {  // as it is made
+    int32_t context;
+    vector<int32_t> main, watch;
+    bool operator<(const HypothesisDraft& o) const {
+        if (main != o.main) return main < o.main;
+        if (watch != o.watch) return watch < o.watch;
+        return context < o.context;
+    }
+    bool operator==(const HypothesisDraft& o) const {
+        return context == o.context && main == o.main && watch == o.watch;
+    }
+    void write(vector<int32_t>& code) const {
+        code.push_back(context);
+        for (const vector<int32_t>* part : {&main, &watch}) {
+            code.push_back(int32_t(part->size()));
+            code.insert(code.end(), part->begin(), part->end());
+        }
+    }
+};
+
+class Hypotheses {
+  public:
+    List code;
+
+    struct Iterator {
+        const int32_t* at;
+        Hypothesis operator*() const {
+            const int32_t* const watch = at + 2 + at[1];
+            return {at[0], {at + 2, at[1]}, {watch + 1, *watch}};
+        }
+        Iterator& operator++() {
+            at += 2 + at[1];
+            at += 1 + *at;
+            return *this;
+        }
+        bool operator!=(const Iterator& o) const { return at != o.at; }
+    };
+    Iterator begin() const { return {code.begin()}; }
+    Iterator end() const { return {code.end()}; }
+    bool empty() const { return code.empty(); }
+    Hypothesis front() const { return *begin(); }
+    bool alone() const { return !empty() && !(++begin() != end()); }
+    // One hypothesis of one component, of which nothing is left to be told.
+    static bool is_component(List code) { return code.size() == 4 && code[0] < 0 && code[1] == 1; }
+};
+
+struct Accept {
+    int32_t term, watch;  // watch: interned set of components that must not accept later
+    bool operator==(const Accept& o) const { return term == o.term && watch == o.watch; }
+};
+
+struct LexState {
+    Hypotheses hyps;
+    Span<Edge> edges;        // targets are lexer states
+    Span<Accept> accepts;    // terminals that may be cut here
+    int32_t span = -1;       // counts with which the state is alive (number in `spans`); -1: all
+    int32_t profile = -1;
+    int32_t bytes = -1;      // number in the lexer's `bytes_`, once asked for
+    bool root = false;       // nothing read since the boundary
+    bool boundary = false;   // root, or an ignored terminal just ended: token-level terminals may follow
+    bool goes_on = false;    // some byte can follow without a cut
+    bool expanded = false;
+    bool counted = false;    // a counted terminal is being read: the count matters
+    const Edge* edge(uint8_t b) const {
+        for (const Edge& e : edges)
+            if (b <= e.hi) return b >= e.lo ? &e : nullptr;
+        return nullptr;
+    }
+};
+
+}  // namespace wfsa
