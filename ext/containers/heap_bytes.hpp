@@ -10,6 +10,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "containers/stable_vector.hpp"
+
 namespace wfsa {
 
 inline size_t block_bytes(size_t n) { return !n ? 0 : n <= 24 ? 32 : (n + 8 + 15) / 16 * 16; }
@@ -18,6 +20,7 @@ template <class T, class = std::enable_if_t<std::is_trivially_destructible<T>::v
 size_t heap_bytes(const T&) { return 0; }
 template <class T> size_t heap_bytes(const std::vector<T>&);
 template <class T> size_t heap_bytes(const std::deque<T>&);
+template <class T> size_t heap_bytes(const StableVector<T>&);
 template <class K, class V> size_t heap_bytes(const std::map<K, V>&);
 template <class K, class V, class H> size_t heap_bytes(const std::unordered_map<K, V, H>&);
 template <class K, class H> size_t heap_bytes(const std::unordered_set<K, H>&);
@@ -37,6 +40,7 @@ template <class T> size_t heap_bytes(const std::vector<T>& v) {
 template <class T> size_t heap_bytes(const std::deque<T>& v) {
     return block_bytes(512) * (1 + v.size() * sizeof(T) / 512) + 64 + heap_bytes_within(v);
 }
+template <class T> size_t heap_bytes(const StableVector<T>& v) { return v.block_bytes() + heap_bytes_within(v); }
 template <class K, class V> size_t heap_bytes(const std::map<K, V>& m) {
     return m.size() * block_bytes(32 + sizeof(std::pair<const K, V>)) + heap_bytes_within(m);
 }

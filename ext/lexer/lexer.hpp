@@ -21,12 +21,11 @@
 // component that can still count at most `most`, for one that cannot `least` to `most`.
 // States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
 #pragma once
-#include <deque>
-
 #include "containers/heap_bytes.hpp"
 #include "containers/interner.hpp"
 #include "containers/pair_key.hpp"
 #include "containers/sorted_set.hpp"
+#include "containers/stable_vector.hpp"
 #include "lexer/lex_state.hpp"
 #include "lexer/terminals.hpp"
 
@@ -35,7 +34,7 @@ namespace wfsa {
 class Lexer {
   public:
     Terminals terms;
-    std::deque<LexState> states;
+    StableVector<LexState> states;
     Interner contexts, watches;
     Interner spans;  // disjoint ascending ranges of counts: lo, hi, lo, hi, ...
     int64_t limit = 1 << 22;  // of states with several components
@@ -170,7 +169,7 @@ class Lexer {
         vector<int32_t>().swap(ids_);
         vector<Slot>().swap(slots_);
         vector<int32_t>().swap(alone_);
-        std::deque<Bytes>().swap(bytes_);
+        bytes_.clear();
     }
     void restore_root(int32_t context, int32_t watch, int32_t y) {
         roots_[pair_key(context, watch)] = y;
@@ -233,7 +232,7 @@ class Lexer {
         ByteBits units;  // begin a unit
         ByteBits cuts;   // can begin what follows a cut there
     };
-    std::deque<Bytes> bytes_;
+    StableVector<Bytes> bytes_;
     const Bytes& bytes(int32_t y) {
         LexState& s = states[y];
         if (s.bytes >= 0) return bytes_[size_t(s.bytes)];

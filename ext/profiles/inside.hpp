@@ -49,16 +49,25 @@ struct Inside {
         return n;
     }
 
-    // In any order; `n_words` of a bitmap.
-    void set_tokens(vector<int32_t> tokens, int64_t n_words) {
+    // In any order; `n_words` of a bitmap. `bits`: all clear, before and after.
+    void set_tokens(const vector<int32_t>& tokens, int64_t n_words, vector<uint64_t>& bits) {
         if (is_many(tokens.size(), n_words)) {
             bitmap.assign(size_t(n_words), 0u);
             for (int32_t t : tokens) bitmap[size_t(t) >> 5] |= 1u << (t & 31);
             return;
         }
-        std::sort(tokens.begin(), tokens.end());
-        tokens.shrink_to_fit();
-        ids = std::move(tokens);
+        ids.reserve(tokens.size());
+        if (tokens.size() < kFew) {
+            ids.assign(tokens.begin(), tokens.end());
+            std::sort(ids.begin(), ids.end());
+            return;
+        }
+        bits.resize(size_t(n_words + 1) / 2, 0);  // to draw and to read them again is cheaper than to sort them
+        for (int32_t t : tokens) bits[size_t(t) >> 6] |= uint64_t(1) << (t & 63);
+        for (size_t w = 0; w < bits.size(); ++w) {
+            for (uint64_t left = bits[w]; left; left &= left - 1) ids.push_back(int32_t(w << 6) + __builtin_ctzll(left));
+            bits[w] = 0;
+        }
     }
     // A group for every span, of tokens in any order; no span has a token twice.
     void set_groups(const vector<Counted>& counted, int64_t n_words) {
@@ -90,6 +99,7 @@ struct Inside {
     static bool is_many(size_t n_tokens, int64_t n_words) { return int64_t(n_tokens) > n_words / 4; }
 
   private:
+    static constexpr size_t kFew = 64;          // tokens that are sorted
     static constexpr size_t kMaxClear = 512;  // tokens cleared one by one from a group's bitmap
 
     static void draw(Group& g, int64_t n_words) {

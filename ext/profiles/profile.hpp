@@ -46,8 +46,8 @@ struct Profile {
 
 class Profiler {
   public:
-    std::deque<Profile> profiles;
-    std::deque<TerminalEnd> terminal_ends;
+    StableVector<Profile> profiles;
+    StableVector<TerminalEnd> terminal_ends;
     ListArena lists;  // of the profiles
 
     Profiler(const Trie& trie, Lexer& lexer, ProfileCache& cache, int64_t n_words)

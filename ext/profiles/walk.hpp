@@ -32,7 +32,7 @@ class Walk {
     }
     WalkResult collect() {
         Inside inside;
-        inside.set_tokens(tokens_, n_words_);
+        inside.set_tokens(tokens_, n_words_, bits_);
         inside.set_groups(counted_, n_words_);
         WalkResult out;
         out.inside = cache_.insides.intern(std::move(inside));
@@ -50,7 +50,7 @@ class Walk {
     void inside(int32_t slot, const LexState& t, int32_t count) {
         const int32_t lo = trie_.slot_indptr[slot], hi = trie_.slot_indptr[slot + 1];
         if (t.span < 0) {
-            tokens_.insert(tokens_.end(), trie_.slot_tokens.begin() + lo, trie_.slot_tokens.begin() + hi);
+            for (int32_t k = lo; k < hi; ++k) tokens_.push_back(trie_.slot_tokens[k]);
             return;
         }
         const int32_t span = local_number(spans, t.span);
@@ -58,12 +58,13 @@ class Walk {
     }
     void clear() {
         vector<int32_t>().swap(tokens_);
+        vector<uint64_t>().swap(bits_);
         vector<Inside::Counted>().swap(counted_);
         decltype(segments_)().swap(segments_);
         pieces.clear();
     }
     size_t bytes() const {
-        size_t n = pieces.bytes() + heap_bytes(tokens_) + heap_bytes(counted_);
+        size_t n = pieces.bytes() + heap_bytes(tokens_) + heap_bytes(bits_) + heap_bytes(counted_);
         for (const auto& [key, s] : segments_)
             n += block_bytes(16 + sizeof(s)) + heap_bytes(s.tokens) + heap_bytes(s.pieces);
         return n;
@@ -76,6 +77,7 @@ class Walk {
     ProfileCache& cache_;
     int64_t n_words_;
     vector<int32_t> tokens_;
+    vector<uint64_t> bits_;  // none set between walks
     vector<Inside::Counted> counted_;
     std::unordered_map<uint64_t, Segment> segments_;  // (first node, lexer state) -> what a walk finds below
 

@@ -25,7 +25,7 @@ struct Tables {
     Lexer lexer;
     Contexts contexts;
     Profiler profiler;
-    std::deque<Universe> universes;
+    StableVector<Universe> universes;
     Interner weights;                                          // sets of slots of a universe
     ParserDwa dwa;                                             // "cfg"
     JointTails joint;                                          // "longest"

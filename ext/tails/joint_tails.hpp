@@ -40,7 +40,7 @@ class JointTails {
     Interner tops;    // ascending LR states
     vector<vector<int32_t>> follow;  // terminal -> terminals that can ever follow it
 
-    JointTails(const LrTables& lr, Contexts& contexts, Lexer& lexer, const std::deque<Universe>& universes,
+    JointTails(const LrTables& lr, Contexts& contexts, Lexer& lexer, const StableVector<Universe>& universes,
                Interner& weights)
         : lr_(lr), contexts_(contexts), lexer_(lexer), universes_(universes), weights_(weights) {}
 
@@ -109,7 +109,7 @@ class JointTails {
     const LrTables& lr_;
     Contexts& contexts_;
     Lexer& lexer_;
-    const std::deque<Universe>& universes_;
+    const StableVector<Universe>& universes_;
     Interner& weights_;
     OpenTable<uint64_t, Transition, PairHash> table_;  // (machine state, number of the set of tops); masks ask it a lot
     int64_t work_ = 0;

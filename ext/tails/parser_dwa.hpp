@@ -42,7 +42,7 @@ class ParserDwa {
     };
     Interner& weights;
 
-    ParserDwa(LrTables& lr, Contexts& contexts, Lexer& lexer, const std::deque<Universe>& universes, Interner& weights_)
+    ParserDwa(LrTables& lr, Contexts& contexts, Lexer& lexer, const StableVector<Universe>& universes, Interner& weights_)
         : weights(weights_), lr_(lr), contexts_(contexts), lexer_(lexer), universes_(universes) {}
 
     int32_t start(int32_t universe) {
@@ -132,8 +132,8 @@ class ParserDwa {
     LrTables& lr_;  // and what it grows by: contexts, lexer states
     Contexts& contexts_;
     Lexer& lexer_;
-    const std::deque<Universe>& universes_;
-    std::deque<State> states_;
+    const StableVector<Universe>& universes_;
+    StableVector<State> states_;
     vector<int32_t> starts_;
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
     std::unordered_map<uint64_t, Transition> transitions_;

@@ -17,7 +17,7 @@ struct Universe {
 };
 
 // Give some ends of one terminal a universe.
-inline void add_universe(std::deque<Universe>& universes, Profiler& profiler, Vocabulary& vocab, const Terminals& terms,
+inline void add_universe(StableVector<Universe>& universes, Profiler& profiler, Vocabulary& vocab, const Terminals& terms,
                          const vector<int32_t>& ends) {
     vector<const Tails*> parts;
     for (int32_t i : ends) parts.push_back(profiler.terminal_ends[size_t(i)].tails.get());
