@@ -6,16 +6,17 @@ items as they are written, and has to know whether it can run out of values.
 
 from __future__ import annotations
 
-from math import ceil, floor
 from typing import Any
 
 from wfsa.grammar.json_schema.alternatives import Alternatives
+from wfsa.grammar.json_schema.few_values import FewValues
 from wfsa.grammar.json_schema.finite import json_key
 from wfsa.grammar.json_schema.productions import Distinct
 from wfsa.grammar.json_schema.scalars import FEW
-from wfsa.grammar.json_schema.shape import ARRAY, BOOLEAN, INTEGER, NULL, NUMBER, OBJECT, STRING, Handle, Shape, item_of
+from wfsa.grammar.json_schema.shape import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, Handle, Shape, item_of
 
 MAX_DISTINCT = 10  # values of the items of an array that must not repeat, remembered by the grammar
+MAX_FEW = 32  # values that are listed to see whether there are enough of them
 MANY = 1 << 20  # items that no array has
 
 
@@ -31,38 +32,29 @@ def listed_values(read: Alternatives, shape: Shape) -> list[Any] | None:
     return list(found.values())
 
 
-def _listed(read: Alternatives, handle: Handle, ranges: bool = False) -> dict[Any, Any] | None:
-    """The values that fit, by what makes them equal, if they are listed; or, with `ranges`, few whole numbers."""
+def _listed(read: Alternatives, handle: Handle) -> dict[Any, Any] | None:
+    """The values that fit, by what makes them equal, if they are listed."""
     found: dict[Any, Any] = {}
     for s in read.of_handle(handle):
-        if s.values is None:
-            numbers = _whole_numbers(read, s) if ranges else []
-            if numbers is None or s.mask & ~(NULL | BOOLEAN | (INTEGER if ranges else 0)):
-                return None
-            some = [None] * bool(s.mask & NULL) + [False, True] * bool(s.mask & BOOLEAN) + numbers
-        else:
+        if s.values is not None:
             some = [v for v in s.values if read.accepts(v, s)]
+        elif s.mask & ~(NULL | BOOLEAN):
+            return None
+        else:
+            some = [None] * bool(s.mask & NULL) + [False, True] * bool(s.mask & BOOLEAN)
         found.update((json_key(v), v) for v in some)
     return found
 
 
-def _whole_numbers(read: Alternatives, shape: Shape) -> list[Any] | None:
-    """Those that a shape admits; None if there may be many."""
-    if not shape.mask & INTEGER:
-        return []
-    if shape.low is None or shape.high is None or shape.high - shape.low > MAX_DISTINCT:
-        return None
-    return [n for n in range(ceil(shape.low), floor(shape.high) + 1) if read.accepts(n, shape)]
-
-
 def longest(read: Alternatives, shape: Shape) -> int | None:
-    """How many items an array without equal ones can have, as far as positions whose values are listed tell.
+    """How many items an array without equal ones can have, as far as positions with few values tell.
 
     The first length at which no different values can be given to those positions, by augmenting paths (Kuhn 1955).
     """
-    rest = _listed(read, shape.rest, ranges=True)
-    wanted = [_listed(read, handle, ranges=True) for handle in shape.prefix]
-    wanted += [] if rest is None or len(rest) > MAX_DISTINCT else [rest] * (len(rest) + 1)
+    few = FewValues(read, MAX_FEW)
+    rest = few.of(shape.rest)
+    wanted = [few.of(handle) for handle in shape.prefix]
+    wanted += [] if rest is None else [rest] * (len(rest) + 1)
     holder: dict[Any, int] = {}
 
     def place(position: int, seen: set[Any]) -> bool:
@@ -75,7 +67,7 @@ def longest(read: Alternatives, shape: Shape) -> int | None:
         return False
 
     for position, values in enumerate(wanted):
-        if values is not None and len(values) <= MAX_DISTINCT and not place(position, set()):
+        if values is not None and not place(position, set()):
             return position
     return None
 

@@ -252,7 +252,11 @@ def string_language(
 
 def contains_text(tree: Regular, text: str) -> bool:
     """Whether a language of texts contains `text`: for the few values of an enum, by sets of end positions."""
-    data = text.encode()
+    return contains_bytes(tree, text.encode())
+
+
+def contains_bytes(tree: Regular, data: bytes) -> bool:
+    """The same for a text that is encoded already."""
     return len(data) in _ends(tree, data, 0)
 
 

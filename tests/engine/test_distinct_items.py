@@ -56,10 +56,8 @@ values = st.recursive(some, lambda v: st.lists(v, max_size=4), max_leaves=8)
 
 def constraint_of(schema: dict[str, Any], mode: str) -> wfsa.Constraint | None:
     vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
-    # Not every array that runs out of values is found when compiling; there white space goes on for ever.
-    options = wfsa.SchemaOptions(max_whitespace=None)
     try:
-        return wfsa.compile_json_schema(schema, vocab, schema_options=options, mode=mode)
+        return wfsa.compile_json_schema(schema, vocab, mode=mode)
     except SchemaError:
         return None
 

@@ -1,0 +1,97 @@
+"""The values that are listed for a schema of few values, against jsonschema-rs over all values of a small universe."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfsa.grammar.json_schema.alternatives import Alternatives
+from wfsa.grammar.json_schema.document import Document
+from wfsa.grammar.json_schema.few_values import FewValues
+from wfsa.grammar.json_schema.finite import json_key
+from wfsa.grammar.json_schema.options import SchemaOptions
+
+MOST = 40
+SCALARS: list[Any] = [None, True, False, -1, 0, 1, 2, 3, 0.5, 1.5, "", "a", "b", "ab", "ba", "abc"]
+SMALL: list[Any] = [None, True, 0, 1, 0.5, "", "a"]
+UNIVERSE: list[Any] = [
+    *SCALARS,
+    [], *([v] for v in SCALARS), *([v, w] for v, w in product(SMALL, SMALL)),
+    {}, *({"a": v} for v in SCALARS), *({"b": v} for v in SMALL), *({"a": v, "b": w} for v, w in product(SMALL, SMALL)),
+    [[]], [[], []], [[[]]], [{}], [[None]], [[None], []], [[], [None]], {"a": []}, {"a": {}}, {"a": [None]},
+]  # fmt: skip
+few = st.integers(0, 2)
+scalars = st.one_of(
+    st.sampled_from([{"type": "null"}, {"type": "boolean"}, {"enum": [1, "a", None]}, {"const": 0.5}, False, True]),
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["integer", "number", ["number", "null"]]), "minimum": st.integers(-1, 1)},
+        optional={"maximum": few, "multipleOf": st.sampled_from([0.5, 1, 2]), "exclusiveMaximum": few},
+    ),
+    st.fixed_dictionaries(
+        {"type": st.just("string")},
+        optional={"maxLength": few, "pattern": st.sampled_from(["^[ab]?$", "^(a|b){1,2}$", "^a*$", "b", "^(ab|ba)$"])},
+    ),
+)
+
+
+def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        st.fixed_dictionaries(
+            {"type": st.just("array"), "items": inner},
+            optional={
+                "prefixItems": st.lists(inner, min_size=1, max_size=2), "maxItems": few, "minItems": few,
+                "uniqueItems": st.booleans(), "contains": inner,
+            },
+        ),
+        st.fixed_dictionaries(
+            {"type": st.just("object"), "properties": st.dictionaries(st.sampled_from("ab"), inner)},
+            optional={
+                "additionalProperties": st.sampled_from([False, False, {"not": {}}, {}]), "minProperties": few,
+                "required": st.sets(st.sampled_from("ab")).map(sorted), "maxProperties": few,
+            },
+        ),
+        st.lists(inner, min_size=2, max_size=2).map(lambda both: {"anyOf": both}),
+        st.lists(inner, min_size=2, max_size=2).map(lambda both: {"allOf": both}),
+    )  # fmt: skip
+
+
+schemas = st.recursive(scalars, nested, max_leaves=3)
+
+
+def listed(schema: Any) -> dict[Any, Any] | None:
+    document = Document(schema, 2020, SchemaOptions())
+    return FewValues(Alternatives(document), MOST).of((schema, "$"))
+
+
+@given(schemas)
+def test_all_of_them_and_no_others(schema: Any) -> None:
+    found = listed(schema)
+    if found is None:
+        return
+    validator = jsonschema_rs.validator_for({"allOf": [schema]})
+    assert all(validator.is_valid(float(v) if hasattr(v, "to_integral_value") else v) for v in found.values())
+    assert {json_key(v) for v in UNIVERSE if validator.is_valid(v)} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    ("schema", "n"),
+    [
+        ({"type": "array", "items": {"type": "null"}, "maxItems": 2}, 3),
+        ({"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True}, 5),
+        ({"type": "array", "items": {"type": "boolean"}}, None),
+        ({"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False}, 3),
+        ({"type": "object", "properties": {"a": {"type": "boolean"}}}, None),
+        ({"type": "string", "pattern": "^(x|yy?)$"}, 3),
+        ({"type": "string", "maxLength": 0}, 1),
+        ({"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.25}, 5),
+        ({"type": "number", "minimum": 0, "maximum": 1}, None),
+    ],
+)
+def test_how_many(schema: Any, n: int | None) -> None:
+    found = listed(schema)
+    assert (None if found is None else len(found)) == n
