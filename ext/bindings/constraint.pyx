@@ -195,6 +195,7 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     cdef Engine* e
     cdef Normaliser* norm
     cdef int32_t n_terms = len(terminals) + 1  # and the end of the text, the last one
+    cdef int32_t start
     allowed.hold()
     out.vocab = vocab
     out.ptr = make_engine(vocab.ptr)
@@ -207,7 +208,9 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     norm = new Normaliser(n_terms, len(grammar.nonterminals))
     try:
         _add_rules(norm, grammar, n_terms)
-        e.grammar = norm.run(norm.augmented(grammar.start, e.end_term), dead, nullable)
+        start = grammar.start
+        with nogil:
+            e.grammar = norm.run(norm.augmented(start, e.end_term), dead, nullable)
     finally:
         del norm
     if e.grammar.start < 0:

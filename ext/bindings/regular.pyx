@@ -40,29 +40,25 @@ cdef extern from "regular/nfa.hpp" namespace "wfsa" nogil:
         void epsilon(int32_t, int32_t) except +wfsa_translate
         void code_points(Fragment, uint32_t, uint32_t) except +wfsa_translate
         void count_first(Fragment) except +wfsa_translate
-        Dfa determinize(Fragment) except +wfsa_translate
 
     cdef cppclass string_view "std::string_view":
         string_view(const char*, size_t)
 
 
-cdef extern from "regular/product.hpp" namespace "wfsa" nogil:
-    Dfa product(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
-    Dfa without_epsilon(const Dfa&) except +wfsa_translate
-
-
-cdef extern from "regular/counter.hpp" namespace "wfsa" nogil:
-    Counters find_counters(const Dfa&) except +wfsa_translate
-
-
-cdef extern from "regular/state_names.hpp" namespace "wfsa" nogil:
-    vector[int64_t] state_names "wfsa::StateNames::of"(const Dfa&, cbool) except +wfsa_translate
+cdef extern from "bindings/regular_calls.hpp" namespace "wfsa":
+    Dfa determinized(Nfa&, Fragment) except +wfsa_translate
+    Dfa product_of(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
+    Dfa nonempty_words(const Dfa&) except +wfsa_translate
+    vector[int64_t] names_of(const Dfa&, cbool) except +wfsa_translate
+    Counters counters_of(const Dfa&) except +wfsa_translate
 
 
 cdef extern from "regular/word_set.hpp" namespace "wfsa" nogil:
     Dfa automaton_of_words "wfsa::WordSet::automaton"(const vector[string_view]&) except +wfsa_translate
 
 
+cdef int64_t _TURN = 1 << 12  # nodes of trees and copies of bodies, after which another thread has its turn
+cdef int64_t _nodes = 0
 _KEPT_BYTES = 64 << 20  # of the automata that are kept
 _KEPT_STATES = 1 << 16  # larger ones are not kept
 _MAX_DEPTH = 400
@@ -161,10 +157,10 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     got.nullable = got.dfa.size() > 0 and got.dfa.accept[0] != 0
     if got.nullable:
         got.with_empty = got.dfa
-        got.dfa = without_epsilon(got.with_empty)
+        got.dfa = nonempty_words(got.with_empty)
     kept = got.dfa.size() <= _KEPT_STATES
-    got.names = state_names(got.dfa, kept)
-    got.counters = find_counters(got.dfa)
+    got.names = names_of(got.dfa, kept)
+    got.counters = counters_of(got.dfa)
     if kept:
         _KEPT.put(key, got)
     return got
@@ -178,16 +174,25 @@ cdef Dfa _dfa(tree, int64_t limit, int depth) except *:
         left = automaton(tree.parts[0], limit).full()[0]
         for part in tree.parts[1:]:
             other = automaton(part, limit)
-            left = product(left, other.full()[0], True, limit)
+            left = product_of(left, other.full()[0], True, limit)
         return left
     if kind is Minus:
         one, other = automaton(tree.left, limit), automaton(tree.right, limit)
-        return product(one.full()[0], other.full()[0], False, limit)
+        return product_of(one.full()[0], other.full()[0], False, limit)
     cdef Nfa* nfa = new Nfa(limit)
     try:
-        return nfa.determinize(_nfa(nfa, tree, limit, depth, True))
+        return determinized(nfa[0], _nfa(nfa, tree, limit, depth, True))
     finally:
         del nfa
+
+
+cdef void _turn() noexcept:
+    """A compiled loop holds the interpreter lock for as long as it runs; here it may change hands."""
+    global _nodes
+    _nodes += 1
+    if _nodes % _TURN == 0:
+        with nogil:
+            pass
 
 
 cdef Fragment _word_set(Nfa* nfa, words, bint last) except *:
@@ -212,6 +217,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
     cdef const uint8_t* p
     cdef Dfa body
     cdef int64_t k, low, high
+    _turn()
     if depth > _MAX_DEPTH:
         raise GrammarError(f"a terminal is nested more than {_MAX_DEPTH} deep; flatten it")
     kind = type(tree)
@@ -261,6 +267,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
             body = automaton(tree.body, limit).full()[0]
         f = nfa.empty()
         for k in range(low):
+            _turn()
             g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
@@ -275,6 +282,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
             return f
         end = nfa.pair()
         for k in range(low, high):
+            _turn()
             nfa.epsilon(f.end, end.end)
             g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)

@@ -21,8 +21,32 @@ inline void raise_as(const char* name, const char* message) {
     Py_XDECREF(module);
 }
 
+// Round a call that touches no Python object: from a millisecond on, other threads run beside it. For less, to take the
+// interpreter lock again may cost more than the call.
+class LetOthers {
+  public:
+    LetOthers() : outer_(innermost_) { innermost_ = this; }
+    ~LetOthers() {
+        if (released_) PyEval_RestoreThread(released_);
+        innermost_ = outer_;
+    }
+    LetOthers(const LetOthers&) = delete;
+    static void poll() {
+        LetOthers* const of = innermost_;
+        if (!of || of->released_ || std::chrono::steady_clock::now() - of->began_ < std::chrono::milliseconds(1)) return;
+        of->released_ = PyEval_SaveThread();
+    }
+
+  private:
+    static inline thread_local LetOthers* innermost_ = nullptr;
+    LetOthers* const outer_;
+    PyThreadState* released_ = nullptr;
+    const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
 // Has a signal's handler raised?  With or without the interpreter lock; it is taken every 50 ms at most.
 inline bool signal_raised() {
+    LetOthers::poll();
     static thread_local auto last = std::chrono::steady_clock::now();
     const auto now = std::chrono::steady_clock::now();
     if (now - last < std::chrono::milliseconds(50)) return false;

@@ -7,6 +7,7 @@
 // Method: follow the successor that most bytes lead to; compare the copies, state by state, with the first one; stop at
 // the first that differs.  Cost: linear in the edges.
 #pragma once
+#include "interrupt.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {
@@ -42,6 +43,7 @@ inline Counters find_counters(const Dfa& d) {
         return true;
     };
     for (int32_t first = 0; first < n; ++first) {
+        poll();
         if (out.place[first] >= 0) continue;
         // Eight copies have to be alike, so look ahead at their first states before walking any of them.
         int32_t ahead = first;

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -214,3 +215,34 @@ def test_states_of_other_threads_outlive_their_origin() -> None:
 
     alone_too = [branch(seed) for seed in range(N_THREADS)]
     assert together([partial(branch, seed) for seed in range(N_THREADS)]) == alone_too
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "wfsa.compile_regex('(a|b)*a(a|b){17}', vocab)",
+        "wfsa.compile_json_schema({'properties': {f'k{i}': {} for i in range(3000)}}, vocab, mode='lazy')",
+    ],
+)
+def test_others_run_while_one_compiles(call: str) -> None:
+    """A thread that wants to run a moment in every millisecond does so, whatever stage another one's compile is in."""
+    vocab = wfsa.Vocab([b"a", b"b", b"c", b"</s>"], eos_ids=[3])
+    moments: list[float] = []
+    done = threading.Event()
+
+    def other() -> None:
+        while not done.wait(0.001):
+            moments.append(time.perf_counter())
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    began = time.perf_counter()
+    try:
+        eval(call)
+    finally:
+        ended = time.perf_counter()
+        done.set()
+        thread.join()
+    gaps = np.diff([began, *(t for t in moments if t < ended), ended])
+    assert ended - began > 0.1, "too short to say anything"
+    assert len(gaps) > 20 and max(gaps) < 0.5 * (ended - began), (len(gaps), max(gaps), ended - began)

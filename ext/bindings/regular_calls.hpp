@@ -1,0 +1,32 @@
+// The steps from a regular tree to an automaton, as regular.pyx calls them: other threads run beside the long ones.
+#pragma once
+#include "bindings/translate.hpp"
+#include "regular/counter.hpp"
+#include "regular/nfa.hpp"
+#include "regular/product.hpp"
+#include "regular/state_names.hpp"
+
+namespace wfsa {
+
+inline Dfa determinized(Nfa& nfa, Fragment whole) {
+    const LetOthers here;
+    return nfa.determinize(whole);
+}
+inline Dfa product_of(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
+    const LetOthers here;
+    return product(a, b, keep, limit);
+}
+inline Dfa nonempty_words(const Dfa& d) {
+    const LetOthers here;
+    return without_epsilon(d);
+}
+inline vector<int64_t> names_of(const Dfa& d, bool known) {
+    const LetOthers here;
+    return StateNames::of(d, known);
+}
+inline Counters counters_of(const Dfa& d) {
+    const LetOthers here;
+    return find_counters(d);
+}
+
+}  // namespace wfsa
