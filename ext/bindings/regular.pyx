@@ -9,6 +9,7 @@ from libcpp.vector cimport vector
 
 from wfsa._ext.integers cimport integer
 
+import os
 import threading
 
 import numpy as np
@@ -104,6 +105,10 @@ class _KeptAutomata:
 
 
 _KEPT = _KeptAutomata(_KEPT_BYTES)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_KEPT.lock.acquire, after_in_parent=_KEPT.lock.release, after_in_child=_KEPT.lock.release,
+    )
 
 
 def cache_info():

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "containers/fork_gate.hpp"
+
 namespace wfsa {
 
 template <class Key, class Value, class Hash> class BoundedCache {
@@ -16,6 +18,7 @@ template <class Key, class Value, class Hash> class BoundedCache {
     explicit BoundedCache(size_t limit) : limit_(limit) {}
 
     std::shared_ptr<const Value> find(const Key& key) {
+        const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
         const auto got = by_key_.find(key);
         if (got == by_key_.end()) return nullptr;
@@ -26,6 +29,7 @@ template <class Key, class Value, class Hash> class BoundedCache {
     void put(const Key& key, std::shared_ptr<const Value> value) {
         const size_t bytes = value->bytes() + sizeof(key[0]) * key.size();
         std::vector<std::shared_ptr<const Value>> gone;  // freed after the lock
+        const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
         if (bytes > limit_) return;
         const auto got = by_key_.emplace(key, Entry{std::move(value), bytes, {}});
@@ -42,10 +46,12 @@ template <class Key, class Value, class Hash> class BoundedCache {
         }
     }
     size_t entries() const {
+        const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
         return by_key_.size();
     }
     size_t bytes() const {
+        const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
         return bytes_;
     }

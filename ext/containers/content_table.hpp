@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "containers/fork_gate.hpp"
+
 namespace wfsa {
 
 using std::vector;
@@ -46,6 +48,7 @@ template <class T> class ContentTable {
     std::shared_ptr<const T> intern(T&& value) {
         const uint64_t hash = value.hash();
         vector<std::shared_ptr<const T>> held;  // let go only after the lock: the last holder's release takes it, too
+        const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(state_->mutex);
         auto [at, end] = state_->entries.equal_range(hash);
         for (; at != end; ++at) {
@@ -59,10 +62,12 @@ template <class T> class ContentTable {
         return out;
     }
     size_t entries() const {
+        const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(state_->mutex);
         return state_->entries.size();
     }
     size_t bytes() const {
+        const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(state_->mutex);
         return state_->bytes;
     }
@@ -83,6 +88,7 @@ template <class T> class ContentTable {
         size_t bytes;
         void operator()(const T* object) const {
             {
+                const ForkGate::Change change;
                 const std::lock_guard<std::mutex> lock(state->mutex);
                 auto [at, end] = state->entries.equal_range(hash);
                 while (at != end && at->second.address != object) ++at;

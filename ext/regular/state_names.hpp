@@ -2,6 +2,7 @@
 #pragma once
 #include <mutex>
 
+#include "containers/fork_gate.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {
@@ -15,6 +16,7 @@ class StateNames {
     // `known`: the automaton is kept, so its states will be met again under their names; if not, they get none (-1).
     static vector<int64_t> of(const Dfa& d, bool known) {
         static StateNames names;
+        const ForkGate::Change change;
         std::lock_guard<std::mutex> lock(names.mutex_);
         vector<int64_t> out;
         vector<int32_t> key;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "containers/fork_gate.hpp"
 #include "runtime/cfg.hpp"
 #include "runtime/longest.hpp"
 #include "runtime/parsed_tails.hpp"
@@ -16,7 +17,7 @@ namespace wfsa {
 
 class Engine : public Tables {
   public:
-    mutable std::shared_mutex mutex;
+    mutable ForkGate::Renewed mutex;
 
     explicit Engine(std::shared_ptr<Vocabulary> v) : Tables(std::move(v)) {}
 
@@ -29,6 +30,7 @@ class Engine : public Tables {
         } catch (const Miss&) {
         }
         std::unique_lock<std::shared_mutex> lock(mutex);
+        const ForkGate::Change change;  // in this order: who reads under the lock may want the gate
         return with(Access::growing(*this), op);
     }
 

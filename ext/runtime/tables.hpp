@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "containers/fork_gate.hpp"
 #include "parser/attach_unordered.hpp"
 #include "parser/follow.hpp"
 #include "parser/least_to_end.hpp"
@@ -82,6 +83,7 @@ struct Tables {
     void find_exhaustible() { may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end(); }
     // For the shortest end of a text; made when it is first asked for.
     const LeastToEnd& least_to_end() {
+        const ForkGate::Change change;
         std::call_once(least_to_end_once_, [&] {
             least_to_end_ = std::make_unique<LeastToEnd>(lr, lexer, end_term, int32_t(grammar.n_symbols));
         });

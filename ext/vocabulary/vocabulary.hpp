@@ -31,6 +31,7 @@ struct Vocabulary {
 
     // What others keep with a vocabulary, one T each, made of it on first use.
     template <class T> const T& kept() {
+        const ForkGate::Change change;
         std::lock_guard<std::mutex> lock(kept_mutex_);
         std::shared_ptr<const void>& slot = kept_[std::type_index(typeid(T))];
         if (!slot) slot = std::make_shared<const T>(*this);

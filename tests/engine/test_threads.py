@@ -6,7 +6,9 @@ that ran alone, on a fresh constraint over a fresh vocabulary, is compared with 
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -217,14 +219,16 @@ def test_states_of_other_threads_outlive_their_origin() -> None:
     assert together([partial(branch, seed) for seed in range(N_THREADS)]) == alone_too
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "wfsa.compile_regex('(a|b)*a(a|b){17}', vocab)",
-        "wfsa.compile_json_schema({'properties': {f'k{i}': {} for i in range(3000)}}, vocab, mode='lazy')",
-    ],
-)
-def test_others_run_while_one_compiles(call: str) -> None:
+LONG: dict[str, Callable[[wfsa.Vocab], wfsa.Constraint]] = {
+    "an automaton": lambda vocab: wfsa.compile_regex("(a|b)*a(a|b){17}", vocab),
+    "many properties": lambda vocab: wfsa.compile_json_schema(
+        {"properties": {f"k{i}": {} for i in range(3000)}}, vocab, mode="lazy"
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", LONG)
+def test_others_run_while_one_compiles(stage: str) -> None:
     """A thread that wants to run a moment in every millisecond does so, whatever stage another one's compile is in."""
     vocab = wfsa.Vocab([b"a", b"b", b"c", b"</s>"], eos_ids=[3])
     moments: list[float] = []
@@ -238,7 +242,7 @@ def test_others_run_while_one_compiles(call: str) -> None:
     thread.start()
     began = time.perf_counter()
     try:
-        eval(call)
+        LONG[stage](vocab)
     finally:
         ended = time.perf_counter()
         done.set()
@@ -246,3 +250,65 @@ def test_others_run_while_one_compiles(call: str) -> None:
     gaps = np.diff([began, *(t for t in moments if t < ended), ended])
     assert ended - began > 0.1, "too short to say anything"
     assert len(gaps) > 20 and max(gaps) < 0.5 * (ended - began), (len(gaps), max(gaps), ended - began)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NO fork on this system")
+def test_a_fork_beside_growth() -> None:
+    """A process forks while a thread extends a constraint and another compiles; every child goes on with both."""
+    ended = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0 and ended.stdout == "ended\n", (ended.stdout, ended.stderr[-2000:])
+
+
+FORKS = """\
+import os, random, threading, time, warnings
+import wfsa
+warnings.simplefilter("ignore")  # Python's own, of forks beside threads
+vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], eos_ids=[256])
+options = wfsa.SchemaOptions(property_order="any")
+def compiled(n, k=0):
+    schema = {"properties": {f"p{k}_{i}": {"type": "string", "maxLength": 5 + i} for i in range(n)}}
+    return wfsa.compile_json_schema(schema, vocab, schema_options=options)
+def write(constraint, n, names, k=0):
+    state = constraint.start()
+    assert state.commit_bytes(b"{")
+    for j, i in enumerate(names):
+        assert state.commit_bytes(b'%s"p%d_%d":""' % (b"," if j else b"", k, i))
+        state.get_mask()
+    assert state.commit_bytes(b"}") and state.is_accepting()
+shared = compiled(100)
+run = True
+def grow():
+    while run:
+        write(shared, 100, random.sample(range(100), 20))
+def compile():
+    k = 0
+    while run:
+        k += 1
+        compiled(20, k)
+threads = [threading.Thread(target=grow), threading.Thread(target=compile)]
+for thread in threads:
+    thread.start()
+for k in range(30):
+    time.sleep(0.01)
+    child = os.fork()
+    if child == 0:
+        write(shared, 100, random.sample(range(100), 20))
+        write(compiled(20, -k), 20, range(5), -k)
+        os._exit(0)
+    for _ in range(1000):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        print("child", k, "hung")
+        status = 0
+    if status:
+        print("child", k, "ended with", status)
+run = False
+for thread in threads:
+    thread.join()
+print("ended")
+"""
