@@ -18,6 +18,8 @@ class CompileOptions:
     max_terminal_states, max_lr_states, max_lexer_states: LimitError beyond these. What is linear in the grammar is not
         counted: the states of a set of words (an enum) that ends a terminal, lexer states that stand in one terminal.
     max_seconds: LimitError when compiling takes longer; None for no limit.
+    max_grown_bytes: bytes, about, of what is learnt while texts are decoded (lexer states on first use, sets of
+        properties in any order); texts that begin beyond it, or after a limit was met, begin with fresh tables.
     progress: called with (stage, fraction between 0 and 1).
     """
 
@@ -26,6 +28,7 @@ class CompileOptions:
     max_lr_states: int = 1 << 20
     max_lexer_states: int = 1 << 20
     max_seconds: float | None = None
+    max_grown_bytes: int = 64 << 20
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -41,5 +44,6 @@ class CompileKeywords(TypedDict, total=False):
     max_lr_states: int
     max_lexer_states: int
     max_seconds: float | None
+    max_grown_bytes: int
     progress: Progress | None
 

@@ -89,6 +89,7 @@ def _compile(
             raise GrammarError(
                 f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion"
             )
+        core.set_budget(options.max_grown_bytes)
         clock.check()
         if options.mode == "ahead":
             core.expand(clock.tick, clock.check)

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.map cimport map
-from libcpp.memory cimport shared_ptr
+from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -46,7 +46,7 @@ cdef extern from "runtime/memory.hpp" namespace "wfsa" nogil:
 
 cdef extern from "runtime/session.hpp" namespace "wfsa" nogil:
     cdef cppclass Session(Decoder):
-        Session(shared_ptr[Engine]) except +wfsa_translate
+        Session(shared_ptr[Generations]) except +wfsa_translate
 
 
 cdef extern from "ahead.hpp" namespace "wfsa" nogil:
@@ -88,9 +88,17 @@ _NO_MOST = 0x7FFFFFFF
 cdef class ConstraintCore:
     """Tables of one grammar over one vocabulary.  Use :class:`wfsa.Constraint`."""
 
+    cdef shared_ptr[Engine] engine(self) noexcept:
+        return self.tables.get().latest()
+
+    def set_budget(self, size_t n):
+        """Bytes by which the tables may grow while texts are decoded, before new texts begin on fresh ones."""
+        self.engine().get().budget = n
+
     def counts(self):
         """Sizes of the tables so far."""
-        cdef Engine* e = self.ptr.get()
+        cdef shared_ptr[Engine] held = self.engine()
+        cdef Engine* e = held.get()
         return {
             "lr_states": e.lr.n_states(), "contexts": e.lexer.n_contexts(), "lexer_roots": e.lexer.n_roots(),
             "lexer_states": e.lexer.n_states(), "profiles": e.profiler.n_profiles(),
@@ -100,11 +108,12 @@ cdef class ConstraintCore:
 
     def start(self, constraint, stop_ids):
         """A :class:`State` before the first token; `stop_ids`: a sorted list, or None."""
-        return start_state(State, new Session(self.ptr), constraint, self.vocab.ptr.get(), stop_ids)
+        return start_state(State, new Session(self.tables), constraint, self.vocab.ptr.get(), stop_ids)
 
     def grammar_tokens(self):
         """The tokens that the grammar takes by their id, the end of the text aside."""
-        cdef Engine* e = self.ptr.get()
+        cdef shared_ptr[Engine] held = self.engine()
+        cdef Engine* e = held.get()
         cdef int32_t t
         out = set()
         for t in range(<int32_t>e.token_ids.size()):
@@ -114,23 +123,25 @@ cdef class ConstraintCore:
 
     @property
     def frozen(self):
-        return self.ptr.get().frozen
+        return self.engine().get().frozen
 
     def parse_tails(self, bint on):
         """For tests: decide tails by parsing them on the stack instead of by the parser DWA."""
-        self.ptr.get().parse_tails(on)
+        self.engine().get().parse_tails(on)
 
     def memory(self):
         """Bytes by part, and their "total"; what equal constraints share is the vocabulary's."""
         cdef map[string, int64_t] parts
+        cdef shared_ptr[Engine] held = self.engine()
         with nogil:
-            parts = memory_of(self.ptr.get()[0])
+            parts = memory_of(held.get()[0])
         return {item.first.decode(): item.second for item in parts}
 
     def to_arrays(self):
         """All tables as {name: int32 array}; the layout is in ext/artifact/write.hpp."""
         cdef Arrays arrays
-        pack(self.ptr.get()[0], arrays)
+        cdef shared_ptr[Engine] held = self.engine()
+        pack(held.get()[0], arrays)
         return {item.first.decode(): _as_array(item.second) for item in arrays.of}
 
     @staticmethod
@@ -146,9 +157,11 @@ cdef class ConstraintCore:
             else:
                 packed.of[name.encode()].clear()
         out.vocab = vocab
-        out.ptr = make_engine(vocab.ptr)
+        cdef shared_ptr[Engine] engine = make_engine(vocab.ptr)
         with nogil:
-            unpack(packed, out.ptr.get()[0])
+            unpack(packed, engine.get()[0])
+            engine.get().settle()
+        out.tables = make_shared[Generations](engine)
         return out
 
     def expand(self, progress=None, deadline=None):
@@ -157,7 +170,8 @@ cdef class ConstraintCore:
         `deadline()` is called too and may raise, and so may handlers of signals.  False when some contexts were left to be expanded on demand.
         """
         cdef AllowInterrupts allowed
-        cdef Ahead* ahead = new Ahead(self.ptr.get()[0])
+        cdef shared_ptr[Engine] held = self.engine()
+        cdef Ahead* ahead = new Ahead(held.get()[0])
         cdef cbool more = True
         allowed.hold()
         try:
@@ -169,6 +183,7 @@ cdef class ConstraintCore:
                     progress(ahead.stage().decode(), ahead.fraction())
                 if deadline is not None:
                     deadline()
+            held.get().settle()
             return ahead.complete()
         finally:
             del ahead
@@ -198,8 +213,8 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     cdef int32_t start
     allowed.hold()
     out.vocab = vocab
-    out.ptr = make_engine(vocab.ptr)
-    e = out.ptr.get()
+    cdef shared_ptr[Engine] engine = make_engine(vocab.ptr)
+    e = engine.get()
     e.lexer.terms.longest = grammar.policy == "longest"
     e.lexer.limit = max_lexer_states
     if grammar.white_space is not None:
@@ -217,6 +232,8 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
         return None
     with nogil:
         e.build(max_lr_states)
+        e.settle()
+    out.tables = make_shared[Generations](engine)
     return out
 
 

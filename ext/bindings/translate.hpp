@@ -8,6 +8,7 @@
 #include <exception>
 #include <new>
 
+#include "bindings/at_fork.hpp"
 #include "errors.hpp"
 #include "interrupt.hpp"
 

@@ -8,8 +8,6 @@
 // Behind a Change nothing may wait for the interpreter lock: who forks holds it.
 // Each extension module has its own gate, for its own tables.
 #pragma once
-#include <pthread.h>
-
 #include <mutex>
 #include <new>
 #include <shared_mutex>
@@ -42,21 +40,22 @@ class ForkGate {
         }
     };
 
-  private:
-    std::shared_mutex gate_;
-    std::mutex mutex_;  // of the set
-    std::unordered_set<std::shared_mutex*> renewed_;
-
-    ForkGate() { pthread_atfork(before, after_in_parent, after_in_child); }
-    static ForkGate& the() {
-        static ForkGate* const one = new ForkGate;  // for ever: tables may go after static destructors have run
-        return *one;
-    }
+    // What fork() calls (bindings/at_fork.hpp).
     static void before() { the().gate_.lock(); }
     static void after_in_parent() { the().gate_.unlock(); }
     static void after_in_child() {
         new (&the().gate_) std::shared_mutex;  // others may have been waiting for it
         for (std::shared_mutex* lock : the().renewed_) new (lock) std::shared_mutex;
+    }
+
+  private:
+    std::shared_mutex gate_;
+    std::mutex mutex_;  // of the set
+    std::unordered_set<std::shared_mutex*> renewed_;
+
+    static ForkGate& the() {
+        static ForkGate* const one = new ForkGate;  // for ever: tables may go after static destructors have run
+        return *one;
     }
 };
 

@@ -53,6 +53,7 @@ class Lexer {
     }
 
     size_t n_states() const { return states.size(); }
+    bool half_full() const { return int64_t(ids_.size()) > limit / 2; }
     size_t n_contexts() const { return size_t(contexts.size()); }
     size_t n_roots() const { return roots_.size(); }
 

@@ -46,6 +46,13 @@ struct LrTables {
         const int32_t* at = goto_symbol.data() + goto_indptr[size_t(base)];
         for (int32_t k = 0; k < n_shifts[size_t(base)]; ++k) if (base == s || go(s, at[k]) >= 0) out.push_back(at[k]);
     }
+    // The same tables with no more sets than the automaton itself leads to: those of one member.
+    LrTables without_sets_of_texts() const {
+        int32_t n = 0;
+        for (int32_t to : goto_target) if (to >= unordered.first) n = std::max(n, (to - unordered.first) / 2 + 1);
+        return {goto_indptr,      goto_symbol, goto_target,        n_shifts,
+                completed_indptr, completed,   unordered.first_sets(n)};
+    }
     int32_t base_go(int32_t s, int32_t symbol) const {
         const int32_t* b = goto_symbol.data() + goto_indptr[size_t(s)];
         const int32_t* e = goto_symbol.data() + goto_indptr[size_t(s) + 1];

@@ -58,6 +58,17 @@ class UnorderedStates {
     int32_t n_terms = 0;
 
     int32_t n_states() const { return 2 * sets.size(); }
+    // The same with the first n sets only.
+    UnorderedStates first_sets(int32_t n) const {
+        UnorderedStates out;
+        out.lists = lists;
+        out.list_of = list_of;
+        out.member_of = member_of;
+        out.first = first;
+        out.n_terms = n_terms;
+        for (int32_t id = 0; id < n; ++id) out.sets.intern(sets[id]);
+        return out;
+    }
 
     // Where `symbol` leads from state s: a state, -1, or kUnmade. `base(state, symbol)` asks the LR table without
     // sets.

@@ -19,7 +19,13 @@ class Engine : public Tables {
   public:
     mutable ForkGate::Renewed mutex;
 
+    size_t budget = size_t(64) << 20;  // bytes by which tables grow before they are spent (generations.hpp)
+
     explicit Engine(std::shared_ptr<Vocabulary> v) : Tables(std::move(v)) {}
+
+    // What is there now is no growth.
+    void settle() { settled_ = rough_bytes(); }
+    bool spent() const { return grown_ > budget || half_full_ || limit_met_; }
 
     // op(operations) with the operations of this constraint's policy; more than once, if something was missing.
     template <class Op> auto run(const Op& op) -> decltype(op(std::declval<Operations<Cfg>&>())) {
@@ -31,7 +37,13 @@ class Engine : public Tables {
         }
         std::unique_lock<std::shared_mutex> lock(mutex);
         const ForkGate::Change change;  // in this order: who reads under the lock may want the gate
-        return with(Access::growing(*this), op);
+        const Growth growth{*this};
+        try {
+            return with(Access::growing(*this), op);
+        } catch (const LimitExceeded&) {
+            limit_met_ = true;
+            throw;
+        }
     }
 
     // For tests: masks are made by the slow twin of the machines that read tails.
@@ -42,7 +54,18 @@ class Engine : public Tables {
     }
 
   private:
+    struct Growth {
+        Engine& of;
+        ~Growth() {
+            const size_t bytes = of.rough_bytes();
+            of.grown_ = bytes > of.settled_ ? bytes - of.settled_ : 0;
+            of.half_full_ = of.lexer.half_full();
+        }
+    };
     bool parses_tails_ = false;
+    size_t settled_ = 0;
+    std::atomic<size_t> grown_{0};
+    std::atomic<bool> half_full_{false}, limit_met_{false};
 
     template <class Maker> static int masked(Maker&& maker, const Snapshot* at, uint32_t* out, int64_t n_words) {
         maker.mask(at, out, n_words);

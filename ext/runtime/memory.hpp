@@ -41,14 +41,8 @@ inline std::map<std::string, int64_t> memory_of(const Engine& e) {
     return out;
 }
 
-// About how much destroying it frees, in a few steps.
-inline size_t rough_bytes(const Engine& e) {
-    return 512 * e.lexer.states.size() + 16 * e.lr.goto_symbol.size() + 128 * e.dwa.n_transitions() +
-           64 * e.joint.n_transitions();
-}
-
 inline std::shared_ptr<Engine> make_engine(std::shared_ptr<Vocabulary> vocab) {
-    auto drop = [](Engine* e) { Reaper::give(rough_bytes(*e), [e] { delete e; }); };
+    auto drop = [](Engine* e) { Reaper::give(e->rough_bytes(), [e] { delete e; }); };
     return std::shared_ptr<Engine>(new Engine(std::move(vocab)), drop);
 }
 

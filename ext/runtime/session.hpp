@@ -10,20 +10,21 @@
 #include "json/distinct_text.hpp"
 #include "json/white_space_text.hpp"
 #include "runtime/decoder.hpp"
-#include "runtime/engine.hpp"
+#include "runtime/generations.hpp"
 
 namespace wfsa {
 
 class Session final : public Decoder {
   public:
-    explicit Session(std::shared_ptr<Engine> engine) : engine_(std::move(engine)), arena_(std::make_shared<Arena>()) {
+    explicit Session(std::shared_ptr<Generations> tables)
+        : tables_(std::move(tables)), engine_(tables_->now()), arena_(std::make_shared<Arena>()) {
         now_ = engine_->run([&](auto& operations) { return operations.start(*arena_); });
         const WhiteSpaceLimit limit{engine_->white_space[0], engine_->white_space[1]};
         Vocabulary& v = *engine_->vocab;
         if (limit.bounded()) space_ = WhiteSpaceText(&v.kept<WhiteSpaceTables>().of(v, limit));
     }
     std::unique_ptr<Decoder> fork() const override { return copy(); }
-    std::unique_ptr<Decoder> restart() const override { return std::make_unique<Session>(engine_); }
+    std::unique_ptr<Decoder> restart() const override { return std::make_unique<Session>(tables_); }
     bool commit_token(int32_t token) override {
         WhiteSpaceScan after;
         bool as_text = true;
@@ -146,6 +147,7 @@ class Session final : public Decoder {
     Session() = default;
     std::unique_ptr<Session> copy() const {
         std::unique_ptr<Session> out(new Session);
+        out->tables_ = tables_;
         out->engine_ = engine_;
         out->arena_ = std::make_shared<Arena>(arena_);
         out->now_ = now_;
@@ -154,6 +156,7 @@ class Session final : public Decoder {
         return out;
     }
 
+    std::shared_ptr<Generations> tables_;  // for the next text
     std::shared_ptr<Engine> engine_;
     std::shared_ptr<Arena> arena_;
     const Snapshot* now_ = nullptr;

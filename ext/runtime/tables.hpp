@@ -52,6 +52,13 @@ struct Tables {
 
     bool longest() const { return lexer.terms.longest; }
 
+    // About how many they take, in a few steps; what other constraints share aside.
+    size_t rough_bytes() const {
+        return lexer.heap_bytes() + lexer.expansion_bytes() + lr.unordered.sets.heap_bytes() +
+               16 * lr.goto_symbol.size() + 300 * profiler.profiles.size() + 64 * profiler.terminal_ends.size() +
+               128 * dwa.n_transitions() + 64 * joint.n_transitions() + 4 * size_t(vocab->n_words()) * bulk.size();
+    }
+
     // All that decoding can reach is there: tables are only read from now on.
     void freeze() {
         frozen = true;

@@ -38,7 +38,8 @@ KERNELS: dict[str, set[str]] = {
     "ext/items": set(),
     # The Cython modules: they check what comes in, walk the regular trees, and raise the project's errors.
     "ext/bindings": {
-        "ext/ahead.hpp", "ext/artifact", "ext/errors.hpp", "ext/items", "ext/regular", "ext/runtime", "ext/texts",
+        "ext/ahead.hpp", "ext/artifact", "ext/containers", "ext/errors.hpp", "ext/items", "ext/regular", "ext/runtime",
+        "ext/texts",
         "ext/interrupt.hpp", "ext/vocabulary", "grammar", "wfsa/_ext", "wfsa/errors.py",
     },
 }  # fmt: skip

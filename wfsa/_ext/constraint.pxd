@@ -70,11 +70,20 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
         vector[int32_t] ignored
         int32_t white_space[2]
         cbool frozen
+        size_t budget
+        void settle()
         void parse_tails(cbool)
         void add_end() except +wfsa_translate
         void build(int64_t) except +wfsa_translate
 
 
+cdef extern from "runtime/generations.hpp" namespace "wfsa" nogil:
+    cdef cppclass Generations:
+        Generations(shared_ptr[Engine])
+        shared_ptr[Engine] latest()
+
+
 cdef class ConstraintCore:
-    cdef shared_ptr[Engine] ptr
+    cdef shared_ptr[Generations] tables
+    cdef shared_ptr[Engine] engine(self) noexcept
     cdef readonly VocabCore vocab

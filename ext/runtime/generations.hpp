@@ -1,0 +1,58 @@
+// Tables that grow give back: texts begin on fresh ones when those at hand have grown by more than their budget.
+//
+// What a constraint learns while texts are decoded (lexer states, profiles, sets of members) is kept for the next text,
+// and strangers can make it learn without end. So tables have a budget; who starts a text beyond it gets tables that
+// know what the grammar says and no more, as a lazy constraint begins. Texts that are being decoded keep theirs, and
+// the last of them takes the old tables along. The same happens after a limit was met: a text may fail, never the
+// constraint.
+#pragma once
+#include "runtime/memory.hpp"
+
+namespace wfsa {
+
+// New tables for the same grammar, terminals and LR automaton; nothing that was learnt.
+inline std::shared_ptr<Engine> fresh(const Engine& of) {
+    std::shared_ptr<Engine> out = make_engine(of.vocab);
+    Engine& e = *out;
+    const std::shared_lock<std::shared_mutex> lock(of.mutex);  // other threads may be decoding
+    e.grammar = of.grammar;
+    e.ignored = of.ignored;
+    e.lr = of.lr.without_sets_of_texts();
+    e.lexer.terms = of.lexer.terms;
+    e.lexer.limit = of.lexer.limit;
+    e.joint.follow = of.joint.follow;
+    e.end_term = of.end_term;
+    e.token_ids = of.token_ids;
+    e.index_tokens();
+    e.distinct = of.distinct;
+    e.find_exhaustible();
+    std::copy(of.white_space, of.white_space + 2, e.white_space);
+    if (!e.longest()) e.contexts.number_states();
+    e.budget = of.budget;
+    e.settle();
+    return out;
+}
+
+class Generations {
+  public:
+    explicit Generations(std::shared_ptr<Engine> first) : engine_(std::move(first)) {}
+
+    std::shared_ptr<Engine> latest() const {
+        const ForkGate::Change change;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return engine_;
+    }
+    // For a text that begins.
+    std::shared_ptr<Engine> now() {
+        const ForkGate::Change change;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (engine_->spent()) engine_ = fresh(*engine_);
+        return engine_;
+    }
+
+  private:
+    mutable std::mutex mutex_;
+    std::shared_ptr<Engine> engine_;
+};
+
+}  // namespace wfsa
