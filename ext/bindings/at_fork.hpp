@@ -1,14 +1,30 @@
-// Every extension module tells the system what its tables need when the process forks.
+// Every extension module tells the system what its tables need when the process forks, however it does.
+//
+// Who forks a Python process holds the interpreter lock from the first of these to the last: nothing that is waited for
+// here may wait for that lock.
 #pragma once
 #include "containers/fork_gate.hpp"
+#include "containers/reaper.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
 
 namespace wfsa {
 
-inline const int announced =
-    pthread_atfork(ForkGate::before, ForkGate::after_in_parent, ForkGate::after_in_child);
+// The object that is being destroyed may be changing tables, so it is waited for first.
+inline void before_fork() {
+    Reaper::before_fork();
+    ForkGate::before();
+}
+inline void after_fork_in_parent() {
+    ForkGate::after_in_parent();
+    Reaper::after_fork(false);
+}
+inline void after_fork_in_child() {
+    ForkGate::after_in_child();
+    Reaper::after_fork(true);
+}
+inline const int announced = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 
 }  // namespace wfsa
 #endif

@@ -14,7 +14,6 @@ from wfsa._ext.state cimport Decoder, State, start_state
 from wfsa._ext.vocabulary cimport VocabCore, Vocabulary, wfsa_translate
 
 import atexit
-import os
 
 import numpy as np
 
@@ -40,8 +39,6 @@ cdef extern from "runtime/memory.hpp" namespace "wfsa" nogil:
     shared_ptr[Engine] make_engine(shared_ptr[Vocabulary]) except +wfsa_translate
     map[string, int64_t] memory_of(const Engine&) except +wfsa_translate
     void stop_reaper "wfsa::Reaper::stop"()
-    void before_fork "wfsa::Reaper::before_fork"()
-    void after_fork "wfsa::Reaper::after_fork"(cbool)
 
 
 cdef extern from "runtime/session.hpp" namespace "wfsa" nogil:
@@ -63,23 +60,6 @@ def _stop():
     """No thread destroys engines while the process ends."""
     with nogil:
         stop_reaper()
-
-
-def _before_fork():
-    with nogil:
-        before_fork()
-
-
-def _after_fork():
-    after_fork(False)
-
-
-def _after_fork_in_child():
-    after_fork(True)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
 _NO_MOST = 0x7FFFFFFF

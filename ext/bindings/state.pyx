@@ -56,6 +56,8 @@ _SHOWN = 24  # bytes of the text in a repr
 cdef class State:
     """One sequence under a constraint.  Not for concurrent use by several threads; fork() for that.
 
+    Every method raises StateError while another thread changes the state; what changes it, also while one reads it.
+
     Attributes: ``constraint``; ``end_ids``, the tokens that end this sequence: the vocabulary's end tokens, or the
     `stop_ids` that it was started with.
     """
@@ -67,17 +69,46 @@ cdef class State:
     def __init__(self):
         raise TypeError("a State comes from Constraint.start() or State.fork()")
 
+    # Both counts are read and written under the interpreter lock only; what they guard may run without it.
+
+    cdef Decoder* now(self) except NULL:
+        """The decoder, to be read while the interpreter lock is held."""
+        if self.decoder.get() is NULL:
+            raise StateError("this State was made by hand; a state comes from Constraint.start() or State.fork()")
+        if self.n_changes:
+            raise StateError("another thread is changing this state; give each thread a fork()")
+        return self.decoder.get()
+
+    cdef Decoder* read(self) except NULL:
+        """... without it, until `n_reads` is counted down again."""
+        cdef Decoder* decoder = self.now()
+        self.n_reads += 1
+        return decoder
+
+    cdef Decoder* change(self) except NULL:
+        """The decoder, to be changed, until `n_changes` is counted down again."""
+        cdef Decoder* decoder = self.now()
+        if self.n_reads:
+            raise StateError("another thread is reading this state; give each thread a fork()")
+        self.n_changes += 1
+        return decoder
+
     def get_mask(self):
         """The tokens that keep the text a viable prefix, as a :class:`TokenMask`; the end token iff it is a sentence."""
         cdef TokenMask m
         cdef uint32_t* p
+        cdef Decoder* decoder
         if self.cached is None:
             m = TokenMask.__new__(TokenMask)
             m.size = self.size
             m.data = PyBytes_FromStringAndSize(NULL, 4 * self.n_words)
             p = <uint32_t*>PyBytes_AS_STRING(m.data)
-            with nogil:
-                self.decoder.get().mask(p, self.n_words)
+            decoder = self.read()
+            try:
+                with nogil:
+                    decoder.mask(p, self.n_words)
+            finally:
+                self.n_reads -= 1
             self.cached = m
         return self.cached
 
@@ -88,10 +119,15 @@ cdef class State:
         Raises StateError on any other buffer, which is left as it was.
         """
         cdef Target target
+        cdef Decoder* decoder
         target_open(&target, buffer, self.n_words, None if row is None else integer(row))
         try:
-            with nogil:
-                self.decoder.get().mask(target.p, target.n_words)
+            decoder = self.read()
+            try:
+                with nogil:
+                    decoder.mask(target.p, target.n_words)
+            finally:
+                self.n_reads -= 1
         finally:
             PyBuffer_Release(&target.view)
 
@@ -99,12 +135,17 @@ cdef class State:
         """Append a token.  False, and nothing changes, if it is not allowed.  Raises StateError after the end."""
         cdef int64_t t = integer(token_id)
         cdef cbool ok
-        if self.decoder.get().finished():
+        cdef Decoder* decoder = self.now()
+        if decoder.finished():
             raise StateError("commit after the end-of-sequence token; start a new state or roll back")
         if t < 0 or t >= self.n_tokens:
             raise StateError(f"token id {t} is out of range: the vocabulary has {self.n_tokens} tokens")
-        with nogil:
-            ok = self.decoder.get().commit_token(<int32_t>t)
+        decoder = self.change()
+        try:
+            with nogil:
+                ok = decoder.commit_token(<int32_t>t)
+        finally:
+            self.n_changes -= 1
         if ok:
             self.cached = None
         return ok
@@ -119,8 +160,12 @@ cdef class State:
         cdef int64_t n
         if not view.shape[0]:
             return 0
-        with nogil:
-            n = commit_tokens(self.decoder.get()[0], &view[0], view.shape[0])
+        cdef Decoder* decoder = self.change()
+        try:
+            with nogil:
+                n = commit_tokens(decoder[0], &view[0], view.shape[0])
+        finally:
+            self.n_changes -= 1
         if n:
             self.cached = None
         return n
@@ -139,10 +184,15 @@ cdef class State:
             raise ValueError(str(e)) from None
         cdef const uint8_t* p = &view[0] if view.shape[0] else NULL
         cdef size_t n = view.shape[0]
-        if self.decoder.get().finished() and n:
+        cdef Decoder* decoder = self.now()
+        if decoder.finished() and n:
             raise StateError("commit after the end-of-sequence token; start a new state or roll back")
-        with nogil:
-            ok = self.decoder.get().commit_bytes(p, n)
+        decoder = self.change()
+        try:
+            with nogil:
+                ok = decoder.commit_bytes(p, n)
+        finally:
+            self.n_changes -= 1
         if ok:
             self.cached = None
         return ok
@@ -150,13 +200,17 @@ cdef class State:
     def rollback(self, n=1):
         """Undo the last `n` successful commits.  Raises StateError if there were fewer."""
         cdef int64_t back = integer(n)
-        if not self.decoder.get().rollback(back):
-            raise StateError(f"cannot roll back {back} commits: there were {self.decoder.get().n_commits()}")
+        cdef Decoder* decoder = self.change()
+        self.n_changes -= 1  # the interpreter lock is held all along
+        if not decoder.rollback(back):
+            raise StateError(f"cannot roll back {back} commits: there were {decoder.n_commits()}")
         self.cached = None
 
     def reset(self):
         """Back to before the first token, as ``constraint.start()`` with the same stop tokens; nothing can be undone."""
-        self.decoder = self.decoder.get().restart()
+        cdef Decoder* decoder = self.change()
+        self.n_changes -= 1  # the interpreter lock is held all along
+        self.decoder = decoder.restart()
         self.cached = None
 
     def fork(self):
@@ -167,7 +221,7 @@ cdef class State:
         s.end_ids = self.end_ids
         s.n_words, s.n_tokens, s.size = self.n_words, self.n_tokens, self.size
         s.cached = self.cached
-        s.decoder = self.decoder.get().fork()
+        s.decoder = self.now().fork()
         return s
 
     def __copy__(self):
@@ -185,13 +239,17 @@ cdef class State:
         cdef int64_t n
         if not view.shape[0]:
             return 0
-        with nogil:
-            n = validate(self.decoder.get()[0], &view[0], view.shape[0])
+        cdef Decoder* decoder = self.read()
+        try:
+            with nogil:
+                n = validate(decoder[0], &view[0], view.shape[0])
+        finally:
+            self.n_reads -= 1
         return n
 
     def forced(self, limit=4096):
         """The bytes that must come next (at most `limit`); b"" when there is a choice."""
-        return bytes(self.decoder.get().forced(max(0, integer(limit))))
+        return bytes(self.now().forced(max(0, integer(limit))))
 
     def forced_tokens(self, tokenizer, limit=4096):
         """Tokens that can be committed without asking the model: they spell the beginning of ``forced(limit)``.
@@ -210,23 +268,27 @@ cdef class State:
         """
         cdef Closing found
         cdef int64_t most = integer(limit), ways = integer(budget)
-        if self.decoder.get().finished():
-            return b""
-        with nogil:
-            found = closing(self.decoder.get()[0], most, ways)
+        cdef Decoder* decoder = self.read()
+        try:
+            if decoder.finished():
+                return b""
+            with nogil:
+                found = closing(decoder[0], most, ways)
+        finally:
+            self.n_reads -= 1
         return bytes(found.bytes) if found.found else None
 
     def next_bytes(self):
         """All bytes that can come next, ascending."""
-        return bytes(self.decoder.get().next_bytes())
+        return bytes(self.now().next_bytes())
 
     def text(self):
         """What has been committed so far, as bytes; tokens taken by their id, the end among them, add nothing."""
-        return bytes(self.decoder.get().text())
+        return bytes(self.now().text())
 
     def expected_terminals(self):
         """Numbers of the grammar's terminals being read or admissible next; the last one stands for the end."""
-        return list(self.decoder.get().expected())
+        return list(self.now().expected())
 
     def explain(self, token_id):
         """Why `token_id` is allowed or refused here, in one line."""
@@ -234,20 +296,21 @@ cdef class State:
 
     def is_accepting(self):
         """Is the text so far a sentence?"""
-        return not self.decoder.get().finished() and self.decoder.get().accepting()
+        cdef Decoder* decoder = self.now()
+        return not decoder.finished() and decoder.accepting()
 
     def is_finished(self):
         """Has an end-of-sequence token been committed?"""
-        return self.decoder.get().finished()
+        return self.now().finished()
 
     @property
     def n_commits(self):
-        return self.decoder.get().n_commits()
+        return self.now().n_commits()
 
     @property
     def n_configurations(self):
         """How many configurations (stack tops and lexer states) the state holds; for diagnosis."""
-        return self.decoder.get().n_configs()
+        return self.now().n_configs()
 
     def __repr__(self):
         text = self.text()
@@ -297,14 +360,20 @@ def fill_bitmasks(states, buffer, threads=1, rows=None):
             raise TypeError(f"a {type(state).__name__} is no state of a constraint")
         one = state
         n_words = max(n_words, one.n_words)
-        decoders.push_back(one.decoder.get())
+        decoders.push_back(one.now())
     target_open(&target, buffer, n_words, min(rows))
     try:
         if target.view.ndim == 1 and len(states) > 1 or max(rows) >= (target.view.shape[0] if target.view.ndim == 2 else 1):
             raise StateError(f"row {max(rows)} is out of range for the mask buffer")
         for row in rows:
             outs.push_back(<uint32_t*>target.view.buf + <int64_t>row * target.n_words)
-        with nogil:
-            fill_masks(decoders, outs, target.n_words, n_threads)
+        for one in states:
+            one.n_reads += 1
+        try:
+            with nogil:
+                fill_masks(decoders, outs, target.n_words, n_threads)
+        finally:
+            for one in states:
+                one.n_reads -= 1
     finally:
         PyBuffer_Release(&target.view)

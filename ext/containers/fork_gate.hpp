@@ -5,7 +5,8 @@
 // and lets none begin meanwhile. Locks that are held while something is only read are no reason to wait: they are
 // Renewed, new ones in the child. What one thread alone uses, as a state of a text, is not looked after.
 //
-// Behind a Change nothing may wait for the interpreter lock: who forks holds it.
+// Behind a Change nothing may wait for the interpreter lock, which who forks holds, nor drop a constraint's tables: the
+// thread that destroys them is waited for, too.
 // Each extension module has its own gate, for its own tables.
 #pragma once
 #include <mutex>

@@ -6,7 +6,7 @@
 //   bounded     at most kMostWaiting bytes wait; what would pass that is destroyed by who drops it, and so is what is
 //               small: waking a thread costs as much as destroying it
 //   the thread  begins with the first object and ends when there has been none for a while, so an idle process has none
-//   fork        waits until no object is half destroyed, if it is announced (before_fork, after_fork); the child has no
+//   fork        waits until no object is half destroyed (before_fork, after_fork; bindings/at_fork.hpp); the child has no
 //               thread, keeps what waits and goes on
 //   the end     stop() waits for the object at hand; what waits then is left to the system, what comes later is
 //               destroyed in place

@@ -44,9 +44,13 @@ class Generations {
     }
     // For a text that begins.
     std::shared_ptr<Engine> now() {
+        std::shared_ptr<Engine> spent;  // dropped after the locks
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (engine_->spent()) engine_ = fresh(*engine_);
+        if (engine_->spent()) {
+            spent = engine_;
+            engine_ = fresh(*spent);
+        }
         return engine_;
     }
 

@@ -288,7 +288,7 @@ def compile():
 threads = [threading.Thread(target=grow), threading.Thread(target=compile)]
 for thread in threads:
     thread.start()
-for k in range(30):
+for k in range(12):
     time.sleep(0.01)
     child = os.fork()
     if child == 0:
@@ -312,3 +312,48 @@ for thread in threads:
     thread.join()
 print("ended")
 """
+
+
+def test_one_state_in_many_threads_is_told() -> None:
+    """A misuse, and an error rather than the end of the process; what was committed is a prefix of a document."""
+    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], eos_ids=[256])
+    constraint = wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, vocab, mode="lazy")
+    state = constraint.start()
+    told = set[str]()
+
+    def work(seed: int) -> None:
+        choose = random.Random(seed)
+        for _ in range(400):
+            try:
+                ids = state.get_mask().ids()
+                act = choose.randrange(8)
+                if act == 0:
+                    state.rollback(min(1, state.n_commits))
+                elif act == 1:
+                    state.commit_bytes(b'[1, "')
+                elif act == 2:
+                    state.fork().get_mask()
+                elif act == 3:
+                    wfsa.fill_bitmasks([state, state], np.zeros((2, 9), np.int32), threads=2)
+                elif len(ids):
+                    state.commit(int(choose.choice(ids)))
+            except wfsa.StateError as e:
+                told.add(str(e).partition(";")[0])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert told <= {
+        "another thread is changing this state", "another thread is reading this state",
+        "commit after the end-of-sequence token", "cannot roll back 1 commits: there were 0",
+    }  # fmt: skip
+    text = state.text()
+    assert constraint.start().commit_bytes(text)
+
+
+@pytest.mark.parametrize("use", ["get_mask", "text", "is_accepting", "fork", "next_bytes", "reset", "rollback"])
+def test_a_state_that_nobody_started(use: str) -> None:
+    state = wfsa.State.__new__(wfsa.State)
+    with pytest.raises(wfsa.StateError, match=r"made by hand; a state comes from Constraint\.start"):
+        getattr(state, use)()
+    with pytest.raises(wfsa.StateError, match="made by hand"):
+        wfsa.fill_bitmasks([state], np.zeros((1, 9), np.int32))

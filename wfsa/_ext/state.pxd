@@ -31,9 +31,13 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
 cdef class State:
     cdef unique_ptr[Decoder] decoder
     cdef int64_t n_words, n_tokens, size
+    cdef int32_t n_reads, n_changes  # that run without the interpreter lock
     cdef TokenMask cached
     cdef readonly tuple end_ids
     cdef readonly object constraint  # keeps what the decoder reads
+    cdef Decoder* now(self) except NULL
+    cdef Decoder* read(self) except NULL
+    cdef Decoder* change(self) except NULL
 
 
 # A state before the first token; takes the decoder.  `kind` is State or a subclass, stop_ids a sorted list or None.
