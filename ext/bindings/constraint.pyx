@@ -88,7 +88,11 @@ cdef class ConstraintCore:
 
     def start(self, constraint, stop_ids):
         """A :class:`State` before the first token; `stop_ids`: a sorted list, or None."""
-        return start_state(State, new Session(self.tables), constraint, self.vocab.ptr.get(), stop_ids)
+        cdef shared_ptr[Generations] tables = self.tables
+        cdef Session* session
+        with nogil:  # it may wait for a thread that extends the constraint
+            session = new Session(tables)
+        return start_state(State, session, constraint, self.vocab.ptr.get(), stop_ids)
 
     def grammar_tokens(self):
         """The tokens that the grammar takes by their id, the end of the text aside."""

@@ -249,7 +249,15 @@ cdef class State:
 
     def forced(self, limit=4096):
         """The bytes that must come next (at most `limit`); b"" when there is a choice."""
-        return bytes(self.now().forced(max(0, integer(limit))))
+        cdef size_t most = max(0, integer(limit))
+        cdef string out
+        cdef Decoder* decoder = self.read()
+        try:
+            with nogil:
+                out = decoder.forced(most)
+        finally:
+            self.n_reads -= 1
+        return bytes(out)
 
     def forced_tokens(self, tokenizer, limit=4096):
         """Tokens that can be committed without asking the model: they spell the beginning of ``forced(limit)``.
@@ -280,7 +288,14 @@ cdef class State:
 
     def next_bytes(self):
         """All bytes that can come next, ascending."""
-        return bytes(self.now().next_bytes())
+        cdef string out
+        cdef Decoder* decoder = self.read()
+        try:
+            with nogil:
+                out = decoder.next_bytes()
+        finally:
+            self.n_reads -= 1
+        return bytes(out)
 
     def text(self):
         """What has been committed so far, as bytes; tokens taken by their id, the end among them, add nothing."""
@@ -288,7 +303,14 @@ cdef class State:
 
     def expected_terminals(self):
         """Numbers of the grammar's terminals being read or admissible next; the last one stands for the end."""
-        return list(self.now().expected())
+        cdef vector[int32_t] out
+        cdef Decoder* decoder = self.read()
+        try:
+            with nogil:
+                out = decoder.expected()
+        finally:
+            self.n_reads -= 1
+        return list(out)
 
     def explain(self, token_id):
         """Why `token_id` is allowed or refused here, in one line."""
@@ -296,8 +318,14 @@ cdef class State:
 
     def is_accepting(self):
         """Is the text so far a sentence?"""
-        cdef Decoder* decoder = self.now()
-        return not decoder.finished() and decoder.accepting()
+        cdef cbool accepting
+        cdef Decoder* decoder = self.read()
+        try:
+            with nogil:  # it may wait for a thread that extends the constraint
+                accepting = not decoder.finished() and decoder.accepting()
+        finally:
+            self.n_reads -= 1
+        return accepting
 
     def is_finished(self):
         """Has an end-of-sequence token been committed?"""
