@@ -92,8 +92,7 @@ class LeastToEnd {
         std::set<std::array<int32_t, 3>> completions;
         for (int32_t q = 0; q < lr_.n_states(); ++q)
             each_goto(q, [&](int32_t x, int32_t middle) {
-                if (middle >= lr_.n_states()) return;
-                each_goto(middle, [&](int32_t y, int32_t to) {
+                each_goto(base(middle), [&](int32_t y, int32_t to) {
                     for (const int32_t *d = lr_.completed_begin(to), *end = lr_.completed_end(to); d != end; ++d) completions.insert({*d, x, y});
                 });
             });
@@ -115,7 +114,7 @@ class LeastToEnd {
             };
             each_goto(q, [&](int32_t symbol, int32_t to) {
                 for (const int32_t *d = lr_.completed_begin(to), *end = lr_.completed_end(to); d != end; ++d) way(*d, least_[size_t(symbol)]);
-                if (to < lr_.n_states() && lr_.base_go(to, end_term_) >= 0) way(-1, least_[size_t(symbol)]);
+                if (lr_.base_go(base(to), end_term_) >= 0) way(-1, least_[size_t(symbol)]);
             });
             for (const auto& [completed, least] : best) ways_[size_t(q)].push_back({least, completed});
         }

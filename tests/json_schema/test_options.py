@@ -68,5 +68,5 @@ def test_a_misspelt_argument_is_told_what_is_meant() -> None:
     message = r"compile_regex\(\) has no argument 'whitespace': .* which is for JSON Schemas"
     with pytest.raises(TypeError, match=message):
         wfsa.compile_regex("a", BYTES, whitespace="compact")  # type: ignore[call-arg, unused-ignore]
-    with pytest.raises(TypeError, match=r"it takes max_lexer_states, .*schema_options"):
+    with pytest.raises(TypeError, match=r"it takes max_grown_bytes, .*schema_options"):
         wfsa.compile_tools([], BYTES, zzz=1)  # type: ignore[call-arg, unused-ignore]
