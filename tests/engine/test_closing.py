@@ -144,6 +144,19 @@ def test_sets_of_names_that_no_text_had_yet(mode: Any) -> None:
         assert state.commit_bytes(found) and state.is_accepting()
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("more", [{"required": ["a"]}, {"minProperties": 1}, {"anyOf": [{"required": ["a"]}]}])
+def test_lists_in_any_order_that_have_not_begun(mode: Any, more: dict[str, Any]) -> None:
+    """Their first member leads to a state with a set, in which completions were not looked for."""
+    inner = {"type": "object", "properties": {"a": {"enum": [1]}}, "additionalProperties": False, **more}
+    schema = {"type": "object", "properties": {"x": inner}, "required": ["x"], "additionalProperties": False}
+    options = wfsa.SchemaOptions(property_order="any")
+    constraint = wfsa.compile_json_schema(schema, BYTE_VOCAB, mode=mode, schema_options=options)
+    for text, end in [("", '{"x":{"a":1}}'), ("{", '"x":{"a":1}}'), ('{"x":', '{"a":1}}')]:
+        state = constraint.start()
+        assert state.commit_bytes(text.encode()) and state.closing() == end.encode()
+
+
 def test_deep_texts_are_closed() -> None:
     state = wfsa.compile_json_schema({}, BYTE_VOCAB, mode="lazy").start()
     state.commit_bytes(b"[" * 300 + b'{"a": "')
