@@ -79,36 +79,34 @@ cdef class State:
             raise StateError("another thread is changing this state; give each thread a fork()")
         return self.decoder.get()
 
-    cdef Decoder* read(self) except NULL:
-        """... without it, until `n_reads` is counted down again."""
+    cdef Decoder* read(self, Held& held) except NULL:
+        """... without it, for as long as `held` lives."""
         cdef Decoder* decoder = self.now()
-        self.n_reads += 1
+        held.hold(&self.n_reads)
         return decoder
 
-    cdef Decoder* change(self) except NULL:
-        """The decoder, to be changed, until `n_changes` is counted down again."""
+    cdef Decoder* change(self, Held& held) except NULL:
+        """The decoder, to be changed, for as long as `held` lives."""
         cdef Decoder* decoder = self.now()
         if self.n_reads:
             raise StateError("another thread is reading this state; give each thread a fork()")
-        self.n_changes += 1
+        held.hold(&self.n_changes)
         return decoder
 
     def get_mask(self):
         """The tokens that keep the text a viable prefix, as a :class:`TokenMask`; the end token iff it is a sentence."""
         cdef TokenMask m
         cdef uint32_t* p
+        cdef Held held
         cdef Decoder* decoder
         if self.cached is None:
             m = TokenMask.__new__(TokenMask)
             m.size = self.size
             m.data = PyBytes_FromStringAndSize(NULL, 4 * self.n_words)
             p = <uint32_t*>PyBytes_AS_STRING(m.data)
-            decoder = self.read()
-            try:
-                with nogil:
-                    decoder.mask(p, self.n_words)
-            finally:
-                self.n_reads -= 1
+            decoder = self.read(held)
+            with nogil:
+                decoder.mask(p, self.n_words)
             self.cached = m
         return self.cached
 
@@ -119,15 +117,13 @@ cdef class State:
         Raises StateError on any other buffer, which is left as it was.
         """
         cdef Target target
+        cdef Held held
         cdef Decoder* decoder
         target_open(&target, buffer, self.n_words, None if row is None else integer(row))
         try:
-            decoder = self.read()
-            try:
-                with nogil:
-                    decoder.mask(target.p, target.n_words)
-            finally:
-                self.n_reads -= 1
+            decoder = self.read(held)
+            with nogil:
+                decoder.mask(target.p, target.n_words)
         finally:
             PyBuffer_Release(&target.view)
 
@@ -135,17 +131,15 @@ cdef class State:
         """Append a token.  False, and nothing changes, if it is not allowed.  Raises StateError after the end."""
         cdef int64_t t = integer(token_id)
         cdef cbool ok
+        cdef Held held
         cdef Decoder* decoder = self.now()
         if decoder.finished():
             raise StateError("commit after the end-of-sequence token; start a new state or roll back")
         if t < 0 or t >= self.n_tokens:
             raise StateError(f"token id {t} is out of range: the vocabulary has {self.n_tokens} tokens")
-        decoder = self.change()
-        try:
-            with nogil:
-                ok = decoder.commit_token(<int32_t>t)
-        finally:
-            self.n_changes -= 1
+        decoder = self.change(held)
+        with nogil:
+            ok = decoder.commit_token(<int32_t>t)
         if ok:
             self.cached = None
         return ok
@@ -160,12 +154,10 @@ cdef class State:
         cdef int64_t n
         if not view.shape[0]:
             return 0
-        cdef Decoder* decoder = self.change()
-        try:
-            with nogil:
-                n = commit_tokens(decoder[0], &view[0], view.shape[0])
-        finally:
-            self.n_changes -= 1
+        cdef Held held
+        cdef Decoder* decoder = self.change(held)
+        with nogil:
+            n = commit_tokens(decoder[0], &view[0], view.shape[0])
         if n:
             self.cached = None
         return n
@@ -184,15 +176,13 @@ cdef class State:
             raise ValueError(str(e)) from None
         cdef const uint8_t* p = &view[0] if view.shape[0] else NULL
         cdef size_t n = view.shape[0]
+        cdef Held held
         cdef Decoder* decoder = self.now()
         if decoder.finished() and n:
             raise StateError("commit after the end-of-sequence token; start a new state or roll back")
-        decoder = self.change()
-        try:
-            with nogil:
-                ok = decoder.commit_bytes(p, n)
-        finally:
-            self.n_changes -= 1
+        decoder = self.change(held)
+        with nogil:
+            ok = decoder.commit_bytes(p, n)
         if ok:
             self.cached = None
         return ok
@@ -200,16 +190,16 @@ cdef class State:
     def rollback(self, n=1):
         """Undo the last `n` successful commits.  Raises StateError if there were fewer."""
         cdef int64_t back = integer(n)
-        cdef Decoder* decoder = self.change()
-        self.n_changes -= 1  # the interpreter lock is held all along
+        cdef Held held
+        cdef Decoder* decoder = self.change(held)
         if not decoder.rollback(back):
             raise StateError(f"cannot roll back {back} commits: there were {decoder.n_commits()}")
         self.cached = None
 
     def reset(self):
         """Back to before the first token, as ``constraint.start()`` with the same stop tokens; nothing can be undone."""
-        cdef Decoder* decoder = self.change()
-        self.n_changes -= 1  # the interpreter lock is held all along
+        cdef Held held
+        cdef Decoder* decoder = self.change(held)
         self.decoder = decoder.restart()
         self.cached = None
 
@@ -239,24 +229,20 @@ cdef class State:
         cdef int64_t n
         if not view.shape[0]:
             return 0
-        cdef Decoder* decoder = self.read()
-        try:
-            with nogil:
-                n = validate(decoder[0], &view[0], view.shape[0])
-        finally:
-            self.n_reads -= 1
+        cdef Held held
+        cdef Decoder* decoder = self.read(held)
+        with nogil:
+            n = validate(decoder[0], &view[0], view.shape[0])
         return n
 
     def forced(self, limit=4096):
         """The bytes that must come next (at most `limit`); b"" when there is a choice."""
         cdef size_t most = max(0, integer(limit))
         cdef string out
-        cdef Decoder* decoder = self.read()
-        try:
-            with nogil:
-                out = decoder.forced(most)
-        finally:
-            self.n_reads -= 1
+        cdef Held held
+        cdef Decoder* decoder = self.read(held)
+        with nogil:
+            out = decoder.forced(most)
         return bytes(out)
 
     def forced_tokens(self, tokenizer, limit=4096):
@@ -276,25 +262,21 @@ cdef class State:
         """
         cdef Closing found
         cdef int64_t most = integer(limit), ways = integer(budget)
-        cdef Decoder* decoder = self.read()
-        try:
-            if decoder.finished():
-                return b""
-            with nogil:
-                found = closing(decoder[0], most, ways)
-        finally:
-            self.n_reads -= 1
+        cdef Held held
+        cdef Decoder* decoder = self.read(held)
+        if decoder.finished():
+            return b""
+        with nogil:
+            found = closing(decoder[0], most, ways)
         return bytes(found.bytes) if found.found else None
 
     def next_bytes(self):
         """All bytes that can come next, ascending."""
         cdef string out
-        cdef Decoder* decoder = self.read()
-        try:
-            with nogil:
-                out = decoder.next_bytes()
-        finally:
-            self.n_reads -= 1
+        cdef Held held
+        cdef Decoder* decoder = self.read(held)
+        with nogil:
+            out = decoder.next_bytes()
         return bytes(out)
 
     def text(self):
@@ -304,12 +286,10 @@ cdef class State:
     def expected_terminals(self):
         """Numbers of the grammar's terminals being read or admissible next; the last one stands for the end."""
         cdef vector[int32_t] out
-        cdef Decoder* decoder = self.read()
-        try:
-            with nogil:
-                out = decoder.expected()
-        finally:
-            self.n_reads -= 1
+        cdef Held held
+        cdef Decoder* decoder = self.read(held)
+        with nogil:
+            out = decoder.expected()
         return list(out)
 
     def explain(self, token_id):
@@ -319,12 +299,10 @@ cdef class State:
     def is_accepting(self):
         """Is the text so far a sentence?"""
         cdef cbool accepting
-        cdef Decoder* decoder = self.read()
-        try:
-            with nogil:  # it may wait for a thread that extends the constraint
-                accepting = not decoder.finished() and decoder.accepting()
-        finally:
-            self.n_reads -= 1
+        cdef Held held
+        cdef Decoder* decoder = self.read(held)
+        with nogil:  # it may wait for a thread that extends the constraint
+            accepting = not decoder.finished() and decoder.accepting()
         return accepting
 
     def is_finished(self):

@@ -28,6 +28,11 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
         int32_t n_configs()
 
 
+cdef extern from "bindings/held.hpp" namespace "wfsa":
+    cdef cppclass Held:
+        void hold(int32_t*)
+
+
 cdef class State:
     cdef unique_ptr[Decoder] decoder
     cdef int64_t n_words, n_tokens, size
@@ -36,8 +41,8 @@ cdef class State:
     cdef readonly tuple end_ids
     cdef readonly object constraint  # keeps what the decoder reads
     cdef Decoder* now(self) except NULL
-    cdef Decoder* read(self) except NULL
-    cdef Decoder* change(self) except NULL
+    cdef Decoder* read(self, Held& held) except NULL
+    cdef Decoder* change(self, Held& held) except NULL
 
 
 # A state before the first token; takes the decoder.  `kind` is State or a subclass, stop_ids a sorted list or None.

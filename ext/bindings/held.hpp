@@ -1,0 +1,21 @@
+// A count that goes down again where a Cython function ends, however it does. Under the interpreter lock only.
+#pragma once
+#include <cstdint>
+
+namespace wfsa {
+
+class Held {
+  public:
+    Held() = default;
+    Held(const Held&) = delete;
+    ~Held() { if (count_) --*count_; }
+    void hold(int32_t* count) {
+        count_ = count;
+        ++*count;
+    }
+
+  private:
+    int32_t* count_ = nullptr;
+};
+
+}  // namespace wfsa
