@@ -53,6 +53,7 @@ from wfsa.grammar.json_schema.shape import (
     Tracks,
     complement,
     intersect,
+    is_within,
     item_of,
     path_of,
     property_of,
@@ -76,7 +77,8 @@ class Alternatives:
     """Reads the schemas of one document."""
 
     __slots__ = (
-        "_any", "_closes", "_compounds", "_described", "_open", "_read", "_steps", "_value_keys", "document", "why",
+        "_any", "_closes", "_compounds", "_described", "_directs", "_empty", "_open", "_read", "_steps", "_unknown", "_value_keys",
+        "document", "why",
     )  # fmt: skip
 
     def __init__(self, document: Document) -> None:
@@ -90,7 +92,11 @@ class Alternatives:
         self._closes = document.options != document.options.as_written()
         self._described: dict[int, tuple[Any, list[Shape]]] = {}
         self._open: set[tuple[int, Tracks]] = set()  # those whose alternatives are being read
-        self._compounds: dict[tuple[str, frozenset[int]], Compound] = {}
+        self._compounds: dict[tuple[str, frozenset[int]], Handle] = {}
+        # (id of a child, levels looked at) -> (it, is it seen to be empty); what met a schema that was being read is not kept
+        self._empty: dict[tuple[int, int], tuple[Handle, bool]] = {}
+        self._unknown = 0  # how often one was met
+        self._directs: dict[int, tuple[Any, Handle]] = {}  # id of a reference -> (it, what it leads to)
 
     def alternatives(self, schema: Any, path: str, tracks: Tracks = Tracks.NONE) -> list[Shape]:
         """The shapes whose union a schema is; empty if no value is left.  `tracks`: they note what was evaluated."""
@@ -286,6 +292,8 @@ class Alternatives:
                 f"alternatives side by side at {path}"
             )
         out: list[Shape] = []
+        if len(left) > 1 and len(right) > 1:
+            out, left, right = self._absorbed(left, right)
         for a in left:
             for b in right:
                 both = a if a is b else self._intersection(a, b)
@@ -293,6 +301,34 @@ class Alternatives:
                     out.append(both)
         if left and right and not out:
             self.why = "the alternatives and what stands beside them exclude each other", path
+        return out
+
+    @staticmethod
+    def _absorbed(left: list[Shape], right: list[Shape]) -> tuple[list[Shape], list[Shape], list[Shape]]:
+        """The shapes of either union that lie within one of the other, and what is left of both.
+
+        They are part of the intersection whole, and the rest of it lies between those that are left: what else they
+        would meet gives parts of them.  Complements of alike shapes have most of their alternatives in common, and
+        their product would multiply with each.
+        """
+        inner = [a for a in left if any(is_within(a, b) for b in right)]
+        done = {*map(id, inner)}
+        inner_right = [b for b in right if id(b) not in done and any(is_within(b, a) for a in left)]
+        taken = done | {*map(id, inner_right)}
+        # Of two that lie within each other one is enough.
+        whole = inner + [b for b in inner_right if not any(is_within(b, a) for a in inner)]
+        return whole, [a for a in left if id(a) not in taken], [b for b in right if id(b) not in taken]
+
+    @staticmethod
+    def _greatest(shapes: list[Shape]) -> list[Shape]:
+        """Those that do not lie within another one."""
+        if len(shapes) < 3:
+            return shapes
+        out: list[Shape] = []
+        for s in shapes:
+            if not any(is_within(s, other) for other in out):
+                out = [other for other in out if not is_within(other, s)]
+                out.append(s)
         return out
 
     def _minus(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
@@ -313,11 +349,13 @@ class Alternatives:
                 values = [v for v in shape.values if self.accepts(v, shape, wide=True)]
             for union in complement(shape, values, self.negate):
                 touched = self._meet(touched, union, path)
-                touched = [s for s in touched if not self._is_empty(s, 0)]
+                touched = self._greatest([s for s in touched if not self._is_empty(s, 0)])
             left = kept + touched
         return left
 
     def _intersection(self, a: Shape, b: Shape) -> Shape | None:
+        if not a.mask & b.mask:
+            return None
         steps = 2 + len(a.properties) + len(b.properties) + len(a.prefix) + len(b.prefix)
         if a.values is not None and b.values is not None:
             steps += len(a.values) + len(b.values)
@@ -375,21 +413,31 @@ class Alternatives:
             return not handle[0]
         if depth < 0:
             return False
-        if (id(handle[0] if isinstance(handle, tuple) else handle), Tracks.NONE) in self._open:
-            return False  # being read: nothing is known yet
-        try:
-            return all(self._is_empty(s, depth) for s in self.of_handle(handle))
-        except (LimitError, _Open):
+        number = _number(handle)
+        known = self._empty.get((number, depth))
+        if known is not None:
+            return known[1]
+        if (number, Tracks.NONE) in self._open:
+            self._unknown += 1  # being read
             return False
+        before = self._unknown
+        try:
+            out = all(self._is_empty(s, depth) for s in self.of_handle(handle))
+        except (LimitError, _Open):
+            self._unknown += 1
+            return False
+        if out or self._unknown == before:
+            self._empty[number, depth] = handle, out
+        return out
 
     # ---- handles -----------------------------------------------------------------------------------------------------
 
-    def _compound(self, kind: Literal["and", "or", "not"], handles: tuple[Handle, ...]) -> Compound:
-        """The interned compound; parts of the same kind are taken apart."""
+    def _compound(self, kind: Literal["and", "or", "not"], handles: tuple[Handle, ...]) -> Handle:
+        """The interned compound; parts of the same kind are taken apart, and what excludes another part decides it."""
         parts: dict[int, Handle] = {}
-        for h in handles:
+        for h in map(self._direct, handles):
             inner = h.parts if kind != "not" and isinstance(h, Compound) and h.kind == kind else (h,)
-            parts.update((id(x[0]) if isinstance(x, tuple) else id(x), x) for x in inner)
+            parts.update((_number(x), x) for x in inner)
         key = kind, frozenset(parts)
         got = self._compounds.get(key)
         if got is None:
@@ -397,10 +445,31 @@ class Alternatives:
                 raise LimitError(
                     f"more than {MAX_COMPOUNDS} combinations of schemas; combine fewer at {path_of(handles[0])}"
                 )
-            got = self._compounds[key] = Compound(kind, tuple(parts.values()))
+            got = Compound(kind, tuple(parts.values()))
+            if kind != "not" and any(_number(self.negate(x)) in parts for x in got.parts if _is_not(x)):
+                got = kind == "or", path_of(handles[0])
+            self._compounds[key] = got
         return got
 
+    def _direct(self, handle: Handle) -> Handle:
+        """What a child that is nothing but a reference leads to, so that all who refer to it are one."""
+        if not isinstance(handle, tuple) or not isinstance(handle[0], dict) or len(handle[0]) != 1:
+            return handle
+        ref = handle[0].get("$ref")
+        if not isinstance(ref, str):
+            return handle
+        got = self._directs.get(id(handle[0]))
+        if got is None:
+            try:
+                target = self._target(ref, handle[1])
+            except SchemaError:  # told where the child is read, if it is
+                target = handle
+            got = self._directs[id(handle[0])] = handle[0], target
+        return got[1]
+
     def conjoin(self, a: Handle, b: Handle) -> Handle:
+        if a is not b:
+            a, b = self._direct(a), self._direct(b)
         for x, y in ((a, b), (b, a)):
             if isinstance(x, tuple):
                 if x[0] is True:
@@ -451,7 +520,7 @@ class Alternatives:
         """The alternatives of what is written for a child: those of `of_handle`, closed as the options say."""
         if not self._closes:
             return self.of_handle(handle)
-        key = id(handle[0] if isinstance(handle, tuple) else handle)
+        key = _number(handle)
         got = self._described.get(key)
         if got is None:
             shapes = [closed(s, self.document.options) for s in self.of_handle(handle, Tracks.EACH)]
@@ -573,6 +642,15 @@ class Alternatives:
             if self.accepts(value, shape, wide, sure):
                 return True
         return False
+
+
+def _number(handle: Handle) -> int:
+    """What tells children apart: which schema, wherever it is met."""
+    return id(handle[0] if isinstance(handle, tuple) else handle)
+
+
+def _is_not(handle: Handle) -> bool:
+    return isinstance(handle, Compound) and handle.kind == "not"
 
 
 def _divides(m: Decimal, number: Decimal) -> bool:
