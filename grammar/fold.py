@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wfsa.errors import GrammarError
+from wfsa.grammar.allowance import check
 from wfsa.grammar.emit import emit_rules
 from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq, Weights, references
 from wfsa.grammar.ir import Grammar
@@ -180,6 +181,7 @@ def callees_first(table: Mapping[str, Expr]) -> list[str]:
     order: list[str] = []
     entered: set[str] = set()
     for root in table:
+        check()
         if root in entered:
             continue
         entered.add(root)
@@ -205,6 +207,7 @@ def fold_table(table: dict[str, Expr], start: str, budget: int, weigh: Weights) 
         changed = False
         for name in callees_first(table):
             before = table[name]
+            check()
             if isinstance(before, Regular) and name in known:
                 continue
             after = fold_expression(before, known, budget, weigh)
@@ -236,7 +239,8 @@ def _inline(table: dict[str, Expr], once: set[str]) -> bool:
     done = False
     depths: dict[str, int] = {}
     for name in callees_first(table):
-        names = {n for n in set(references(table[name])) & once - {name} if depths.get(n, 0) <= MAX_DEPTH}
+        check()
+        names = {n for n in references(table[name]) if n in once and n != name and depths.get(n, 0) <= MAX_DEPTH}
         if names:
             table[name] = _substitute(table[name], {n: table[n] for n in names})
             done = True

@@ -26,12 +26,15 @@ from bisect import bisect_right
 from typing import NoReturn
 
 from wfsa.errors import GrammarError
+from wfsa.grammar.allowance import check
 from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq
 from wfsa.grammar.fold import fold_rules
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.regular import ANY_CHAR, EPSILON, MAX_CODE_POINT, NOTHING, Regular, chars, literal, negate_ranges
 
-_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+_NAMES = re.compile("[a-zA-Z0-9_-]*")
+_BLANKS = re.compile("[ \\t\\r\\n]*")
+_UNQUOTED = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 _HEX = frozenset("0123456789abcdefABCDEF")
 _ESCAPES = {
     "n": 10, "t": 9, "r": 13, "\\": 92, '"': 34, "[": 91, "]": 93,
@@ -58,6 +61,12 @@ def read_gbnf(text: str, root: str = "root") -> Grammar:
         return fold_rules(rules, root, origins=reader.origins)
     except RecursionError:  # "a++++...": one level for each of the quantifiers
         raise GrammarError("the grammar is nested too deeply: give inner groups names of their own") from None
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Where a match that begins at `at` ends; for patterns that also match the empty text."""
+    found = pattern.match(text, at)
+    return found.end() if found else at
 
 
 class _Reader:
@@ -92,6 +101,7 @@ class _Reader:
         self.skip()
         while self.at < self.end:
             start = self.at
+            check()
             name = self.name()
             if not name:
                 self.fail(f"expected a rule name, found {self.text[start]!r}", start, "write 'name ::= ...'")
@@ -117,7 +127,7 @@ class _Reader:
         while self.at < end:
             c = text[self.at]
             if c in " \t\r\n":
-                self.at += 1
+                self.at = _end(_BLANKS, text, self.at)
             elif c == "#":
                 stop = text.find("\n", self.at)
                 self.at = end if stop < 0 else stop + 1
@@ -130,12 +140,9 @@ class _Reader:
                 return
 
     def name(self) -> str:
-        text, end, start = self.text, self.end, self.at
-        at = start
-        while at < end and text[at] in _NAME:
-            at += 1
-        self.at = at
-        return text[start:at]
+        start = self.at
+        self.at = _end(_NAMES, self.text, start)
+        return self.text[start : self.at]
 
     # ---- expressions -------------------------------------------------------------------------------------------------
 
@@ -154,8 +161,8 @@ class _Reader:
             c = text[self.at]
             start = self.at
             e: Expr
-            if c in _NAME:
-                name = self.name()
+            name = self.name()
+            if name:
                 self.skip()
                 if text.startswith("::=", self.at):  # the next rule
                     self.at = start
@@ -257,8 +264,9 @@ class _Reader:
                     self.fail("a surrogate, which no UTF-8 text has,", where, "write \\UHHHHHHHH for the character")
                 out.append(chr(code))
             else:
-                out.append(c)
-                self.at += 1
+                where = self.at
+                self.at = _end(_UNQUOTED[quote], text, where)
+                out.append(text[where : self.at])
         self.fail("a text without its closing quote", start)
 
     def char_class(self) -> Regular:

@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from wfsa.grammar.allowance import check
+
 Ranges = tuple[tuple[int, int], ...]
 MAX_CODE_POINT = 0x10FFFF
 
@@ -162,6 +164,8 @@ def cat(*parts: Regular) -> Regular:
     """Concatenation; flattens, joins literals, and is NOTHING if a part is."""
     out: list[Regular] = []
     for part in parts:
+        if not len(out) & 0xFFF:
+            check()
         for p in part.parts if isinstance(part, Cat) else (part,):
             if p == NOTHING:
                 return NOTHING

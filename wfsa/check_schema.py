@@ -8,13 +8,13 @@ compiles, unless it passes `max_lr_states` or `max_lexer_states`.
 
 from __future__ import annotations
 
-import time
 import warnings
 from decimal import Decimal
 from typing import Any
 
 from wfsa._ext.regular import automaton
 from wfsa.errors import LimitError, SchemaWarning
+from wfsa.grammar.allowance import Allowance, Exhausted, check
 from wfsa.grammar.ir import Tokens
 from wfsa.grammar.json_schema import LoweredSchema, SchemaOptions, SchemaReport, read_json_schema
 from wfsa.grammar.json_schema.misspelt import slips_text
@@ -40,12 +40,16 @@ def check_json_schema(
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     Warns (SchemaWarning) of keywords that are probably misspelt.
     """
-    options, begin = schema_options or SchemaOptions(), time.perf_counter()
+    try:
+        with Allowance(max_seconds):
+            return _checked(schema, schema_options or SchemaOptions(), max_size, max_depth, max_terminal_states)
+    except Exhausted as e:
+        raise LimitError(f"checking the schema passed {e}; raise max_seconds") from None
 
-    def check_time() -> None:
-        if max_seconds is not None and time.perf_counter() - begin > max_seconds:
-            raise LimitError(f"checking the schema passed {max_seconds:g} s; raise max_seconds")
 
+def _checked(
+    schema: Any, options: SchemaOptions, max_size: int, max_depth: int, max_terminal_states: int
+) -> SchemaReport:
     if isinstance(schema, (str, bytes, bytearray)) and len(schema) > max_size:
         raise LimitError(f"the schema has {len(schema)} characters, the limit is {max_size}; raise max_size")
     if not isinstance(schema, (dict, bool)):
@@ -53,8 +57,8 @@ def check_json_schema(
     _measure(schema, max_size, max_depth)
     dropped: frozenset[str] = frozenset()
     while True:
-        lowered = read_json_schema(schema, options, check_time, dropped)
-        large = _too_large(lowered, max_terminal_states, check_time)
+        lowered = read_json_schema(schema, options, dropped)
+        large = _too_large(lowered, max_terminal_states)
         if large is None:
             break
         message, origin = large
@@ -62,14 +66,14 @@ def check_json_schema(
             raise LimitError(message)
         dropped |= {origin}
     if lowered.slips:
-        warnings.warn(slips_text(lowered.slips), SchemaWarning, stacklevel=2)
+        warnings.warn(slips_text(lowered.slips), SchemaWarning, stacklevel=3)
     return lowered.report
 
 
-def _too_large(lowered: LoweredSchema, max_states: int, check_time: Any) -> tuple[str, str] | None:
+def _too_large(lowered: LoweredSchema, max_states: int) -> tuple[str, str] | None:
     """(a message, the place) of the first terminal that has too many states."""
     for t in lowered.grammar.terminals:
-        check_time()
+        check()
         if isinstance(t.pattern, Tokens):
             continue
         where = f" at {t.origin}" if t.origin else ""

@@ -17,7 +17,9 @@ class CompileOptions:
     mode: "ahead" expands everything that can be reached; "lazy" expands on first use.
     max_terminal_states, max_lr_states, max_lexer_states: LimitError beyond these. What is linear in the grammar is not
         counted: the states of a set of words (an enum) that ends a terminal, lexer states that stand in one terminal.
-    max_seconds: LimitError when compiling takes longer; None for no limit.
+    max_seconds: LimitError when compiling takes longer, the front end included; None for no limit.
+    max_memory: LimitError when the process's resident memory grows by more bytes while compiling, whichever thread
+        takes them; None for no limit. Known on Linux only.
     max_grown_bytes: bytes, about, of what is learnt while texts are decoded (lexer states on first use, sets of
         properties in any order); texts that begin beyond it, or after a limit was met, begin with fresh tables.
     progress: called with (stage, fraction between 0 and 1).
@@ -28,6 +30,7 @@ class CompileOptions:
     max_lr_states: int = 1 << 20
     max_lexer_states: int = 1 << 20
     max_seconds: float | None = None
+    max_memory: int | None = None
     max_grown_bytes: int = 64 << 20
     progress: Progress | None = None
 
@@ -44,6 +47,7 @@ class CompileKeywords(TypedDict, total=False):
     max_lr_states: int
     max_lexer_states: int
     max_seconds: float | None
+    max_memory: int | None
     max_grown_bytes: int
     progress: Progress | None
 

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from wfsa._ext.constraint import build_core
@@ -25,6 +26,7 @@ from wfsa.arguments import known_fields, refuse_unknown
 from wfsa.compile_options import CompileKeywords, CompileOptions
 from wfsa.errors import GrammarError, LimitError, SchemaWarning, WfsaError
 from wfsa.explain import compile_parts_with
+from wfsa.grammar.allowance import Allowance, Exhausted, check
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.json_schema import (
@@ -67,21 +69,24 @@ def compile(
 
     Raises GrammarError (nothing can be derived, undefined symbols), LimitError, VocabError.
     """
-    return _compiled(grammar, vocab, *_front_end("compile", options, keywords))
+    with _Run("compile", options, keywords) as run:
+        return _compiled(grammar, vocab, run)
 
 
 def _compile(
-    grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float,
+    grammar: Grammar, vocab: Vocab, run: _Run,
     report: SchemaReport | None = None, source: SchemaSource | None = None,
 ) -> GrammarConstraint | _TooLarge:  # fmt: skip
-    """The same; the time limit counts from `begin`, and a terminal that is too large is returned."""
+    """The same; a terminal that is too large is returned."""
     require_vocab(vocab)
-    clock = _Clock(options, grammar, begin)
+    options = run.options
     grammar.check_invariants()
-    terminals = _terminals(grammar, vocab, options, clock)
+    run.tick("terminals", 0.0)
+    terminals = _terminals(grammar, vocab, run)
     if isinstance(terminals, _TooLarge):
         return terminals
-    clock.tick("LR automaton", 0.0)
+    run.tick("LR automaton", 0.0)
+    run.costliest = partial(_costliest, grammar, terminals)
     try:
         core = build_core(vocab.core, grammar, terminals, options.max_lr_states, options.max_lexer_states)
         if core is None:
@@ -90,12 +95,12 @@ def _compile(
                 f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion"
             )
         core.set_budget(options.max_grown_bytes)
-        clock.check()
+        check()
         if options.mode == "ahead":
-            core.expand(clock.tick, clock.check)
+            core.expand(run.tick, check)
     except LimitError as e:
-        raise LimitError(f"{e}; {clock.costliest(terminals)}") from None
-    stages, seconds = clock.finish(), clock.seconds()
+        raise LimitError(f"{e}; {run.costliest()}") from None
+    stages, seconds = run.finish(), run.seconds()
     stats = cast("GrammarStats", {**core.counts(), "complete": core.frozen, "seconds": seconds, "stages": stages})
     names, origins = tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals)
     constraint = GrammarConstraint(core, vocab, names, origins, stats, report, source)
@@ -105,9 +110,7 @@ def _compile(
     return constraint
 
 
-def _terminals(
-    grammar: Grammar, vocab: Vocab, options: CompileOptions, clock: _Clock
-) -> list[CompiledTerminal] | _TooLarge:
+def _terminals(grammar: Grammar, vocab: Vocab, run: _Run) -> list[CompiledTerminal] | _TooLarge:
     """Each terminal's automaton, or the tokens that it stands for."""
     out = []
     order = sorted(range(len(grammar.terminals)), key=lambda i: (grammar.terminals[i].priority, -i))
@@ -117,7 +120,7 @@ def _terminals(
             out.append(CompiledTerminal(None, _resolve(t.name, t.pattern, vocab), ranks[number]))
         else:
             try:
-                dfa = automaton(t.pattern, options.max_terminal_states)
+                dfa = automaton(t.pattern, run.options.max_terminal_states)
             except LimitError as e:
                 where = f" at {t.origin}" if t.origin else ""
                 remedy = "raise CompileOptions.max_terminal_states"
@@ -125,8 +128,8 @@ def _terminals(
             except RecursionError:
                 raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
             out.append(CompiledTerminal(dfa, [], ranks[number]))
-        clock.tick("terminals", (number + 1) / len(grammar.terminals))
-        clock.check()
+        run.tick("terminals", (number + 1) / len(grammar.terminals))
+        check()
     return out
 
 
@@ -137,23 +140,33 @@ class _TooLarge(NamedTuple):
     origin: str  # the place in the schema or grammar; "" if it is not known
 
 
-def _check_time(limit: float | None, begin: float, stage: str) -> None:
-    if limit is not None and time.perf_counter() - begin > limit:
-        raise LimitError(
-            f"compiling passed {limit:g} s in stage {stage!r}; raise CompileOptions.max_seconds or use mode='lazy'"
-        )
+class _Run:
+    """One compilation: its options, its progress, the time by stage, and what it may use; a context manager."""
 
-
-class _Clock:
-    """Progress, time by stage, and the time limit."""
-
-    def __init__(self, options: CompileOptions, grammar: Grammar, begin: float) -> None:
-        self.options = options
-        self.grammar = grammar
-        self.begin = begin
-        self.last = time.perf_counter()
-        self.stage = "terminals"
+    def __init__(self, function: str, options: CompileOptions | None, keywords: Mapping[str, Any]) -> None:
+        of_schemas = function in ("compile_json_schema", "compile_tools")
+        refuse_unknown(function, keywords, known_fields(CompileOptions), schema_options=of_schemas)
+        self.options = replace(options or CompileOptions(), **keywords)
+        self.begin = self.last = time.perf_counter()
+        self.stage = "front end"
         self.stages: dict[str, float] = {}
+        self.costliest: Callable[[], str] = str  # says what costs most, once that is known
+        self._allowance = Allowance(self.options.max_seconds, self.options.max_memory, self.begin)
+
+    def __enter__(self) -> _Run:
+        self._allowance.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._allowance.__exit__(kind, error, trace)
+        if isinstance(error, Exhausted):
+            limit = "max_seconds" if str(error).endswith("s") else "max_memory"
+            what = f"compiling passed {error} in stage {self.stage!r}; raise CompileOptions.{limit}"
+            if self.options.mode == "ahead" and self.stage not in ("front end", "terminals", "LR automaton"):
+                what += " or use mode='lazy'"
+            raise LimitError("; ".join(filter(None, (what, self.costliest())))) from None
 
     def tick(self, stage: str, fraction: float) -> None:
         now = time.perf_counter()
@@ -162,9 +175,6 @@ class _Clock:
         if self.options.progress is not None:
             self.options.progress(stage, fraction)
 
-    def check(self) -> None:
-        _check_time(self.options.max_seconds, self.begin, self.stage)
-
     def seconds(self) -> float:
         return time.perf_counter() - self.begin
 
@@ -172,16 +182,17 @@ class _Clock:
         self.tick("done", 1.0)
         return {name: seconds for name, seconds in self.stages.items() if name != "done"}
 
-    def costliest(self, terminals: list[CompiledTerminal]) -> str:
-        """The terminal and the rule that cost most, for the message of a LimitError."""
-        sizes = [(0 if t.automaton is None else t.automaton.n_states, -i) for i, t in enumerate(terminals)]
-        terminal = self.grammar.terminals[-max(sizes)[1]] if sizes else None
-        lhs, rhs = max(self.grammar.rules, key=lambda rule: len(rule[1]))
-        parts = [f"the longest rule is one of {self.grammar.nonterminals[lhs]!r} with {len(rhs)} symbols"]
-        if terminal is not None:
-            where = f" at {terminal.origin}" if terminal.origin else ""
-            parts.append(f"the largest terminal is {terminal.name!r}{where} with {max(sizes)[0]} states")
-        return "; ".join(parts)
+
+def _costliest(grammar: Grammar, terminals: list[CompiledTerminal]) -> str:
+    """The terminal and the rule that cost most, for the message of a LimitError."""
+    sizes = [(0 if t.automaton is None else t.automaton.n_states, -i) for i, t in enumerate(terminals)]
+    terminal = grammar.terminals[-max(sizes)[1]] if sizes else None
+    lhs, rhs = max(grammar.rules, key=lambda rule: len(rule[1]))
+    parts = [f"the longest rule is one of {grammar.nonterminals[lhs]!r} with {len(rhs)} symbols"]
+    if terminal is not None:
+        where = f" at {terminal.origin}" if terminal.origin else ""
+        parts.append(f"the largest terminal is {terminal.name!r}{where} with {max(sizes)[0]} states")
+    return "; ".join(parts)
 
 
 def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
@@ -200,16 +211,16 @@ def compile_regex(
     pattern: str, vocab: Vocab, *, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
 ) -> GrammarConstraint:
     """Compile a regex; the whole text must match."""
-    started = _front_end("compile_regex", options, keywords)
-    return _compiled(read_regex(pattern), vocab, *started)
+    with _Run("compile_regex", options, keywords) as run:
+        return _compiled(read_regex(pattern), vocab, run)
 
 
 def compile_gbnf(
     text: str, vocab: Vocab, *, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
 ) -> GrammarConstraint:
     """Compile a GBNF/EBNF grammar with the rule ``root``."""
-    started = _front_end("compile_gbnf", options, keywords)
-    return _compiled(read_gbnf(text), vocab, *started)
+    with _Run("compile_gbnf", options, keywords) as run:
+        return _compiled(read_gbnf(text), vocab, run)
 
 
 def compile_lark(
@@ -221,8 +232,8 @@ def compile_lark(
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
     """Compile a Lark grammar."""
-    started = _front_end("compile_lark", options, keywords)
-    return _compiled(read_lark(text, start=start), vocab, *started)
+    with _Run("compile_lark", options, keywords) as run:
+        return _compiled(read_lark(text, start=start), vocab, run)
 
 
 def compile_json_schema(
@@ -239,11 +250,11 @@ def compile_json_schema(
     Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """
     schema_options = schema_options or SchemaOptions()
-    started = _front_end("compile_json_schema", options, keywords)
-    if not isinstance(schema, (dict, bool)):
-        schema = schema_of(schema)
     try:
-        constraint, slips = _compile_read(read_json_schema, schema, schema_options, vocab, *started)
+        with _Run("compile_json_schema", options, keywords) as run:
+            if not isinstance(schema, (dict, bool)):
+                schema = schema_of(schema)
+            constraint, slips = _compile_read(read_json_schema, schema, schema_options, vocab, run)
     except NoDocument as e:
         places = _contradiction(schema, schema_options, vocab)
         if not places:
@@ -271,7 +282,8 @@ def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Pl
         if time.thread_time() > until:
             return False
         try:
-            _compile_read(read_json_schema, some, options.as_written(), vocab, *_started(lazy))
+            with _Run("compile_json_schema", lazy, {}) as run:
+                _compile_read(read_json_schema, some, options.as_written(), vocab, run)
         except NoDocument:
             return True
         except WfsaError:
@@ -299,42 +311,23 @@ def compile_tools(
     the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
     Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """
-    started = _front_end("compile_tools", options, keywords)
-    constraint, slips = _compile_read(read_tools, tools, schema_options or SchemaOptions(), vocab, *started)
+    with _Run("compile_tools", options, keywords) as run:
+        constraint, slips = _compile_read(read_tools, tools, schema_options or SchemaOptions(), vocab, run)
     if slips:
         warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
     return constraint
 
 
-_Started = tuple[CompileOptions, float, Callable[[], None]]
-
-
-def _front_end(function: str, options: CompileOptions | None, keywords: Mapping[str, Any]) -> _Started:
-    """The options of `function`, whose keywords are fields of CompileOptions, and what `_started` gives."""
-    of_schemas = function in ("compile_json_schema", "compile_tools")
-    refuse_unknown(function, keywords, known_fields(CompileOptions), schema_options=of_schemas)
-    return _started(replace(options or CompileOptions(), **keywords))
-
-
-def _started(options: CompileOptions) -> _Started:
-    """The options, the time now, and the check of the time limit for a front end that may take long."""
-    begin = time.perf_counter()
-    return options, begin, partial(_check_time, options.max_seconds, begin, "front end")
-
-
-def _compiled(
-    grammar: Grammar, vocab: Vocab, options: CompileOptions, begin: float, _: Callable[[], None]
-) -> GrammarConstraint:
-    made = _compile(grammar, vocab, options, begin)
+def _compiled(grammar: Grammar, vocab: Vocab, run: _Run) -> GrammarConstraint:
+    made = _compile(grammar, vocab, run)
     if isinstance(made, _TooLarge):
         raise LimitError(made.message)
     return made
 
 
 def _compile_read(
-    read: Callable[..., LoweredSchema], source: Any, schema_options: SchemaOptions, vocab: Vocab,
-    options: CompileOptions, begin: float, check: Callable[[], None],
-) -> tuple[GrammarConstraint, tuple[Slip, ...]]:  # fmt: skip
+    read: Callable[..., LoweredSchema], source: Any, schema_options: SchemaOptions, vocab: Vocab, run: _Run
+) -> tuple[GrammarConstraint, tuple[Slip, ...]]:
     """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again.
 
     Returns the constraint, and the keywords of the schema that are probably misspelt.
@@ -342,11 +335,11 @@ def _compile_read(
     require_vocab(vocab)
     dropped: frozenset[str] = frozenset()
     while True:
-        lowered = read(source, schema_options, check, dropped)
+        lowered = read(source, schema_options, dropped)
         for lost in lowered.widenings:
             _LOG.debug("not enforced: %s at %s (%s)", lost.keyword or "conditions", lost.path, lost.why)
         try:
-            made = _compile(lowered.grammar, vocab, options, begin, lowered.report, lowered.source)
+            made = _compile(lowered.grammar, vocab, run, lowered.report, lowered.source)
         except GrammarError as error:
             raise NoDocument(f"no document satisfies the schema ({error}); at $") from None
         if not isinstance(made, _TooLarge):

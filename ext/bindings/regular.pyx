@@ -20,6 +20,7 @@ from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, 
 
 cdef extern from "bindings/translate.hpp" namespace "wfsa":
     cdef int wfsa_translate "wfsa::translate"() except +
+    int stop_where_asked() except -1
     cdef cppclass AllowInterrupts:
         void hold()
 
@@ -191,13 +192,15 @@ cdef Dfa _dfa(tree, int64_t limit, int depth) except *:
         del nfa
 
 
-cdef void _turn() noexcept:
-    """A compiled loop holds the interpreter lock for as long as it runs; here it may change hands."""
+cdef int _turn() except -1:
+    """A compiled loop holds the interpreter lock for as long as it runs; here it may change hands, and the loop end."""
     global _nodes
     _nodes += 1
     if _nodes % _TURN == 0:
         with nogil:
             pass
+        stop_where_asked()
+    return 0
 
 
 cdef Fragment _word_set(Nfa* nfa, words, bint last) except *:

@@ -45,23 +45,36 @@ class LetOthers {
     const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// Has a signal's handler raised?  With or without the interpreter lock; it is taken every 50 ms at most.
-inline bool signal_raised() {
+// With the interpreter lock: has a signal's handler raised, or is used up what this compilation may use?
+inline bool has_to_stop() {
+    if (PyErr_CheckSignals() != 0) return true;
+    PyObject* module = PyImport_ImportModule("wfsa.grammar.allowance");
+    PyObject* none = module ? PyObject_CallMethod(module, "check", nullptr) : nullptr;
+    Py_XDECREF(none);
+    Py_XDECREF(module);
+    return !none;
+}
+
+// For Cython, whose functions end where -1 is returned and Python's error is set.
+inline int stop_where_asked() { return has_to_stop() ? -1 : 0; }
+
+// The same with or without the lock; it is taken every 50 ms at most.
+inline bool asked_to_stop() {
     LetOthers::poll();
     static thread_local auto last = std::chrono::steady_clock::now();
     const auto now = std::chrono::steady_clock::now();
     if (now - last < std::chrono::milliseconds(50)) return false;
     last = now;
     const PyGILState_STATE lock = PyGILState_Ensure();
-    const bool raised = PyErr_CheckSignals() != 0;
+    const bool stop = has_to_stop();
     PyGILState_Release(lock);
-    return raised;
+    return stop;
 }
 
-// While one lives, what this thread compiles in this module can be stopped by a signal.
+// While one lives, what this thread compiles in this module can be stopped: by a signal, or for what it uses.
 class AllowInterrupts {
   public:
-    AllowInterrupts() : before_(interrupted) { interrupted = signal_raised; }
+    AllowInterrupts() : before_(interrupted) { interrupted = asked_to_stop; }
     ~AllowInterrupts() { interrupted = before_; }
     AllowInterrupts(const AllowInterrupts&) = delete;
     void hold() const {}  // Cython leaves out a variable that is never named again
@@ -82,7 +95,7 @@ inline void translate() {
         raise_as("ArtifactError", e.what());
     } catch (const Miss&) {
         raise_as("ArtifactError", "the compiled tables lack a needed entry");
-    } catch (const Interrupted&) {  // Python's error is set: KeyboardInterrupt, or what a handler of signals raised
+    } catch (const Interrupted&) {  // Python's error is set: KeyboardInterrupt, what a handler raised, Exhausted
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& e) {

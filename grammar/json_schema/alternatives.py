@@ -30,6 +30,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 from wfsa.errors import LimitError, SchemaError
+from wfsa.grammar.allowance import check
 from wfsa.grammar.json_schema.closing import closed
 from wfsa.grammar.json_schema.document import Document, segment
 from wfsa.grammar.json_schema.finite import Key, is_whole, json_key
@@ -77,8 +78,8 @@ class Alternatives:
     """Reads the schemas of one document."""
 
     __slots__ = (
-        "_any", "_closes", "_compounds", "_described", "_directs", "_empty", "_open", "_read", "_steps", "_unknown", "_value_keys",
-        "document", "why",
+        "_any", "_closes", "_compounds", "_described", "_directs", "_empty", "_open", "_read", "_steps", "_unknown",
+        "_value_keys", "document", "why",
     )  # fmt: skip
 
     def __init__(self, document: Document) -> None:
@@ -93,7 +94,7 @@ class Alternatives:
         self._described: dict[int, tuple[Any, list[Shape]]] = {}
         self._open: set[tuple[int, Tracks]] = set()  # those whose alternatives are being read
         self._compounds: dict[tuple[str, frozenset[int]], Handle] = {}
-        # (id of a child, levels looked at) -> (it, is it seen to be empty); what met a schema that was being read is not kept
+        # (id of a child, levels looked at) -> (it, is it seen to be empty); not what met a schema that was being read
         self._empty: dict[tuple[int, int], tuple[Handle, bool]] = {}
         self._unknown = 0  # how often one was met
         self._directs: dict[int, tuple[Any, Handle]] = {}  # id of a reference -> (it, what it leads to)
@@ -111,6 +112,7 @@ class Alternatives:
             return got[1]
         if key in self._open:
             raise _Open(f"the references form a loop without content at {path}")
+        check()
         shape, found = read_keywords(schema, path, self.document, tracks)
         out = [shape]
         if found.ref is not None or found.parts is not None:
@@ -365,7 +367,7 @@ class Alternatives:
             if now > MAX_STEPS:
                 what = f"combining alternatives takes more than {MAX_STEPS} steps"
                 raise LimitError(f"{what}; use fewer of them side by side or nested at {a.path}")
-            self.document.check()
+            check()
         return intersect(a, b, self.conjoin)
 
     def _overlap(self, a: Shape, b: Shape, depth: int = DEPTH) -> bool:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin
@@ -65,26 +64,20 @@ def id_word(draft: int) -> str:
     return "id" if draft <= 4 else "$id"
 
 
-def no_check() -> None:
-    """No time limit."""
-
-
 class Document:
     __slots__ = (
-        "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "check",
-        "draft", "options", "root", "unknown", "widenings",
+        "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "draft",
+        "options", "root", "unknown", "widenings",
     )  # fmt: skip
 
     def __init__(
-        self, root: Any, draft: int, options: SchemaOptions, check: Callable[[], None] = no_check,
-        too_large: frozenset[str] = frozenset(),
-    ) -> None:  # fmt: skip
+        self, root: Any, draft: int, options: SchemaOptions, too_large: frozenset[str] = frozenset()
+    ) -> None:
         self.widenings = Widenings(options.lenient, too_large)
         self.unknown = UnknownWords()
         self.root = root
         self.draft = draft  # of the root; see `draft_at`
         self.options = options
-        self.check = check  # is called now and then, and raises when time is up
         self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
         base = root.get(id_word(draft)) if isinstance(root, dict) else None

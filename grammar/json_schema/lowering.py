@@ -25,14 +25,14 @@ Rejected: a work list alone (parents before children: no merging by content, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
+from wfsa.grammar.allowance import check
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema.arrays import Arrays
-from wfsa.grammar.json_schema.document import Document, draft_of, no_check
+from wfsa.grammar.json_schema.document import Document, draft_of
 from wfsa.grammar.json_schema.indentation import indented
 from wfsa.grammar.json_schema.memo import Memo
 from wfsa.grammar.json_schema.misspelt import Slip
@@ -66,12 +66,10 @@ class LoweredSchema:
 
 
 def read_json_schema(
-    schema: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check,
-    too_large: frozenset[str] = frozenset(),
-) -> LoweredSchema:  # fmt: skip
+    schema: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
+) -> LoweredSchema:
     """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
 
-    `check` is called now and then; what it raises comes through.
     `too_large` are paths whose terminals have turned out to be too large, to be widened under ``lenient``.
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     """
@@ -79,7 +77,7 @@ def read_json_schema(
     try:
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
-        document = Document(schema, draft_of(schema, options.draft), options, check, too_large)
+        document = Document(schema, draft_of(schema, options.draft), options, too_large)
         grammar = _Lowering(document).run(schema, "$")
     except RecursionError:
         raise LimitError(
@@ -194,6 +192,7 @@ class _Lowering:
 
     def _rules(self, shape: Shape, kind: int) -> int | None:
         """Make the rules of a shape's objects or arrays."""
+        check()
         make, steps = (self._objects.symbol, OBJECT_STEPS) if kind == OBJECT else (self._arrays.symbol, ARRAY_STEPS)
         if not self._memo.document.widenings.allowed:
             return make(shape)

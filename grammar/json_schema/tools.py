@@ -19,12 +19,12 @@ with its own ``$schema``, ``$defs`` and references; it is named by its place in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from wfsa.errors import SchemaError
-from wfsa.grammar.json_schema.document import contents_of, draft_of, no_check
+from wfsa.grammar.json_schema.document import contents_of, draft_of
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
 from wfsa.grammar.json_schema.options import SchemaOptions
@@ -86,16 +86,15 @@ class _Registry:
 
 
 def read_tools(
-    tools: Any, options: SchemaOptions | None = None, check: Callable[[], None] = no_check,
-    too_large: frozenset[str] = frozenset(),
-) -> LoweredSchema:  # fmt: skip
+    tools: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
+) -> LoweredSchema:
     """Lower a list of tools to a grammar of one call, or a ``response_format`` to one of its documents.
 
     Raises SchemaError (no tool list, two tools of one name, what a schema can be wrong in) or LimitError.
     """
     options = options or SchemaOptions()
     if isinstance(tools, dict) and "tools" not in tools:
-        return read_json_schema(_response_schema(tools), options, check, too_large)
+        return read_json_schema(_response_schema(tools), options, too_large)
     prefix, listed = ("", tools) if not isinstance(tools, dict) else ("tools", tools["tools"])
     found = list(_tools(listed, "$" + (f".{prefix}" if prefix else ""), f"/{prefix}" if prefix else ""))
     own: dict[str, Any] = {}
@@ -108,14 +107,14 @@ def read_tools(
     for tool in found:
         arguments = {"type": "object", "$ref": tool.path}
         # A tool that no call fits would fall out of the union without a word.
-        read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner, check, too_large)
+        read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner, too_large)
         calls.append({
             "type": "object",
             "properties": {"name": {"const": tool.name}, "arguments": arguments},
             "required": ["name", "arguments"],
             "additionalProperties": False,
         })  # fmt: skip
-    lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, check, too_large)
+    lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, too_large)
     given = [t for t in found if t.schema is not _NO_ARGUMENTS]
     parts = []
     widened = dict.fromkeys(lowered.widenings)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from wfsa.grammar.allowance import check
 from wfsa.grammar.regex.assertions import is_open_to_outside, look_core, whole_language
 from wfsa.grammar.regex.chars import ASCII, DOT_ALL, IGNORE_CASE, MULTILINE, VERBOSE, Characters, Dialect
 from wfsa.grammar.regex.nodes import Assertion, Choice, Loop, Node, Seq, end_of_text, is_edge, start_of_text
@@ -44,6 +45,7 @@ from wfsa.grammar.unicode import sets as unicode_sets
 
 _INLINE_FLAGS = {"i": IGNORE_CASE, "m": MULTILINE, "s": DOT_ALL, "x": VERBOSE, "a": ASCII, "u": 0, "U": 0}
 _SPECIAL = frozenset("\\[(.^$*+?{|)")
+_PLAIN = re.compile(r"[^\\\[(.^$*+?{|)]+(?![*+?{])")  # characters that no quantifier belongs to
 _MAX_DEPTH = 120
 _NEWLINE = Literal(b"\n")
 _ASSERTION = re.compile(r"\(\?<?[=!]|\\[bBAzZ]|[$^]")
@@ -134,11 +136,17 @@ class _Parser(Characters):
     def sequence(self) -> Node:
         pattern, end = self.pattern, self.end
         items: list[Node] = []
-        text: list[str] = []  # literal characters not yet in `items`
+        text: list[str] = []  # literal text not yet in `items`
         at_start = self.at_start
         while self.at < self.end:
-            c = pattern[self.at]
             start = self.at
+            run = None if self.flags & (VERBOSE | IGNORE_CASE) else _PLAIN.match(pattern, start)
+            if run:
+                text.append(run[0])
+                self.at = run.end()
+                continue
+            c = pattern[start]
+            check()
             atom: Node | None = None
             if c in _SPECIAL:
                 if c == "|" or c == ")":

@@ -1,0 +1,84 @@
+"""What one compilation may use: seconds, and bytes by which the process grows.
+
+An allowance belongs to the thread for as long as it lasts, so no stage has to hand it on: whatever loops for long asks
+:func:`check`, the C++ stages every 50 ms (ext/bindings/translate.hpp).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from types import TracebackType
+
+_MEMORY_SECONDS = 0.01  # between two looks at the memory, each of some microseconds
+
+
+class Exhausted(Exception):  # no error of the input
+    """Time or memory is used up.
+
+    Not a WfsaError: a reader that goes on without the part that met a limit must not go on here.
+    """
+
+
+class _OfThread(threading.local):
+    current: Allowance | None = None
+
+
+_OF_THREAD = _OfThread()
+
+
+class Allowance:
+    """A context manager; inner ones end with the outer one.
+
+    seconds: from `begin` (``time.perf_counter()``) on, or now; n_bytes: growth of the resident memory of the process,
+    whoever causes it, where the system tells (Linux).  None: no limit.
+    """
+
+    __slots__ = ("_before", "_begin", "_looked", "_most", "_outer", "_seconds", "_until", "n_bytes")
+
+    def __init__(self, seconds: float | None, n_bytes: int | None = None, begin: float | None = None) -> None:
+        self._seconds = seconds
+        self._begin = time.perf_counter() if begin is None else begin
+        self._until = float("inf") if seconds is None else self._begin + seconds
+        self.n_bytes = n_bytes
+        self._before = _resident() if n_bytes is not None else 0
+        self._looked = 0.0
+        self._outer: Allowance | None = None
+
+    def __enter__(self) -> Allowance:
+        self._outer, _OF_THREAD.current = _OF_THREAD.current, self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _OF_THREAD.current = self._outer
+
+    def check(self) -> None:
+        """Raises Exhausted, with what is used up: "2 s" or "64 MB"."""
+        now = time.perf_counter()
+        if now > self._until:
+            raise Exhausted(f"{self._seconds:g} s")
+        if self.n_bytes is not None and now - self._looked > _MEMORY_SECONDS:
+            self._looked = now
+            if _resident() - self._before > self.n_bytes:
+                raise Exhausted(f"{self.n_bytes / 1e6:g} MB")
+        if self._outer is not None:
+            self._outer.check()
+
+
+def check() -> None:
+    """Raises Exhausted where the thread's allowance is used up."""
+    current = _OF_THREAD.current
+    if current is not None:
+        current.check()
+
+
+def _resident() -> int:
+    """Bytes of the process that are in memory; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
