@@ -192,9 +192,13 @@ class Normaliser {
     void direct_recursion(int32_t a) {
         const int32_t self = n_terms_ + a;
         vector<Word> infix, left, right, other;
+        const Word twice{self, self};
+        const bool doubles = std::find(by_lhs_[a].begin(), by_lhs_[a].end(), twice) != by_lhs_[a].end();
         for (Word& w : by_lhs_[a]) {
             bool l = !w.empty() && w.front() == self, r = !w.empty() && w.back() == self;
             if (w.size() == 1 && l) continue;  // A -> A
+            // A -> A A makes of one A any number of them.
+            if (doubles && w.size() > 2 && std::count(w.begin(), w.end(), self) == int64_t(w.size())) continue;
             (l && r ? infix : l ? left : r ? right : other).push_back(std::move(w));
         }
         if (infix.empty() && right.empty()) {
@@ -202,9 +206,20 @@ class Normaliser {
             for (Word& w : other) by_lhs_[a].push_back(std::move(w));
             return;
         }
+        const bool dangling = is_dangling(right, self);
+        if (dangling && infix.empty() && left.empty()) {
+            by_lhs_[a] = std::move(right);
+            for (Word& w : other) by_lhs_[a].push_back(std::move(w));
+            return;
+        }
         int32_t b = fresh(a);
         vector<Word> bs = other;
-        if (!right.empty()) {
+        if (dangling) {
+            for (Word& w : right) {
+                w.back() = n_terms_ + b;
+                bs.push_back(std::move(w));
+            }
+        } else if (!right.empty()) {
             int32_t h = fresh(a);
             for (Word& w : right) {
                 w.pop_back();
@@ -218,6 +233,17 @@ class Normaliser {
         by_lhs_[a] = std::move(left);
         by_lhs_[a].push_back({n_terms_ + b});
         for (Word& w : infix) { w.back() = n_terms_ + b; by_lhs_[a].push_back(std::move(w)); }
+    }
+
+    // ρ A beside ρ A γ A, the dangling "else": read as a list, every ρ could be an element or begin a nested A, and the
+    // stacks would branch at each of them. Right recursive they are one stack.
+    static bool is_dangling(const vector<Word>& right, int32_t self) {
+        for (const Word& longer : right)
+            for (const Word& shorter : right)
+                if (shorter.size() < longer.size() && longer[shorter.size() - 1] == self &&
+                    std::equal(shorter.begin(), shorter.end() - 1, longer.begin()))
+                    return true;
+        return false;
     }
 
     void binarise() {
