@@ -24,6 +24,7 @@ An unordered list (`Unordered`, only under "cfg") restricts rules that are there
 Each m is a nonterminal with one rule ``key value`` that occurs nowhere else.  The list derives what these rules derive
 with every member at most once, all required ones there, of every group (members and others) at least one, and `least`
 to `most` members and others in all (not both groups and `most`).  Spelled out that takes a nonterminal for every set.
+An `ordered` one has its members in the order in which they are listed, and others behind all of them.
 
 A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  Its derivations whose
 last item equals, as a JSON value, an earlier item of that array do not count.  The flag says that there may be places
@@ -77,6 +78,7 @@ class Unordered:
     least: int = 0
     most: int | None = None
     groups: tuple[tuple[int, ...], ...] = ()  # nonterminal numbers
+    ordered: bool = False  # members as they are listed, then others; without counts and groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ def _check_unordered(grammar: Grammar) -> None:
     for u in grammar.unordered:
         name = grammar.nonterminals[u.body]
         others = 0
+        members = {*u.members}
         keys: set[int] = set()
         pairs: set[int] = set()
         for rhs in rules[u.body]:
@@ -169,7 +172,7 @@ def _check_unordered(grammar: Grammar) -> None:
                 raise GrammarError(f"unordered list {name!r} has a rule that is not 'member rest'")
             keys.add(pair[0][0])
             pairs.add(~rhs[0])
-            others += ~rhs[0] not in u.members
+            others += ~rhs[0] not in members
         match sorted(rules[u.rest], key=len):
             case [(close,), (separator, body)] if body == ~u.body and min(close, separator) >= 0:
                 pass
@@ -180,6 +183,8 @@ def _check_unordered(grammar: Grammar) -> None:
             raise GrammarError(f"unordered list {name!r} names members that it does not have")
         if u.groups and (u.most is not None or any(not g or not pairs.issuperset(g) for g in u.groups)):
             raise GrammarError(f"unordered list {name!r} has a group that is empty or bounded")
+        if u.ordered and (u.least or u.most is not None or u.groups):
+            raise GrammarError(f"unordered list {name!r} has an order and bounds")
         if u.most is not None and u.most < max(needed + (n > needed or others > 0), u.least, 1):
             raise GrammarError(f"unordered list {name!r} has members that never fit")
         if not others and u.least > n:

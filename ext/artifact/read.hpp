@@ -18,17 +18,17 @@ inline int32_t restore_unordered(const Unpacker& u, int32_t n_lr, int32_t n_term
     const auto keys = u.rows("list_keys", -1, big), required = u.rows("list_required", -big, big),
                sets = u.rows("list_sets", -big, big);
     const int64_t n_lists = int64_t(keys.size());
-    Unpacker::check(numbers.size() == 9 * keys.size() && required.size() == keys.size(),
+    Unpacker::check(numbers.size() == 10 * keys.size() && required.size() == keys.size(),
                     "the arrays of unordered lists have different lengths");
     out.list_of = u.values("list_of", -1, n_lists, n_lists ? size_t(n_symbols) : 0);
     out.member_of = u.values("member_of", -1, big, out.list_of.size());
     for (size_t i = 0; i < keys.size(); ++i) {
-        const int32_t* x = numbers.data() + 9 * i;
+        const int32_t* x = numbers.data() + 10 * i;
         UnorderedList l;
-        Unpacker::check(x[0] < n_terms && x[1] < n_terms && x[2] < n_lr && x[3] < n_lr && x[7] < 2 && x[4] <= x[8],
+        Unpacker::check(x[0] < n_terms && x[1] < n_terms && x[2] < n_lr && x[3] < n_lr && x[7] < 2 && x[4] <= x[8] && x[9] < 2,
                         "an unordered list is out of range");
         l.separator = x[0], l.close = x[1], l.after_member = x[2], l.after_separator = x[3];
-        l.n_members = x[4], l.least = x[5], l.most = x[6], l.others = x[7], l.n_bits = x[8];
+        l.n_members = x[4], l.least = x[5], l.most = x[6], l.others = x[7], l.n_bits = x[8], l.ordered = x[9];
         const size_t n = 2 * l.n_words();
         const bool fits = n ? required[i].size() >= n && required[i].size() % n == 0 : required[i].empty();
         Unpacker::check(fits && keys[i].size() % 2 == 0,

@@ -99,7 +99,7 @@ class ArtifactWriter {
         vector<vector<int32_t>> keys, required;
         for (const UnorderedList& l : unordered.lists) {
             numbers.insert(numbers.end(), {l.separator, l.close, l.after_member, l.after_separator, l.n_members,
-                                           l.least, l.most, int32_t(l.others), l.n_bits});
+                                           l.least, l.most, int32_t(l.others), l.n_bits, int32_t(l.ordered)});
             keys.emplace_back();
             for (auto [terminal, member] : l.keys) { keys.back().push_back(terminal); keys.back().push_back(member); }
             required.emplace_back();

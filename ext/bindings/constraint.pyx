@@ -268,6 +268,7 @@ cdef int _add_rules(Normaliser* norm, grammar, int32_t n_terms) except -1:
         listed.body, listed.rest, listed.members = u.body, u.rest, u.members
         listed.required = u.required
         listed.groups = u.groups
+        listed.ordered = u.ordered
         listed.least, listed.most = u.least, _NO_MOST if u.most is None else u.most
         norm.unordered(listed)
     for lhs, may_run_out in grammar.distinct:

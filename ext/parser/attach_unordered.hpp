@@ -23,6 +23,7 @@ inline void attach_unordered(const NormalGrammar& g, LrTables& lr) {
         list.n_members = list.n_bits = int32_t(u.members.size());
         list.least = u.least;
         list.most = u.most;
+        list.ordered = u.ordered;
         rules(u.rest, [&](const Rule& r) { (r.b < 0 ? list.close : list.separator) = r.a; });
         rules(u.body, [&](const Rule& r) { out.list_of[size_t(r.a)] = int32_t(out.lists.size()); });
         for (size_t k = 0; k < u.members.size(); ++k)

@@ -23,18 +23,32 @@ inline void find_following_bytes(const NormalGrammar& g, const vector<int32_t>& 
         to.merge(from);
         return true;
     };
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (size_t i = g.rules.size(); i-- > 0;)
-            changed |= merge(first[size_t(n_terms + g.rules[i].lhs)], first[size_t(g.rules[i].a)]);
-    }
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (const Rule& r : g.rules) {
-            if (r.b >= 0) changed |= merge(after[size_t(r.a)], first[size_t(r.b)]);
-            changed |= merge(after[size_t(r.b >= 0 ? r.b : r.a)], after[size_t(n_terms + r.lhs)]);
+    // Sets flow from symbol to symbol along the rules; who has got more hands it on, so a long chain costs its length.
+    vector<vector<int32_t>> flows(size_t(g.n_symbols));
+    vector<uint8_t> waits(size_t(g.n_symbols), 1);
+    vector<int32_t> todo;
+    auto spread = [&](vector<ByteBits>& sets) {
+        waits.assign(size_t(g.n_symbols), 1);
+        for (int32_t s = 0; s < g.n_symbols; ++s) todo.push_back(s);
+        while (!todo.empty()) {
+            const int32_t s = todo.back();
+            todo.pop_back();
+            waits[size_t(s)] = 0;
+            for (int32_t to : flows[size_t(s)])
+                if (merge(sets[size_t(to)], sets[size_t(s)]) && !waits[size_t(to)]) {
+                    waits[size_t(to)] = 1;
+                    todo.push_back(to);
+                }
         }
+    };
+    for (const Rule& r : g.rules) flows[size_t(r.a)].push_back(n_terms + r.lhs);
+    spread(first);
+    for (auto& out : flows) out.clear();
+    for (const Rule& r : g.rules) {
+        if (r.b >= 0) merge(after[size_t(r.a)], first[size_t(r.b)]);
+        flows[size_t(n_terms + r.lhs)].push_back(r.b >= 0 ? r.b : r.a);
     }
+    spread(after);
     terms.follow.assign(after.begin(), after.begin() + n_terms);
     for (int32_t t : ignored)
         for (int32_t u = 0; u < n_terms; ++u) {

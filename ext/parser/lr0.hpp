@@ -36,6 +36,7 @@ class Lr0Builder {
         predicted_.assign(n_nonterms, -1);
         unit_mark_.assign(size_t(g_.n_symbols), 0);
         group_of_.assign(size_t(g_.n_symbols), -1);
+        leads_to_.assign(size_t(g_.n_symbols), -1);
         number({-1});  // the start: no halves, no completes, predicts the start symbol
         for (int32_t s = 0; s < kernels_.size(); ++s) {
             poll();
@@ -67,6 +68,8 @@ class Lr0Builder {
     vector<Entry> entries_;
     vector<std::pair<int32_t, int32_t>> groups_;  // of entries with one symbol: begin and end
     vector<int32_t> group_of_;                    // by symbol, -1: none
+    vector<int32_t> leads_to_;                    // by symbol, -1: not known yet
+    vector<int32_t> chain_;                       // of unit rules
     vector<int32_t> predicted_;                   // by nonterminal: the last state that predicted it
     vector<int32_t> todo_, new_halves_, new_completed_, kernel_;
     vector<int64_t> unit_mark_;                   // by symbol: the last chain of unit rules that met it
@@ -118,18 +121,42 @@ class Lr0Builder {
         int32_t n_shifts = 0;
         for (auto [lo, hi] : groups_) {
             const int32_t symbol = entries_[size_t(lo)].symbol;
-            follow_units(symbol);
+            out_.goto_symbol.push_back(symbol);
+            out_.goto_target.push_back(goto_of(symbol));
+            n_shifts += symbol < g_.n_terms;
+        }
+        for (auto [lo, hi] : groups_) {
+            const int32_t symbol = entries_[size_t(lo)].symbol;
+            group_of_[size_t(symbol)] = leads_to_[size_t(symbol)] = -1;
+        }
+        out_.goto_indptr.push_back(int32_t(out_.goto_symbol.size()));
+        out_.n_shifts.push_back(n_shifts);
+    }
+    // A symbol whose only item is a unit rule leads where the rule's left side leads, so a chain of such rules is followed
+    // once for all its symbols.
+    int32_t goto_of(int32_t symbol) {
+        chain_.clear();
+        int32_t at = symbol, to = -1;
+        for (int32_t next; (to = leads_to_[size_t(at)]) < 0 && (next = only_unit(at)) >= 0; at = next) {
+            if (chain_.size() > groups_.size()) { at = symbol; break; }  // a cycle
+            chain_.push_back(at);
+        }
+        if (to < 0) {
+            follow_units(at);
             // Both empty: the start symbol itself is complete (S' -> END); an accepting state without successors.
             kernel_.assign(1, int32_t(new_halves_.size()));
             kernel_.insert(kernel_.end(), new_halves_.begin(), new_halves_.end());
             kernel_.insert(kernel_.end(), new_completed_.begin(), new_completed_.end());
-            out_.goto_symbol.push_back(symbol);
-            out_.goto_target.push_back(number(kernel_));
-            n_shifts += symbol < g_.n_terms;
+            to = leads_to_[size_t(at)] = number(kernel_);
         }
-        for (auto [lo, hi] : groups_) group_of_[size_t(entries_[size_t(lo)].symbol)] = -1;
-        out_.goto_indptr.push_back(int32_t(out_.goto_symbol.size()));
-        out_.n_shifts.push_back(n_shifts);
+        for (int32_t passed : chain_) leads_to_[size_t(passed)] = to;
+        return to;
+    }
+    // The left side of the unit rule that is all a symbol's group has, if it has a group; else -1.
+    int32_t only_unit(int32_t symbol) const {
+        const auto [lo, hi] = groups_[size_t(group_of_[size_t(symbol)])];
+        const Entry& e = entries_[size_t(lo)];
+        return hi == lo + 1 && e.kind == kUnit && group_of_[size_t(e.value)] >= 0 ? e.value : -1;
     }
     // The goto's items: those of the symbol's group, and of every nonterminal that chains of unit rules reduce it to.
     void follow_units(int32_t symbol) {

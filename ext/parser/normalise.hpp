@@ -37,6 +37,7 @@ struct UnorderedRule {
     vector<uint8_t> required;  // by member
     vector<vector<int32_t>> groups;  // members and others, of each group at least one; without `most`
     int32_t least, most;       // how many members and others together
+    bool ordered = false;      // members as they are listed, then others
 };
 
 struct NormalGrammar {

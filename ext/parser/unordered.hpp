@@ -17,6 +17,9 @@
 // recursive, so a set never has to be found again after a reduction: it lies on the stack.
 //
 // No state is a dead end: a member is taken only if what is still required fits in behind it.
+//
+// A list may also be long and have an order. Then the members that a set has are those that have been passed, and a
+// document meets a state for each member it has, where tables of all suffixes would be the square of the list.
 // Sources: XML's and SGML's "&" connector; the derivatives of interleaving (Brzozowski-style sets of what is left).
 #pragma once
 #include <string>
@@ -32,6 +35,7 @@ struct UnorderedList {
     int32_t after_member = -1, after_separator = -1;     // LR states without a set
     int32_t n_members = 0, least = 0, most = kNoMost;    // least, most: of members and others together
     int32_t n_bits = 0;                                  // members, then the others that groups name
+    bool ordered = false;                                // members as they are numbered, then others; without counts
     bool others = false;                                 // members of no name of their own, in any number
     vector<uint64_t> required;                           // by member
     vector<vector<uint64_t>> groups;                     // of each of these something has to be there; without `most`
@@ -111,6 +115,11 @@ class UnorderedStates {
     static uint64_t word(List set, size_t w) {
         return uint64_t(uint32_t(set[2 + 2 * w])) | uint64_t(uint32_t(set[3 + 2 * w])) << 32;
     }
+    // The bits of word w that are before bit k.
+    static uint64_t below(int32_t k, size_t w) {
+        const int64_t n = int64_t(k) - 64 * int64_t(w);
+        return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ull << n) - 1;
+    }
     static void count(const UnorderedList& list, List set, int64_t& written, int64_t& missing) {
         written = set[1];
         missing = 0;
@@ -132,6 +141,11 @@ class UnorderedStates {
             if (word(set, size_t(k) >> 6) >> (k & 63) & 1) return false;
             required = list.required[size_t(k) >> 6] >> (k & 63) & 1;
         }
+        if (list.ordered && missing > required) {  // what is passed is never written
+            if (k < 0 || k >= list.n_members) return false;
+            for (size_t w = 0; w <= size_t(k) >> 6; ++w)
+                if (list.required[w] & ~word(set, w) & below(k, w)) return false;
+        }
         return list.most == UnorderedList::kNoMost || written + 1 + missing - required <= list.most;
     }
     bool goes_on(const UnorderedList& list, List set) const {
@@ -150,6 +164,12 @@ class UnorderedStates {
         if (!takes(list, set, k)) return {};
         vector<int32_t> to = set.vector();
         if (k >= 0) to[2 + size_t(k) / 32] = int32_t(uint32_t(to[2 + size_t(k) / 32]) | 1u << (k & 31));
+        if (list.ordered)
+            for (size_t w = 0; w < list.n_words(); ++w) {
+                const uint64_t passed = k < 0 || k >= list.n_members ? list.once(w) : below(k, w);
+                to[2 + 2 * w] |= int32_t(uint32_t(passed));
+                to[3 + 2 * w] |= int32_t(uint32_t(passed >> 32));
+            }
         const int32_t enough = list.most == UnorderedList::kNoMost ? list.least : list.most;
         if (k < 0 || k >= list.n_members) to[1] = std::min(to[1] + 1, enough);
         return to;

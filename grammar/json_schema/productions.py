@@ -10,6 +10,7 @@ object that is open, has at least one member, and holds nothing after member i:
 
 That is linear in n, where the powerset of optional members is not, and left recursion keeps the parser's stack flat.
 Members of any other name, in any number, loop on the last one: ``P_n -> P_n , kx vx``.
+Very many optional members are a list with a set beside the parser instead (`Unordered`), which is ordered here.
 
 An array is the same with counts.  Runs of more than `MAX_CHAIN` equal items double: ``D_0 -> , v`` and
 ``D_(j+1) -> D_j D_j``.  An optional run of up to m takes its highest power first, so that the parser never guesses how
@@ -33,6 +34,8 @@ from wfsa.grammar.json_schema.lexemes import Lexemes
 from wfsa.grammar.regular import Literal, Regular, Words, alt
 
 MAX_CHAIN = 64
+
+MAX_OPTIONAL = 1000  # members of a chain: what may follow is every later one, so its tables are its square
 
 MAX_STATES = 5000  # of one object or array that counts
 
@@ -194,6 +197,9 @@ class Productions:
         self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None
     ) -> int:
         """An object of `members` in order, then of `extra` (key, value) in any number.  `lhs` is used if given."""
+        if sum(not required for *_, required in members) > MAX_OPTIONAL:
+            extras = () if extra is None else (extra,)
+            return self.unordered_object(members, extras, 0, None, (), origin, lhs, ordered=True)
         key = (members, extra)
         lhs, known = self._begin(key, "object", origin, lhs)
         if known:
@@ -229,14 +235,16 @@ class Productions:
 
     def unordered_object(
         self, members: tuple[Member, ...], extras: tuple[tuple[int, int], ...], low: int, high: int | None,
-        groups: tuple[tuple[int, ...], ...], origin: str, lhs: int | None = None,
+        groups: tuple[tuple[int, ...], ...], origin: str, lhs: int | None = None, ordered: bool = False,
     ) -> int:  # fmt: skip
         """An object of `low` to `high` members in any order, each at most once, and `extras` (key, value).
+
+        `ordered`: in the declared order, `extras` last; without bounds and groups.
 
         Of each group (numbers into members and extras; only without `high`) there has to be at least one.
         The bounds can be met: all required members fit, and there are as many as `low`.
         """
-        key = ("any order", members, extras, low, high, groups)
+        key = ("any order", members, extras, low, high, groups, ordered)
         lhs, known = self._begin(key, "object", origin, lhs)
         if known:
             return lhs
@@ -261,7 +269,9 @@ class Productions:
         ]
         required = tuple(required for _, _, required in members)
         named = tuple(tuple(pairs[k] for k in group) for group in groups)
-        self.unordered.append(Unordered(~body, ~rest, tuple(pairs[: len(members)]), required, low, high, named))
+        self.unordered.append(
+            Unordered(~body, ~rest, tuple(pairs[: len(members)]), required, low, high, named, ordered)
+        )
         return lhs
 
     def object_with_state(

@@ -252,7 +252,8 @@ def _with_lists(
             groups = draw(st.lists(st.lists(st.sampled_from(pairs), min_size=1, unique=True).map(tuple), max_size=2))
         if not any(required) and not least and not groups:
             rules.append((begin, (close,)))
-        lists.append(Unordered(body, rest, tuple(members), required, least, most, tuple(groups)))
+        ordered = not least and most is None and not groups and draw(st.booleans())
+        lists.append(Unordered(body, rest, tuple(members), required, least, most, tuple(groups), ordered))
     rules.append((0, (~first,)))
     return Grammar(tuple(found), tuple(names), tuple(rules), 0, "cfg", unordered=tuple(lists))
 

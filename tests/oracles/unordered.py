@@ -38,7 +38,13 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
     for state in todo:  # grows while it is walked
         written, others = state
         for m in symbols:
-            if m in listed.members:
+            if listed.ordered:
+                at = listed.members.index(m) if m in listed.members else len(listed.members)
+                passed = frozenset(listed.members[:at])
+                if m in written or required & passed - written:
+                    continue
+                to = (written | passed | {m}) & {*listed.members}, others
+            elif m in listed.members:
                 if m in written:
                     continue
                 to = written | {m}, others

@@ -21,6 +21,7 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
         vector[uint8_t] required
         vector[vector[int32_t]] groups
         int32_t least, most
+        cbool ordered
 
     cdef cppclass Normaliser:
         Normaliser(int32_t, int32_t)
