@@ -134,13 +134,14 @@ class UnorderedStates {
         }
     }
     bool takes(const UnorderedList& list, List set, int32_t k) const {
-        int64_t written, missing;
-        count(list, set, written, missing);
         bool required = false;
         if (k >= 0 && k < list.n_members) {
             if (word(set, size_t(k) >> 6) >> (k & 63) & 1) return false;
             required = list.required[size_t(k) >> 6] >> (k & 63) & 1;
         }
+        if (list.most == UnorderedList::kNoMost && !list.ordered) return true;
+        int64_t written, missing;
+        count(list, set, written, missing);
         if (list.ordered && missing > required) {  // what is passed is never written
             if (k < 0 || k >= list.n_members) return false;
             for (size_t w = 0; w <= size_t(k) >> 6; ++w)

@@ -1,36 +1,72 @@
 // Edges of many states on one: where their byte ranges begin and end.
 #pragma once
+#include <algorithm>
+#include <iterator>
+
 #include "regular/dfa.hpp"
 
 namespace wfsa {
 
 // Split the union of many edge lists into disjoint ranges; calls visit(lo, hi, targets) with sorted unique targets.
-struct RangeSplitter {
-    vector<std::pair<int32_t, int32_t>> opens;  // (position, +target+1 / -(target+1))
-    vector<int32_t> active, out;
+//
+// Cost: for each place where a range begins or ends, what is at hand there; targets that are added in order need no
+// sorting.
+class RangeSplitter {
+  public:
     int64_t work = 0;  // steps taken, for who has to bound them
-    void clear() { opens.clear(); }
-    void add(uint8_t lo, uint8_t hi, int32_t target) {
-        opens.push_back({lo, target + 1});
-        opens.push_back({int32_t(hi) + 1, -(target + 1)});
-    }
+
+    void clear() { ranges_.clear(); }
+    void add(uint8_t lo, uint8_t hi, int32_t target) { ranges_.push_back({target, lo, hi}); }
+
     template <class Visit> void run(Visit visit) {
-        std::sort(opens.begin(), opens.end());
-        active.clear();
-        for (size_t i = 0; i < opens.size();) {
-            int32_t at = opens[i].first;
-            for (; i < opens.size() && opens[i].first == at; ++i) {
-                work += int64_t(active.size()) / 8 + 1;
-                if (opens[i].second > 0) active.push_back(opens[i].second - 1);
-                else active.erase(std::find(active.begin(), active.end(), -opens[i].second - 1));
-            }
-            if (active.empty() || i == opens.size()) continue;
-            work += int64_t(active.size());
-            out.assign(active.begin(), active.end());
-            std::sort(out.begin(), out.end());
-            out.erase(std::unique(out.begin(), out.end()), out.end());
-            visit(uint8_t(at), uint8_t(opens[i].first - 1), out);
+        sort_by_place();
+        active_.clear();
+        for (int32_t at = 0; at < kPlaces; ++at) {
+            const Span begun = begins_.at(at), ended = ends_.at(at);
+            if (begun.empty() && ended.empty()) continue;
+            work += int64_t(active_.size()) + (begun.end - begun.begin) + (ended.end - ended.begin);
+            kept_.clear();
+            std::set_difference(active_.begin(), active_.end(), ended.begin, ended.end, std::back_inserter(kept_));
+            active_.clear();
+            std::merge(kept_.begin(), kept_.end(), begun.begin, begun.end, std::back_inserter(active_));
+            if (active_.empty()) continue;
+            int32_t next = at + 1;
+            while (begins_.at(next).empty() && ends_.at(next).empty()) ++next;
+            out_.clear();
+            std::unique_copy(active_.begin(), active_.end(), std::back_inserter(out_));
+            visit(uint8_t(at), uint8_t(next - 1), out_);
         }
+    }
+
+  private:
+    static constexpr int32_t kPlaces = 257;  // before each byte, and behind the last one
+    struct Range { int32_t target; uint8_t lo, hi; };
+    struct Span {
+        const int32_t *begin, *end;
+        bool empty() const { return begin == end; }
+    };
+    struct ByPlace {  // targets, by the place of one end of their range
+        vector<int32_t> first, targets;
+        Span at(int32_t place) const { return {targets.data() + first[place], targets.data() + first[place + 1]}; }
+        template <class Place> void fill(const vector<Range>& ranges, const Place& place) {
+            first.assign(kPlaces + 2, 0);
+            targets.resize(ranges.size());
+            for (const Range& r : ranges) ++first[place(r) + 2];
+            for (int32_t k = 2; k < kPlaces + 2; ++k) first[k] += first[k - 1];
+            for (const Range& r : ranges) targets[size_t(first[place(r) + 1]++)] = r.target;
+            for (int32_t k = 0; k < kPlaces; ++k) {
+                const auto lo = targets.begin() + first[k], hi = targets.begin() + first[k + 1];
+                if (!std::is_sorted(lo, hi)) std::sort(lo, hi);
+            }
+        }
+    };
+    vector<Range> ranges_;
+    ByPlace begins_, ends_;
+    vector<int32_t> active_, kept_, out_;  // targets of the ranges at hand, ascending; without those that end; once each
+
+    void sort_by_place() {
+        begins_.fill(ranges_, [](const Range& r) { return size_t(r.lo); });
+        ends_.fill(ranges_, [](const Range& r) { return size_t(r.hi) + 1; });
     }
 };
 
