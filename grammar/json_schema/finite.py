@@ -15,6 +15,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
+from wfsa.grammar.allowance import check
 from wfsa.grammar.json_schema.intervals import n_digits
 from wfsa.grammar.json_schema.spelling import quoted
 
@@ -46,6 +47,7 @@ def is_json(value: Any) -> bool:
     while todo:
         v = todo.pop()
         if isinstance(v, (dict, list)):
+            check()
             if id(v) in seen:
                 continue
             seen.add(id(v))

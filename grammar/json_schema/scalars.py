@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from wfsa.errors import LimitError
+from wfsa.grammar.allowance import check
 from wfsa.grammar.ir import MAX_UNITS
 from wfsa.grammar.json_schema.finite import is_cheap, scalar_spellings
 from wfsa.grammar.json_schema.intervals import exact, numbers
@@ -85,6 +86,7 @@ class Scalars:
         all_spellings = self._all_spellings and is_cheap(shape.values)
         any_order = memo.document.options.property_order == "any"
         for value in shape.values:
+            check()
             if not memo.read.accepts(value, shape):
                 continue
             if isinstance(value, (dict, list)):

@@ -44,6 +44,7 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.tree import Tree
 
 from wfsa.errors import GrammarError, WfsaError
+from wfsa.grammar.allowance import check
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark.rules import Lowering
 from wfsa.grammar.lark.syntax import parse_statements, without_special
@@ -124,6 +125,7 @@ class _Definitions(loader.GrammarBuilder):
         untyped: Any = self  # the package has no annotations on these methods
         imports: dict[tuple[str, ...], tuple[Any, dict[str, str]]] = {}
         for stmt in statements:
+            check()
             if stmt.data == "import":
                 path, base, aliases = self._import(stmt, grammar_name)
                 known = imports.setdefault(path, (base, {}))
@@ -156,6 +158,7 @@ class _Definitions(loader.GrammarBuilder):
                 raise GrammarError(f"{grammar_name}: a terminal uses one that is only declared (%declare)") from None
 
     def _take(self, stmt: Any, mangle: Mangle | None, define: Callable[..., None]) -> None:
+        check()
         untyped: Any = self
         definition = untyped._unpack_definition(stmt, mangle)
         token = stmt.children[0] if stmt.data == "term" else stmt.children[1]

@@ -36,6 +36,7 @@ from lark.load_grammar import Definition
 from lark.tree import Tree
 
 from wfsa.errors import GrammarError, GrammarWarning
+from wfsa.grammar.allowance import check
 from wfsa.grammar.ir import Grammar, Terminal, Tokens
 from wfsa.grammar.lark.order import Candidate, Names, in_order
 from wfsa.grammar.lark.terminals import (
@@ -116,6 +117,7 @@ class Lowering:
         return self.frozen(self.rule_symbols[start])
 
     def lower(self, symbol: int, name: str, env: Env) -> None:
+        check()
         self.rule_name = name
         tree = self.definitions[name].tree
         if tree is None:  # declared only

@@ -35,6 +35,8 @@ from lark.grammar import NonTerminal, Terminal
 from lark.lexer import Token
 from lark.tree import SlottedTree
 
+from wfsa.grammar.allowance import check
+
 Tree = SlottedTree
 
 # Group name = kind of lexeme; P is punctuation, whose kind is its own text; BAD is anything else.
@@ -63,6 +65,8 @@ def lexemes(text: str) -> tuple[list[str], list[str], list[int]]:
     texts: list[str] = []
     offsets: list[int] = []
     for m in _LEXEMES.finditer(text):
+        if not len(kinds) & 0xFF:
+            check()
         kind = m.lastgroup
         if kind == "SKIP" or kind == "SKIP2":
             continue
@@ -159,6 +163,7 @@ class _Reader:
         raise _Refused
 
     def definition(self) -> Tree:
+        check()
         children: list[Any]
         if self.kinds[self.at] == "TERMINAL":
             data, children = "term", [self.token("TERMINAL")]

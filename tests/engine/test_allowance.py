@@ -1,0 +1,97 @@
+"""A compilation ends when its time or memory is used up, whichever stage it is in, and the limit is not taken for one
+that a part of a schema may do without."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import wfsa
+from wfsa.grammar.allowance import Allowance, Exhausted, check
+
+pytestmark = pytest.mark.engine
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
+SECONDS = 0.3
+OVERRUN = 0.3  # of the processor, on a slow one; as a rule it is a tenth of that
+
+INTEGER = {"type": "integer"}
+
+
+def optional(n: int) -> dict[str, Any]:
+    return {"properties": {f"p{i}": INTEGER for i in range(n)}}
+
+
+def overlapping(n: int) -> dict[str, Any]:
+    """Each branch without all the others."""
+    branches = [{"properties": {f"p{i}": INTEGER, f"q{i}": {"enum": [i]}}} for i in range(n)]
+    return {"oneOf": [{"properties": {"a": {"oneOf": branches}, "b": {"oneOf": branches[::-1]}}}, *branches]}
+
+
+LONG: dict[str, Callable[[], tuple[Callable[..., Any], Any]]] = {
+    "a schema's text": lambda: (
+        wfsa.compile_json_schema,
+        json.dumps({"properties": {f"p{i}": {"properties": {"v": {"enum": [i, f"q{i}"]}}} for i in range(30_000)}}),
+    ),
+    "required properties": lambda: (
+        wfsa.compile_json_schema, {**optional(30_000), "required": [f"p{i}" for i in range(30_000)]},
+    ),
+    "optional properties": lambda: (wfsa.compile_json_schema, optional(40_000)),
+    "alternatives": lambda: (wfsa.compile_json_schema, overlapping(60)),
+    "an enum": lambda: (wfsa.compile_json_schema, {"enum": [i * 7919 for i in range(300_000)]}),
+    "a pattern": lambda: (wfsa.compile_json_schema, {"type": "string", "pattern": "^" + "ab?" * 300_000 + "$"}),
+    "a regex": lambda: (wfsa.compile_regex, "(a|b)*" * 200_000),
+    "an automaton": lambda: (wfsa.compile_regex, r"[\p{L}\p{N}]{1,40}(\p{Lu}\p{Ll}*\s?){1,30}"),
+    "rules": lambda: (
+        wfsa.compile_gbnf,
+        "root ::= r0\n" + "\n".join(f'r{i} ::= "k{i}" r{i + 1} "x" | "q"' for i in range(60_000)) + '\nr60000 ::= "z"',
+    ),
+    "a chain of rules": lambda: (
+        wfsa.compile_gbnf,
+        "root ::= r0\n" + "\n".join(f'r{i} ::= "k{i}" r{i + 1} | r{i + 1}' for i in range(3000)) + '\nr3000 ::= "z"',
+    ),
+    "Lark's rules": lambda: (
+        wfsa.compile_lark,
+        "start: r0\n" + "\n".join(f'r{i}: "k{i}" r{i + 1} "x" | "q"' for i in range(30_000)) + '\nr30000: "z"',
+    ),
+    "Lark's terminals": lambda: (
+        wfsa.compile_lark,
+        "start: (" + "|".join(f"T{i}" for i in range(3000)) + ")+\n"
+        + "\n".join(f"T{i}: /[a-z]*{chr(97 + i % 26)}{i}[a-z]*/" for i in range(3000)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_time_limits_hold(name: str) -> None:
+    function, source = LONG[name]()
+    begun = time.thread_time()
+    with pytest.raises(wfsa.LimitError, match=r"compiling passed 0.3 s in stage .*raise CompileOptions.max_seconds"):
+        function(source, VOCAB, mode="lazy", max_seconds=SECONDS)
+    assert time.thread_time() - begun < SECONDS + OVERRUN
+
+
+def test_lenient_does_not_do_without_what_took_too_long() -> None:
+    with pytest.raises(wfsa.LimitError, match="max_seconds"):
+        wfsa.compile_json_schema(
+            overlapping(60), VOCAB, max_seconds=SECONDS, schema_options=wfsa.SchemaOptions(lenient=True)
+        )
+
+
+def test_memory_limits_hold() -> None:
+    """The grown memory is measured, so the limit is well below what the schema takes, and above a page."""
+    with pytest.raises(wfsa.LimitError, match=r"compiling passed 8 MB in stage .*raise CompileOptions.max_memory"):
+        wfsa.compile_json_schema(optional(20_000), VOCAB, mode="lazy", max_memory=8_000_000)
+    assert wfsa.compile_json_schema(INTEGER, VOCAB, max_memory=1 << 30).stats["complete"]
+
+
+def test_inner_allowances_end_with_the_outer_one() -> None:
+    check()
+    with Allowance(0.0), Allowance(None), pytest.raises(Exhausted, match="0 s"):
+        check()
+    with Allowance(None), pytest.raises(Exhausted), Allowance(-1.0):
+        check()
+    check()
