@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+#include "containers/fork_gate.hpp"
+
 namespace wfsa {
 
 struct WhiteSpaceLimit {
@@ -151,6 +153,7 @@ class WhiteSpaceTables {
   public:
     template <class V> explicit WhiteSpaceTables(const V&) {}
     template <class V> const WhiteSpaceTokens& of(const V& vocabulary, WhiteSpaceLimit limit) const {
+        const ForkGate::Change change;
         std::lock_guard<std::mutex> lock(mutex_);
         std::unique_ptr<const WhiteSpaceTokens>& known = made_[limit];
         if (!known) {

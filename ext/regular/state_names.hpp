@@ -20,6 +20,7 @@ class StateNames {
         std::lock_guard<std::mutex> lock(names.mutex_);
         vector<int64_t> out;
         vector<int32_t> key;
+        if (names.known_.size() > kMaxNames) names.known_.clear();  // the same bodies get other names from here on
         for (int32_t s = 0; s < d.size(); ++s) {
             if (!large_loop(d, s) || !spell(d, s, key)) { out.push_back(known ? names.next_++ : -1); continue; }
             const auto got = names.known_.emplace(key, names.next_);
@@ -31,6 +32,7 @@ class StateNames {
 
   private:
     static constexpr size_t kMaxStates = 64;   // of a residual automaton
+    static constexpr size_t kMaxNames = 1 << 14;  // some megabytes
     std::mutex mutex_;
     std::unordered_map<vector<int32_t>, int64_t, VectorHash> known_;
     int64_t next_ = 0;

@@ -1,0 +1,98 @@
+"""A day of a busy service, or ten minutes of it: mixed traffic from several threads, watched.
+
+    python -m tests.soak --minutes 10
+
+Threads compile real and hostile schemas and grammars, decode with forks, rollbacks and drafts, fill batches, save and
+load, damage files and fork the process, while signals arrive; masks are judged by commits all along.  A line a minute
+tells memory, times (of the processor) and the longest pause of a thread.  Ends with 1 if anything was wrong: a mask, a
+refusal of a sound request, a child that hung, memory that grew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import gc
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+
+import wfsa
+from tests.fuzz.limits import byte_vocab
+from tests.soak.sources import DATA, fixed, recorded
+from tests.soak.tally import Tally, resident
+from tests.soak.traffic import WORK, Service, compiling, run
+
+WARM = 0.25  # of the time, before memory has to be flat
+GROWTH = 1.05
+
+
+def _vocabulary(name: str) -> wfsa.Vocab:
+    path = DATA / "vocabs" / f"{name}.npz"
+    if name == "bytes" or not path.exists():
+        if name != "bytes":
+            print(f"THE VOCABULARY {name} IS NOT THERE; some hundred tokens stand in for it", flush=True)
+        return byte_vocab()
+    return wfsa.Vocab.from_npz(path)
+
+
+def _grown(memory: list[int]) -> float:
+    """The last third of the minutes against the first third, after those that warm up."""
+    after = memory[int(WARM * len(memory)) :]
+    third = max(1, len(after) // 3)
+    return float(np.median(after[-third:]) / np.median(after[:third])) if len(after) > 1 else 1.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m tests.soak", description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long (10)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--schemas", type=int, default=300, help="real schemas, where the data is there (300)")
+    parser.add_argument("--vocab", default="llama3", help="recorded vocabulary, or 'bytes' (llama3)")
+    given = parser.parse_args()
+    faulthandler.enable()
+    signals = [0]
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        signals[0] += 1
+
+    signal.signal(signal.SIGALRM, on_signal)
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    tally = Tally()
+    service = Service(_vocabulary(given.vocab), [*fixed(), *recorded(given.schemas, given.seed)], tally)
+    gc.freeze()  # what stays is not looked through again by Python's collector, whose pauses are not ours
+    for source in fixed()[:4]:
+        service.put(source.name, source.compile(source.text, service.vocab, mode="lazy", **source.options))
+    print(f"{len(service.sources)} sources, {service.vocab!r}, {resident() / 1e6:.0f} MB", flush=True)
+    threads = [
+        threading.Thread(target=run, args=(service, work, 1000 * given.seed + k), name=work.__name__, daemon=True)
+        for k, work in enumerate([*WORK, compiling])
+    ]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 60 * given.minutes
+    while time.monotonic() < until:
+        time.sleep(max(0.0, min(60.0, 6 * given.minutes, until - time.monotonic())))
+        print(tally.minute(), flush=True)
+        if dead := [thread.name for thread in threads if not thread.is_alive()]:
+            tally.is_wrong(f"threads ended: {', '.join(dead)}")
+            break
+    service.ended.set()
+    for thread in threads:
+        thread.join(90)
+        if thread.is_alive():
+            tally.is_wrong(f"{thread.name} does not end")
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    print(tally.report(), f"signals: {signals[0]:,}", sep="\n")
+    grown = _grown(tally.memory)
+    print(f"memory after warming up: {100 * (grown - 1):+.1f} %; wrong: {len(tally.wrong)}")
+    return int(bool(tally.wrong) or (given.minutes >= 10 and grown > GROWTH))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
