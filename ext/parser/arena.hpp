@@ -1,8 +1,8 @@
 // Memory that is given back in the reverse order of writing: where the nodes of stacks live.
 //
 // Nothing in an arena has a destructor. Blocks are small, the first ones most, because a branch of a search may be one
-// commit long; they go back to a stock of their thread, because a fresh page costs more than a commit. An arena may stand
-// on another one, which it keeps alive (shared_arena.hpp).
+// commit long; they go back to a stock of their thread, because a fresh page costs more than a commit. An arena may
+// stand on another one, which it keeps alive (shared_arena.hpp).
 #pragma once
 #include <algorithm>
 #include <functional>

@@ -189,7 +189,8 @@ class Session final : public Decoder {
         Arena& arena = arena_.own();
         const Snapshot* to = nullptr;
         if (differs()) {
-            to = items_.commit(*engine_, arena, [&](auto& operations, auto& beside) { return op(operations, arena, beside); });
+            const auto beside_items = [&](auto& operations, auto& beside) { return op(operations, arena, beside); };
+            to = items_.commit(*engine_, arena, beside_items);
         } else {
             Alone alone;
             to = engine_->run([&](auto& operations) { return op(operations, arena, alone); });
