@@ -11,9 +11,9 @@ Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.d
 """
 
 from wfsa._ext.mask import TokenMask
-from wfsa._ext.regular import cache_info as automata_cache_info
 from wfsa._ext.state import State, fill_bitmasks
 from wfsa.bitmask import allocate_bitmask, apply_bitmask_
+from wfsa.caches import cache_info, set_cache_budget
 from wfsa.check_schema import check_json_schema
 from wfsa.compile_options import CompileOptions
 from wfsa.compiler import (
@@ -74,7 +74,7 @@ __all__ = [
     "__version__",
     "allocate_bitmask",
     "apply_bitmask_",
-    "automata_cache_info",
+    "cache_info",
     "check_json_schema",
     "compile",
     "compile_choice",
@@ -86,4 +86,5 @@ __all__ = [
     "compile_tools",
     "fill_bitmasks",
     "load",
+    "set_cache_budget",
 ]

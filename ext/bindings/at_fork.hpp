@@ -5,6 +5,7 @@
 #pragma once
 #include "containers/fork_gate.hpp"
 #include "containers/reaper.hpp"
+#include "containers/thread_pool.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -22,6 +23,7 @@ inline void after_fork_in_parent() {
 }
 inline void after_fork_in_child() {
     ForkGate::after_in_child();
+    ThreadPool::after_fork_in_child();
     Reaper::after_fork(true);
 }
 inline const int announced = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

@@ -10,6 +10,7 @@ from libcpp.vector cimport vector
 from wfsa._ext.integers cimport integer
 
 import os
+import sys
 import threading
 
 import numpy as np
@@ -55,13 +56,20 @@ cdef extern from "bindings/regular_calls.hpp" namespace "wfsa":
     Counters counters_of(const Dfa&) except +wfsa_translate
 
 
+cdef extern from "regular/state_names.hpp" namespace "wfsa::StateNames" nogil:
+    cdef struct NameSizes "wfsa::StateNames::Sizes":
+        size_t entries, bytes, limit
+
+    NameSizes name_sizes "wfsa::StateNames::sizes"()
+    void set_name_limit "wfsa::StateNames::set_limit"(size_t)
+
+
 cdef extern from "regular/word_set.hpp" namespace "wfsa" nogil:
     Dfa automaton_of_words "wfsa::WordSet::automaton"(const vector[string_view]&) except +wfsa_translate
 
 
 cdef int64_t _TURN = 1 << 12  # nodes of trees and copies of bodies, after which another thread has its turn
 cdef int64_t _nodes = 0
-_KEPT_BYTES = 64 << 20  # of the automata that are kept
 _KEPT_STATES = 1 << 16  # larger ones are not kept
 _MAX_DEPTH = 400
 _MANY_WORDS = 8
@@ -84,12 +92,15 @@ class _KeptAutomata:
         got = self.young.get(key)
         if got is None:
             got = self.old.get(key)
-            if got is not None:
-                self.put(key, got)
-        return got
+            if got is None:
+                return None
+            self._put(key, *got)
+        return got[0]
 
     def put(self, key, Automaton automaton):
-        cdef int64_t size = automaton.bytes()
+        self._put(key, automaton, automaton.bytes() + _tree_bytes(key[0]))
+
+    def _put(self, key, automaton, int64_t size):
         gone = None  # destroyed after the lock
         with self.lock:
             if key in self.young or 2 * size > self.limit:
@@ -97,15 +108,25 @@ class _KeptAutomata:
             if 2 * (self.bytes[0] + size) > self.limit:
                 gone = self.old
                 self.old, self.young, self.bytes = self.young, {}, [0, self.bytes[0]]
-            self.young[key] = automaton
+            self.young[key] = automaton, size
             self.bytes[0] += size
+
+    def set_limit(self, limit):
+        gone = []  # destroyed after the lock
+        with self.lock:
+            self.limit = limit
+            for which, generation in enumerate((self.young, self.old)):
+                while 2 * self.bytes[which] > limit:
+                    automaton, size = generation.pop(next(iter(generation)))
+                    gone.append(automaton)
+                    self.bytes[which] -= size
 
     def info(self):
         with self.lock:
             return {"entries": len(self.young | self.old), "bytes": sum(self.bytes), "limit": self.limit}
 
 
-_KEPT = _KeptAutomata(_KEPT_BYTES)
+_KEPT = _KeptAutomata(0)  # wfsa/caches.py sets the limits
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_KEPT.lock.acquire, after_in_parent=_KEPT.lock.release, after_in_child=_KEPT.lock.release,
@@ -113,8 +134,34 @@ if hasattr(os, "register_at_fork"):
 
 
 def cache_info():
-    """Entries, bytes and limit of the automata that the process keeps for the next constraint, of any vocabulary."""
-    return _KEPT.info()
+    """{cache: {"entries", "bytes", "limit"}} of the automata, and of the names of their states, that are kept."""
+    cdef NameSizes names = name_sizes()
+    return {
+        "automata": _KEPT.info(),
+        "state names": {"entries": names.entries, "bytes": names.bytes, "limit": names.limit},
+    }
+
+
+def set_cache_limits(automata, size_t names):
+    """Of their bytes; what is beyond them goes at once."""
+    _KEPT.set_limit(automata)
+    set_name_limit(names)
+
+
+cdef int64_t _tree_bytes(tree) except -1:
+    """About what a tree holds, which may be more than its automaton: it has all words of a set."""
+    kind = type(tree)
+    if kind is Literal:
+        return 64 + sys.getsizeof(tree.data)
+    if kind is Words:
+        return sys.getsizeof(tree.words) + sum([sys.getsizeof(word) for word in tree.words])
+    if kind is Cat or kind is Alt or kind is And:
+        return 64 + 8 * len(tree.parts) + sum([_tree_bytes(part) for part in tree.parts])
+    if kind is Minus:
+        return 64 + _tree_bytes(tree.left) + _tree_bytes(tree.right)
+    if kind is Repeat or kind is Unit:
+        return 64 + _tree_bytes(tree.body)
+    return 256
 
 
 cdef class Automaton:
@@ -128,7 +175,7 @@ cdef class Automaton:
         return self.dfa.size()
 
     cdef int64_t bytes(self) noexcept:
-        """What it holds, and about as much for the tree that names it."""
+        """What it holds."""
         cdef int64_t n = sizeof(int32_t) * self.dfa.indptr.size() + sizeof(Edge) * self.dfa.edges.size()
         return 1024 + (2 if self.nullable else 1) * n + 17 * self.dfa.size()
 

@@ -23,7 +23,15 @@ from wfsa.errors import StateError
 cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
     int64_t validate(const Decoder&, const int32_t*, int64_t) except +wfsa_translate
     int64_t commit_tokens(Decoder&, const int32_t*, int64_t) except +wfsa_translate
-    void fill_masks(const vector[const Decoder*]&, const vector[uint32_t*]&, int64_t, int64_t) except +wfsa_translate
+
+
+cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
+    cdef struct Asked:
+        const void* constraint
+        const Decoder* decoder
+        uint32_t* out
+
+    void fill_masks(vector[Asked], int64_t, int64_t) except +wfsa_translate
 
 
 cdef extern from "runtime/stopping.hpp" namespace "wfsa" nogil:
@@ -344,14 +352,16 @@ cdef object start_state(type kind, Decoder* decoder, object constraint, const Vo
 def fill_bitmasks(states, buffer, threads=1, rows=None):
     """Fill row ``rows[i]`` (row i when `rows` is None) of an int32[B, ceil(V/32)] buffer with the mask of states[i].
 
-    The states may belong to different constraints, of any kinds.  The masks are computed on
-    `threads` threads, without the interpreter lock.  Raises StateError on a buffer that does not fit, or when two
-    states share a row; the buffer is left as it was then.  TypeError on what is no state.
+    The states may belong to different constraints, of any kinds.  The masks are computed without the interpreter lock
+    on up to `threads` threads, this one among them; fewer where there are fewer processors, or few states.  Raises
+    StateError on a buffer that does not fit, or when two states share a row; the buffer is left as it was then.
+    TypeError on what is no state.
     """
     cdef Target target
-    cdef vector[const Decoder*] decoders
-    cdef vector[uint32_t*] outs
+    cdef vector[Asked] asked
+    cdef Asked ask
     cdef State one
+    cdef size_t k
     cdef int64_t n_words = 0, n_threads = integer(threads)
     states = list(states)
     rows = list(range(len(states))) if rows is None else [integer(r) for r in rows]
@@ -366,18 +376,19 @@ def fill_bitmasks(states, buffer, threads=1, rows=None):
             raise TypeError(f"a {type(state).__name__} is no state of a constraint")
         one = state
         n_words = max(n_words, one.n_words)
-        decoders.push_back(one.now())
+        ask.constraint, ask.decoder = <void*>one.constraint, one.now()
+        asked.push_back(ask)
     target_open(&target, buffer, n_words, min(rows))
     try:
         if target.view.ndim == 1 and len(states) > 1 or max(rows) >= (target.view.shape[0] if target.view.ndim == 2 else 1):
             raise StateError(f"row {max(rows)} is out of range for the mask buffer")
-        for row in rows:
-            outs.push_back(<uint32_t*>target.view.buf + <int64_t>row * target.n_words)
+        for k, row in enumerate(rows):
+            asked[k].out = <uint32_t*>target.view.buf + <int64_t>row * target.n_words
         for one in states:
             one.n_reads += 1
         try:
             with nogil:
-                fill_masks(decoders, outs, target.n_words, n_threads)
+                fill_masks(asked, target.n_words, n_threads)
         finally:
             for one in states:
                 one.n_reads -= 1

@@ -3,12 +3,27 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp.map cimport map
-from libcpp.memory cimport make_shared
+from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 
 
 cdef extern from "vocabulary/cache_info.hpp" namespace "wfsa" nogil:
     map[string, map[string, int64_t]] cache_info_of(const Vocabulary&) except +wfsa_translate
+
+
+cdef shared_ptr[CacheBudget] _budget = make_shared[CacheBudget](<size_t>0)  # of all vocabularies; wfsa/caches.py sets it
+
+
+def cache_info():
+    """Entries, bytes and limit of the walks and universes that are kept for the next constraint, of any vocabulary."""
+    cdef CacheSizes sizes = _budget.get().sizes()
+    return {"entries": sizes.entries, "bytes": sizes.bytes, "limit": sizes.limit}
+
+
+def set_cache_limit(size_t limit):
+    """Of their bytes; what was asked for longest ago goes at once."""
+    with nogil:
+        _budget.get().set_limit(limit)
 
 
 cdef class VocabCore:
@@ -18,7 +33,7 @@ cdef class VocabCore:
                  const int32_t[::1] eos, int64_t size):
         cdef Vocabulary* v
         cdef Py_ssize_t i, n = offsets.shape[0] - 1
-        self.ptr = make_shared[Vocabulary]()
+        self.ptr = make_shared[Vocabulary](_budget)
         v = self.ptr.get()
         if blob.shape[0]:
             v.blob.assign(&blob[0], &blob[0] + blob.shape[0])
@@ -37,7 +52,7 @@ cdef class VocabCore:
         return self.ptr.get().trie.n_nodes()
 
     def cache_info(self):
-        """{cache: {"entries": n, "bytes": n, "limit": n}}; no limit where entries go with their last holder."""
+        """{cache: {"entries": n, "bytes": n}}."""
         cdef map[string, map[string, int64_t]] info
         with nogil:
             info = cache_info_of(self.ptr.get()[0])

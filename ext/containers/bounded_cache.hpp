@@ -1,73 +1,71 @@
-// A cache with a bound in bytes; what was asked for longest ago goes first.
+// A cache that shares a bound in bytes with others (cache_budget.hpp).
 //
 // One entry goes at a time, so no call waits for a whole cache to be freed.  Shared by threads.
 // Value has bytes(): what an entry keeps alive.  Entries that share parts count them each, so the bound holds.
 #pragma once
-#include <list>
-#include <memory>
-#include <mutex>
 #include <unordered_map>
-#include <vector>
 
-#include "containers/fork_gate.hpp"
+#include "containers/cache_budget.hpp"
 
 namespace wfsa {
 
-template <class Key, class Value, class Hash> class BoundedCache {
+template <class Key, class Value, class Hash> class BoundedCache : private CacheBudget::Cache {
   public:
-    explicit BoundedCache(size_t limit) : limit_(limit) {}
+    explicit BoundedCache(std::shared_ptr<CacheBudget> budget) : budget_(std::move(budget)) {}
+    BoundedCache(const BoundedCache&) = delete;
+    ~BoundedCache() override {
+        const ForkGate::Change change;
+        const std::lock_guard<std::mutex> lock(budget_->mutex);
+        for (const auto& [key, entry] : by_key_) budget_->forget(entry.place);
+    }
 
     std::shared_ptr<const Value> find(const Key& key) {
         const ForkGate::Change change;
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const std::lock_guard<std::mutex> lock(budget_->mutex);
         const auto got = by_key_.find(key);
         if (got == by_key_.end()) return nullptr;
-        order_.splice(order_.begin(), order_, got->second.place);
+        budget_->touch(got->second.place);
         return got->second.value;
     }
     // Another thread may have been faster: then its value stays.
     void put(const Key& key, std::shared_ptr<const Value> value) {
         const size_t bytes = value->bytes() + sizeof(key[0]) * key.size();
-        std::vector<std::shared_ptr<const Value>> gone;  // freed after the lock
+        CacheBudget::Dropped gone;  // freed after the lock
         const ForkGate::Change change;
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (bytes > limit_) return;
-        const auto got = by_key_.emplace(key, Entry{std::move(value), bytes, {}});
-        if (!got.second) return;
-        order_.push_front(&got.first->first);
-        got.first->second.place = order_.begin();
+        const std::lock_guard<std::mutex> lock(budget_->mutex);
+        if (!budget_->fits(bytes)) return;
+        const auto [at, is_new] = by_key_.emplace(key, Entry{std::move(value), {}});
+        if (!is_new) return;
+        at->second.place = budget_->add({this, &at->first, bytes}, gone);
         bytes_ += bytes;
-        while (bytes_ > limit_) {
-            const auto last = by_key_.find(*order_.back());
-            order_.pop_back();
-            bytes_ -= last->second.bytes;
-            gone.push_back(std::move(last->second.value));
-            by_key_.erase(last);
-        }
     }
     size_t entries() const {
         const ForkGate::Change change;
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const std::lock_guard<std::mutex> lock(budget_->mutex);
         return by_key_.size();
     }
     size_t bytes() const {
         const ForkGate::Change change;
-        const std::lock_guard<std::mutex> lock(mutex_);
+        const std::lock_guard<std::mutex> lock(budget_->mutex);
         return bytes_;
     }
-    size_t limit() const { return limit_; }
 
   private:
     struct Entry {
         std::shared_ptr<const Value> value;
-        size_t bytes;
-        typename std::list<const Key*>::iterator place;
+        CacheBudget::Place place;
     };
-    const size_t limit_;
-    mutable std::mutex mutex_;
+    const std::shared_ptr<CacheBudget> budget_;
     std::unordered_map<Key, Entry, Hash> by_key_;
-    std::list<const Key*> order_;  // the one asked for last comes first
     size_t bytes_ = 0;
+
+    std::shared_ptr<const void> drop(const void* key) override {
+        const auto at = by_key_.find(*static_cast<const Key*>(key));
+        std::shared_ptr<const void> out = std::move(at->second.value);
+        bytes_ -= at->second.place->bytes;
+        by_key_.erase(at);
+        return out;
+    }
 };
 
 }  // namespace wfsa

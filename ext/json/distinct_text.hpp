@@ -48,6 +48,7 @@ class DistinctText {
     void rollback(int64_t n) {
         for (; n && past_; --n) past_ = past_->before;
     }
+    const void* end() const { return past_ ? past_ + 1 : nullptr; }  // of what the last commit wrote to the arena
     // Take away from the mask of a snapshot what the tables cannot know.
     void filter(Engine& engine, const Snapshot* at, uint32_t* mask) const {
         std::lock_guard<std::mutex> lock(mutex_);

@@ -26,6 +26,7 @@ class WhiteSpaceText {
         past_ = new (arena.bytes(sizeof(Past))) Past{past_, after};
     }
     void rollback(int64_t n) { for (; n && past_; --n) past_ = past_->before; }
+    const void* end() const { return past_ ? past_ + 1 : nullptr; }  // of what the last commit wrote here
     void filter(uint32_t* mask) const { tokens_->filter(scan(), mask); }
     WhiteSpaceScan scan() const { return past_ ? past_->scan : WhiteSpaceScan(); }
 

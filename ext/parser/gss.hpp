@@ -9,7 +9,7 @@
 // text. Under "longest" the tops of one closure stay together, because what the parser can take decides what is
 // longest.
 //
-// Memory: nodes live in arenas; a fork keeps its ancestor's arena alive and writes to its own.
+// Memory: nodes live in arenas, in the order of commits, so a rollback gives back the end of one (shared_arena.hpp).
 #pragma once
 #include <cstdint>
 
@@ -35,6 +35,7 @@ struct Snapshot {
     int64_t n_text;
     int32_t n, finished;
     Config configs[1];  // n of them
+    const void* end() const { return configs + std::max(n, 1); }
 };
 
 inline Node* make_node(Arena& arena, int32_t state, const Node* const* below, size_t n) {

@@ -2,7 +2,7 @@
 // universes by the tails that they unite.
 //
 // Sets and tails live as long as a constraint or a walk holds them.  Walks and universes are kept for the next
-// constraint, each kind within a bound of bytes.
+// constraint, within a bound of bytes for all vocabularies.
 #pragma once
 #include <atomic>
 
@@ -29,11 +29,13 @@ struct WalkResult {
 
 class ProfileCache {
   public:
+    explicit ProfileCache(const std::shared_ptr<CacheBudget>& budget) : walks(budget), universes_(budget) {}
+
     // Profiles of full walks: the body of a JSON string is walked once, not once per schema.  The key names the state's
     // components by what they mean (StateNames), so equal keys mean equal profiles.  What may follow a terminal differs
     // from place to place; so the walk is kept with tails that begin with any byte (`wide`), and beside it what is left
     // of the tails for each set of bytes.
-    BoundedCache<vector<int32_t>, WalkResult, VectorHash> walks{kMaxWalks};
+    BoundedCache<vector<int32_t>, WalkResult, VectorHash> walks;
     ContentTable<Inside> insides;
     ContentTable<Tails> tails;
 
@@ -50,7 +52,6 @@ class ProfileCache {
     const auto& universes() const { return universes_; }
 
   private:
-    static constexpr size_t kMaxWalks = size_t(96) << 20, kMaxUniverses = size_t(32) << 20;  // bytes
     struct KeyHash {
         size_t operator()(const vector<int64_t>& key) const {
             ContentHash out;
@@ -58,7 +59,7 @@ class ProfileCache {
             return size_t(out.value());
         }
     };
-    BoundedCache<vector<int64_t>, SharedTails, KeyHash> universes_{kMaxUniverses};
+    BoundedCache<vector<int64_t>, SharedTails, KeyHash> universes_;
     std::atomic<int64_t> uid_{0};
 };
 

@@ -7,16 +7,10 @@
 // One class of Python's and one batch of masks serve them all, through virtual calls: a few nanoseconds beside operations
 // of microseconds.  A decoder is used by one thread at a time, decoders of one constraint in parallel.
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <system_error>
-#include <thread>
-#include <unordered_map>
 #include <vector>
 
 namespace wfsa {
@@ -63,37 +57,6 @@ inline int64_t commit_tokens(Decoder& to, const int32_t* tokens, int64_t n) {
     int64_t k = 0;
     while (k < n && !to.finished() && to.commit_token(tokens[k])) ++k;
     return k;
-}
-
-// The masks of many decoders, dealt out to threads one by one.  One that stands there several times is asked once.
-inline void fill_masks(const std::vector<const Decoder*>& decoders, const std::vector<uint32_t*>& outs, int64_t n_words,
-                       int64_t n_threads) {
-    std::unordered_map<const Decoder*, size_t> first;
-    std::vector<size_t> jobs;
-    for (size_t i = 0; i < decoders.size(); ++i)
-        if (first.emplace(decoders[i], i).second) jobs.push_back(i);
-    std::atomic<size_t> next{0};
-    std::mutex lock;
-    std::exception_ptr failed;
-    auto work = [&] {
-        try {
-            for (size_t k; (k = next++) < jobs.size();) decoders[jobs[k]]->mask(outs[jobs[k]], n_words);
-        } catch (...) {
-            std::lock_guard<std::mutex> guard(lock);
-            failed = std::current_exception();
-        }
-    };
-    std::vector<std::thread> threads;
-    try {
-        for (int64_t t = 1; t < n_threads && size_t(t) < jobs.size(); ++t) threads.emplace_back(work);
-    } catch (const std::system_error&) {  // no more threads to be had: fewer do the same
-    }
-    work();
-    for (std::thread& t : threads) t.join();
-    if (failed) std::rethrow_exception(failed);
-    if (jobs.size() == decoders.size()) return;
-    for (size_t i = 0; i < decoders.size(); ++i)
-        if (first[decoders[i]] != i) std::memcpy(outs[i], outs[first[decoders[i]]], size_t(n_words) * 4);
 }
 
 }  // namespace wfsa

@@ -156,7 +156,7 @@ template <class Policy> class Operations {
     }
 
   private:
-    static constexpr int32_t kKeyConfigs = 4;  // more configurations have no finished mask kept
+    static constexpr size_t kKeySize = 1 << 11;  // numbers in the key of a finished mask, at most: as large as the mask
 
     const Access access_;
     const Tables& tables_;
@@ -195,14 +195,13 @@ template <class Policy> class Operations {
     }
     // What decides the mask, unless it turns out to be `deep`.  False: too much to tell apart.
     bool put_key(const Snapshot* at) {
-        if (at->n > kKeyConfigs) return false;
         vector<int64_t>& key = s_.masks.key;
         key.assign(1, tables_.uid);
         for (int32_t i = 0; i < at->n; ++i) {
             const Config& c = at->configs[i];
             key.push_back(c.lex);
             key.push_back(tables_.is_free(c.lex, c.count) ? -1 : c.count);
-            if (!policy_.put_key(c, key)) return false;
+            if (!policy_.put_key(c, key) || key.size() > kKeySize) return false;
             key.push_back(-1);
         }
         return true;

@@ -1,6 +1,7 @@
 // One sequence being decoded: a snapshot, the arena it writes to, and the engine it reads.
 //
-// fork() shares everything so far: the child reads the parent's arena, which it keeps alive, and writes to its own.
+// fork() shares everything so far; who goes on writes to an arena of its own (parser/shared_arena.hpp). What a commit
+// wrote is given back when it is rolled back, or refused.
 // What changes a Session is called by one thread at a time; masks and questions change nothing. Sessions of one
 // engine run in parallel.
 //
@@ -9,6 +10,7 @@
 #pragma once
 #include "json/distinct_text.hpp"
 #include "json/white_space_text.hpp"
+#include "parser/shared_arena.hpp"
 #include "runtime/decoder.hpp"
 #include "runtime/generations.hpp"
 
@@ -17,8 +19,8 @@ namespace wfsa {
 class Session final : public Decoder {
   public:
     explicit Session(std::shared_ptr<Generations> tables)
-        : tables_(std::move(tables)), engine_(tables_->now()), arena_(std::make_shared<Arena>()) {
-        now_ = engine_->run([&](auto& operations) { return operations.start(*arena_); });
+        : tables_(std::move(tables)), engine_(tables_->now()) {
+        now_ = engine_->run([&](auto& operations) { return operations.start(arena_.own()); });
         const WhiteSpaceLimit limit{engine_->white_space[0], engine_->white_space[1]};
         Vocabulary& v = *engine_->vocab;
         if (limit.bounded()) space_ = WhiteSpaceText(&v.kept<WhiteSpaceTables>().of(v, limit));
@@ -33,18 +35,18 @@ class Session final : public Decoder {
             const int64_t lo = v.offsets[size_t(token)], hi = v.offsets[size_t(token) + 1];
             as_text = space_.takes(v.blob.data() + lo, size_t(hi - lo), after);
         }
-        return commit(after, [&](auto& operations, auto& beside) {
-            return operations.commit_token(now_, token, *arena_, beside, as_text);
+        return commit(after, [&](auto& operations, Arena& arena, auto& beside) {
+            return operations.commit_token(now_, token, arena, beside, as_text);
         });
     }
     bool commit_bytes(const uint8_t* p, size_t n) override {
         if (now_->finished || n == 0) return n == 0;
         WhiteSpaceScan after;
         if (space_.bounded() && !space_.takes(p, n, after)) return false;
-        uint8_t* kept = static_cast<uint8_t*>(arena_->bytes(n));
+        uint8_t* kept = static_cast<uint8_t*>(arena_.own().bytes(n));
         std::copy(p, p + n, kept);
-        return commit(after, [&](auto& operations, auto& beside) {
-            return operations.commit_bytes(now_, kept, n, *arena_, beside);
+        return commit(after, [&](auto& operations, Arena& arena, auto& beside) {
+            return operations.commit_bytes(now_, kept, n, arena, beside);
         });
     }
     bool rollback(int64_t n) override {
@@ -52,6 +54,7 @@ class Session final : public Decoder {
         for (int64_t k = 0; k < n; ++k) now_ = now_->before;
         if (differs()) items_.rollback(n);
         space_.rollback(n);
+        arena_.rewind(end());
         return true;
     }
     // n_words words; bits past the vocabulary are 0.
@@ -144,21 +147,12 @@ class Session final : public Decoder {
   private:
     static constexpr size_t kWritten = 48;  // nodes below the tops
 
-    Session() = default;
-    std::unique_ptr<Session> copy() const {
-        std::unique_ptr<Session> out(new Session);
-        out->tables_ = tables_;
-        out->engine_ = engine_;
-        out->arena_ = std::make_shared<Arena>(arena_);
-        out->now_ = now_;
-        out->items_ = items_;
-        out->space_ = space_;
-        return out;
-    }
+    Session(const Session&) = default;
+    std::unique_ptr<Session> copy() const { return std::unique_ptr<Session>(new Session(*this)); }
 
     std::shared_ptr<Generations> tables_;  // for the next text
     std::shared_ptr<Engine> engine_;
-    std::shared_ptr<Arena> arena_;
+    SharedArena arena_;
     const Snapshot* now_ = nullptr;
     DistinctText items_;    // of use only where items must differ
     WhiteSpaceText space_;  // ... where white space is bounded
@@ -181,17 +175,29 @@ class Session final : public Decoder {
         for (const int32_t id : engine_->vocab->eos)
             if (!engine_->vocab->special[size_t(id)] && accepting()) mask[size_t(id) >> 5] |= 1u << (id & 31);
     }
+    // The end of what the last commit wrote to the arena, in the order of commit().
+    const void* end() const {
+        if (const void* p = space_.end()) return p;
+        if (const void* p = items_.end()) return p;
+        return now_->end();
+    }
     template <class Op> bool commit(const WhiteSpaceScan& after, const Op& op) {
+        struct Rewind {  // what was written for nothing, if the commit is refused or an exception ends it
+            Session& session;
+            ~Rewind() { session.arena_.rewind(session.end()); }
+        } rewind{*this};
+        Arena& arena = arena_.own();
         const Snapshot* to = nullptr;
         if (differs()) {
-            to = items_.commit(*engine_, *arena_, op);
+            const auto beside_items = [&](auto& operations, auto& beside) { return op(operations, arena, beside); };
+            to = items_.commit(*engine_, arena, beside_items);
         } else {
             Alone alone;
-            to = engine_->run([&](auto& operations) { return op(operations, alone); });
+            to = engine_->run([&](auto& operations) { return op(operations, arena, alone); });
         }
         if (!to) return false;
         now_ = to;
-        if (space_.bounded()) space_.commit(to->n_text ? after : space_.scan(), *arena_);
+        if (space_.bounded()) space_.commit(to->n_text ? after : space_.scan(), arena);
         return true;
     }
 };

@@ -7,24 +7,19 @@
 
 namespace wfsa {
 
-// cache -> "entries", "bytes", and "limit" (of bytes) where there is one.
+// cache -> "entries", "bytes".
 inline std::map<std::string, std::map<std::string, int64_t>> cache_info_of(const Vocabulary& v) {
     const ProfileCache& c = v.profiles;
     auto numbers = [](size_t entries, size_t bytes) {
         return std::map<std::string, int64_t>{{"entries", int64_t(entries)}, {"bytes", int64_t(bytes)}};
-    };
-    auto bounded = [&](const auto& cache) {
-        auto out = numbers(cache.entries(), cache.bytes());
-        out["limit"] = int64_t(cache.limit());
-        return out;
     };
     const size_t own = v.blob.capacity() + 8 * v.offsets.capacity() + v.special.capacity();
     return {
         {"tokens", numbers(size_t(v.n_tokens()), own + v.trie.bytes())},
         {"token sets", numbers(c.insides.entries(), c.insides.bytes())},
         {"tails", numbers(c.tails.entries(), c.tails.bytes())},
-        {"universes", bounded(c.universes())},
-        {"walks", bounded(c.walks)},
+        {"universes", numbers(c.universes().entries(), c.universes().bytes())},
+        {"walks", numbers(c.walks.entries(), c.walks.bytes())},
     };
 }
 

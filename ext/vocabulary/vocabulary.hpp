@@ -19,6 +19,9 @@ struct Vocabulary {
     Trie trie;
     ProfileCache profiles;
 
+    // `budget`: for what is kept for the next constraint, of this vocabulary and others.
+    explicit Vocabulary(const std::shared_ptr<CacheBudget>& budget) : profiles(budget) {}
+
     int64_t n_tokens() const { return int64_t(offsets.size()) - 1; }
     int64_t n_words() const { return (size + 31) / 32; }
     void build() {

@@ -119,32 +119,6 @@ def test_what_no_constraint_holds_goes() -> None:
     assert kept.start().commit_bytes(b'{"a": 1')
 
 
-def test_caches_tell_their_bounds() -> None:
-    vocab = small_vocab()
-    wfsa.compile_json_schema({"type": "object"}, vocab)
-    info = vocab.cache_info()
-    assert info["tokens"]["entries"] == vocab.n_tokens
-    assert all(cache["bytes"] <= cache.get("limit", cache["bytes"]) for cache in info.values())
-    assert info["walks"]["limit"] > 0 and info["universes"]["limit"] > 0
-    automata = wfsa.automata_cache_info()
-    assert automata["entries"] > 0 and 0 < automata["bytes"] <= automata["limit"]
-
-
-def test_automata_are_bounded_in_bytes() -> None:
-    """The least recently used go; what is asked for stays."""
-    from wfsa._ext import regular
-    from wfsa.grammar.regular import literal
-
-    kept = regular._KeptAutomata(40_000)
-    one = regular.automaton(literal("abc"))
-    for i in range(200):
-        kept.put(i, one)
-        assert kept.find(0) is one
-        assert kept.info()["bytes"] <= kept.info()["limit"]
-    assert kept.find(199) is one and kept.find(1) is None
-    assert kept.info()["entries"] < 40
-
-
 @pytest.mark.parametrize("more", [{}, {"additionalProperties": False}], ids=["open", "closed"])
 def test_bounded_strings_on_a_real_vocabulary(more: dict[str, Any], llama: wfsa.Vocab) -> None:
     """What 20 bounded strings hold is at most MOST times their artifact, compiled or loaded, to the system, too."""

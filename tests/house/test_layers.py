@@ -59,6 +59,7 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/bitmask": {"wfsa/_ext", "wfsa/errors.py"},
     "wfsa/vocab": {"wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
     "wfsa/storage": {"grammar/json_schema", "wfsa/_ext", "wfsa/errors.py", "wfsa/items", "wfsa/vocab"},
+    "wfsa/caches.py": {"wfsa/_ext", "wfsa/errors.py"},
     "wfsa/compile_options.py": set(),
     "wfsa/jump_forward.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/constraint.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/jump_forward.py", "wfsa/storage", "wfsa/vocab"},
@@ -76,9 +77,9 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/items/backends": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items"},
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items"},
     "wfsa/__init__.py": {
-        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/check_schema.py", "wfsa/compile_options.py",
-        "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/storage",
-        "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
+        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/check_schema.py",
+        "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/grammar_constraint.py",
+        "wfsa/errors.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/cli": {

@@ -15,6 +15,9 @@ import wfsa
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
+_ELSE = 'root ::= s\ns ::= "if(" e ")" s | "if(" e ")" s " else " s | e ";"\ne ::= [a-z]+ | e "+" e'
+
+
 @dataclass(frozen=True)
 class Source:
     name: str
@@ -60,7 +63,7 @@ def fixed() -> list[Source]:
         _schema("a deep pattern", {"pattern": "^((((a{1,10}){1,10}){1,10}){1,10}){1,10}$"}, sound=False),
         _schema("40,000 names", _optional(40_000), sound=False),
         Source("a regex", wfsa.compile_regex, r"(\w+@\w+\.(com|org)|\d{4}-\d\d-\d\d)(, [a-z ]{1,30})*"),
-        Source("else", wfsa.compile_gbnf, 'root ::= s\ns ::= "if(" e ")" s | "if(" e ")" s " else " s | e ";"\ne ::= [a-z]+ | e "+" e'),
+        Source("else", wfsa.compile_gbnf, _ELSE),
         Source("all of it", wfsa.compile_gbnf, 'root ::= root root root | root root | "a" | "(" root ")"'),
         Source("sums", wfsa.compile_lark, 'start: e\ne: e "+" e | e "*" e | "(" e ")" | /[0-9]+/\n%ignore " "'),
         Source("no end", wfsa.compile_gbnf, 'root ::= "a" root', sound=False),

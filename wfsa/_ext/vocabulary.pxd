@@ -9,11 +9,22 @@ cdef extern from "bindings/translate.hpp" namespace "wfsa":
     cdef int wfsa_translate "wfsa::translate"() except +
 
 
+cdef extern from "containers/cache_budget.hpp" namespace "wfsa" nogil:
+    cdef struct CacheSizes "wfsa::CacheBudget::Sizes":
+        size_t entries, bytes, limit
+
+    cdef cppclass CacheBudget:
+        CacheBudget(size_t) except +wfsa_translate
+        void set_limit(size_t)
+        CacheSizes sizes()
+
+
 cdef extern from "vocabulary/vocabulary.hpp" namespace "wfsa" nogil:
     cdef cppclass Trie:
         int32_t n_nodes()
 
     cdef cppclass Vocabulary:
+        Vocabulary(shared_ptr[CacheBudget]) except +wfsa_translate
         vector[uint8_t] blob
         vector[int64_t] offsets
         vector[uint8_t] special

@@ -3,6 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
+def cache_info() -> dict[str, int]: ...
+def set_cache_limit(limit: int) -> None: ...
+
 class VocabCore:
     def __init__(
         self,

@@ -337,11 +337,12 @@ class Vocab:
         return self.n_tokens
 
     def cache_info(self) -> dict[str, dict[str, int]]:
-        """What this vocabulary holds for its constraints: ``entries``, ``bytes`` and, where there is one, ``limit``.
+        """What this vocabulary holds for its constraints: ``entries`` and ``bytes``.
 
         ``tokens`` are the vocabulary's own bytes and their trie; ``token sets`` and ``tails`` belong to live
-        constraints, each once however many have it; ``walks`` and ``universes`` are kept for the next constraint, the
-        least recently used go first. What walks hold is counted under ``token sets`` and ``tails``, too.
+        constraints, each once however many have it; ``walks`` and ``universes`` are kept for the next constraint,
+        within the budget of the process (:func:`wfsa.cache_info`). What walks hold is counted under ``token sets``
+        and ``tails``, too.
         """
         return self.core.cache_info()
 

@@ -1,0 +1,173 @@
+"""What is kept for the next constraint stays within one budget, whatever is compiled, and never decides a result."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wfsa
+from tests.engine.test_memory import settled, small_vocab
+from wfsa._ext import regular
+from wfsa.caches import DEFAULT_BUDGET
+from wfsa.grammar.regular import literal
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(autouse=True)
+def default_budget() -> Iterator[None]:
+    yield
+    wfsa.set_cache_budget(DEFAULT_BUDGET)
+
+
+def schema(k: int) -> dict[str, Any]:
+    """One that no other k has anything in common with."""
+    words = [f"{k:x}-{i * k % 997:x}" for i in range(60)]
+    texts = {"type": "string", "pattern": f"^[a-z{k % 10}]{{2,{5 + k % 30}}}(-[b-y]+{k}|[^{k % 7}x]{k})*$"}
+    return {"type": "object", "properties": {f"n{k}": texts, "word": {"enum": words}}}
+
+
+def first_mask(k: int, vocab: wfsa.Vocab) -> wfsa.TokenMask:
+    return wfsa.compile_json_schema(schema(k), vocab).start().get_mask()
+
+
+def within_budget() -> bool:
+    info = wfsa.cache_info()
+    parts = [cache for name, cache in info.items() if name != "total"]
+    for what in ("entries", "bytes", "limit"):
+        assert info["total"][what] == sum(cache[what] for cache in parts)
+    return all(0 <= cache["bytes"] <= cache["limit"] for cache in parts)
+
+
+def test_caches_tell_what_they_hold() -> None:
+    vocab = small_vocab()
+    wfsa.set_cache_budget(0)
+    wfsa.set_cache_budget(DEFAULT_BUDGET)
+    wfsa.compile_json_schema({"type": "object"}, vocab)
+    own, info = vocab.cache_info(), wfsa.cache_info()
+    assert own["tokens"]["entries"] == vocab.n_tokens
+    for what in ("entries", "bytes"):
+        assert own["walks"][what] + own["universes"][what] == info["walks and universes"][what] > 0
+        assert info["automata"][what] > 0 and info["state names"][what] > 0
+    assert info["total"]["limit"] == DEFAULT_BUDGET and within_budget()
+
+
+def test_a_budget_is_kept_and_a_lower_one_evicts_at_once() -> None:
+    wfsa.set_cache_budget(0)
+    budget = 300_000
+    wfsa.set_cache_budget(budget)
+    vocabs = [small_vocab(), small_vocab()]
+    full = 0
+    for k in range(120):
+        wfsa.compile_json_schema(schema(k), vocabs[k % 2], mode=("ahead", "lazy")[k // 2 % 2]).start().get_mask()
+        assert within_budget()
+        full = max(full, wfsa.cache_info()["total"]["bytes"])
+    assert full > budget / 2
+    for lower in (budget // 2, budget // 10, 1, 0):
+        wfsa.set_cache_budget(lower)
+        assert within_budget() and wfsa.cache_info()["total"]["limit"] == lower
+    assert wfsa.cache_info()["total"]["entries"] == 0
+
+
+def test_vocabularies_share_the_budget_and_leave_it() -> None:
+    wfsa.set_cache_budget(0)
+    wfsa.set_cache_budget(DEFAULT_BUDGET)
+    one, two = small_vocab(), small_vocab()
+    for k in range(3):
+        wfsa.compile_json_schema(schema(k), one)
+    held = wfsa.cache_info()["walks and universes"]
+    assert held["bytes"] == sum(one.cache_info()[name]["bytes"] for name in ("walks", "universes"))
+    wfsa.set_cache_budget(held["bytes"] * 16 // 10 + 1600)  # there is room for no more
+    for k in range(3):
+        wfsa.compile_json_schema(schema(k), two)
+    before = [sum(vocab.cache_info()[name]["bytes"] for name in ("walks", "universes")) for vocab in (one, two)]
+    assert before[0] < before[1] <= held["bytes"] + 1000  # those of the first one were not asked for meanwhile
+    assert sum(before) == wfsa.cache_info()["walks and universes"]["bytes"]
+    del one
+    left = settled(lambda: wfsa.cache_info()["walks and universes"]["bytes"], lambda now: now == before[1])
+    assert left == before[1]
+
+
+@settings(max_examples=20)
+@given(steps=st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0, 5_000, 40_000, 1 << 20, 1 << 40])), max_size=6))
+def test_no_budget_decides_a_result(steps: list[tuple[int, int]]) -> None:
+    vocab = small_vocab()
+    for k, budget in steps:
+        wfsa.set_cache_budget(budget)
+        with_caches = wfsa.compile_json_schema(schema(k), vocab)
+        assert within_budget()
+        wfsa.set_cache_budget(0)
+        assert with_caches.to_bytes() == wfsa.compile_json_schema(schema(k), small_vocab()).to_bytes()
+
+
+def test_budgets_change_while_others_compile() -> None:
+    vocab = small_vocab()
+    expected = [first_mask(k, small_vocab()) for k in range(12)]
+    with ThreadPoolExecutor(3) as threads:
+        made = [threads.submit(first_mask, k, vocab) for k in range(12)]
+        choose = random.Random(2)
+        while not all(one.done() for one in made):
+            wfsa.set_cache_budget(choose.choice([0, 10_000, 100_000, DEFAULT_BUDGET]))
+            assert set(wfsa.cache_info()) == {"automata", "state names", "walks and universes", "total"}
+        assert [one.result() for one in made] == expected
+    assert within_budget()
+
+
+@pytest.mark.parametrize("bad", [-1, 1 << 62])
+def test_budgets_out_of_range(bad: int) -> None:
+    with pytest.raises(wfsa.WfsaError, match="budget of"):
+        wfsa.set_cache_budget(bad)
+    with pytest.raises(TypeError):
+        wfsa.set_cache_budget("192 MB")  # type: ignore[arg-type]
+    assert wfsa.cache_info()["total"]["limit"] == DEFAULT_BUDGET
+
+
+# --- automata, which Python keeps --------------------------------------------------------------------------------
+
+
+def test_automata_are_bounded_in_bytes() -> None:
+    """The least recently used go; what is asked for stays."""
+    kept = regular._KeptAutomata(40_000)  # type: ignore[attr-defined]
+    one = regular.automaton(literal("abc"))
+    for i in range(200):
+        kept.put((i, 0), one)
+        assert kept.find((0, 0)) is one
+        assert kept.info()["bytes"] <= kept.info()["limit"]
+    assert kept.find((199, 0)) is one and kept.find((1, 0)) is None
+    assert kept.info()["entries"] < 40
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), st.integers(0, 9)),
+            st.tuples(st.just("find"), st.integers(0, 9)),
+            st.tuples(st.just("limit"), st.integers(0, 12_000)),
+        ),
+        max_size=60,
+    )
+)
+def test_automata_beside_a_list_of_what_was_used(calls: list[tuple[str, int]]) -> None:
+    """What is found was put; and of what was used, nothing goes before what was used less recently, but by halves."""
+    kept, order = regular._KeptAutomata(8_000), list[int]()  # type: ignore[attr-defined]
+    one = regular.automaton(literal("abc"))
+    for what, n in calls:
+        if what == "limit":
+            kept.set_limit(n)
+        elif what == "put" or kept.find((n, 0)) is not None:
+            kept.put((n, 0), one)
+            order = [k for k in order if k != n] + [n]
+        info = kept.info()
+        assert info["bytes"] <= info["limit"]
+        there = [k for k in order if (k, 0) in kept.young or (k, 0) in kept.old]
+        assert len(there) == info["entries"]
+        assert {k for k, _ in kept.young} <= set(there)
+        assert all((k, 0) in kept.young for k in there[len(there) - len(kept.young) :])
+    kept.set_limit(0)
+    assert kept.info() == {"entries": 0, "bytes": 0, "limit": 0}
