@@ -54,7 +54,8 @@ inline void attach_unordered(const NormalGrammar& g, LrTables& lr) {
         UnorderedList& list = out.lists[size_t(n)];
         list.after_member = lr.goto_target[i];
         list.after_separator = lr.base_go(list.after_member, list.separator);
-        lr.goto_target[i] = out.begin(lr.goto_symbol[i]);
+        const int32_t begun = out.begin(lr.goto_symbol[i]);
+        if (begun >= 0) lr.goto_target[i] = begun;  // else it is behind a separator, where sets are asked in its place
     }
 }
 

@@ -37,6 +37,7 @@ class Lr0Builder {
         unit_mark_.assign(size_t(g_.n_symbols), 0);
         group_of_.assign(size_t(g_.n_symbols), -1);
         leads_to_.assign(size_t(g_.n_symbols), -1);
+        find_late();
         number({-1});  // the start: no halves, no completes, predicts the start symbol
         for (int32_t s = 0; s < kernels_.size(); ++s) {
             poll();
@@ -68,6 +69,7 @@ class Lr0Builder {
     vector<Entry> entries_;
     vector<std::pair<int32_t, int32_t>> groups_;  // of entries with one symbol: begin and end
     vector<int32_t> group_of_;                    // by symbol, -1: none
+    vector<uint8_t> is_late_;                     // by symbol: a member that is not the first one; empty: there is none
     vector<int32_t> leads_to_;                    // by symbol, -1: not known yet
     vector<int32_t> chain_;                       // of unit rules
     vector<int32_t> predicted_;                   // by nonterminal: the last state that predicted it
@@ -102,12 +104,38 @@ class Lr0Builder {
             todo_.pop_back();
             for (int32_t i = g_.rule_indptr[size_t(a)]; i < g_.rule_indptr[size_t(a) + 1]; ++i) {
                 const Rule& r = g_.rules[size_t(i)];
+                if (!is_late_.empty() && is_late_[size_t(r.a)] && !goes_on(g_.n_terms + a, kernel)) continue;
                 if (r.b < 0) entries_.push_back({r.a, kUnit, g_.n_terms + a});
                 else entries_.push_back({r.a, kHalf, half(g_.n_terms + a, r.b)});
                 predict(r.a, s);
             }
         }
         std::sort(entries_.begin(), entries_.end());
+    }
+    // In a list with an order the first member is none behind one that is required: its rule is predicted behind a
+    // separator only, where the members that have been passed decide (unordered.hpp).
+    void find_late() {
+        for (const UnorderedRule& u : g_.unordered) {
+            const auto needed = std::find(u.required.begin(), u.required.end(), 1);
+            if (!u.ordered || needed == u.required.end()) continue;
+            is_late_.resize(size_t(g_.n_symbols), 0);
+            const size_t body = size_t(u.body - g_.n_terms);
+            for (int32_t i = g_.rule_indptr[body]; i < g_.rule_indptr[body + 1]; ++i)
+                is_late_[size_t(g_.rules[size_t(i)].a)] = 1;
+            for (auto k = u.required.begin(); k <= needed; ++k) {
+                const int32_t m = u.members[size_t(k - u.required.begin())];
+                if (m >= 0) is_late_[size_t(m)] = 0;
+            }
+        }
+    }
+    // Is it behind a separator that the body of a list is predicted?
+    bool goes_on(int32_t body, List kernel) const {
+        for (int32_t k = 1; k <= kernel[0]; ++k) {
+            const auto [n, y] = halves_[size_t(kernel[size_t(k)])];
+            if (y != body) continue;
+            for (const UnorderedRule& u : g_.unordered) if (u.body == body && u.rest == n) return true;
+        }
+        return false;
     }
     void group_by_symbol() {
         groups_.clear();
