@@ -7,6 +7,8 @@
 #   make lint       ruff                    make types      mypy --strict, and stubtest on the compiled modules
 #   make wheel      an sdist, a manylinux wheel out of it, and the wheel tried in an environment of its own
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
+#   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
+#   make soak       ten minutes of a busy service, watched   (SOAK_ARGS="--minutes 600" for a night)
 #   make bench      the rivals side by side, results under benches/results
 #   make bench-items  a constrained step against |C|, V and branching; BENCH_ARGS="--device cuda" on a GPU
 #   make build      only the environment and the engine
@@ -16,7 +18,9 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+SOAK_ARGS ?=
 SANITIZE_TESTS ?= tests
+THREAD_TESTS ?= tests/engine/test_threads.py tests/engine/test_generations.py
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -24,9 +28,8 @@ PIP := $(PY) -m pip install --disable-pip-version-check --quiet --constraint tes
 STAMPS := $(VENV)/stamps
 STUBBED := $(addprefix wfsa._ext.,$(basename $(notdir $(wildcard ext/bindings/*.pyx))))
 ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
-SANITIZE_TREE := build/sanitize/tree
 
-.PHONY: build demo test lint types wheel sanitize nightly bench bench-items clean
+.PHONY: build demo test lint types wheel sanitize threads soak nightly bench bench-items clean
 .DELETE_ON_ERROR:
 
 build: $(STAMPS)/engine $(STAMPS)/install
@@ -105,21 +108,39 @@ bench: build $(STAMPS)/rivals
 bench-items: build $(STAMPS)/rivals
 	$(PY) -m benches items-latency $(BENCH_ARGS)
 
-# The sanitizer build lives in a copy of the tree, so that it never takes the place of the fast engine; ../shared is
-# found from there too. The interpreter is not built with ASan, so its runtime is preloaded, and libstdc++ with it (without
-# that, ASan does not find the real __cxa_throw). Python's own allocator would hide overruns: PYTHONMALLOC=malloc.
+# The checked builds live in copies of the tree, so that they never take the place of the fast engine; ../shared is
+# found from there too. The interpreter is not built with a sanitizer, so its runtime is preloaded, and libstdc++ with it
+# (without that, ASan does not find the real __cxa_throw). Python's own allocator would hide overruns:
+# PYTHONMALLOC=malloc.
+#
+# $(call checked,FOLDER,KIND): a tree of the sources under FOLDER, built.
+define checked
+@mkdir -p $(1)/tree
+@rm -rf $(addprefix $(1)/tree/,wfsa grammar ext tests docs benches)
+@cp -a *.py *.toml *.md LICENSE Makefile wfsa grammar ext tests docs benches $(1)/tree/
+@rm -f $(1)/tree/wfsa/_ext/*.so $(1)/tree/ext/bindings/*.cpp
+@ln -sfn "$(abspath ../shared)" $(1)/shared
+cd $(1)/tree && $(abspath $(PY)) setup.py --quiet build_ext --inplace --sanitize=$(2) --parallel $(JOBS)
+endef
+
 sanitize: build $(STAMPS)/model
-	@mkdir -p $(SANITIZE_TREE)
-	@rm -rf $(addprefix $(SANITIZE_TREE)/,wfsa grammar ext tests docs benches)
-	@cp -a *.py *.toml *.md LICENSE Makefile wfsa grammar ext tests docs benches $(SANITIZE_TREE)/
-	@rm -f $(SANITIZE_TREE)/wfsa/_ext/*.so $(SANITIZE_TREE)/ext/bindings/*.cpp
-	@ln -sfn "$(abspath ../shared)" build/sanitize/shared
-	cd $(SANITIZE_TREE) && $(abspath $(PY)) setup.py --quiet build_ext --inplace --sanitize --parallel $(JOBS)
-	cd $(SANITIZE_TREE) && \
+	$(call checked,build/sanitize,address)
+	cd build/sanitize/tree && \
 	  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1 \
 	  UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONMALLOC=malloc \
 	  $(abspath $(PY)) -m pytest -q -n $(JOBS) -m "not slow" $(wildcard $(SANITIZE_TESTS)) $(PYTEST_ARGS)
+
+# Threads of one process, so no workers; the runtime needs addresses that are not random (setarch -R).
+threads: build
+	$(call checked,build/threads,thread)
+	cd build/threads/tree && \
+	  LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	  TSAN_OPTIONS=halt_on_error=0:exitcode=66:report_signal_unsafe=0:history_size=4 \
+	  setarch -R $(abspath $(PY)) -m pytest -q -p no:xdist -m "not slow" $(THREAD_TESTS) $(PYTEST_ARGS)
+
+soak: build
+	$(PY) -W ignore -m tests.soak $(SOAK_ARGS)
 
 clean:
 	rm -rf build dist wfsa/_ext/*.so ext/bindings/*.cpp $(STAMPS)/engine

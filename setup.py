@@ -6,13 +6,14 @@ Everything that can be said in ``pyproject.toml`` is said there. This file holds
    a global ``grammar``. In the work tree ``wfsa/grammar`` is a symlink to it, so that type checkers and in-place runs
    see the same name; a build does not depend on the symlink.
 2. **Extensions.** Each ``ext/bindings/NAME.pyx`` becomes ``wfsa._ext.NAME``; the headers that it includes are
-   its dependencies, so that an edit rebuilds what it changes. Two builds exist, chosen by an
+   its dependencies, so that an edit rebuilds what it changes. Three builds exist, chosen by an
    option and by nothing else:
 
    - ``python setup.py build_ext --inplace``: optimised, no bounds checks;
-   - ``python setup.py build_ext --inplace --sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer, C++
-     library assertions, Cython bounds checks, assertions on. The interpreter that loads it must preload
-     ``libasan``: ``make sanitize`` does, in a copy of the tree, so that it never replaces the fast build.
+   - ``python setup.py build_ext --inplace --sanitize=address``: AddressSanitizer and UndefinedBehaviorSanitizer,
+     C++ library assertions, Cython bounds checks, assertions on. The interpreter that loads it must preload
+     ``libasan``: ``make sanitize`` does, in a copy of the tree, so that it never replaces the fast build;
+   - ``... --sanitize=thread``: the same with ThreadSanitizer, for ``make threads``.
 
    Modules are translated and compiled side by side, one for each processor unless ``--parallel`` says otherwise,
    those of the most code first: whoever builds, pip included, waits for the longest and not for their sum.
@@ -33,17 +34,12 @@ ROOT = Path(__file__).parent
 
 COMMON_FLAGS = ["-std=c++17", "-Wall", "-Wno-unused-function", "-Wno-maybe-uninitialized", "-pthread"]
 FAST_FLAGS = ["-O3", "-fno-plt", "-fno-semantic-interposition", "-fvisibility=hidden", "-DNDEBUG", "-g0"]
-SANITIZE_FLAGS = [
-    "-O1",
-    "-g1",
-    "-UNDEBUG",
-    "-fno-omit-frame-pointer",
-    "-fsanitize=address,undefined",
-    "-fno-sanitize-recover=undefined",
-    # Python and Cython cast function pointers and compare addresses freely; these two checks are about them only.
-    "-fno-sanitize=vptr",
-    "-D_GLIBCXX_ASSERTIONS",
-]
+CHECKED_FLAGS = ["-O1", "-g1", "-UNDEBUG", "-fno-omit-frame-pointer", "-D_GLIBCXX_ASSERTIONS"]
+SANITIZERS = {
+    # Python and Cython cast function pointers freely, which is all that the last check is about.
+    "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-sanitize=vptr"],
+    "thread": ["-fsanitize=thread"],
+}
 DIRECTIVES = {"language_level": 3, "embedsignature": True, "embedsignature.format": "python", "binding": True}
 FAST_DIRECTIVES = {"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False}
 CHECKED_DIRECTIVES = {"boundscheck": True, "wraparound": False, "cdivision": False, "initializedcheck": True}
@@ -54,14 +50,12 @@ class BuildExt(build_ext):
 
     user_options: ClassVar[list[Any]] = [
         *build_ext.user_options,
-        ("sanitize", None, "build with ASan, UBSan and bounds checks instead of optimisation"),
+        ("sanitize=", None, "build with checks instead of optimisation: 'address' (ASan, UBSan, bounds) or 'thread'"),
         ("skip=", None, "leave out the modules whose names begin so, for now"),
     ]
-    boolean_options: ClassVar[list[str]] = [*build_ext.boolean_options, "sanitize"]
-
     def initialize_options(self) -> None:
         super().initialize_options()
-        self.sanitize = False
+        self.sanitize: str | None = None
         self.skip: str | None = None
 
     def finalize_options(self) -> None:
@@ -74,11 +68,12 @@ class BuildExt(build_ext):
             from Cython.Build import cythonize
 
             extra = CHECKED_DIRECTIVES if self.sanitize else FAST_DIRECTIVES
+            checks = SANITIZERS[self.sanitize] if self.sanitize else []
             for module in modules:
-                module.extra_compile_args = COMMON_FLAGS + (SANITIZE_FLAGS if self.sanitize else FAST_FLAGS)
+                module.extra_compile_args = COMMON_FLAGS + (CHECKED_FLAGS + checks if checks else FAST_FLAGS)
                 module.extra_link_args = ["-pthread"]
-                if self.sanitize:
-                    module.extra_link_args += ["-fsanitize=address,undefined"]
+                if checks:
+                    module.extra_link_args += checks[:1]
                     # CPython's own configuration passes -DNDEBUG first.
                     module.undef_macros = ["NDEBUG"]
             # Workers that are not forked would run this file again.
@@ -86,7 +81,7 @@ class BuildExt(build_ext):
             translated = cythonize(
                 modules,
                 compiler_directives={**DIRECTIVES, **extra},
-                force=self.sanitize or bool(self.force),
+                force=bool(self.sanitize or self.force),
                 quiet=True,
                 nthreads=int(self.parallel) if forks else 0,
             )

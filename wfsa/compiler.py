@@ -178,6 +178,11 @@ class _Run:
     def seconds(self) -> float:
         return time.perf_counter() - self.begin
 
+    def left(self) -> float:
+        """Seconds that may still be used."""
+        limit = self.options.max_seconds
+        return float("inf") if limit is None else max(0.0, limit - self.seconds())
+
     def finish(self) -> dict[str, float]:
         self.tick("done", 1.0)
         return {name: seconds for name, seconds in self.stages.items() if name != "done"}
@@ -256,7 +261,7 @@ def compile_json_schema(
                 schema = schema_of(schema)
             constraint, slips = _compile_read(read_json_schema, schema, schema_options, vocab, run)
     except NoDocument as e:
-        places = _contradiction(schema, schema_options, vocab)
+        places = _contradiction(schema, schema_options, vocab, min(_CONTRADICTION_SECONDS, run.left()))
         if not places:
             raise
         raise NoDocument(f"no document satisfies the schema: {contradiction_text(places)}") from e
@@ -273,10 +278,10 @@ def _compile_part(grammar: Grammar, vocab: Vocab, seconds: float) -> GrammarCons
 compile_parts_with(_compile_part)
 
 
-def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab) -> list[Place]:
-    """The keywords that exclude each other, so far as they are found in some seconds."""
-    until = time.thread_time() + _CONTRADICTION_SECONDS
-    lazy = CompileOptions(mode="lazy", max_seconds=2 * _CONTRADICTION_SECONDS)
+def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab, seconds: float) -> list[Place]:
+    """The keywords that exclude each other, so far as they are found in so many seconds of the processor."""
+    until = time.thread_time() + seconds
+    lazy = CompileOptions(mode="lazy", max_seconds=2 * seconds)
 
     def is_empty(some: Any) -> bool:
         if time.thread_time() > until:

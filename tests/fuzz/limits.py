@@ -6,6 +6,7 @@ Sizes are numbers of examples, not seconds: a failure is found again with the sa
 from __future__ import annotations
 
 import faulthandler
+import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,20 @@ import wfsa
 
 SCALE = {"nightly": 40, "quick": 0.2}.get(settings.get_current_profile_name(), 1)
 ALARM = 600  # seconds for one example; a slow machine needs a thousandth
-LIMITS = {"max_terminal_states": 3000, "max_lr_states": 3000, "max_lexer_states": 3000, "max_seconds": 1.0}
+LIMITS = {
+    "max_terminal_states": 3000, "max_lr_states": 3000, "max_lexer_states": 3000, "max_seconds": 1.0,
+    "max_memory": 256 << 20,
+}  # fmt: skip
+OVERRUN_SECONDS, OVERRUN_BYTES = 4.0, 256 << 20  # of the processor, on a slow one, and some of it is Python's collector
+
+
+def resident() -> int:
+    """Bytes of this process in memory; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except OSError:
+        return 0
 
 
 def examples(n: int) -> int:

@@ -1,4 +1,7 @@
-"""Grammars and schemas that nobody would write: a WfsaError, or a constraint that can start and give masks."""
+"""Grammars and schemas that nobody would write: a WfsaError, or a constraint that can start and give masks.
+
+Either comes within the limits on time and memory.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import gzip
 import itertools
 import json
 import random
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +20,16 @@ from hypothesis import strategies as st
 import wfsa
 from tests.conftest import SHARED_DATA
 from tests.fuzz import mutate
-from tests.fuzz.limits import LIMITS, alarm, byte_vocab, examples, walk
+from tests.fuzz.limits import (
+    LIMITS,
+    OVERRUN_BYTES,
+    OVERRUN_SECONDS,
+    alarm,
+    byte_vocab,
+    examples,
+    resident,
+    walk,
+)
 from tests.grammar.conformance import cases
 
 pytestmark = pytest.mark.engine
@@ -101,13 +114,17 @@ def vocab() -> wfsa.Vocab:
 
 
 def attempt(kind: str, source: Any, vocab: wfsa.Vocab, choose: random.Random) -> bool:
-    """Compile and walk; True if it compiled.  Anything but a WfsaError comes through."""
+    """Compile and walk; True if it compiled.  Anything but a WfsaError comes through; the limits hold."""
+    begun, before = time.thread_time(), resident()
     with alarm():
         try:
             constraint = COMPILERS[kind](source, vocab, mode=choose.choice(["lazy", "ahead"]), **LIMITS)
         except wfsa.WfsaError as e:
             assert str(e)
             return False
+        finally:
+            assert time.thread_time() - begun < LIMITS["max_seconds"] + OVERRUN_SECONDS
+            assert resident() - before < LIMITS["max_memory"] + OVERRUN_BYTES
         try:
             walk(constraint, choose, 6)
         except wfsa.LimitError:

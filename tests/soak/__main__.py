@@ -22,9 +22,9 @@ from types import FrameType
 import numpy as np
 
 import wfsa
-from tests.fuzz.limits import byte_vocab
+from tests.fuzz.limits import byte_vocab, resident
 from tests.soak.sources import DATA, fixed, recorded
-from tests.soak.tally import Tally, resident
+from tests.soak.tally import Tally
 from tests.soak.traffic import WORK, Service, compiling, run
 
 WARM = 0.25  # of the time, before memory has to be flat

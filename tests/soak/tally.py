@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 import time
 from array import array
 from collections import Counter
 
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    with open("/proc/self/statm", "rb") as f:
-        return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+from tests.fuzz.limits import resident
 
 
 def trim() -> None:
