@@ -305,14 +305,14 @@ class Alternatives:
             self.why = "the alternatives and what stands beside them exclude each other", path
         return out
 
-    @staticmethod
-    def _absorbed(left: list[Shape], right: list[Shape]) -> tuple[list[Shape], list[Shape], list[Shape]]:
+    def _absorbed(self, left: list[Shape], right: list[Shape]) -> tuple[list[Shape], list[Shape], list[Shape]]:
         """The shapes of either union that lie within one of the other, and what is left of both.
 
         They are part of the intersection whole, and the rest of it lies between those that are left: what else they
         would meet gives parts of them.  Complements of alike shapes have most of their alternatives in common, and
         their product would multiply with each.
         """
+        self._spend(len(left) * len(right), left[0].path)
         inner = [a for a in left if any(is_within(a, b) for b in right)]
         done = {*map(id, inner)}
         inner_right = [b for b in right if id(b) not in done and any(is_within(b, a) for a in left)]
@@ -321,13 +321,13 @@ class Alternatives:
         whole = inner + [b for b in inner_right if not any(is_within(b, a) for a in inner)]
         return whole, [a for a in left if id(a) not in taken], [b for b in right if id(b) not in taken]
 
-    @staticmethod
-    def _greatest(shapes: list[Shape]) -> list[Shape]:
+    def _greatest(self, shapes: list[Shape]) -> list[Shape]:
         """Those that do not lie within another one."""
         if len(shapes) < 3:
             return shapes
         out: list[Shape] = []
         for s in shapes:
+            self._spend(2 * len(out), s.path)
             if not any(is_within(s, other) for other in out):
                 out = [other for other in out if not is_within(other, s)]
                 out.append(s)
@@ -361,14 +361,17 @@ class Alternatives:
         steps = 2 + len(a.properties) + len(b.properties) + len(a.prefix) + len(b.prefix)
         if a.values is not None and b.values is not None:
             steps += len(a.values) + len(b.values)
+        self._spend(steps, a.path)
+        return intersect(a, b, self.conjoin)
+
+    def _spend(self, steps: int, path: str) -> None:
         before = self._steps
         self._steps = now = before + steps
         if now >> 12 != before >> 12:  # now and then
             if now > MAX_STEPS:
                 what = f"combining alternatives takes more than {MAX_STEPS} steps"
-                raise LimitError(f"{what}; use fewer of them side by side or nested at {a.path}")
+                raise LimitError(f"{what}; use fewer of them side by side or nested at {path}")
             check()
-        return intersect(a, b, self.conjoin)
 
     def _overlap(self, a: Shape, b: Shape, depth: int = DEPTH) -> bool:
         """Whether two shapes may have a value in common."""
@@ -426,6 +429,8 @@ class Alternatives:
         try:
             out = all(self._is_empty(s, depth) for s in self.of_handle(handle))
         except (LimitError, _Open):
+            if self._steps > MAX_STEPS:
+                raise
             self._unknown += 1
             return False
         if out or self._unknown == before:
