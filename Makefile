@@ -131,13 +131,16 @@ sanitize: build $(STAMPS)/model
 	  UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONMALLOC=malloc \
 	  $(abspath $(PY)) -m pytest -q -n $(JOBS) -m "not slow" $(wildcard $(SANITIZE_TESTS)) $(PYTEST_ARGS)
 
-# Threads of one process, so no workers; the runtime needs addresses that are not random (setarch -R).
+# Threads of one process, so no workers; the runtime needs addresses that are not random (setarch -R). Reports go to
+# files, because pytest keeps what is printed.
 threads: build
 	$(call checked,build/threads,thread)
+	@rm -f build/threads/report.*
 	cd build/threads/tree && \
 	  LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	  TSAN_OPTIONS=halt_on_error=0:exitcode=66:report_signal_unsafe=0:history_size=4 \
-	  setarch -R $(abspath $(PY)) -m pytest -q -p no:xdist -m "not slow" $(THREAD_TESTS) $(PYTEST_ARGS)
+	  TSAN_OPTIONS=log_path=../report:exitcode=66:history_size=4:suppressions=tests/tsan.supp \
+	  setarch -R $(abspath $(PY)) -m pytest -q -p no:xdist -m "not slow" $(THREAD_TESTS) $(PYTEST_ARGS) || \
+	  { cat ../report.* 2>/dev/null; exit 1; }
 
 soak: build
 	$(PY) -W ignore -m tests.soak $(SOAK_ARGS)
