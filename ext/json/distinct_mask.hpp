@@ -15,8 +15,7 @@ namespace wfsa {
 
 class DistinctMask {
   public:
-    // `text` is what was committed; it is written behind and cut back.
-    DistinctMask(Engine& engine, std::string& text) : e_(engine), text_(text), size_(text.size()) {}
+    explicit DistinctMask(Engine& engine) : e_(engine) {}
 
     // Is every continuation of these configurations bound to repeat an item?
     bool is_stuck(const Snapshot* at, const JsonScan& scan) {
@@ -54,7 +53,7 @@ class DistinctMask {
         // ... but they may be the beginning of an earlier one.
         std::unordered_set<int32_t> seen;
         for (const Near* near = scan.near; near; near = near->outer)
-            each_along(near->items, scan.n - near->begin, [&](int32_t node) {
+            each_along(near->items, scan.text.size() - near->begin, scan.text, [&](int32_t node) {
                 if (!v.trie.own[node] || !seen.insert(node).second) return;
                 const int32_t slot = v.trie.slot_lo[node];
                 for (int32_t i = v.trie.slot_indptr[slot]; i < v.trie.slot_indptr[slot + 1]; ++i)
@@ -65,13 +64,12 @@ class DistinctMask {
   private:
     static constexpr int32_t kBudget = 4096;  // bytes tried before a state counts as alive
     Engine& e_;
-    std::string& text_;
-    const size_t size_;
     int32_t budget_ = 0;
     std::unordered_map<std::string, bool> known_;  // what a token writes, without white space between lexemes -> is it allowed
 
     // Visit the nodes of the vocabulary's trie that lie along the items behind a cursor.
-    template <class F> void each_along(const PrefixTree* items, int32_t k, const F& visit) const {
+    template <class F>
+    void each_along(const PrefixTree* items, int32_t k, const SharedText& text, const F& visit) const {
         struct At { int32_t node, k; const PrefixTree* items; };
         const Trie& trie = e_.vocab->trie;
         vector<At> open{{0, k, items}};
@@ -79,10 +77,10 @@ class DistinctMask {
             const At at = open.back();
             open.pop_back();
             for (int32_t c = trie.first_child[at.node]; c < trie.first_child[at.node + 1]; ++c) {
-                const PrefixTree* to = at.items->step(at.k, trie.byte[c], text_);
+                const PrefixTree* to = at.items->step(at.k, trie.byte[c], text);
                 if (!to) continue;
                 open.push_back({c, at.k + 1, to});
-                visit(c);  // may write behind text_
+                visit(c);
             }
         }
     }
@@ -96,41 +94,34 @@ class DistinctMask {
         bool out = false;
         for (size_t i = 0; i < n && !out; ++i) {
             // A number ends before the byte that ends it.
-            if (s.in_scalar && std::strchr(",]}", p[i]) && s.repeats(text_)) out = true;
+            if (s.in_scalar && std::strchr(",]}", p[i]) && s.repeats()) out = true;
             const bool ended = s.ended;
             const Frame* top = s.top;
-            text_.push_back(char(p[i]));
-            s.push(text_, arena());
+            s.push(p[i], arena());
             const bool ends = s.ended && !(ended && s.top == top);  // and is not white space behind an end
-            out = out || (ends && !(is_new && s.top == scan.top) && s.repeats(text_));
+            out = out || (ends && !(is_new && s.top == scan.top) && s.repeats());
         }
-        out = out || s.is_close(e_.may_run_out);
-        text_.resize(size_);
-        return out;
+        return out || s.is_close(e_.may_run_out);
     }
     bool is_allowed(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n) {
         JsonScan s = scan;
         std::string key;  // what it writes, without white space between lexemes
         for (size_t i = 0; i < n; ++i) {
             if (s.in_string || !std::strchr(" \n\t\r", p[i])) key += char(p[i]);
-            text_.push_back(char(p[i]));
-            s.push(text_, arena());
+            s.push(p[i], arena());
         }
         auto got = known_.find(key);
         if (got == known_.end()) {
-            const Snapshot* to = commit(at, scan, p, n, size_, s);
+            const Snapshot* to = commit(at, scan, p, n, s);
             budget_ = kBudget;
             got = known_.emplace(key, to && (!s.is_close(e_.may_run_out) || is_alive(to, s))).first;
         }
-        text_.resize(size_);
         return got->second;
     }
-    // The snapshot after some bytes, or nullptr; `after`: the scanner there.  The text before has `size` bytes.
-    const Snapshot* commit(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n, size_t size,
-                           JsonScan& after) {
+    // The snapshot after some bytes, or nullptr; `after`: the scanner there.
+    const Snapshot* commit(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n, JsonScan& after) {
         return e_.run([&](auto& operations) {
-            text_.resize(size);
-            DistinctItems beside(e_.distinct, scan, text_, arena());
+            DistinctItems beside(e_.distinct, scan, arena());
             const Snapshot* to = operations.commit_bytes(at, p, n, arena(), beside);
             after = beside.scan;
             return to;
@@ -141,12 +132,10 @@ class DistinctMask {
         struct Level {
             const Snapshot* at;
             JsonScan scan;
-            size_t size;            // of the text
             vector<uint8_t> close;  // bytes that do not decide, the first to be tried last
         };
         vector<Level> levels;
-        const size_t size = text_.size();
-        bool alive = decides(at, scan, levels.emplace_back(Level{at, scan, size, {}}).close);
+        bool alive = decides(at, scan, levels.emplace_back(Level{at, scan, {}}).close);
         while (!alive && !levels.empty()) {
             if (levels.back().close.empty()) {
                 levels.pop_back();
@@ -156,10 +145,9 @@ class DistinctMask {
             const uint8_t b = level.close.back();
             level.close.pop_back();
             JsonScan s;
-            const Snapshot* to = commit(level.at, level.scan, &b, 1, level.size, s);
-            if (to) alive = decides(to, s, levels.emplace_back(Level{to, s, text_.size(), {}}).close);
+            const Snapshot* to = commit(level.at, level.scan, &b, 1, s);
+            if (to) alive = decides(to, s, levels.emplace_back(Level{to, s, {}}).close);
         }
-        text_.resize(size);
         return alive;
     }
     // Is there a next byte behind which nothing can be bound to repeat an item?  If not, the others go to `close`.
@@ -170,13 +158,10 @@ class DistinctMask {
         if (tokens) return true;
         bool solid = scan.in_string;  // white space is tried where nothing else can follow: a run of it leads nowhere
         for (int b = '!'; b < 256; ++b) solid |= bytes.has(uint8_t(b));
-        const size_t size = text_.size();
         for (int b = 255; b >= 0; --b) {
             if (!bytes.has(uint8_t(b)) || (solid && b <= ' ' && !scan.in_string)) continue;
             JsonScan s = scan;
-            text_.push_back(char(b));
-            s.push(text_, arena());
-            text_.resize(size);
+            s.push(uint8_t(b), arena());
             if (!s.is_close(e_.may_run_out)) return true;
             close.push_back(uint8_t(b));
         }
