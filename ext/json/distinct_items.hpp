@@ -1,7 +1,7 @@
 // The companion of a parse whose arrays' items must differ (distinct.hpp): a scanner beside it.
 //
 // Where the parser would reduce to a nonterminal that Tables.distinct marks, an item of an array that cares ends; if it
-// equals an earlier one, the reduction is barred.
+// equals an earlier one, the reduction is barred.  A mark of 2 says that the array can run out of values (Grammar.distinct).
 #pragma once
 #include "json/distinct.hpp"
 
@@ -15,19 +15,23 @@ class DistinctItems {
 
     void push(uint8_t byte) {
         scan.push(byte, arena_);
-        known_ = false;
+        known_ = may_run_out_ = false;
     }
     bool bars(int32_t nonterminal) {
         if (!marks_[size_t(nonterminal)]) return false;
         if (!known_) repeats_ = scan.repeats();
         known_ = true;
+        may_run_out_ |= !repeats_ && marks_[size_t(nonterminal)] == 2;
         return repeats_;
     }
+    // Could what follows be bound to repeat an item?
+    bool is_close() const { return scan.is_close(may_run_out_); }
 
   private:
     const vector<uint8_t>& marks_;
     Arena& arena_;
     bool known_ = false, repeats_ = false;  // does the item that would end here repeat?
+    bool may_run_out_ = false;              // has one ended of an array whose positions have few values?
 };
 
 }  // namespace wfsa

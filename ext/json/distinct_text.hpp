@@ -11,16 +11,15 @@ class DistinctText {
   public:
     // op(operations, companion) is a commit: the snapshot after it, or nullptr.  It may run more than once.
     template <class Op> const Snapshot* commit(Engine& engine, Arena& arena, const Op& op) {
-        JsonScan after;
-        const Snapshot* to = engine.run([&](auto& operations) {
+        const Trial to = engine.run([&](auto& operations) {
             DistinctItems beside(engine.distinct, scan(), arena);
             const Snapshot* out = op(operations, beside);
-            after = beside.scan;
-            return out;
+            return Trial{out, beside.scan, out && beside.is_close()};
         });
-        if (!to || DistinctMask(engine).is_stuck(to, after)) return nullptr;
-        past_ = new (arena.bytes(sizeof(Past))) Past{past_, after};
-        return to;
+        if (to.close) DistinctMask::arena().clear();
+        if (!to.at || (to.close && !DistinctSearch(engine, DistinctMask::arena()).is_alive(to))) return nullptr;
+        past_ = new (arena.bytes(sizeof(Past))) Past{past_, to.scan};
+        return to.at;
     }
     void rollback(int64_t n) {
         for (; n && past_; --n) past_ = past_->before;

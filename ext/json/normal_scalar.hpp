@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "json/string_units.hpp"
 
@@ -47,6 +48,16 @@ class NumberUnits {
     template <class F> void end(const F& put) const {
         if (!any_) return put('0');
         put_all('e' + std::to_string(place_ + zeros_ + (down_ ? -written_ : written_)), put);
+    }
+    // Is it in its fraction, where one zero more changes the value only if another digit follows?
+    bool in_fraction() const { return point_ && !in_exponent_; }
+    bool is_zero() const { return !any_; }
+    // Append what decides how the normal form goes on; `at_any_place`: wherever the next digit stands.
+    void put_key(std::vector<int64_t>& out, bool at_any_place) const {
+        out.push_back(int64_t(minus_) | point_ << 1 | in_exponent_ << 2 | down_ << 3 | any_ << 4 | at_any_place << 5);
+        const bool stays = !any_ && in_exponent_;  // zero, whatever the exponent
+        const bool counts = !stays && !at_any_place;
+        out.insert(out.end(), {counts ? place_ : 0, counts && any_ ? zeros_ : 0, counts ? written_ : 0});
     }
 
   private:
@@ -86,6 +97,13 @@ class NormalScalar {
         if (kind_ == kWord) return;
         StringUnits last = string_;
         last.end(put);
+    }
+
+    const NumberUnits* number() const { return kind_ == kNumber ? &number_ : nullptr; }
+    void put_key(std::vector<int64_t>& out, bool at_any_place) const {
+        out.push_back(kind_);
+        if (kind_ == kNumber) number_.put_key(out, at_any_place);
+        if (kind_ == kString) string_.put_key(out);
     }
 
   private:

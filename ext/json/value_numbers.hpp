@@ -20,6 +20,7 @@ struct ValueParts {
     uint32_t list = kNoItems;          // an array's items so far: the number of the array if it ended here
     uint32_t name = 0;                 // of the current member
     const KeyTree* members = nullptr;  // an object's values by name; of equal names the last one counts
+    bool seen = true;                  // has some array begun like it, or has each of its members been before?
 
     uint32_t object() const { return members ? members->value : kNoMembers; }
 
@@ -54,15 +55,30 @@ class ValueNumbers {
         if (at) at = at->ended(k, normal_);
         return at ? number_of(at->begin) : kNone;
     }
-    // Is the scalar none of the earlier ones, whatever it goes on with?
-    bool is_new_scalar() const { return !same_; }
+    // May the scalar go on so that it equals an earlier one?
+    bool begins_like_another() const { return same_; }
 
-    void add_item(ValueParts& parts, uint32_t item, Arena& arena) { parts.list = of_pair(lists_, parts.list, item, arena); }
+    // Has some array begun with these items and one more?
+    bool has_list(const ValueParts& parts, uint32_t item) const { return KeyTree::find(lists_, pair(parts.list, item)); }
+    void add_item(ValueParts& parts, uint32_t item, Arena& arena) {
+        parts.seen &= has_list(parts, item);
+        parts.list = of_pair(lists_, parts.list, item, arena);
+    }
     void add_member(ValueParts& parts, uint32_t value, Arena& arena) {
+        parts.seen &= KeyTree::find(members_, pair(parts.name, value)) != nullptr;
         const uint32_t member = of_pair(members_, parts.name, value, arena);
         parts.members = KeyTree::add(parts.members, parts.name, member, arena, [&](uint32_t left, uint32_t right) {
             return of_pair(sets_, left, right, arena);
         });
+    }
+
+    // The number being written, if it is one.
+    const NumberUnits* number() const { return scalar_.number(); }
+    // Append what decides which scalars the one being written may become.
+    void put_key(std::vector<int64_t>& out, bool at_any_place) const {
+        out.push_back(same_ ? same_->begin : -1);
+        out.push_back(normal_.size() - begin_);
+        scalar_.put_key(out, at_any_place);
     }
 
   private:
@@ -76,6 +92,7 @@ class ValueNumbers {
     const KeyTree* sets_ = nullptr;
     uint32_t next_ = 4;
 
+    static uint64_t pair(uint32_t a, uint32_t b) { return uint64_t(a) << 32 | b; }
     static uint32_t number_of(int32_t begin) { return uint32_t(begin) << 1 | 1; }
     void put(char unit, Arena& arena) {
         if (same_) {
@@ -86,7 +103,7 @@ class ValueNumbers {
         normal_.push(uint8_t(unit), arena);
     }
     uint32_t of_pair(const KeyTree*& numbers, uint32_t a, uint32_t b, Arena& arena) {
-        const uint64_t key = uint64_t(a) << 32 | b;
+        const uint64_t key = pair(a, b);
         if (const KeyTree* known = KeyTree::find(numbers, key)) return known->value;
         numbers = KeyTree::add(numbers, key, next_, arena);
         next_ += 2;
