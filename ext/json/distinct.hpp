@@ -106,8 +106,8 @@ class JsonScan {
 
     // The number being written, an item or a part of one, if one is.
     const NumberUnits* number() const { return in_scalar && in_arrays() ? values_.number() : nullptr; }
-    // Append what decides what may repeat: where it is equal, so is all that can follow.  What an open array's items
-    // are is told by where they lie.
+    // Append what decides what may repeat: where it is equal, so is all that can follow.  What values an open array
+    // has, and which values have numbers, is told by where they lie.
     void put_key(std::vector<int64_t>& out, bool at_any_place) const {
         out.push_back(int64_t(in_string) | escaped << 1 | ended << 2 | in_scalar << 3);
         out.push_back(ended ? ended_ : 0);
@@ -117,7 +117,8 @@ class JsonScan {
             out.push_back(reinterpret_cast<intptr_t>(top->items));
             out.insert(out.end(), {top->parts.list, top->parts.name, top->parts.object(), top->parts.seen, top->array});
         }
-        if ((in_string || in_scalar) && in_arrays()) values_.put_key(out, at_any_place);
+        values_.put_key(out);
+        if ((in_string || in_scalar) && in_arrays()) values_.put_scalar_key(out, at_any_place);
     }
 
   private:

@@ -9,6 +9,7 @@
 //   that changes the number there are values without end, and one is new.  Zeros in a fraction change it only if another
 //   digit can follow; so they are no longer counted, and if one follows, there are values without end.
 #pragma once
+#include <map>
 #include <set>
 
 #include "json/distinct_items.hpp"
@@ -41,7 +42,30 @@ class DistinctSearch {
         budget_ = kBudget;
         levels_.clear();
         seen_.clear();
-        if (opens(from)) return true;
+        const bool alive = opens(from) || search();
+        if (budget_ <= 0) return true;
+        // Of what was looked at on the way to a text that is alive, the way itself is; else all of it is dead.
+        for (Level& level : levels_) known_.emplace(std::move(level.key), true);
+        if (!alive) for (const vector<int64_t>& key : seen_) known_.emplace(key, false);
+        return alive;
+    }
+
+  private:
+    static constexpr int32_t kBudget = 4096;  // texts that are looked at before one counts as alive
+    struct Level {
+        Trial from;
+        vector<int64_t> parse, key;  // where it stands; and what is written
+        vector<uint8_t> next;        // bytes that do not decide, the first to be tried last
+        bool at_any_place;           // zeros of the fraction being written are not counted
+    };
+    Engine& e_;
+    Arena& arena_;
+    vector<Level> levels_;
+    std::set<vector<int64_t>> seen_;          // in this search
+    std::map<vector<int64_t>, bool> known_;   // is it alive?  Of the searches before
+    int32_t budget_ = 0;
+
+    bool search() {
         while (!levels_.empty()) {
             Level& level = levels_.back();
             if (level.next.empty()) {
@@ -56,35 +80,20 @@ class DistinctSearch {
         return false;
     }
 
-  private:
-    static constexpr int32_t kBudget = 4096;  // texts that are looked at before one counts as alive
-    struct Level {
-        Trial from;
-        vector<int64_t> parse;  // where it stands
-        vector<uint8_t> next;   // bytes that do not decide, the first to be tried last
-        bool at_any_place;      // zeros of the fraction being written are not counted
-    };
-    Engine& e_;
-    Arena& arena_;
-    vector<Level> levels_;
-    std::set<vector<int64_t>> seen_;
-    int32_t budget_ = 0;
-
     // A text more: is there a byte behind which nothing can be bound to repeat an item?  If not, it is a level more,
     // unless another one goes on the same.
     bool opens(const Trial& from) {
         if (--budget_ <= 0) return true;
-        Level level{from, {}, {}, false};
-        const NumberUnits* number = from.scan.number();
-        if (!levels_.empty()) {
+        Level level{from, {}, {}, {}, false};
+        if (!levels_.empty() || !known_.empty()) {
             put_situation(from.at, level.parse);
-            if (number && comes_back(level)) {
-                if (!number->in_fraction()) return true;
+            bool alive = false;
+            if (is_known(level, alive)) return alive;
+            if (comes_back(level)) {
+                if (!from.scan.number()->in_fraction()) return true;
                 level.at_any_place = true;
+                if (is_known(level, alive)) return alive;
             }
-            vector<int64_t> key = level.parse;
-            from.scan.put_key(key, level.at_any_place);
-            if (!seen_.insert(std::move(key)).second) return false;
         }
         bool tokens = false;
         const ByteBits bytes = e_.run([&](auto& operations) { return operations.next_bytes(from.at, tokens); });
@@ -105,8 +114,17 @@ class DistinctSearch {
         levels_.push_back(std::move(level));
         return false;
     }
+    // Has it been looked at?  If not, it is from now on.
+    bool is_known(Level& level, bool& alive) {
+        level.key = level.parse;
+        level.from.scan.put_key(level.key, level.at_any_place);
+        const auto known = known_.find(level.key);
+        alive = known != known_.end() && known->second;
+        return known != known_.end() || !seen_.insert(level.key).second;
+    }
     // Has the parse been here within this number, with the same digits?
     bool comes_back(const Level& now) const {
+        if (!now.from.scan.number()) return false;
         vector<int64_t> key, before;
         now.from.scan.put_key(key, true);
         for (auto level = levels_.rbegin(); level != levels_.rend() && level->from.scan.number(); ++level) {

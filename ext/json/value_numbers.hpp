@@ -74,8 +74,14 @@ class ValueNumbers {
 
     // The number being written, if it is one.
     const NumberUnits* number() const { return scalar_.number(); }
+    // Append what says which values have numbers: of two copies that have numbered other values, numbers differ in meaning.
+    void put_key(std::vector<int64_t>& out) const {
+        for (const void* of : {static_cast<const void*>(scalars_), static_cast<const void*>(lists_),
+                               static_cast<const void*>(members_), static_cast<const void*>(sets_)})
+            out.push_back(reinterpret_cast<intptr_t>(of));
+    }
     // Append what decides which scalars the one being written may become.
-    void put_key(std::vector<int64_t>& out, bool at_any_place) const {
+    void put_scalar_key(std::vector<int64_t>& out, bool at_any_place) const {
         out.push_back(same_ ? same_->begin : -1);
         out.push_back(normal_.size() - begin_);
         scalar_.put_key(out, at_any_place);
