@@ -9,6 +9,7 @@
 //   that changes the number there are values without end, and one is new.  Zeros in a fraction change it only if another
 //   digit can follow; so they are no longer counted, and if one follows, there are values without end.
 #pragma once
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -98,7 +99,7 @@ class DistinctSearch {
         bool tokens = false;
         const ByteBits bytes = e_.run([&](auto& operations) { return operations.next_bytes(from.at, tokens); });
         if (tokens) return true;
-        const bool in_string = from.scan.in_string;
+        const bool in_string = from.scan.in_string, number = from.scan.number();
         bool solid = in_string;  // white space is tried where nothing else can follow: a run of it leads nowhere
         for (int b = '!'; b < 256; ++b) solid |= bytes.has(uint8_t(b));
         for (int b = 255; b >= 0; --b) {
@@ -109,7 +110,13 @@ class DistinctSearch {
             if (!scan.is_close(e_.may_run_out && scan.may_end_item())) return true;
             level.next.push_back(uint8_t(b));
         }
-        // What ends an item is tried first, and what ends its array before what begins another one.
+        // What ends an item is tried first, and what ends its array before what begins another one; what only gives a
+        // value another spelling is tried last.
+        const auto last = [&](const char* bytes) {
+            std::stable_partition(level.next.begin(), level.next.end(), [=](uint8_t b) { return std::strchr(bytes, b); });
+        };
+        if (number) last(".eE+-");
+        else last(in_string ? "\\" : "-");
         std::stable_partition(level.next.begin(), level.next.end(), [](uint8_t b) { return b != ']' && b != '}'; });
         levels_.push_back(std::move(level));
         return false;

@@ -51,7 +51,6 @@ class NumberUnits {
     }
     // Is it in its fraction, where one zero more changes the value only if another digit follows?
     bool in_fraction() const { return point_ && !in_exponent_; }
-    bool is_zero() const { return !any_; }
     // Append what decides how the normal form goes on; `at_any_place`: wherever the next digit stands.
     void put_key(std::vector<int64_t>& out, bool at_any_place) const {
         out.push_back(int64_t(minus_) | point_ << 1 | in_exponent_ << 2 | down_ << 3 | any_ << 4 | at_any_place << 5);
