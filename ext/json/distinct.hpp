@@ -98,6 +98,8 @@ class JsonScan {
         if (ended && top->array) return top->within && top->parts.seen && values_.has_list(top->parts, ended_);
         return top->may_repeat();
     }
+    // Can no item repeat behind one more byte?  False if that is not seen at once.
+    bool leaves(uint8_t c) const { return in_string && c != '"' && c != '\\' && in_arrays() && values_.leaves(c); }
     // Is the string being written, an item, none of the earlier ones, whatever it goes on with?
     bool is_new() const { return in_string && in_array() && !values_.begins_like_another(); }
 

@@ -72,6 +72,7 @@ class DistinctMask {
             const At at = open.back();
             open.pop_back();
             for (int32_t c = trie.first_child[at.node]; c < trie.first_child[at.node + 1]; ++c) {
+                if (at.scan.leaves(trie.byte[c])) continue;
                 JsonScan to = at.scan;
                 to.push(trie.byte[c], arena());
                 if (!to.may_repeat()) continue;

@@ -98,6 +98,7 @@ class NormalScalar {
         last.end(put);
     }
 
+    bool is_plain_string() const { return kind_ == kString && string_.is_plain(); }
     const NumberUnits* number() const { return kind_ == kNumber ? &number_ : nullptr; }
     void put_key(std::vector<int64_t>& out, bool at_any_place) const {
         out.push_back(kind_);

@@ -18,6 +18,7 @@ namespace wfsa {
 class SharedText {
   public:
     int32_t size() const { return n_; }
+    const void* last() const { return tail_; }  // where its last byte lies: texts that differ there have others
     uint8_t operator[](int32_t k) const {
         const int32_t number = k >> kBits;
         if (number == (n_ - 1) >> kBits) return tail_->bytes[k & (kLeaf - 1)];

@@ -32,6 +32,8 @@ class ValueNumbers {
     static constexpr uint32_t kNone = ~0u;
 
     void begin_scalar(char first, Arena& arena) {
+        if (is_waiting_) scalars_ = PrefixTree::add(scalars_, begin_, normal_.size(), shared_, normal_, arena);
+        is_waiting_ = false;
         begin_ = normal_.size();
         shared_ = 0;
         same_ = scalars_;
@@ -44,7 +46,8 @@ class ValueNumbers {
         scalar_.end([&](char unit) { put(unit, arena); });
         const int32_t k = normal_.size() - begin_;
         if (const PrefixTree* known = same_ ? same_->ended(k, normal_) : nullptr) return number_of(known->begin);
-        scalars_ = PrefixTree::add(scalars_, begin_, normal_.size(), same_ ? k : shared_, normal_, arena);
+        if (same_) shared_ = k;
+        is_waiting_ = true;
         return number_of(begin_);
     }
     // The number of the scalar if it ended here; kNone: there is no earlier one like it.
@@ -57,6 +60,10 @@ class ValueNumbers {
     }
     // May the scalar go on so that it equals an earlier one?
     bool begins_like_another() const { return same_; }
+    // Is it a string that would not, behind one more byte that escapes nothing and ends nothing?
+    bool leaves(uint8_t c) const {
+        return same_ && scalar_.is_plain_string() && !same_->step(normal_.size() - begin_, c, normal_);
+    }
 
     // Has some array begun with these items and one more?
     bool has_list(const ValueParts& parts, uint32_t item) const { return KeyTree::find(lists_, pair(parts.list, item)); }
@@ -79,6 +86,7 @@ class ValueNumbers {
         for (const void* of : {static_cast<const void*>(scalars_), static_cast<const void*>(lists_),
                                static_cast<const void*>(members_), static_cast<const void*>(sets_)})
             out.push_back(reinterpret_cast<intptr_t>(of));
+        out.push_back(is_waiting_ ? reinterpret_cast<intptr_t>(normal_.last()) : 0);
     }
     // Append what decides which scalars the one being written may become.
     void put_scalar_key(std::vector<int64_t>& out, bool at_any_place) const {
@@ -97,6 +105,7 @@ class ValueNumbers {
     const KeyTree* members_ = nullptr;
     const KeyTree* sets_ = nullptr;
     uint32_t next_ = 4;
+    bool is_waiting_ = false;  // is the last scalar new, and none of scalars_ before the next one begins?
 
     static uint64_t pair(uint32_t a, uint32_t b) { return uint64_t(a) << 32 | b; }
     static uint32_t number_of(int32_t begin) { return uint32_t(begin) << 1 | 1; }
