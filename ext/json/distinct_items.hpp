@@ -4,6 +4,7 @@
 // equals an earlier one, the reduction is barred.  A mark of 2 says that the array can run out of values (Grammar.distinct).
 #pragma once
 #include "json/distinct.hpp"
+#include "runtime/tables.hpp"
 
 namespace wfsa {
 
@@ -11,24 +12,24 @@ class DistinctItems {
   public:
     JsonScan scan;
 
-    DistinctItems(const vector<uint8_t>& marks, const JsonScan& at, Arena& arena) : scan(at), marks_(marks), arena_(arena) {}
+    DistinctItems(const Tables& tables, const JsonScan& at, Arena& arena) : scan(at), tables_(tables), arena_(arena) {}
 
     void push(uint8_t byte) {
         scan.push(byte, arena_);
         known_ = may_run_out_ = false;
     }
     bool bars(int32_t nonterminal) {
-        if (!marks_[size_t(nonterminal)]) return false;
+        if (!tables_.distinct[size_t(nonterminal)]) return false;
         if (!known_) repeats_ = scan.repeats();
         known_ = true;
-        may_run_out_ |= !repeats_ && marks_[size_t(nonterminal)] == 2;
+        may_run_out_ |= !repeats_ && tables_.distinct[size_t(nonterminal)] == 2;
         return repeats_;
     }
     // Could what follows be bound to repeat an item?
-    bool is_close() const { return scan.is_close(may_run_out_); }
+    bool is_close() const { return may_run_out_ || scan.is_close(tables_.may_run_out); }
 
   private:
-    const vector<uint8_t>& marks_;
+    const Tables& tables_;
     Arena& arena_;
     bool known_ = false, repeats_ = false;  // does the item that would end here repeat?
     bool may_run_out_ = false;              // has one ended of an array whose positions have few values?

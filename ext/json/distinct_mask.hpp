@@ -43,11 +43,14 @@ class DistinctMask {
                 look(int32_t(w * 32 + __builtin_ctz(bits)), false);
         if (!calm) return;
         // ... but an item may still repeat behind them.
-        each_along(scan, [&](int32_t node) {
-            const int32_t slot = v.trie.slot_lo[node];
+        each_along(at, scan, [&](const Along& to) {
+            const int32_t slot = v.trie.slot_lo[to.node];
+            int32_t opens = -1;  // unknown
             for (int32_t i = v.trie.slot_indptr[slot]; i < v.trie.slot_indptr[slot + 1]; ++i) {
                 const int32_t t = v.trie.slot_tokens[i];
-                if ((*calm)[size_t(t) >> 5] >> (t & 31) & 1) look(t, true);
+                if (!(((*calm)[size_t(t) >> 5] & mask[size_t(t) >> 5]) >> (t & 31) & 1)) continue;
+                if (opens < 0) opens = to.at && search_.opens_at_once(to.at, to.scan);
+                if (!opens) look(t, true);
             }
         });
     }
@@ -63,21 +66,27 @@ class DistinctMask {
     DistinctSearch search_;
     std::unordered_map<std::string, bool> known_;  // what a token writes, without white space between lexemes -> is it allowed
 
+    struct Along {
+        int32_t node;
+        const Snapshot* at;  // as far as terminals go on; nullptr: none does
+        JsonScan scan;
+    };
     // Visit the nodes of the vocabulary's trie with tokens, along which an item may still repeat.
-    template <class F> void each_along(const JsonScan& scan, const F& visit) const {
-        struct At { int32_t node; JsonScan scan; };
+    template <class F> void each_along(const Snapshot* from, const JsonScan& scan, const F& visit) {
         const Trie& trie = e_.vocab->trie;
-        vector<At> open{{0, scan}};
+        vector<Along> open{{0, from, scan}};
         while (!open.empty()) {
-            const At at = open.back();
+            const Along along = open.back();
             open.pop_back();
-            for (int32_t c = trie.first_child[at.node]; c < trie.first_child[at.node + 1]; ++c) {
-                if (at.scan.leaves(trie.byte[c])) continue;
-                JsonScan to = at.scan;
-                to.push(trie.byte[c], arena());
-                if (!to.may_repeat()) continue;
-                open.push_back({c, to});
-                if (trie.own[c]) visit(c);
+            for (int32_t c = trie.first_child[along.node]; c < trie.first_child[along.node + 1]; ++c) {
+                const uint8_t byte = trie.byte[c];
+                if (along.scan.leaves(byte)) continue;
+                Along to{c, nullptr, along.scan};
+                to.scan.push(byte, arena());
+                if (!to.scan.may_repeat()) continue;
+                if (along.at) to.at = search_.go_on(along.at, byte);
+                open.push_back(to);
+                if (trie.own[c]) visit(to);
             }
         }
     }
@@ -94,7 +103,7 @@ class DistinctMask {
             const bool ends = s.ended && !(ended && s.top == top);  // and is not white space behind an end
             if (ends && !(is_new && s.top == scan.top) && s.repeats()) return true;
         }
-        return s.is_close(e_.may_run_out && s.may_end_item());
+        return search_.is_close(s);
     }
     bool is_allowed(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n) {
         std::string key;  // what it writes, without white space between lexemes

@@ -32,14 +32,28 @@ class DistinctSearch {
 
     Trial commit(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n) {
         return e_.run([&](auto& operations) {
-            DistinctItems beside(e_.distinct, scan, arena_);
+            DistinctItems beside(e_, scan, arena_);
             const Snapshot* to = operations.commit_bytes(at, p, n, arena_, beside);
             return Trial{to, beside.scan, to && beside.is_close()};
         });
     }
+    // Where the parse stands behind a byte more, as far as terminals go on; nullptr: none does.
+    const Snapshot* go_on(const Snapshot* at, uint8_t byte) {
+        return e_.run([&](auto& operations) { return operations.go_on(at, byte, arena_); });
+    }
+    // Is there a byte behind which nothing can be bound to repeat an item?
+    bool opens_at_once(const Snapshot* at, const JsonScan& scan) {
+        bool tokens = false;
+        const ByteBits bytes = next_bytes(at, tokens);
+        return tokens || leaves(bytes, scan);
+    }
+    // Could what follows be bound to repeat an item?  Where values can run out the end of one does not rule that out.
+    bool is_close(const JsonScan& scan) const {
+        return (e_.may_run_out && scan.may_end_item()) || scan.is_close(e_.may_run_out);
+    }
     bool is_alive(const Trial& from) {
         if (!from.at) return false;
-        if (from.at->finished || !from.close) return true;
+        if (from.at->finished || !from.close || opens_at_once(from.at, from.scan)) return true;
         budget_ = kBudget;
         levels_.clear();
         seen_.clear();
@@ -81,6 +95,20 @@ class DistinctSearch {
         return false;
     }
 
+    ByteBits next_bytes(const Snapshot* at, bool& tokens) {
+        return e_.run([&](auto& operations) { return operations.next_bytes(at, tokens); });
+    }
+    bool leaves(const ByteBits& bytes, const JsonScan& scan) {
+        for (int b = 255; b > ' '; --b) {
+            if (!bytes.has(uint8_t(b))) continue;
+            if (scan.leaves(uint8_t(b))) return true;
+            JsonScan to = scan;
+            to.push(uint8_t(b), arena_);
+            if (!is_close(to)) return true;
+        }
+        return false;
+    }
+
     // A text more: is there a byte behind which nothing can be bound to repeat an item?  If not, it is a level more,
     // unless another one goes on the same.
     bool opens(const Trial& from) {
@@ -97,17 +125,14 @@ class DistinctSearch {
             }
         }
         bool tokens = false;
-        const ByteBits bytes = e_.run([&](auto& operations) { return operations.next_bytes(from.at, tokens); });
-        if (tokens) return true;
+        const ByteBits bytes = next_bytes(from.at, tokens);
+        if (tokens || leaves(bytes, from.scan)) return true;
         const bool in_string = from.scan.in_string, number = from.scan.number();
         bool solid = in_string;  // white space is tried where nothing else can follow: a run of it leads nowhere
         for (int b = '!'; b < 256; ++b) solid |= bytes.has(uint8_t(b));
         for (int b = 255; b >= 0; --b) {
             if (!bytes.has(uint8_t(b)) || (solid && b <= ' ' && !in_string)) continue;
             if (level.at_any_place && b >= '1' && b <= '9') return true;
-            JsonScan scan = from.scan;
-            scan.push(uint8_t(b), arena_);
-            if (!scan.is_close(e_.may_run_out && scan.may_end_item())) return true;
             level.next.push_back(uint8_t(b));
         }
         // What ends an item is tried first, and what ends its array before what begins another one; what only gives a

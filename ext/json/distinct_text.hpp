@@ -12,7 +12,7 @@ class DistinctText {
     // op(operations, companion) is a commit: the snapshot after it, or nullptr.  It may run more than once.
     template <class Op> const Snapshot* commit(Engine& engine, Arena& arena, const Op& op) {
         const Trial to = engine.run([&](auto& operations) {
-            DistinctItems beside(engine.distinct, scan(), arena);
+            DistinctItems beside(engine, scan(), arena);
             const Snapshot* out = op(operations, beside);
             return Trial{out, beside.scan, out && beside.is_close()};
         });
