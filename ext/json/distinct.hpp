@@ -83,6 +83,7 @@ class JsonScan {
                 return;
         }
     }
+    void settle(Arena& arena) { values_.settle(arena); }
     bool in_array() const { return top && top->array; }
     bool in_arrays() const { return top && (top->array || top->in_array); }
     bool may_end_item() const { return in_array() && !in_string && (ended || in_scalar); }
@@ -173,7 +174,7 @@ class JsonScan {
     void end_name(Arena& arena) {
         if (!top->in_array || !ended) return;
         Frame f = *top;
-        f.parts.name = ended_;
+        values_.add_name(f.parts, ended_);
         top = put(arena, f);
     }
     // A bracket that closes.

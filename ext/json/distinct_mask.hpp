@@ -14,19 +14,20 @@ namespace wfsa {
 
 class DistinctMask {
   public:
-    explicit DistinctMask(Engine& engine) : e_(engine), search_(engine, arena()) {}
+    explicit DistinctMask(Engine& engine) : e_(engine), arena_(arena()), search_(engine, arena_) {}
 
-    void filter(const Snapshot* at, const JsonScan& scan, uint32_t* mask) {
+    void filter(const Snapshot* at, JsonScan scan, uint32_t* mask) {
         if (at->finished || at->n == 0) return;
         Vocabulary& v = *e_.vocab;
-        arena().clear();
+        arena_.clear();
+        scan.settle(arena_);
         const auto look = [&](int32_t t, bool is_suspect) {
             uint32_t& word = mask[size_t(t) >> 5];
             const uint32_t bit = 1u << (t & 31);
             if (!(word & bit) || v.special[size_t(t)]) return;
             const uint8_t* p = v.blob.data() + v.offsets[size_t(t)];
             const size_t n = size_t(v.offsets[size_t(t) + 1] - v.offsets[size_t(t)]);
-            if ((is_suspect || may_repeat(scan, p, n)) && !is_allowed(at, scan, p, n)) word &= ~bit;
+            if (!is_allowed(at, scan, p, n, is_suspect)) word &= ~bit;
         };
         const Quotes& q = v.kept<Quotes>();
         if (!scan.in_arrays()) {
@@ -38,9 +39,16 @@ class DistinctMask {
         const vector<uint32_t>* calm = scan.in_string     ? (scan.escaped ? &q.without : &q.inside)
                                        : e_.may_run_out ? nullptr
                                                         : &q.openers;
-        for (int64_t w = 0; w < v.n_words(); ++w)
-            for (uint32_t bits = mask[w] & (calm ? ~(*calm)[size_t(w)] : ~0u); bits; bits &= bits - 1)
-                look(int32_t(w * 32 + __builtin_ctz(bits)), false);
+        int32_t blank = -1;  // a token of white space: outside of strings all are alike
+        for (int64_t w = 0; w < v.n_words(); ++w) {
+            uint32_t todo = mask[w] & (calm ? ~(*calm)[size_t(w)] : ~0u);
+            if (const uint32_t alike = scan.in_string ? 0 : todo & q.blank[size_t(w)]) {
+                todo &= ~alike;
+                if (blank < 0) look(blank = int32_t(w * 32 + __builtin_ctz(alike)), false);
+                if (!(mask[blank >> 5] >> (blank & 31) & 1)) mask[w] &= ~alike;
+            }
+            for (; todo; todo &= todo - 1) look(int32_t(w * 32 + __builtin_ctz(todo)), false);
+        }
         if (!calm) return;
         // ... but an item may still repeat behind them.
         each_along(at, scan, [&](const Along& to) {
@@ -63,6 +71,7 @@ class DistinctMask {
 
   private:
     Engine& e_;
+    Arena& arena_;
     DistinctSearch search_;
     std::unordered_map<std::string, bool> known_;  // what a token writes, without white space between lexemes -> is it allowed
 
@@ -82,7 +91,7 @@ class DistinctMask {
                 const uint8_t byte = trie.byte[c];
                 if (along.scan.leaves(byte)) continue;
                 Along to{c, nullptr, along.scan};
-                to.scan.push(byte, arena());
+                to.scan.push(byte, arena_);
                 if (!to.scan.may_repeat()) continue;
                 if (along.at) to.at = search_.go_on(along.at, byte);
                 open.push_back(to);
@@ -99,13 +108,13 @@ class DistinctMask {
             if (s.in_scalar && std::strchr(",]}", p[i]) && s.repeats()) return true;
             const bool ended = s.ended;
             const Frame* top = s.top;
-            s.push(p[i], arena());
+            s.push(p[i], arena_);
             const bool ends = s.ended && !(ended && s.top == top);  // and is not white space behind an end
             if (ends && !(is_new && s.top == scan.top) && s.repeats()) return true;
         }
         return search_.is_close(s);
     }
-    bool is_allowed(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n) {
+    bool is_allowed(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n, bool is_suspect) {
         std::string key;  // what it writes, without white space between lexemes
         bool in_string = scan.in_string, escaped = scan.escaped;
         for (size_t i = 0; i < n; ++i) {
@@ -113,8 +122,8 @@ class DistinctMask {
             if (p[i] == '"' && !escaped) in_string = !in_string;
             escaped = in_string && p[i] == '\\' && !escaped;
         }
-        auto got = known_.find(key);
-        if (got == known_.end()) got = known_.emplace(key, search_.is_alive(search_.commit(at, scan, p, n))).first;
+        const auto [got, is_new] = known_.emplace(std::move(key), true);
+        if (is_new && (is_suspect || may_repeat(scan, p, n))) got->second = search_.is_alive(search_.commit(at, scan, p, n));
         return got->second;
     }
 };

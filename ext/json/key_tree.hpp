@@ -22,6 +22,11 @@ struct KeyTree {
         while (at && at->bit >= 0) at = at->child[key >> at->bit & 1];
         return at && at->key == key ? at : nullptr;
     }
+    // Has a key that begins with these 32 bits been added?
+    static bool has_high(const KeyTree* at, uint32_t high) {
+        while (at && at->bit >= 32) at = at->child[high >> (at->bit - 32) & 1];
+        return at && at->key >> 32 == high;
+    }
     // A value that the key had before is replaced.
     static const KeyTree* add(const KeyTree* root, uint64_t key, uint32_t value, Arena& arena) {
         return add(root, key, value, arena, [](uint32_t, uint32_t) { return 0u; });

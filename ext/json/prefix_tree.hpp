@@ -66,12 +66,9 @@ struct PrefixTree {
 
   private:
     const PrefixTree* along(int32_t k, int32_t symbol, const SharedText& text) const {
-        for (const PrefixTree* node = this;;) {
-            const int32_t differ = symbol ^ node->symbol(text, k);
-            if (!node->child[0] || node->at > k) return differ ? nullptr : node;
-            if (differ >> node->bit >> 1) return nullptr;
-            node = node->child[symbol >> node->bit & 1];
-        }
+        const PrefixTree* node = this;
+        while (node->child[0] && node->at == k) node = node->child[symbol >> node->bit & 1];
+        return node->symbol(text, k) == symbol ? node : nullptr;
     }
     int32_t symbol(const SharedText& text, int32_t k) const { return k < end - begin ? 1 + text[begin + k] : 0; }
     static PrefixTree* fresh(Arena& arena, const PrefixTree& value) {

@@ -20,7 +20,7 @@ struct ValueParts {
     uint32_t list = kNoItems;          // an array's items so far: the number of the array if it ended here
     uint32_t name = 0;                 // of the current member
     const KeyTree* members = nullptr;  // an object's values by name; of equal names the last one counts
-    bool seen = true;                  // has some array begun like it, or has each of its members been before?
+    bool seen = true;                  // has some array begun like it, or have its names and members been before?
 
     uint32_t object() const { return members ? members->value : kNoMembers; }
 
@@ -31,9 +31,13 @@ class ValueNumbers {
   public:
     static constexpr uint32_t kNone = ~0u;
 
-    void begin_scalar(char first, Arena& arena) {
+    // The scalar before is put to the others; what is tried behind it need not do it again.
+    void settle(Arena& arena) {
         if (is_waiting_) scalars_ = PrefixTree::add(scalars_, begin_, normal_.size(), shared_, normal_, arena);
         is_waiting_ = false;
+    }
+    void begin_scalar(char first, Arena& arena) {
+        settle(arena);
         begin_ = normal_.size();
         shared_ = 0;
         same_ = scalars_;
@@ -70,6 +74,11 @@ class ValueNumbers {
     void add_item(ValueParts& parts, uint32_t item, Arena& arena) {
         parts.seen &= has_list(parts, item);
         parts.list = of_pair(lists_, parts.list, item, arena);
+    }
+    // A name has ended.  If the object has had it, the value of then no longer counts, whether it has been before or not.
+    void add_name(ValueParts& parts, uint32_t name) const {
+        parts.name = name;
+        parts.seen = KeyTree::find(parts.members, name) || (parts.seen && KeyTree::has_high(members_, name));
     }
     void add_member(ValueParts& parts, uint32_t value, Arena& arena) {
         parts.seen &= KeyTree::find(members_, pair(parts.name, value)) != nullptr;

@@ -107,6 +107,7 @@ def test_what_is_allowed_can_be_finished(schema: dict[str, Any], options: wfsa.S
 
 
 HALVES = {"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.5}
+TWICE = {"type": "object", "additionalProperties": {"enum": [1, 9]}, "maxProperties": 2}
 ZEROS = {"type": "object", "properties": {"a": {"const": 0}, "b": {"const": 0}}, "additionalProperties": False}
 
 
@@ -119,6 +120,7 @@ ZEROS = {"type": "object", "properties": {"a": {"const": 0}, "b": {"const": 0}},
         ({"enum": [10, 20]}, "any", b"[1e1,", b"1", b"0.2e2]"),
         ({"enum": ["a", "b"]}, "any", b'["\\u0061","\\u006', b"1", b'2"]'),
         (ZEROS, "any", b'[{"a":-0.0}, {"b":0e15},{},{"', b"b", b'a":0,"b":0.0}]'),
+        (TWICE, "canonical", b'[{"x":1},{"x":9,"x":', b"1", b"9}]"),
     ],
 )
 def test_values_that_are_left(item: dict[str, Any], spelling: Any, text: bytes, refused: bytes, taken: bytes) -> None:
