@@ -4,217 +4,185 @@
 // compared as they are written.  JSON's structure does not depend on the schema: whatever the parser's stacks are, a
 // text has the same arrays and the same items.  So one scanner beside the parser knows them:
 //
-//   frame     an array or object that is open; an array's frame has its items so far, by hash and by their bytes
-//   repeats   would the item that ends here equal an earlier one of its array?
-//   near      the earlier items that begin with what is written of the current one, of any open array
+//   frame        an array or object that is open; an array's frame has its items so far
+//   repeats      would the item that ends here equal an earlier one of its array?
+//   may_repeat   may the current item of an open array still become an earlier one, as far as is seen at once?
 //
 // The parser asks when it reduces to a nonterminal of Grammar.distinct, which is what an item's end is to a stack that
 // cares, and drops the stack.  Stacks that do not care (another branch of anyOf) live on.  A mask is made as if nothing
 // had to differ; then the tokens that could end an item that repeats, or leave nothing but such ends, are tried.
 //
-// Equality is that of JSON Schema: numbers by value, objects without order, strings by characters.
-// Frames and items are immutable and shared, so a scanner is a few words and copying it is a checkpoint.
+// Equality is that of JSON Schema: numbers by value, objects without order, strings by characters.  Every value has a
+// number, equal ones the same (value_numbers.hpp), so comparing two costs nothing, and what is written of an item is seen
+// in its normal form: spellings do not count.
 //
+// may_repeat is never false where an item may still repeat.  Where it is true, every part of the item so far has been
+// seen somewhere in the text (a scalar that begins so, an array that begins so, a member), though maybe in no one item of
+// that array; who needs to know looks at what can follow (distinct_mask.hpp).
+//
+// Frames and items are immutable and shared, so a scanner is a few words and copying it is a checkpoint.
 // Cost: a byte costs the same wherever it stands, whatever the depth, the items before and their length, up to the
-// logarithm of the items.  `near` has few entries: an array that is near has an earlier item at least as long as what
-// is written of the current one, which contains the earlier and the current item of the next array that is near, so
-// what is written doubles from one to the next, and n bytes have at most log2(n) of them.
+// logarithm of the values.
 #pragma once
-#include "json/equal_values.hpp"
-#include "json/hash_tree.hpp"
-#include "json/prefix_tree.hpp"
-#include "json/value_hash.hpp"
+#include "json/value_numbers.hpp"
 
 namespace wfsa {
 
 struct Frame {
     const Frame* outer;
-    const HashTree* values = nullptr;   // an array's items by hash; an object's names, with the hashes of their values
-    const PrefixTree* texts = nullptr;  // an array's items by their bytes
-    uint64_t hash;                      // of the items or members so far
-    uint64_t name = 0;                  // of the current member, by hash
-    int32_t begin;                      // of the current item or member in the text
-    int32_t name_end = -1;              // -1: its name is not complete
-    int32_t depth;
-    bool array, in_array;               // is it one; is it in one (then it needs a hash)
-    bool escapes = false;               // has an item a backslash?
-};
+    const KeyTree* items = nullptr;  // an array's, by number
+    ValueParts parts;                // of its own value
+    bool array, in_array;            // is it one; is it in one (then it needs a number)
+    bool within;                     // may an item that it is a part of repeat, as far as is seen outside of it?
 
-// An array's earlier items that begin with what is written of the current one.
-struct Near {
-    const Near* outer;
-    const PrefixTree* items;
-    int32_t begin;  // of the current item
-    int32_t depth;  // of the array
+    bool may_repeat() const { return (array && items) || (within && parts.seen); }
 };
 
 class JsonScan {
   public:
     const Frame* top = nullptr;
-    const Near* near = nullptr;  // the innermost array first
-    int32_t n = 0;               // bytes of the text; white space between values is none of it
     bool in_string = false, escaped = false;
-    bool ended = false;          // a value has just ended, by its own last byte
-    bool in_scalar = false;      // in a number or literal
+    bool ended = false;      // a value has just ended, by its own last byte
+    bool in_scalar = false;  // in a number or literal
 
-    // The byte that was put behind `text`; white space between values is taken off again.
-    void push(std::string& text, Arena& arena) {
-        const char c = text.back();
-        if (!in_string && is_blank(c)) {
-            text.pop_back();
-            end_scalar();
-            return;
-        }
-        if (!in_string && (c == ',' || c == ']' || c == '}') && top) {
-            end_scalar();
-            if (c == ',') next_part(text, arena);
-            else close(text);
-        }
-        if (near) follow(uint8_t(c), text, arena);
-        ++n;
-        if (in_string) return in_text(c);
+    void push(uint8_t byte, Arena& arena) {
+        const char c = char(byte);
+        if (in_string) return in_text(c, arena);
+        if (is_blank(c)) return end_scalar(arena);
         switch (c) {
             case '"':
                 in_string = true;
                 ended = false;
-                scalar_ = ScalarHash(c);
+                if (in_arrays()) values_.begin_scalar(c, arena);
                 return;
             case '[': case '{':
                 open(c == '[', arena);
                 ended = in_scalar = false;
                 return;
             case ',':
-                if (top && top->texts) near = put(arena, Near{near, top->texts, n, top->depth});
-                ended = in_scalar = false;
+                end_scalar(arena);
+                if (top) next_part(arena);
+                ended = false;
                 return;
             case ']': case '}':
+                end_scalar(arena);
+                if (top) close(arena);
                 ended = true;
-                in_scalar = false;
                 return;
             case ':':
                 if (top && !top->array) end_name(arena);
                 ended = in_scalar = false;
                 return;
             default:
-                if (in_scalar) scalar_.push(c);
-                else scalar_ = ScalarHash(c);
+                if (in_arrays()) {
+                    if (in_scalar) values_.push_scalar(c, arena);
+                    else values_.begin_scalar(c, arena);
+                }
                 in_scalar = true;
                 ended = false;
                 return;
         }
     }
+    void settle(Arena& arena) { values_.settle(arena); }
     bool in_array() const { return top && top->array; }
     bool in_arrays() const { return top && (top->array || top->in_array); }
     bool may_end_item() const { return in_array() && !in_string && (ended || in_scalar); }
     // Does the item that would end here equal an earlier one of its array?
-    bool repeats(const std::string& text) const {
-        if (!may_end_item() || !top->values) return false;
-        for (const HashTree::Entry* e = HashTree::find(top->values, hash()); e; e = e->same)
-            if (equal(text, top->begin, n, *e)) return true;
-        return false;
+    bool repeats() const {
+        if (!may_end_item() || !top->items) return false;
+        const uint32_t number = in_scalar ? values_.find_scalar() : ended_;
+        return number != ValueNumbers::kNone && KeyTree::find(top->items, number);
     }
-    // Could what follows be bound to repeat an item?  Only if what is written of an item begins an earlier one; or, if
-    // the values that items can have may run out, if an item has just ended and another one may have to come.
-    bool is_close(bool may_run_out) const { return near || (may_run_out && may_end_item()); }
+    // May an item that is being written, of any open array, become equal to an earlier one?
+    bool may_repeat() const {
+        if (!top || ((in_string || in_scalar) && in_arrays() && !values_.begins_like_another())) return false;
+        if (ended && top->array) return top->within && top->parts.seen && values_.has_list(top->parts, ended_);
+        return top->may_repeat();
+    }
+    // Can no item repeat behind one more byte?  False if that is not seen at once.
+    bool leaves(uint8_t c) const { return in_string && c != '"' && c != '\\' && in_arrays() && values_.leaves(c); }
     // Is the string being written, an item, none of the earlier ones, whatever it goes on with?
-    bool is_new() const { return in_string && in_array() && !near && !top->escapes && backslash_ < top->begin; }
+    bool is_new() const { return in_string && in_array() && !values_.begins_like_another(); }
+
+    // Could what follows be bound to repeat an item?  `may_run_out`: can an array have had all values of a position?  If
+    // not, an item that has not begun is not bound to repeat, unless it is part of one.
+    bool is_close(bool may_run_out) const {
+        if (!may_run_out && in_array() && !in_string && !in_scalar && !ended) return top->within && top->parts.seen;
+        return may_repeat() || repeats();
+    }
+
+    // The number being written, an item or a part of one, if one is.
+    const NumberUnits* number() const { return in_scalar && in_arrays() ? values_.number() : nullptr; }
+    // Append what decides what may repeat: where it is equal, so is all that can follow.  What values an open array
+    // has, and which values have numbers, is told by where they lie.
+    void put_key(std::vector<int64_t>& out, bool at_any_place) const {
+        out.push_back(int64_t(in_string) | escaped << 1 | ended << 2 | in_scalar << 3);
+        out.push_back(ended ? ended_ : 0);
+        out.push_back(reinterpret_cast<intptr_t>(top));
+        if (top) {
+            out.back() = reinterpret_cast<intptr_t>(top->outer);
+            out.push_back(reinterpret_cast<intptr_t>(top->items));
+            out.insert(out.end(), {top->parts.list, top->parts.name, top->parts.object(), top->parts.seen, top->array});
+        }
+        values_.put_key(out);
+        if ((in_string || in_scalar) && in_arrays()) values_.put_scalar_key(out, at_any_place);
+    }
 
   private:
-    ScalarHash scalar_;
-    uint64_t ended_ = 0;      // the hash of the value that ended last
-    int32_t backslash_ = -1;  // where the last one stands
+    ValueNumbers values_;
+    uint32_t ended_ = 0;  // the value that ended last
 
     static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-    template <class T> static T* put(Arena& arena, const T& value) { return new (arena.bytes(sizeof(T))) T(value); }
-    static bool equal(const std::string& text, int32_t begin, int32_t end, const HashTree::Entry& e) {
-        return EqualValues::test(text.data() + begin, size_t(end - begin), text.data() + e.begin, size_t(e.end - e.begin));
-    }
-    uint64_t hash() const { return in_scalar ? scalar_.end() : ended_; }
-    void end_scalar() {
+    static const Frame* put(Arena& arena, const Frame& frame) { return new (arena.bytes(sizeof(Frame))) Frame(frame); }
+    void end_scalar(Arena& arena) {
         if (!in_scalar) return;
-        ended_ = scalar_.end();
+        if (in_arrays()) ended_ = values_.end_scalar(arena);
         in_scalar = false;
         ended = true;
     }
-    void in_text(char c) {
+    void in_text(char c, Arena& arena) {
         if (c == '"' && !escaped) {
             in_string = false;
             ended = true;
-            ended_ = scalar_.end();
+            if (in_arrays()) ended_ = values_.end_scalar(arena);
             return;
         }
-        scalar_.push(c);
+        if (in_arrays()) values_.push_scalar(c, arena);
         escaped = c == '\\' && !escaped;
-        if (c == '\\') backslash_ = n - 1;
     }
     void open(bool array, Arena& arena) {
         Frame f{};
         f.outer = top;
-        f.hash = array ? '[' : '{';
-        f.begin = n;
-        f.name_end = -1;
-        f.depth = top ? top->depth + 1 : 0;
         f.array = array;
         f.in_array = in_arrays();
+        f.within = top && top->may_repeat();
         top = put(arena, f);
     }
     // A comma.
-    void next_part(const std::string& text, Arena& arena) {
+    void next_part(Arena& arena) {
         Frame f = *top;
-        if (f.array) {
-            leave_item();
-            if (ended) {
-                f.values = HashTree::add(f.values, {nullptr, f.begin, n, ended_, 0}, arena);
-                f.texts = PrefixTree::add(f.texts, f.begin, n, text, arena);
-                f.hash = mix_hash(f.hash, ended_);
-                f.escapes |= backslash_ >= f.begin;
-            }
-        } else if (f.in_array && ended && f.name_end >= 0) {
-            f.hash = with_member(text);
-            f.values = HashTree::add(f.values, {nullptr, f.begin, f.name_end, f.name, ended_}, arena);
-        }
-        f.begin = n + 1;
-        f.name_end = -1;
+        if (f.array && ended) f.items = KeyTree::add(f.items, ended_, 0, arena);
+        add_part(f, arena);
         top = put(arena, f);
     }
-    // The hash of the object's members with the current one, which has ended.  Of equal names the last one counts.
-    uint64_t with_member(const std::string& text) const {
-        uint64_t out = top->hash + mix_hash(top->name, ended_);
-        for (const HashTree::Entry* e = HashTree::find(top->values, top->name); e; e = e->same)
-            if (equal(text, top->begin, top->name_end, *e)) return out - mix_hash(top->name, e->value);
-        return out;
+    // The item or member that has ended.
+    void add_part(Frame& f, Arena& arena) {
+        if (!f.in_array || !ended) return;
+        if (f.array) values_.add_item(f.parts, ended_, arena);
+        else values_.add_member(f.parts, ended_, arena);
     }
     void end_name(Arena& arena) {
         if (!top->in_array || !ended) return;
         Frame f = *top;
-        f.name = ended_;
-        f.name_end = n - 1;
+        values_.add_name(f.parts, ended_);
         top = put(arena, f);
     }
     // A bracket that closes.
-    void close(const std::string& text) {
-        uint64_t out = top->hash;
-        if (top->array) {
-            leave_item();
-            if (ended) out = mix_hash(out, ended_);
-        } else if (top->in_array && ended && top->name_end >= 0) {
-            out = with_member(text);
-        }
-        ended_ = mix_hash(out, top->array);
-        top = top->outer;
-    }
-    void leave_item() {
-        if (near && near->depth == top->depth) near = near->outer;
-    }
-    // One byte along the items that are near.
-    void follow(uint8_t c, const std::string& text, Arena& arena) {
-        const Near* from = near;
-        for (const Near** to = &near; (*to = nullptr, from); from = from->outer)
-            if (const PrefixTree* items = from->items->step(n - from->begin, c, text)) {
-                Near* kept = put(arena, Near{nullptr, items, from->begin, from->depth});
-                *to = kept;
-                to = &kept->outer;
-            }
+    void close(Arena& arena) {
+        Frame f = *top;
+        add_part(f, arena);
+        ended_ = f.array ? f.parts.list : f.parts.object();
+        top = f.outer;
     }
 };
 

@@ -1,9 +1,10 @@
-// The companion of a parse whose arrays' items must differ (distinct.hpp): the text so far and a scanner beside it.
+// The companion of a parse whose arrays' items must differ (distinct.hpp): a scanner beside it.
 //
 // Where the parser would reduce to a nonterminal that Tables.distinct marks, an item of an array that cares ends; if it
-// equals an earlier one, the reduction is barred.
+// equals an earlier one, the reduction is barred.  A mark of 2 says that the array can run out of values (Grammar.distinct).
 #pragma once
 #include "json/distinct.hpp"
+#include "runtime/tables.hpp"
 
 namespace wfsa {
 
@@ -11,27 +12,27 @@ class DistinctItems {
   public:
     JsonScan scan;
 
-    // `text` is what `scan` has read; both move along.
-    DistinctItems(const vector<uint8_t>& marks, const JsonScan& at, std::string& text, Arena& arena)
-        : scan(at), marks_(marks), text_(text), arena_(arena) {}
+    DistinctItems(const Tables& tables, const JsonScan& at, Arena& arena) : scan(at), tables_(tables), arena_(arena) {}
 
     void push(uint8_t byte) {
-        text_.push_back(char(byte));
-        scan.push(text_, arena_);
-        known_ = false;
+        scan.push(byte, arena_);
+        known_ = may_run_out_ = false;
     }
     bool bars(int32_t nonterminal) {
-        if (!marks_[size_t(nonterminal)]) return false;
-        if (!known_) repeats_ = scan.repeats(text_);
+        if (!tables_.distinct[size_t(nonterminal)]) return false;
+        if (!known_) repeats_ = scan.repeats();
         known_ = true;
+        may_run_out_ |= !repeats_ && tables_.distinct[size_t(nonterminal)] == 2;
         return repeats_;
     }
+    // Could what follows be bound to repeat an item?
+    bool is_close() const { return may_run_out_ || scan.is_close(tables_.may_run_out); }
 
   private:
-    const vector<uint8_t>& marks_;
-    std::string& text_;
+    const Tables& tables_;
     Arena& arena_;
     bool known_ = false, repeats_ = false;  // does the item that would end here repeat?
+    bool may_run_out_ = false;              // has one ended of an array whose positions have few values?
 };
 
 }  // namespace wfsa

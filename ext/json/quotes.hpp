@@ -3,6 +3,7 @@
 //   without   no quote
 //   inside    no quote that ends a string which the token begins in
 //   openers   outside strings: nothing that ends a value; one quote at most, which opens a string
+//   blank     white space only
 //   brackets  the tokens with an opening bracket, ascending
 #pragma once
 #include <algorithm>
@@ -13,10 +14,10 @@
 namespace wfsa {
 
 struct Quotes {
-    vector<uint32_t> without, inside, openers;
+    vector<uint32_t> without, inside, openers, blank;
     vector<int32_t> brackets;
 
-    explicit Quotes(const Vocabulary& v) : without(size_t(v.n_words()), 0), inside(without), openers(without) {
+    explicit Quotes(const Vocabulary& v) : without(size_t(v.n_words()), 0), inside(without), openers(without), blank(without) {
         for (int32_t t = 0; t < int32_t(v.n_tokens()); ++t) {
             if (v.special[size_t(t)]) continue;
             const uint8_t *p = v.blob.data() + v.offsets[size_t(t)], *end = v.blob.data() + v.offsets[size_t(t) + 1];
@@ -25,6 +26,7 @@ struct Quotes {
             const bool quote = std::find(p, end, '"') != end;
             if (!quote) without[w] |= bit;
             if (quote ? opens_only(p, end) : std::none_of(p, end, ends_value)) openers[w] |= bit;
+            if (std::all_of(p, end, [](uint8_t c) { return std::strchr(" \n\t\r", c) && c; })) blank[w] |= bit;
             if (!ends_string(p, end)) inside[w] |= bit;
             if (std::find(p, end, '[') != end) brackets.push_back(t);
         }

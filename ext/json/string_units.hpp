@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace wfsa {
 
@@ -34,6 +35,12 @@ class StringUnits {
     template <class F> void end(const F& put) {
         if (high_) utf8(high_, put);
         high_ = 0;
+    }
+    // Is a byte that escapes nothing the next of its characters?
+    bool is_plain() const { return !n_hex_ && !escaped_ && !high_; }
+    // Append what decides how the characters go on.
+    void put_key(std::vector<int64_t>& out) const {
+        out.push_back(int64_t(code_) << 32 | high_ << 16 | n_hex_ << 8 | escaped_);
     }
 
   private:

@@ -38,7 +38,10 @@ inline Closing closing(const Decoder& from, int64_t limit, int64_t budget) {
         const auto at = known.emplace(key, n);
         if (!at.second && at.first->second <= n) return;
         const int64_t whole = n + decoder->least_to_end();
-        if (whole > limit) return;
+        if (whole > limit) {  // goes, and its nodes with it: another text's may have their addresses
+            if (at.second) known.erase(at.first);
+            return;
+        }
         at.first->second = n;
         if (int64_t(texts.size()) >= budget)
             throw LimitExceeded("the shortest end was not found among " + std::to_string(budget) + " ways to go on");

@@ -46,6 +46,13 @@ template <class Policy> class Operations {
         return out;
     }
 
+    // The same for one byte, as far as terminals go on: what ends is not shifted.
+    const Snapshot* go_on(const Snapshot* from, uint8_t byte, Arena& arena) {
+        s_.in.assign(from->configs, from->configs + from->n);
+        step(s_.in, byte, s_.out, arena);
+        return s_.out.empty() ? nullptr : make_snapshot(from, s_.out, arena);
+    }
+
     // `as_text`: may the token's bytes be read?  Else only its id counts.
     template <class Companion>
     const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, Companion& beside, bool as_text) {

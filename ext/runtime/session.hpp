@@ -13,6 +13,7 @@
 #include "parser/shared_arena.hpp"
 #include "runtime/decoder.hpp"
 #include "runtime/generations.hpp"
+#include "runtime/situation.hpp"
 
 namespace wfsa {
 
@@ -112,25 +113,7 @@ class Session final : public Decoder {
     // Lexer states and stacks; where items must differ the text as well, since any of them may decide.
     void situation(vector<int64_t>& out) const override {
         out.push_back(now_->finished);
-        vector<const Node*> nodes;
-        for (int32_t i = 0; i < now_->n; ++i) {
-            const Config& c = now_->configs[i];
-            out.insert(out.end(), {c.lex, c.count, c.n_tops});
-            nodes.insert(nodes.end(), c.tops, c.tops + c.n_tops);
-        }
-        const size_t n_tops = nodes.size();
-        for (size_t k = 0; k < nodes.size(); ++k) {
-            if (k >= n_tops + kWritten) {  // far down: the nodes themselves, which are shared
-                out.push_back(reinterpret_cast<intptr_t>(nodes[k]));
-                continue;
-            }
-            out.push_back(int64_t(nodes[k]->n_below) << 32 | nodes[k]->state);
-            for (int32_t b = 0; b < nodes[k]->n_below; ++b) {
-                const size_t at = size_t(std::find(nodes.begin(), nodes.end(), nodes[k]->below[b]) - nodes.begin());
-                if (at == nodes.size()) nodes.push_back(nodes[k]->below[b]);
-                out.push_back(int64_t(at));
-            }
-        }
+        put_situation(now_, out);
         if (space_.bounded()) {
             const WhiteSpaceScan at = space_.scan();
             out.insert(out.end(), {at.run, at.depth, at.in_string, at.escaped});
@@ -145,8 +128,6 @@ class Session final : public Decoder {
     }
 
   private:
-    static constexpr size_t kWritten = 48;  // nodes below the tops
-
     Session(const Session&) = default;
     std::unique_ptr<Session> copy() const { return std::unique_ptr<Session>(new Session(*this)); }
 

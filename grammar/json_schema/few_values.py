@@ -107,7 +107,11 @@ class FewValues:
 
 def _numbers(s: Shape, _: int) -> list[Any] | None:
     steps = [*s.multiples, *([] if s.mask & FRACTION else [Decimal(1)])]
-    if s.low is None or s.high is None or not steps:
+    if s.low is None or s.high is None:
+        return None
+    if s.low >= s.high:
+        return [s.low] if s.low == s.high else []
+    if not steps:
         return None
     step = max(steps)
     if s.high - s.low > CANDIDATES * step:

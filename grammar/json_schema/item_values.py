@@ -18,6 +18,7 @@ from wfsa.grammar.json_schema.shape import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT,
 MAX_DISTINCT = 10  # values of the items of an array that must not repeat, remembered by the grammar
 MAX_FEW = 32  # values that are listed to see whether there are enough of them
 MANY = 1 << 20  # items that no array has
+DEPTH = 3  # schemas in each other that are read to see whether their values are endless
 
 
 def listed_values(read: Alternatives, shape: Shape) -> list[Any] | None:
@@ -82,9 +83,18 @@ def distinct(read: Alternatives, shape: Shape) -> Distinct:
     return "endless"
 
 
-def _is_endless(read: Alternatives, handle: Handle, depth: int = 3) -> bool:
-    """Whether so many values certainly fit that no document can have them all."""
-    for s in read.described(handle) if depth else ():
+def _is_endless(read: Alternatives, handle: Handle, within: tuple[int, ...] = ()) -> bool:
+    """Whether so many values certainly fit that no document can have them all.
+
+    Values that can be part of a longer one of their own kind are endless, if there is one to begin with.
+    """
+    key = id(handle[0] if isinstance(handle, tuple) else handle)
+    if key in within:
+        return _has_simple(read, handle)
+    if len(within) == DEPTH:
+        return False
+    within = *within, key
+    for s in read.described(handle):
         if s.values is not None:
             continue
         if s.mask & STRING and (s.max_length is None or s.max_length > FEW) and not (s.patterns or s.formats):
@@ -92,9 +102,17 @@ def _is_endless(read: Alternatives, handle: Handle, depth: int = 3) -> bool:
         if s.mask & NUMBER and (s.low is None or s.high is None or s.high - s.low > MANY):
             return True
         if s.mask & OBJECT and s.max_properties != 0 and any(
-            _is_endless(read, child, depth - 1) for child in (*s.properties.values(), s.additional)
+            _is_endless(read, child, within) for child in (*s.properties.values(), s.additional)
         ):
             return True
-        if s.mask & ARRAY and s.max_items != 0 and _is_endless(read, item_of(s, 0), depth - 1):
+        if s.mask & ARRAY and s.max_items != 0 and _is_endless(read, item_of(s, 0), within):
             return True
     return False
+
+
+def _has_simple(read: Alternatives, handle: Handle) -> bool:
+    """Whether a scalar fits, or an array or object without content."""
+    return any(
+        s.mask & ~(ARRAY | OBJECT) or (s.mask & ARRAY and not s.min_items) or (s.mask & OBJECT and not s.required)
+        for s in read.described(handle)
+    )

@@ -167,7 +167,7 @@ def test_saved_while_it_grows(name: str) -> None:
 
 
 def test_masks_of_one_state_whose_items_differ() -> None:
-    """A mask under uniqueItems tries tokens behind the text of its state; threads take turns there."""
+    """A mask under uniqueItems tries tokens behind what its state has read, and so do forks in other threads."""
     schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
     vocab = fresh_vocab()
     width = (vocab.n_tokens + 31) // 32
