@@ -73,6 +73,12 @@ def quick_end(state: wfsa.State, choose: random.Random) -> bytes | None:
     return None
 
 
+def _number(text: str) -> Decimal:
+    """1e-5000 is not 0, and 0 has exponents that no Decimal has."""
+    mantissa = text.lower().partition("e")[0]
+    return Decimal(text) if mantissa.strip("-0.") else Decimal(0)
+
+
 @given(schemas, options, st.integers(0, 2**32))
 def test_what_is_allowed_can_be_finished(schema: dict[str, Any], options: wfsa.SchemaOptions, seed: int) -> None:
     try:
@@ -96,7 +102,7 @@ def test_what_is_allowed_can_be_finished(schema: dict[str, Any], options: wfsa.S
                 except LimitError:
                     continue
             assert end is not None, f"no end after {fork.text()!r}"
-            document = json.loads(text + TOKENS[t] + end, parse_float=Decimal)  # 1e-5000 is not 0
+            document = json.loads(text + TOKENS[t] + end, parse_float=_number)
             assert validator.is_valid(document), text + TOKENS[t] + end
         if not solid:
             return
