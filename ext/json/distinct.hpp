@@ -104,8 +104,8 @@ class JsonScan {
     // Is the string being written, an item, none of the earlier ones, whatever it goes on with?
     bool is_new() const { return in_string && in_array() && !values_.begins_like_another(); }
 
-    // Could what follows be bound to repeat an item?  `may_run_out`: can an array have had all values of a position?  If
-    // not, an item that has not begun is not bound to repeat, unless it is part of one.
+    // Could what follows be bound to repeat an item?  `may_run_out`: can an array have had all values of a position?
+    // If not, an item that has not begun is not bound to repeat, unless it is part of one.
     bool is_close(bool may_run_out) const {
         if (!may_run_out && in_array() && !in_string && !in_scalar && !ended) return top->within && top->parts.seen;
         return may_repeat() || repeats();

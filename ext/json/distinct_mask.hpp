@@ -1,8 +1,9 @@
 // Masks and commits where items must differ (distinct.hpp): what the tables cannot know is tried.
 //
-// The mask as if nothing had to differ allows every token it should, and few that it should not: those that end an item
-// that repeats, and those after which only such ends are left ("tr" where true was an item).  They are found by scanning
-// the tokens that can end a value, and those along which an item may still repeat; each is then committed for good
+// The mask as if nothing had to differ allows every token it should, and few that it should not: those that end an
+// item that repeats, and those after which only such ends are left ("tr" where true was an item).  The first are found
+// by scanning the tokens that can end a value, the second along the vocabulary's trie, as far as an item may repeat:
+// where terminals go on to a byte that no earlier item has there, a token is allowed.  The others are committed for good
 // measure, and what can follow is searched (distinct_search.hpp).
 #pragma once
 #include <unordered_map>
@@ -73,7 +74,7 @@ class DistinctMask {
     Engine& e_;
     Arena& arena_;
     DistinctSearch search_;
-    std::unordered_map<std::string, bool> known_;  // what a token writes, without white space between lexemes -> is it allowed
+    std::unordered_map<std::string, bool> known_;  // is allowed what a token writes, but for white space?
 
     struct Along {
         int32_t node;
@@ -123,7 +124,8 @@ class DistinctMask {
             escaped = in_string && p[i] == '\\' && !escaped;
         }
         const auto [got, is_new] = known_.emplace(std::move(key), true);
-        if (is_new && (is_suspect || may_repeat(scan, p, n))) got->second = search_.is_alive(search_.commit(at, scan, p, n));
+        if (is_new && (is_suspect || may_repeat(scan, p, n)))
+            got->second = search_.is_alive(search_.commit(at, scan, p, n));
         return got->second;
     }
 };

@@ -75,7 +75,7 @@ class ValueNumbers {
         parts.seen &= has_list(parts, item);
         parts.list = of_pair(lists_, parts.list, item, arena);
     }
-    // A name has ended.  If the object has had it, the value of then no longer counts, whether it has been before or not.
+    // A name has ended.  If the object has had it, the value of then no longer counts, seen or not.
     void add_name(ValueParts& parts, uint32_t name) const {
         parts.name = name;
         parts.seen = KeyTree::find(parts.members, name) || (parts.seen && KeyTree::has_high(members_, name));
