@@ -106,6 +106,11 @@ cdef class ConstraintCore:
         return frozenset(out)
 
     @property
+    def n_given_up(self):
+        """Searches for what may follow items that must differ that passed their limit; what they were for is allowed."""
+        return self.engine().get().n_given_up.load()
+
+    @property
     def frozen(self):
         return self.engine().get().frozen
 

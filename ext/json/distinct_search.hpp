@@ -58,7 +58,10 @@ class DistinctSearch {
         levels_.clear();
         seen_.clear();
         const bool alive = opens(from) || search();
-        if (budget_ <= 0) return true;
+        if (budget_ <= 0) {
+            ++e_.n_given_up;
+            return true;
+        }
         // Of what was looked at on the way to a text that is alive, the way itself is; else all of it is dead.
         for (Level& level : levels_) known_.emplace(std::move(level.key), true);
         if (!alive) for (const vector<int64_t>& key : seen_) known_.emplace(key, false);

@@ -5,6 +5,7 @@
 // access under the exclusive lock. Operations write only to their own arena until they succeed, so running one twice
 // is harmless.
 #pragma once
+#include <atomic>
 #include <mutex>
 #include <shared_mutex>
 
@@ -20,6 +21,8 @@ class Engine : public Tables {
     mutable ForkGate::Renewed mutex;
 
     size_t budget = size_t(64) << 20;  // bytes by which tables grow before they are spent (generations.hpp)
+
+    std::atomic<int64_t> n_given_up{0};  // searches for what may follow that passed their limit (distinct_search.hpp)
 
     explicit Engine(std::shared_ptr<Vocabulary> v) : Tables(std::move(v)) {}
 

@@ -56,13 +56,20 @@ def vocab_of(tokens: tuple[bytes, ...] = TOKENS) -> wfsa.Vocab:
     return wfsa.Vocab([*tokens, b"</s>"], special_ids=[len(tokens)], eos_ids=[len(tokens)])
 
 
+def gave_up(state: wfsa.State) -> bool:
+    """Has a search passed its limit, so that something was allowed that may have no end?"""
+    return bool(state.constraint._core.n_given_up > 0)
+
+
 def quick_end(state: wfsa.State, choose: random.Random) -> bytes | None:
     """An end that is found by closing what is open, now and then by another byte."""
     for _ in range(3):
         fork, end = state.fork(), b""
         while not fork.is_accepting() and len(end) < 60:
             bytes_ = fork.next_bytes()
-            assert bytes_, f"a dead end after {fork.text()!r}"
+            if not bytes_:
+                assert gave_up(fork), f"a dead end after {fork.text()!r}"
+                return None
             closing = [b for b in bytes_ if b in b']}"']
             solid = [b for b in bytes_ if b > 32] or list(bytes_)
             byte = choose.choice(closing if closing and choose.random() < 0.8 else solid)
@@ -89,7 +96,9 @@ def test_what_is_allowed_can_be_finished(schema: dict[str, Any], options: wfsa.S
     choose, state, text = random.Random(seed), constraint.start(), b""
     for _ in range(20):
         allowed = set(state.get_mask().ids().tolist())
-        assert allowed, f"a dead end after {text!r}"
+        if not allowed:
+            assert gave_up(state), f"a dead end after {text!r}"
+            return
         assert allowed - {END} == {t for t in range(END) if state.fork().commit_bytes(TOKENS[t])}, text
         solid = [t for t in sorted(allowed - {END}) if TOKENS[t][0] > 32]
         for t in choose.sample(solid, min(2, len(solid))):
@@ -101,7 +110,9 @@ def test_what_is_allowed_can_be_finished(schema: dict[str, Any], options: wfsa.S
                     end = fork.closing(200)
                 except LimitError:
                     continue
-            assert end is not None, f"no end after {fork.text()!r}"
+            if end is None:
+                assert gave_up(fork), f"no end after {fork.text()!r}"
+                continue
             document = json.loads(text + TOKENS[t] + end, parse_float=_number)
             assert validator.is_valid(document), text + TOKENS[t] + end
         if not solid:

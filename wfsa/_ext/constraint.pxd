@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
+from libcpp.atomic cimport atomic
 from libcpp.memory cimport shared_ptr
 from libcpp.vector cimport vector
 
@@ -72,6 +73,7 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
         int32_t white_space[2]
         cbool frozen
         size_t budget
+        atomic[int64_t] n_given_up
         void settle()
         void parse_tails(cbool)
         void add_end() except +wfsa_translate
