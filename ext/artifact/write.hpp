@@ -272,7 +272,7 @@ class ArtifactWriter {
 };
 
 inline void pack(const Engine& e, Arrays& out) {
-    std::shared_lock<std::shared_mutex> lock(e.mutex);  // other threads may be decoding
+    const GrowthLock::Reading reading(e.lock);  // other threads may be decoding
     ArtifactWriter(e, out).write();
 }
 

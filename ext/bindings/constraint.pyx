@@ -130,7 +130,8 @@ cdef class ConstraintCore:
         """All tables as {name: int32 array}; the layout is in ext/artifact/write.hpp."""
         cdef Arrays arrays
         cdef shared_ptr[Engine] held = self.engine()
-        pack(held.get()[0], arrays)
+        with nogil:
+            pack(held.get()[0], arrays)
         return {item.first.decode(): _as_array(item.second) for item in arrays.of}
 
     @staticmethod
@@ -150,7 +151,7 @@ cdef class ConstraintCore:
         with nogil:
             unpack(packed, engine.get()[0])
             engine.get().settle()
-        out.tables = make_shared[Generations](engine)
+            out.tables = make_shared[Generations](engine)
         return out
 
     def expand(self, progress=None, deadline=None):
@@ -222,7 +223,7 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     with nogil:
         e.build(max_lr_states)
         e.settle()
-    out.tables = make_shared[Generations](engine)
+        out.tables = make_shared[Generations](engine)
     return out
 
 

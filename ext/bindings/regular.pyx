@@ -36,7 +36,6 @@ cdef extern from "regular/nfa.hpp" namespace "wfsa" nogil:
         Fragment nothing() except +wfsa_translate
         Fragment pair() except +wfsa_translate
         Fragment bytes(const uint8_t*, size_t) except +wfsa_translate
-        Fragment embed(const Dfa&) except +wfsa_translate
         cbool has_tail()
         Fragment embed_last(Dfa) except +wfsa_translate
         void byte_range(Fragment, uint8_t, uint8_t) except +wfsa_translate
@@ -49,6 +48,7 @@ cdef extern from "regular/nfa.hpp" namespace "wfsa" nogil:
 
 
 cdef extern from "bindings/regular_calls.hpp" namespace "wfsa":
+    Fragment embedded(Nfa&, const Dfa&) except +wfsa_translate
     Dfa determinized(Nfa&, Fragment) except +wfsa_translate
     Dfa product_of(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
     Dfa nonempty_words(const Dfa&) except +wfsa_translate
@@ -263,7 +263,7 @@ cdef Fragment _word_set(Nfa* nfa, words, bint last) except *:
         d = automaton_of_words(views)
     if last and not nfa.has_tail():
         return nfa.embed_last(move(d))
-    return nfa.embed(d)
+    return embedded(nfa[0], d)
 
 
 cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *:
@@ -323,7 +323,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
         f = nfa.empty()
         for k in range(low):
             _turn()
-            g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
+            g = embedded(nfa[0], body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
         if high < 0:
@@ -339,7 +339,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
         for k in range(low, high):
             _turn()
             nfa.epsilon(f.end, end.end)
-            g = nfa.embed(body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
+            g = embedded(nfa[0], body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
         nfa.epsilon(f.end, end.end)
@@ -364,5 +364,5 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
         f.end = g.end
         return f
     if kind is And or kind is Minus:
-        return nfa.embed(automaton(tree, limit).full()[0])
+        return embedded(nfa[0], automaton(tree, limit).full()[0])
     raise TypeError(f"not a regular tree: {tree!r}")

@@ -8,6 +8,10 @@
 
 namespace wfsa {
 
+inline Fragment embedded(Nfa& nfa, const Dfa& d) {
+    const LetOthers here;
+    return nfa.embed(d);
+}
 inline Dfa determinized(Nfa& nfa, Fragment whole) {
     const LetOthers here;
     return nfa.determinize(whole);

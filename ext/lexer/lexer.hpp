@@ -21,6 +21,7 @@
 // component that can still count at most `most`, for one that cannot `least` to `most`.
 // States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
 #pragma once
+#include "containers/growth_lock.hpp"
 #include "containers/heap_bytes.hpp"
 #include "containers/interner.hpp"
 #include "containers/pair_key.hpp"
@@ -68,6 +69,7 @@ class Lexer {
         vector<int32_t>& main = hyps[0].main;
         for (int32_t t : contexts[context]) if (terms.start[t] >= 0) main.push_back(terms.start[t]);
         std::sort(main.begin(), main.end());
+        GrowthLock::let_read();
         int32_t y = intern(hyps, true);
         roots_.emplace(pair_key(context, watch), y);
         return y;
@@ -204,6 +206,7 @@ class Lexer {
             ++h;
         }
         vector<HypothesisDraft> next;
+        GrowthLock::let_read();
         splitter_.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& hits) {
             next.clear();
             const uint8_t count = counts(hits);
@@ -222,6 +225,7 @@ class Lexer {
                 next.push_back(std::move(to));
             }
             if (next.empty()) return;
+            GrowthLock::let_read();
             int32_t target = intern(next, false);
             const Edge to{lo, hi, target, count};
             if (!out.empty() && to.continues(out.back().hi, out.back().target, out.back().count)) out.back().hi = hi;

@@ -3,6 +3,7 @@
 // A context is a set of admissible terminals; lexing starts from it (lexer.hpp).  Under "cfg" every LR state lexes for
 // itself, under "longest" all tops of one closure do together.  All numbering of contexts happens here.
 #pragma once
+#include "containers/growth_lock.hpp"
 #include "containers/interner.hpp"
 #include "containers/sorted_set.hpp"
 #include "interrupt.hpp"
@@ -62,6 +63,7 @@ class Contexts {
     int32_t number(const int32_t* states, size_t n) {
         vector<int32_t> terms;
         terminals(states, n, terms);
+        GrowthLock::let_read();
         return numbers_.intern(terms);
     }
     void terminals(const int32_t* states, size_t n, vector<int32_t>& out) const {

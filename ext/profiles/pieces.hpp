@@ -2,6 +2,7 @@
 //
 // Most walks meet the same pieces as others, and thus the same tails: a piece is a few numbers, a tail is text.
 #pragma once
+#include "containers/growth_lock.hpp"
 #include "containers/heap_bytes.hpp"
 #include "lexer/lexer.hpp"
 #include "profiles/cache.hpp"
@@ -44,6 +45,7 @@ class Pieces {
         if (!std::is_sorted(list.begin(), list.end(), by_term)) std::stable_sort(list.begin(), list.end(), by_term);
         vector<int32_t> key;
         for (size_t i = 0, end; i < list.size(); i = end) {
+            GrowthLock::let_read();
             const int32_t term = list[i].term;
             key = {term, wide};
             for (end = i; end < list.size() && list[end].term == term; ++end) {

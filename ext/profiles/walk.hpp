@@ -2,6 +2,7 @@
 //
 // Subtrees on whose bytes the state loops are one step.  Cost: the trie nodes with a live state.
 #pragma once
+#include "containers/growth_lock.hpp"
 #include "profiles/pieces.hpp"
 
 namespace wfsa {
@@ -93,7 +94,7 @@ class Walk {
         }
     }
     void enter(int32_t c, const Edge& e, int32_t depth, int32_t count) {
-        ++work;
+        if (++work % 64 == 0) GrowthLock::let_read();
         LexState& t = lexer_.states[e.target];
         const int32_t after = lexer_.count_after(t, count, e);
         if (trie_.own[c]) inside(trie_.slot_lo[c], t, after);

@@ -31,7 +31,10 @@ inline Counters find_counters(const Dfa& d) {
         return best == s ? -1 : best;
     };
     vector<int32_t> next(size_t(n), -1);
-    for (int32_t s = 0; s < n; ++s) next[s] = follow(s);
+    for (int32_t s = 0; s < n; ++s) {
+        poll();
+        next[s] = follow(s);
+    }
     auto next_copy = [&](int32_t s) { return next[s]; };
     auto same_labels = [&](int32_t a, int32_t b) {
         const int32_t width = d.indptr[a + 1] - d.indptr[a];
@@ -54,6 +57,7 @@ inline Counters find_counters(const Dfa& d) {
         if (ahead < 0) continue;
         vector<vector<int32_t>> copies;  // matched copies: the states in the order in which the first copy meets them
         for (int32_t hub = first;;) {
+            poll();
             const int32_t exit = next_copy(hub);
             if (exit < 0 || out.place[hub] >= 0) break;
             // Walk this copy beside the first one: same ranges, targets inside, at the next hub, or shared outside.

@@ -36,6 +36,7 @@ class Nfa {
     Fragment embed(const Dfa& d) {
         int32_t base = int32_t(byte_.size());
         for (int32_t s = 0; s < d.size(); ++s) {
+            poll();
             state();
             for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
                 byte_[base + s].push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target, d.edges[e].count});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "containers/growth_lock.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {
@@ -24,6 +25,7 @@ class RangeSplitter {
         for (int32_t at = 0; at < kPlaces; ++at) {
             const Span begun = begins_.at(at), ended = ends_.at(at);
             if (begun.empty() && ended.empty()) continue;
+            GrowthLock::let_read();
             work += int64_t(active_.size()) + (begun.end - begun.begin) + (ended.end - ended.begin);
             kept_.clear();
             std::set_difference(active_.begin(), active_.end(), ended.begin, ended.end, std::back_inserter(kept_));

@@ -1,9 +1,10 @@
 // How an operation reads tables that may lack something.
 //
 // An operation asks need(find, make). A reading access throws Miss where nothing is found; a growing one, of which
-// there is one at a time, makes it. So operations are written once, as if all tables were complete, and the type
+// one at a time is at work, makes it. So operations are written once, as if all tables were complete, and the type
 // keeps a reader from changing them. Whoever runs operations chooses the access (engine.hpp).
 #pragma once
+#include "containers/growth_lock.hpp"
 #include "errors.hpp"
 #include "runtime/tables.hpp"
 
@@ -19,7 +20,10 @@ class Access {
     // What `find` says, a number from 0 on or a pointer; if it is missing (-1, nullptr), what `make` makes.
     template <class Find, class Make> auto need(const Find& find, const Make& make) const -> decltype(find(tables)) {
         const auto known = find(tables);
-        return is_there(known) ? known : make(grown());
+        if (is_there(known)) return known;
+        Tables& t = grown();
+        const auto made = find(tables);  // by another thread meanwhile
+        return is_there(made) ? made : make(t);
     }
 
     const LexState& lex(int32_t y) const {
@@ -56,6 +60,7 @@ class Access {
     template <class T> static bool is_there(const T* p) { return p != nullptr; }
     Tables& grown() const {
         if (!growing_) throw Miss();
+        GrowthLock::take_turns();
         return *growing_;
     }
 };

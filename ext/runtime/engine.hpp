@@ -1,15 +1,13 @@
 // One constraint shared by threads: its tables, and who may read or extend them when.
 //
 // Tables are either complete ("ahead": `frozen`, read without locks) or grow on first use ("lazy"): an operation runs
-// with a reading access under a shared lock; where something is missing it throws Miss, and runs again with a growing
-// access under the exclusive lock. Operations write only to their own arena until they succeed, so running one twice
-// is harmless.
+// with a reading access; where something is missing it throws Miss, and runs again with a growing one, beside which
+// others may read now and then (containers/growth_lock.hpp). Operations write only to their own arena until they
+// succeed, so running one twice is harmless.
 #pragma once
 #include <atomic>
-#include <mutex>
-#include <shared_mutex>
 
-#include "containers/fork_gate.hpp"
+#include "containers/growth_lock.hpp"
 #include "runtime/cfg.hpp"
 #include "runtime/longest.hpp"
 #include "runtime/parsed_tails.hpp"
@@ -18,7 +16,7 @@ namespace wfsa {
 
 class Engine : public Tables {
   public:
-    mutable ForkGate::Renewed mutex;
+    mutable GrowthLock lock;
 
     size_t budget = size_t(64) << 20;  // bytes by which tables grow before they are spent (generations.hpp)
 
@@ -34,12 +32,11 @@ class Engine : public Tables {
     template <class Op> auto run(const Op& op) -> decltype(op(std::declval<Operations<Cfg>&>())) {
         if (frozen) return with(Access::reading(*this), op);
         try {
-            std::shared_lock<std::shared_mutex> lock(mutex);
+            const GrowthLock::Reading reading(lock);
             return with(Access::reading(*this), op);
         } catch (const Miss&) {
         }
-        std::unique_lock<std::shared_mutex> lock(mutex);
-        const ForkGate::Change change;  // in this order: who reads under the lock may want the gate
+        const GrowthLock::Growing growing(lock);
         const Growth growth{*this};
         try {
             return with(Access::growing(*this), op);

@@ -18,7 +18,7 @@ inline size_t heap_bytes(const UnorderedRule& u) { return heap_bytes_of(u.member
 inline size_t heap_bytes(const UnorderedList& l) { return heap_bytes_of(l.required, l.groups, l.keys); }
 
 inline std::map<std::string, int64_t> memory_of(const Engine& e) {
-    std::shared_lock<std::shared_mutex> lock(e.mutex);  // other threads may be decoding
+    const GrowthLock::Reading reading(e.lock);  // other threads may be decoding
     const Terminals& t = e.lexer.terms;
     const NormalGrammar& g = e.grammar;
     const LrTables& lr = e.lr;

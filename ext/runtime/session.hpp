@@ -22,9 +22,7 @@ class Session final : public Decoder {
     explicit Session(std::shared_ptr<Generations> tables)
         : tables_(std::move(tables)), engine_(tables_->now()) {
         now_ = engine_->run([&](auto& operations) { return operations.start(arena_.own()); });
-        const WhiteSpaceLimit limit{engine_->white_space[0], engine_->white_space[1]};
-        Vocabulary& v = *engine_->vocab;
-        if (limit.bounded()) space_ = WhiteSpaceText(&v.kept<WhiteSpaceTables>().of(v, limit));
+        space_ = WhiteSpaceText(white_space_of(*engine_));
     }
     std::unique_ptr<Decoder> fork() const override { return copy(); }
     std::unique_ptr<Decoder> restart() const override { return std::make_unique<Session>(tables_); }

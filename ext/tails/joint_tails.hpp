@@ -17,6 +17,7 @@
 #pragma once
 #include <set>
 
+#include "containers/growth_lock.hpp"
 #include "containers/heap_bytes.hpp"
 #include "containers/open_table.hpp"
 #include "parser/contexts.hpp"
@@ -150,7 +151,7 @@ class JointTails {
             Level& level = levels_.back();
             if (level.child == level.end) { levels_.pop_back(); continue; }
             const int32_t c = level.child++;
-            ++work_;
+            if (++work_ % 64 == 0) GrowthLock::let_read();
             const Edge* e = lexer_.states[size_t(level.y)].edge(tails.byte[size_t(c)]);
             if (!e) continue;
             const int32_t to = e->target;

@@ -21,6 +21,7 @@
 #pragma once
 #include <set>
 
+#include "containers/growth_lock.hpp"
 #include "parser/contexts.hpp"
 #include "tails/universe.hpp"
 
@@ -153,6 +154,7 @@ class ParserDwa {
     // leave open what needs more states.
     void reduce_all() {
         while (!todo_.empty()) {
+            GrowthLock::let_read();
             const Shifted at = std::move(todo_.back());
             todo_.pop_back();
             if (!seen_.insert({at.node, at.stack}).second) continue;

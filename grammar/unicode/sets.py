@@ -81,10 +81,9 @@ _LAST_LETTER = 0x3FFFF  # planes 4 to 16 hold no letter, digit or space
 @lru_cache(maxsize=3)
 def python_class(letter: str) -> Ranges:
     r"""What ``\d``, ``\w`` or ``\s`` matches in a Python pattern on text."""
-    if letter == "s":
-        every = "".join(map(chr, range(0x3001)))  # the ideographic space is the last one
-    else:
-        every = "".join(map(chr, range(_LAST_LETTER + 1)))
+    last = 0x3000 if letter == "s" else _LAST_LETTER  # the ideographic space is the last one
+    # In pieces, between which other threads have their turn.
+    every = "".join("".join(map(chr, range(c, min(c + 4096, last + 1)))) for c in range(0, last + 1, 4096))
     return tuple((m.start(), m.end() - 1) for m in re.finditer(rf"\{letter}+", every))
 
 

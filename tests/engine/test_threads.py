@@ -252,6 +252,38 @@ def test_others_run_while_one_compiles(stage: str) -> None:
     assert len(gaps) > 20 and max(gaps) < 0.5 * (ended - began), (len(gaps), max(gaps), ended - began)
 
 
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a reader beside growth needs a processor of its own")
+def test_who_reads_has_turns_while_tables_grow() -> None:
+    schema = {"properties": {"s": {"pattern": "^([a-z]{1,9}-?){1,40}$"}, "n": {"type": "integer"}}}
+    choose = random.Random(3)
+    words = {"".join(choose.choices("abcdefgh-", k=choose.randint(2, 9))).encode() for _ in range(100_000)}
+    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + sorted(words))
+    constraint = wfsa.compile_json_schema(schema, vocab, mode="lazy")
+    reader, writer = constraint.start(), constraint.start()
+    assert reader.commit_bytes(b'{"n": 1') and writer.commit_bytes(b'{"s": "')
+    n_reads, during, ended = 0, [0], threading.Event()
+
+    def read() -> None:
+        nonlocal n_reads
+        while not ended.is_set():
+            reader.is_accepting()
+            n_reads += 1
+
+    beside = threading.Thread(target=read)
+    beside.start()
+    try:
+        for _ in range(40):  # each mask is of a lexer state that no text has been in
+            before = n_reads
+            writer.get_mask()
+            during.append(n_reads - before)
+            assert writer.commit_bytes(b"a")
+    finally:
+        ended.set()
+        beside.join()
+    assert sorted(during)[len(during) // 2] > 50, during  # waiting for each mask, some 10
+
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NO fork on this system")
 def test_a_fork_beside_growth() -> None:
     """A process forks while a thread extends a constraint and another compiles; every child goes on with both."""

@@ -53,6 +53,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--schemas", type=int, default=300, help="real schemas, where the data is there (300)")
     parser.add_argument("--vocab", default="llama3", help="recorded vocabulary, or 'bytes' (llama3)")
+    parser.add_argument("--stacks", type=float, default=0.0, help="seconds of a pause after which all stacks are shown")
     given = parser.parse_args()
     faulthandler.enable()
     signals = [0]
@@ -62,8 +63,9 @@ def main() -> int:
 
     signal.signal(signal.SIGALRM, on_signal)
     signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    sys.setswitchinterval(0.0005)  # what Python makes threads wait for each other is not ours to measure
     tally = Tally()
-    service = Service(_vocabulary(given.vocab), [*fixed(), *recorded(given.schemas, given.seed)], tally)
+    service = Service(_vocabulary(given.vocab), [*fixed(), *recorded(given.schemas, given.seed)], tally, given.stacks)
     gc.freeze()  # what stays is not looked through again by Python's collector, whose pauses are not ours
     for source in fixed()[:4]:
         service.put(source.name, source.compile(source.text, service.vocab, mode="lazy", **source.options))

@@ -33,8 +33,8 @@ CHILD_SECONDS = 60
 class Service:
     """What the threads share: a vocabulary, constraints in use, the tally."""
 
-    def __init__(self, vocab: wfsa.Vocab, sources: list[Source], tally: Tally) -> None:
-        self.vocab, self.sources, self.tally = vocab, sources, tally
+    def __init__(self, vocab: wfsa.Vocab, sources: list[Source], tally: Tally, stacks: float = 0.0) -> None:
+        self.vocab, self.sources, self.tally, self.stacks = vocab, sources, tally, stacks
         self.pool: OrderedDict[str, wfsa.Constraint] = OrderedDict()
         self.lock = threading.Lock()
         self.ended = threading.Event()
@@ -115,7 +115,7 @@ def _judged(service: Service, choose: random.Random, name: str, state: wfsa.Stat
 
 def _closed(service: Service, name: str, state: wfsa.State) -> None:
     try:
-        end = state.closing(2000)
+        end = state.closing(2000, budget=1 << 12)  # more would keep a processor busy for seconds
     except wfsa.LimitError as error:  # it says so, and when
         service.tally.refused(f"closing(): {error}")
         return
@@ -170,6 +170,9 @@ def storing(service: Service, choose: random.Random) -> None:
 
 def forking(service: Service, choose: random.Random) -> None:
     """A child decodes, compiles and ends; one that hangs is told, and killed."""
+    if service.stacks:
+        service.ended.wait(2)  # what shows them has a thread and a lock of its own, which no child survives
+        return
     _, constraint = service.any(choose)
     child = os.fork()
     if not child:
@@ -203,6 +206,8 @@ def forking(service: Service, choose: random.Random) -> None:
 
 def watching(service: Service, choose: random.Random) -> None:
     """How long this thread is kept from running, beyond the moment for which it sleeps."""
+    if service.stacks:
+        faulthandler.dump_traceback_later(service.stacks)
     begun = time.perf_counter()
     time.sleep(0.002)
     service.tally.paused(time.perf_counter() - begun - 0.002)
