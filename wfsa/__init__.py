@@ -6,12 +6,13 @@
     state.get_mask(), state.commit(token_id)                  at each step
 
 Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``; tools: ``compile_tools``; batches: ``fill_bitmasks``,
-``allocate_bitmask``, ``apply_bitmask_``. Every error is a ``WfsaError``, and says where and what to do.
+``allocate_bitmask``, ``apply_bitmask_``; drafts of speculative decoding: ``fill_tree``, ``fill_chain``.
+Every error is a ``WfsaError``, and says where and what to do.
 Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``.
 """
 
 from wfsa._ext.mask import TokenMask
-from wfsa._ext.state import State, fill_bitmasks
+from wfsa._ext.state import State, fill_bitmasks, fill_chain, fill_tree
 from wfsa.bitmask import allocate_bitmask, apply_bitmask_
 from wfsa.caches import cache_info, set_cache_budget
 from wfsa.check_schema import check_json_schema
@@ -85,6 +86,8 @@ __all__ = [
     "compile_texts",
     "compile_tools",
     "fill_bitmasks",
+    "fill_chain",
+    "fill_tree",
     "load",
     "set_cache_budget",
 ]

@@ -8,6 +8,7 @@ from cpython.buffer cimport PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libcpp cimport bool as cbool
+from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -32,6 +33,35 @@ cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
         uint32_t* out
 
     void fill_masks(vector[Asked], int64_t, int64_t) except +wfsa_translate
+
+
+cdef extern from "runtime/draft_tree.hpp" namespace "wfsa" nogil:
+    cdef enum class TreeFault:
+        Sound
+        Child
+        Sibling
+        RootSibling
+        Met
+
+    cdef struct TreeCheck:
+        TreeFault fault
+        int64_t node
+
+    cdef struct DraftTree:
+        const int64_t* next
+        const int64_t* sibling
+        const int64_t* tokens
+        int64_t n
+
+    cdef cppclass AskedTree:
+        unique_ptr[Decoder] probe
+        DraftTree tree
+        int64_t n_tokens
+        uint32_t* rows
+        int64_t n_filled
+
+    TreeCheck check_tree(const DraftTree&) except +wfsa_translate
+    void fill_trees(vector[AskedTree]&, int64_t, int64_t) except +wfsa_translate
 
 
 cdef extern from "runtime/stopping.hpp" namespace "wfsa" nogil:
@@ -394,3 +424,126 @@ def fill_bitmasks(states, buffer, threads=1, rows=None):
                 one.n_reads -= 1
     finally:
         PyBuffer_Release(&target.view)
+
+
+cdef _draft_array(what, values):
+    """int64, C-contiguous, in one or two dimensions."""
+    if hasattr(values, "detach") and hasattr(values, "numpy"):
+        try:
+            values = values.numpy()
+        except Exception as e:
+            raise StateError(f"{what} must be on the CPU: {e}") from None
+    array = np.asarray(values)
+    if array.ndim not in (1, 2) or (array.dtype.kind not in "iu" and array.size):
+        raise StateError(f"{what} must be integers in one or two dimensions, not {array.dtype} in {array.ndim}")
+    return np.ascontiguousarray(array, np.int64)
+
+
+cdef _tree_error(TreeCheck check, const DraftTree* tree, int64_t k, bint several):
+    """What is wrong with tree k, in words."""
+    where = f"draft tree {k}" if several else "the draft tree"
+    if check.fault == TreeFault.Child:
+        return f"{where}: next[{check.node}] is {tree.next[check.node]}, not -1 or one of {tree.n} nodes"
+    if check.fault == TreeFault.Sibling:
+        return f"{where}: sibling[{check.node}] is {tree.sibling[check.node]}, not -1 or one of {tree.n} nodes"
+    if check.fault == TreeFault.RootSibling:
+        return f"{where}: node 0 is the last committed token and has no siblings, but sibling[0] is {tree.sibling[0]}"
+    return f"{where}: node {check.node} is reached twice, so it is no tree"
+
+
+def fill_tree(states, next, sibling, tokens, buffer, threads=1):
+    """Fill a row of `buffer` for each node of a draft tree with the mask of what may follow it, and count them.
+
+    states: a State, or a list of B of them, None where a sequence is not constrained.
+    next, sibling, tokens: int64[n], or int64[B, n] for a list: a node's first child, its next sibling (-1: none), its
+        token.  Node 0 is the last committed token, which is not committed again.
+    buffer: int32[n, ceil(V/32)] or int32[B * n, ceil(V/32)], NumPy or a CPU torch tensor; tree i has rows i*n to
+        (i+1)*n - 1.  Wider rows are filled up with 0.
+
+    Left as they were are the rows below a token that is not allowed there, those of a text that has ended, of nodes that
+    are not reached from node 0, and all of a sequence without a state.  The states stay as they are.  Runs without the
+    interpreter lock on up to `threads` threads, a tree on one of them.
+
+    Returns how many rows were filled: an int, or int64[B] for a list.  Raises StateError on arrays that are no tree or
+    do not fit each other or the buffer, which is left as it was then; TypeError on what is no state.
+    """
+    return _fill_trees(states, _draft_array("next", next), _draft_array("sibling", sibling),
+                       _draft_array("tokens", tokens), buffer, integer(threads))
+
+
+def fill_chain(states, tokens, buffer, threads=1):
+    """The same for a chain of drafts, each the only child of the one before: :func:`fill_tree` without the arrays.
+
+    tokens: int64[n], or int64[B, n] for a list of states.  tokens[0] is the last committed token (any number: it is not
+    looked at), so row 0 is the state's mask, row i that after tokens[1] to tokens[i].  Shorter chains are filled up with
+    -1.  Returns how many rows were filled: one more than tokens could be committed, unless one of them ended the text.
+    """
+    drafts = _draft_array("tokens", tokens)
+    n = drafts.shape[drafts.ndim - 1]
+    following = np.arange(1, n + 1, dtype=np.int64)
+    following[following == n] = -1
+    return _fill_trees(states, np.ascontiguousarray(np.broadcast_to(following, drafts.shape)),
+                       np.full(drafts.shape, -1, np.int64), drafts, buffer, integer(threads))
+
+
+cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads):
+    cdef Target target
+    cdef vector[AskedTree] asked
+    cdef AskedTree* ask
+    cdef DraftTree tree
+    cdef TreeCheck check
+    cdef State one
+    cdef size_t at
+    cdef int64_t n_words = 0, n, n_trees, k
+    cdef const int64_t[:, ::1] nexts, siblings, drafts
+    single = isinstance(states, State)
+    listed = [states] if single else list(states)
+    if not next.shape == sibling.shape == tokens.shape:
+        raise StateError(f"next, sibling and tokens must have one shape, not {next.shape}, {sibling.shape} and {tokens.shape}")
+    if tokens.ndim == 1 and single:
+        next, sibling, tokens = next[None], sibling[None], tokens[None]
+    elif tokens.ndim == 1 or tokens.shape[0] != len(listed):
+        raise StateError(f"{len(listed)} states need arrays int64[{len(listed)}, n], not of shape {tokens.shape}")
+    if n_threads < 1:
+        raise StateError(f"threads must be at least 1, not {n_threads}")
+    nexts, siblings, drafts = next, sibling, tokens
+    n_trees, n = tokens.shape[0], tokens.shape[1]
+    if n_trees and n < 1:
+        raise StateError("a draft tree has at least node 0, the last committed token")
+    tree.n = n
+    for k, state in enumerate(listed):
+        if state is None:
+            continue
+        if not isinstance(state, State):
+            raise TypeError(f"a {type(state).__name__} is no state of a constraint")
+        one = state
+        n_words = max(n_words, one.n_words)
+        tree.next, tree.sibling, tree.tokens = &nexts[k, 0], &siblings[k, 0], &drafts[k, 0]
+        check = check_tree(tree)
+        if check.fault != TreeFault.Sound:
+            raise StateError(_tree_error(check, &tree, k, n_trees > 1))
+        asked.emplace_back()
+        ask = &asked.back()
+        ask.tree, ask.n_tokens = tree, one.n_tokens
+        ask.probe = one.now().fork()
+    filled = np.zeros(n_trees, np.int64)
+    if asked.size():
+        target_open(&target, buffer, n_words, 0)
+        try:
+            if n_trees * n > (target.view.shape[0] if target.view.ndim == 2 else 1):
+                raise StateError(f"{n_trees} trees of {n} nodes need {n_trees * n} rows, more than the mask buffer has")
+            at = 0
+            for k, state in enumerate(listed):
+                if state is not None:
+                    asked[at].rows = <uint32_t*>target.view.buf + k * n * target.n_words
+                    at += 1
+            with nogil:
+                fill_trees(asked, target.n_words, n_threads)
+        finally:
+            PyBuffer_Release(&target.view)
+        at = 0
+        for k, state in enumerate(listed):
+            if state is not None:
+                filled[k] = asked[at].n_filled
+                at += 1
+    return int(filled[0]) if single else filled

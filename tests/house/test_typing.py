@@ -63,6 +63,8 @@ state.text_index()  # wrong: attr-defined
 state.commit("a")  # wrong: arg-type
 made.start([1])  # wrong: call-arg
 wfsa.fill_bitmasks([state, written], np.zeros((2, 1), np.int32), threads=2)
+rows: int = wfsa.fill_chain(state, [0, 1], np.zeros((2, 1), np.int32))
+counts: list[int] = wfsa.fill_tree([state, None], [[-1]] * 2, [[-1]] * 2, [[0]] * 2, np.zeros((2, 1))).tolist()
 '''
 
 

@@ -1,8 +1,9 @@
 """Types of the compiled module; the documentation is in ext/bindings/state.pyx."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
+import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self
 
@@ -41,3 +42,15 @@ class State:
 def fill_bitmasks(
     states: Sequence[State], buffer: Any, threads: int = 1, rows: Sequence[int] | None = None
 ) -> None: ...
+@overload
+def fill_tree(states: State, next: Any, sibling: Any, tokens: Any, buffer: Any, threads: int = 1) -> int: ...
+@overload
+def fill_tree(
+    states: Sequence[State | None], next: Any, sibling: Any, tokens: Any, buffer: Any, threads: int = 1
+) -> npt.NDArray[np.int64]: ...
+@overload
+def fill_chain(states: State, tokens: Any, buffer: Any, threads: int = 1) -> int: ...
+@overload
+def fill_chain(
+    states: Sequence[State | None], tokens: Any, buffer: Any, threads: int = 1
+) -> npt.NDArray[np.int64]: ...
