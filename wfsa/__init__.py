@@ -8,9 +8,11 @@
 Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``; tools: ``compile_tools``; batches: ``fill_bitmasks``,
 ``allocate_bitmask``, ``apply_bitmask_``; drafts of speculative decoding: ``fill_tree``, ``fill_chain``.
 Every error is a ``WfsaError``, and says where and what to do.
-Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``.
+Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``, doors to other programs
+in ``wfsa.integrations``; ``generate`` is the shortest way from prompts to documents.
 """
 
+from wfsa import integrations
 from wfsa._ext.mask import TokenMask
 from wfsa._ext.state import State, fill_bitmasks, fill_chain, fill_tree
 from wfsa.bitmask import allocate_bitmask, apply_bitmask_
@@ -29,6 +31,7 @@ from wfsa.constraint import Constraint
 from wfsa.errors import (
     ArtifactError,
     DecodingError,
+    DecodingWarning,
     GrammarError,
     GrammarWarning,
     ItemError,
@@ -42,6 +45,7 @@ from wfsa.errors import (
 )
 from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, SchemaReport
 from wfsa.grammar_constraint import GrammarConstraint
+from wfsa.integrations.generate import generate
 from wfsa.texts import TextConstraint, TextState, compile_choice, compile_texts
 from wfsa.version import __version__
 from wfsa.vocab import Vocab
@@ -53,6 +57,7 @@ __all__ = [
     "CompileOptions",
     "Constraint",
     "DecodingError",
+    "DecodingWarning",
     "GrammarConstraint",
     "GrammarError",
     "GrammarWarning",
@@ -88,6 +93,8 @@ __all__ = [
     "fill_bitmasks",
     "fill_chain",
     "fill_tree",
+    "generate",
+    "integrations",
     "load",
     "set_cache_budget",
 ]

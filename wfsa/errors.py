@@ -51,5 +51,9 @@ class DecodingError(WfsaError):
     """Arguments that a decoding method cannot serve: counts, prompts, a model or a constraint that does not fit."""
 
 
+class DecodingWarning(UserWarning):
+    """A decoding loop did what a constraint cannot follow, or ended before the text did; says which row and why."""
+
+
 class ItemError(WfsaError):
     """Items, nodes, beams, logits or filters that an item index cannot take; says which and what would be right."""

@@ -76,10 +76,14 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/storage"},
     "wfsa/items/backends": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items"},
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items"},
+    "wfsa/integrations": {
+        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/compile_options.py", "wfsa/compiler.py",
+        "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/vocab",
+    },
     "wfsa/__init__.py": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/check_schema.py",
         "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/grammar_constraint.py",
-        "wfsa/errors.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
+        "wfsa/errors.py", "wfsa/integrations", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/cli": {

@@ -1,0 +1,363 @@
+"""``generate`` of transformers under constraints: every way of decoding writes documents, and the slow twin agrees."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import numpy as np
+import pytest
+
+import wfsa
+
+REASON = "NO TRANSFORMERS: its generate was not tried with constraints"
+torch = pytest.importorskip("torch", reason=REASON)
+transformers = pytest.importorskip("transformers", reason=REASON)
+
+from tests.integrations import tiny  # noqa: E402
+from tests.oracles.replayed_rows import ReplayingProcessor  # noqa: E402
+from wfsa.integrations.transformers import HOST, ConstraintLogitsProcessor, processor  # noqa: E402
+
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
+END, PAD = tiny.N_TOKENS - 1, tiny.N_TOKENS - 2
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 12},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "tags": {"type": "array", "items": {"enum": ["a", "b", "cd"]}, "maxItems": 3},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+FLAG = {"enum": [True, False, None]}
+PROMPTS = ["A person:", "Somebody else, of whom more is known, as JSON:", "x"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return tiny.tokenizer()
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return tiny.model()
+
+
+@pytest.fixture(scope="module")
+def vocab(tokenizer: Any) -> wfsa.Vocab:
+    return wfsa.Vocab.from_tokenizer(tokenizer)
+
+
+@pytest.fixture(scope="module")
+def person(vocab: wfsa.Vocab) -> wfsa.Constraint:
+    return wfsa.compile_json_schema(PERSON, vocab)
+
+
+def encoded(tokenizer: Any, prompts: list[str]) -> Any:
+    return tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left")
+
+
+def written(tokens: Any, prompt_length: int) -> list[list[int]]:
+    """Up to the end token and without it; None stands for no end."""
+    return [row[: row.index(END)] if END in row else row for row in tokens[:, prompt_length:].tolist()]
+
+
+def check_documents(sequences: list[list[int]], ended: list[bool], constraint: wfsa.Constraint, schema: Any) -> int:
+    """Each is a beginning of a document, and those that have ended are valid; returns how many did."""
+    judge = jsonschema_rs.validator_for(schema)
+    for tokens, has_ended in zip(sequences, ended, strict=True):
+        state = constraint.start()
+        assert state.commit_tokens(tokens) == len(tokens)
+        if has_ended:
+            assert state.is_accepting()
+            judge.validate(json.loads(state.text()))
+    return sum(ended)
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "sampling": {"do_sample": True, "temperature": 1.3},
+    "sampling, top-k": {"do_sample": True, "top_k": 5, "top_p": 0.9},
+    "three beams": {"num_beams": 3},
+    "three beams, all returned": {"num_beams": 3, "num_return_sequences": 3},
+    "beams that sample": {"num_beams": 3, "do_sample": True, "num_return_sequences": 2},
+    "several sequences": {"do_sample": True, "num_return_sequences": 4},
+    "early stopping": {"num_beams": 4, "early_stopping": True, "length_penalty": 0.0},
+    "repetition penalty": {"repetition_penalty": 1.2},
+    "no cache": {"use_cache": False},
+}
+
+
+@pytest.mark.filterwarnings("ignore::wfsa.DecodingWarning")  # beams that sample draw tokens of score -inf, too
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_decoding_writes_documents(way: str, model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
+    inputs = encoded(tokenizer, PROMPTS)
+    start = inputs["input_ids"].shape[1]
+    twin = ReplayingProcessor([person], start)
+    outputs = []
+    for masks in (processor(person, tokenizer), twin):
+        torch.manual_seed(7)
+        outputs.append(model.generate(**inputs, max_new_tokens=60, logits_processor=[masks], **WAYS[way]))
+    assert torch.equal(*outputs)
+    tokens = outputs[0]
+    sequences = written(tokens, start)
+    ended = [END in row for row in tokens[:, start:].tolist()]
+    assert check_documents(sequences, ended, person, PERSON) > 0
+
+
+@pytest.mark.parametrize("way", ["a smaller model", "the same model", "prompt lookup", "sampling", "a fixed length"])
+def test_assisted_generation(way: str, model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
+    inputs = encoded(tokenizer, ["A person, and another one: "])
+    start = inputs["input_ids"].shape[1]
+    helper = model if way == "the same model" else tiny.model(3, layers=1)
+    if way == "a fixed length":
+        helper.generation_config.num_assistant_tokens_schedule = "constant"
+        helper.generation_config.num_assistant_tokens = 7
+    keywords: dict[str, Any] = {"assistant_model": helper, "do_sample": way == "sampling"}
+    if way == "prompt lookup":
+        keywords = {"prompt_lookup_num_tokens": 4}
+    outputs = []
+    for masks in (processor(person, tokenizer), ReplayingProcessor([person], start)):
+        torch.manual_seed(3)
+        outputs.append(model.generate(**inputs, max_new_tokens=60, logits_processor=[masks], **keywords))
+    assert torch.equal(*outputs)
+    check_documents(written(outputs[0], start), [END in outputs[0][0].tolist()], person, PERSON)
+    if way != "sampling":
+        alone = model.generate(**inputs, max_new_tokens=60, logits_processor=[processor(person, tokenizer)])
+        assert torch.equal(outputs[0], alone)
+
+
+def test_streaming(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
+    class Kept(transformers.TextStreamer):  # type: ignore[misc]
+        text = ""
+
+        def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+            self.text += text
+
+    inputs = encoded(tokenizer, PROMPTS[:1])
+    streamer = Kept(tokenizer, skip_prompt=True, skip_special_tokens=True)
+    masks = processor(person, tokenizer)
+    tokens = model.generate(**inputs, max_new_tokens=120, logits_processor=[masks], streamer=streamer)
+    state = person.start()
+    state.commit_tokens(written(tokens, inputs["input_ids"].shape[1])[0])
+    assert streamer.text.encode() == state.text()
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_constraint_for_each_prompt(beams: int, model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
+    inputs = encoded(tokenizer, PROMPTS)
+    start = inputs["input_ids"].shape[1]
+    flag = wfsa.compile_json_schema(FLAG, person.vocab)
+    keywords = {"num_beams": beams, "num_return_sequences": beams, "max_new_tokens": 60}
+    masks = processor([person, None, FLAG], tokenizer)
+    tokens = model.generate(**inputs, logits_processor=[masks], **keywords)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", wfsa.DecodingWarning)
+        twin = ReplayingProcessor([person, None, flag], start)
+        assert torch.equal(tokens, model.generate(**inputs, logits_processor=[twin], **keywords))
+    sequences, ended = written(tokens, start), [END in row for row in tokens[:, start:].tolist()]
+    check_documents(sequences[:beams], ended[:beams], person, PERSON)
+    assert check_documents(sequences[2 * beams :], ended[2 * beams :], flag, FLAG) == beams
+    free = model.generate(**encoded(tokenizer, PROMPTS[1:2]), max_new_tokens=8)
+    n = encoded(tokenizer, PROMPTS[1:2])["input_ids"].shape[1]
+    if beams == 1:
+        assert sequences[1][:8] == written(free, n)[0][:8], "a free prompt is as without a processor"
+
+
+@pytest.mark.filterwarnings("ignore::wfsa.DecodingWarning")
+def test_more_beams_than_texts(model: Any, tokenizer: Any, vocab: wfsa.Vocab) -> None:
+    """The best beams are the texts; what fills up the others has a score of -inf, and nothing fails."""
+    choice = wfsa.compile_choice(["yes", "no"], vocab)
+    inputs = encoded(tokenizer, ["Is it?", "Well?"])
+    start = inputs["input_ids"].shape[1]
+    out = model.generate(
+        **inputs, max_new_tokens=12, num_beams=9, num_return_sequences=9, return_dict_in_generate=True,
+        output_scores=True, logits_processor=[processor(choice, tokenizer)],
+    )  # fmt: skip
+    texts = [tokenizer.decode(row) for row in written(out.sequences, start)]
+    real = (out.sequences_scores > -1e6).tolist()
+    assert real[0] and real[9] and not all(real)
+    for begin in (0, 9):
+        found = {text for text, is_text in zip(texts[begin : begin + 9], real[begin:], strict=False) if is_text}
+        assert found == {"yes", "no"}
+
+
+def test_a_processor_serves_one_generation_after_another(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
+    """Also where the next prompt is as long, shorter, longer, or the last answer and some more."""
+    masks = processor(person, tokenizer)
+    prompts = ["A person:", "B person:", "x", "A very long prompt with more tokens than the one before it had:"]
+    answers = []
+    for prompt in [*prompts, *prompts]:
+        inputs = encoded(tokenizer, [prompt])
+        again = model.generate(**inputs, max_new_tokens=40, logits_processor=[masks])
+        fresh = model.generate(**inputs, max_new_tokens=40, logits_processor=[processor(person, tokenizer)])
+        assert torch.equal(again, fresh)
+        answers.append(again)
+    chat = torch.cat([answers[-1], encoded(tokenizer, ["\nAnd another one: "])["input_ids"]], dim=1)
+    again = model.generate(chat, max_new_tokens=40, logits_processor=[masks], attention_mask=torch.ones_like(chat))
+    fresh = processor(person, tokenizer)
+    assert torch.equal(
+        again, model.generate(chat, max_new_tokens=40, logits_processor=[fresh], attention_mask=torch.ones_like(chat))
+    )
+
+
+def test_scores_are_not_changed_in_place(tokenizer: Any, person: wfsa.Constraint) -> None:
+    ids = torch.tensor([[5, 6]])
+    scores = torch.zeros((1, tiny.WIDTH))
+    masked = processor(person, tokenizer)(ids, scores)
+    assert (scores == 0).all()
+    allowed = person.start().get_mask().ids()
+    assert np.flatnonzero(np.isfinite(masked[0].numpy())).tolist() == allowed.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_dtypes_and_views(dtype: str, tokenizer: Any, person: wfsa.Constraint) -> None:
+    scores = torch.zeros((2, 3, tiny.WIDTH), dtype=getattr(torch, dtype))[:, 1, :]
+    masked = processor(person, tokenizer)(torch.tensor([[5], [5]]), scores)
+    assert torch.isfinite(masked[1]).nonzero()[:, 0].tolist() == person.start().get_mask().ids().tolist()
+
+
+def test_few_states_are_kept(tokenizer: Any, vocab: wfsa.Vocab) -> None:
+    """However long the text; what was dropped is found again from a shorter prefix."""
+    masks = processor(wfsa.compile_regex("(ab)*", vocab), tokenizer)
+    a, b = (tokenizer.convert_tokens_to_ids(c) for c in "ab")
+    text = [a, b] * 400
+    scores = torch.zeros((1, tiny.WIDTH))
+    for n in [*range(len(text)), 3, 500, 1, *range(700, 800)]:
+        masked = masks(torch.tensor([[9, *text[:n]]]), scores)
+        allowed = torch.isfinite(masked[0]).nonzero()[:, 0].tolist()
+        assert (text[n] in allowed) and ((END in allowed) == (n % 2 == 0))
+    assert len(masks._states) <= 256
+
+
+def test_a_model_that_is_too_narrow(tokenizer: Any, person: wfsa.Constraint) -> None:
+    masks = processor(person, tokenizer)
+    with pytest.raises(wfsa.StateError, match=rf"{HOST}: the model has logits for 1999 tokens.*model_config"):
+        masks(torch.tensor([[5]]), torch.zeros((1, tiny.N_TOKENS - 1)))
+
+
+def test_a_tokenizer_that_does_not_match(tokenizer: Any) -> None:
+    other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_ids=[256])
+    with pytest.raises(wfsa.VocabError, match=rf"{HOST}: the constraint was compiled for another.*token 0.*compile it"):
+        processor(wfsa.compile_regex("a", other), tokenizer)
+    tokens = list(wfsa.Vocab.from_tokenizer(tokenizer).tokens)
+    longer = wfsa.Vocab([*tokens, b"new"], [PAD, END], [END])
+    with pytest.raises(wfsa.VocabError, match="2001 tokens"):
+        processor(wfsa.compile_regex("a", longer), tokenizer)
+    processor(wfsa.compile_regex("a", wfsa.Vocab([*tokens, None], [PAD, END], [END], size=tiny.WIDTH)), tokenizer)
+
+
+def test_constraints_that_do_not_fit_the_rows(tokenizer: Any, person: wfsa.Constraint) -> None:
+    with pytest.raises(wfsa.DecodingError, match="2 constraints for 3 rows"):
+        processor([person, None], tokenizer)(torch.zeros((3, 1), dtype=torch.int64), torch.zeros((3, tiny.WIDTH)))
+    with pytest.raises(wfsa.DecodingError, match="no constraints"):
+        processor([], tokenizer)
+
+
+def test_a_token_that_another_processor_forces(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
+    inputs = encoded(tokenizer, PROMPTS[:1])
+    with pytest.raises(wfsa.StateError, match="min_new_tokens"):
+        model.generate(**inputs, max_new_tokens=200, min_new_tokens=199, logits_processor=[processor(FLAG, tokenizer)])
+    masks = processor([FLAG, None], tokenizer)
+    ids = torch.tensor([[5], [5]])
+    masks(ids, torch.zeros((2, tiny.WIDTH)))
+    with pytest.warns(wfsa.DecodingWarning, match=r"row 0 of 2 .*\[7\]"):
+        masked = masks(torch.tensor([[5, 7], [5, 7]]), torch.zeros((2, tiny.WIDTH)))
+    assert torch.isfinite(masked[0]).nonzero()[:, 0].tolist() == [END]
+    assert torch.isfinite(masked[1]).all()
+
+
+def test_end_tokens_of_the_model(tokenizer: Any) -> None:
+    """Where generate stops at another token than the tokenizer's, the constraint ends there, too."""
+    model = tiny.model()
+    model.generation_config.eos_token_id = PAD
+    with pytest.warns(wfsa.VocabWarning, match="generate stops there"):
+        masks = processor(FLAG, tokenizer, model=model)
+    assert masks.end_ids == (PAD,)
+    assert processor(FLAG, tokenizer).end_ids == (END,)
+    assert processor(FLAG, tokenizer, stop_ids=[END, 3]).end_ids == (3, END)
+
+
+# --- wfsa.generate ----------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    name: str
+
+
+@pytest.fixture
+def bounded() -> Iterator[Any]:
+    pydantic = pytest.importorskip("pydantic", reason="NO PYDANTIC: models were not written by generate")
+    name = pydantic.constr(max_length=8)
+    yield pydantic.create_model("Person", name=(name, ...), age=(pydantic.conint(ge=0, le=99), ...))
+
+
+def test_generate_gives_objects(model: Any, tokenizer: Any, bounded: Any) -> None:
+    people = wfsa.generate(model, tokenizer, PROMPTS, bounded, max_new_tokens=400)
+    assert len(people) == 3
+    assert people.cut_off == []
+    for one, text in zip(people, people.texts, strict=True):
+        assert isinstance(one, bounded)
+        assert bounded.model_validate_json(text) == one
+
+
+def test_generate_for_schemas_and_constraints(model: Any, tokenizer: Any, vocab: wfsa.Vocab) -> None:
+    choice = wfsa.compile_choice(["yes", "no"], vocab)
+    flag, text = wfsa.generate(model, tokenizer, PROMPTS[:2], [FLAG, choice])
+    assert flag in (True, False, None)
+    assert text in ("yes", "no")
+    two = wfsa.generate(model, tokenizer, "One?", FLAG, num_beams=2, num_return_sequences=2)
+    assert len(two) == 2 and two[0] is not two[1]
+    assert wfsa.generate(model, tokenizer, [], FLAG) == []
+
+
+def test_generate_says_what_was_cut_off(model: Any, tokenizer: Any) -> None:
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": 400}
+    with pytest.warns(wfsa.DecodingWarning, match=r"1 of 2 documents were cut off by max_new_tokens: \[1\]"):
+        found = wfsa.generate(model, tokenizer, PROMPTS[:2], [FLAG, schema], max_new_tokens=20)
+    assert found.cut_off == [1]
+    assert found[1] is None
+    assert wfsa.compile_json_schema(schema, wfsa.Vocab.from_tokenizer(tokenizer)).start().commit_bytes(
+        found.texts[1].encode()
+    )
+
+
+@pytest.mark.filterwarnings("ignore::wfsa.DecodingWarning")
+def test_generate_for_a_dataclass(model: Any, tokenizer: Any) -> None:
+    pytest.importorskip("pydantic", reason="NO PYDANTIC: dataclasses were not written by generate")
+    found = wfsa.generate(model, tokenizer, ["p"] * 4, Point, do_sample=True, max_new_tokens=300)
+    assert all(isinstance(one, Point) for place, one in enumerate(found) if place not in found.cut_off)
+
+
+def test_generate_takes_chats(model: Any, tokenizer: Any) -> None:
+    tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
+    chat = [{"role": "user", "content": "One?"}]
+    as_text = wfsa.generate(model, tokenizer, "<user>One?<assistant>", PERSON, max_new_tokens=400)
+    assert wfsa.generate(model, tokenizer, [chat], PERSON, max_new_tokens=400).texts == as_text.texts
+
+
+def test_generate_with_wrong_counts(model: Any, tokenizer: Any) -> None:
+    with pytest.raises(wfsa.DecodingError, match="2 schemas for 3 prompts"):
+        wfsa.generate(model, tokenizer, PROMPTS, [FLAG, FLAG])
+    with pytest.raises(wfsa.DecodingError, match="None is no schema"):
+        wfsa.generate(model, tokenizer, PROMPTS, [FLAG, FLAG, None])
+
+
+def test_importing_wfsa_imports_no_host() -> None:
+    script = "import sys, wfsa; assert not {'torch', 'transformers', 'pydantic', 'llama_cpp'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=100)
+
+
+def test_the_processor_is_a_processor() -> None:
+    assert issubclass(ConstraintLogitsProcessor, transformers.LogitsProcessor)
+    assert ConstraintLogitsProcessor.supports_continuous_batching is False

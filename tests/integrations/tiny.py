@@ -1,0 +1,51 @@
+"""A byte-level BPE of 2,000 tokens, and random models whose logits are wider than that: answers in milliseconds."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+N_TOKENS, WIDTH = 2000, 2048
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def training_texts() -> list[str]:
+    """The pages of this repository, and JSON, so that there are tokens that span quotes, commas and brackets."""
+    pages = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
+    documents = [
+        json.dumps({"name": f"n{k}", "age": k, "tags": ["a", "b"], "ok": k % 2 == 0, "more": None}) for k in range(400)
+    ]
+    return [*pages, *documents]
+
+
+@lru_cache
+def tokenizer() -> Any:
+    """Of transformers, with <|pad|> and <|end|> as its last two of 2,000 tokens."""
+    import tokenizers
+    import transformers
+
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE())
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=N_TOKENS - 2, initial_alphabet=alphabet, show_progress=False)
+    inner.train_from_iterator(training_texts(), trainer)
+    inner.add_special_tokens(["<|pad|>", "<|end|>"])
+    assert inner.get_vocab_size() == N_TOKENS
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<|pad|>", eos_token="<|end|>")
+
+
+def model(seed: int = 0, width: int = WIDTH, layers: int = 2) -> Any:
+    """A random Llama; weights large enough that choices matter."""
+    import torch
+    import transformers
+
+    torch.manual_seed(seed)
+    config = transformers.LlamaConfig(
+        vocab_size=width, hidden_size=64, intermediate_size=96, num_hidden_layers=layers, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=2048, initializer_range=0.3, bos_token_id=None,
+        eos_token_id=N_TOKENS - 1, pad_token_id=N_TOKENS - 2,
+    )  # fmt: skip
+    return transformers.LlamaForCausalLM(config).eval()

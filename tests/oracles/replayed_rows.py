@@ -1,0 +1,42 @@
+"""The slow twin of the processor for transformers: every row is replayed from its first token, one commit at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import wfsa
+
+
+class ReplayingProcessor:
+    """Masks like ``ConstraintLogitsProcessor``, for a prompt of known length, with no memory of earlier calls.
+
+    Counts the rows that it has met with a token that is not allowed: `n_refused`.
+    """
+
+    def __init__(self, constraints: list[wfsa.Constraint | None], prompt_length: int) -> None:
+        self.constraints = constraints
+        self.prompt_length = prompt_length
+        self.n_refused = 0
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        masked = scores.clone()
+        each = len(input_ids) // len(self.constraints)
+        for row, tokens in enumerate(input_ids[:, self.prompt_length :].tolist()):
+            constraint = self.constraints[row // each]
+            if constraint is None:
+                continue
+            state, ends = constraint.start(), constraint.vocab.eos_ids.tolist()
+            allowed: set[int] | None = None
+            for token in tokens:
+                if state.is_finished():
+                    break
+                if not 0 <= token < constraint.vocab.n_tokens or not state.commit(token):
+                    self.n_refused += 1
+                    allowed = set(ends)
+                    break
+            if allowed is None:
+                allowed = set(ends) if state.is_finished() else set(state.get_mask().ids().tolist())
+            kept = masked[row, sorted(allowed)].clone()
+            masked[row] = float("-inf")
+            masked[row, sorted(allowed)] = kept
+        return masked

@@ -1,0 +1,24 @@
+"""Doors to programs that run models: masks where their decoding loops ask for them.
+
+    wfsa.integrations.transformers   generate of the transformers library
+    wfsa.generate                    prompts and a schema in, parsed documents out
+
+Each module imports its program, and is itself imported when it is first named.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wfsa.integrations import transformers
+
+__all__ = ["transformers"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,125 @@
+"""Prompts and a schema in, parsed documents out: the common case of ``generate`` in one call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wfsa.compile_options import CompileOptions
+from wfsa.errors import DecodingError, DecodingWarning
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.integrations.schemas import reader_of
+
+
+class Documents(list[Any]):
+    """The documents, in the order of the prompts, and those of one prompt side by side.
+
+    texts: str each, as they were written.
+    cut_off: the places where ``max_new_tokens`` came before the end. The value there is None, unless what was written
+        is a document as it stands.
+    """
+
+    def __init__(self, values: Sequence[Any], texts: Sequence[str], cut_off: Sequence[int]) -> None:
+        super().__init__(values)
+        self.texts = list(texts)
+        self.cut_off = list(cut_off)
+
+
+def generate(
+    model: Any,
+    tokenizer: Any,
+    prompts: str | Sequence[str | Sequence[Mapping[str, Any]]],
+    schema: Any,
+    *,
+    max_new_tokens: int = 512,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+    **generate_keywords: Any,
+) -> Documents:
+    """Let a transformers model write one document for each prompt, and parse it.
+
+    model, tokenizer: a causal language model of transformers and its fast tokenizer.
+    prompts: texts, or lists of chat messages, which go through the tokenizer's chat template. One str is one prompt.
+    schema: what :func:`wfsa.compile_json_schema` takes, or a Constraint; a list has one a prompt. Documents of a
+        pydantic model or a dataclass are objects of it, those of a schema Python's JSON values, those of a constraint
+        that is no schema's texts.
+    max_new_tokens, generate_keywords: for ``model.generate``: ``do_sample``, ``num_beams``, ``num_return_sequences``.
+
+    Returns :class:`Documents`: a list that also says which documents were cut off; a :class:`wfsa.DecodingWarning`
+    does, too. Raises what :func:`wfsa.integrations.transformers.processor` raises; DecodingError on prompts that do not
+    fit the schemas, and on a sequence that is no document at all (a beam search with more beams than there are texts).
+    """
+    import torch
+
+    from wfsa.integrations.transformers import HOST, processor
+
+    listed = [prompts] if isinstance(prompts, str) else list(prompts)
+    if not listed:
+        return Documents([], [], [])
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise DecodingError(f"{HOST}: an encoder-decoder model; call its generate with wfsa's processor")
+    schemas = list(schema) if isinstance(schema, (list, tuple)) else [schema] * len(listed)
+    if len(schemas) != len(listed):
+        raise DecodingError(f"{len(schemas)} schemas for {len(listed)} prompts; give one for all, or one a prompt")
+    if any(one is None for one in schemas):
+        raise DecodingError("None is no schema; prompts without one need no wfsa")
+    masked = processor(
+        schema if not isinstance(schema, (list, tuple)) else schemas, tokenizer, model=model,
+        schema_options=schema_options, options=options,
+    )  # fmt: skip
+    rows = [_ids(tokenizer, prompt) for prompt in listed]
+    # Stopping and padding by what the constraint takes for the end.
+    ends = masked.end_ids
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else ends[0]
+    width = max(1, *map(len, rows))
+    ids = torch.full((len(rows), width), pad, dtype=torch.int64)
+    seen = torch.zeros((len(rows), width), dtype=torch.int64)
+    for row, tokens in enumerate(rows):
+        if tokens:
+            ids[row, -len(tokens) :] = torch.tensor(tokens)
+            seen[row, -len(tokens) :] = 1
+        else:  # nothing to read: the model begins at the padding
+            seen[row, -1] = 1
+    keywords = {"eos_token_id": list(ends), "pad_token_id": pad, **generate_keywords}
+    written = model.generate(
+        input_ids=ids.to(model.device), attention_mask=seen.to(model.device), max_new_tokens=max_new_tokens,
+        logits_processor=[masked], **keywords,
+    )  # fmt: skip
+    sequences = getattr(written, "sequences", written)[:, width:].tolist()
+    return _documents(sequences, schemas, masked)
+
+
+def _ids(tokenizer: Any, prompt: str | Sequence[Mapping[str, Any]]) -> list[int]:
+    if isinstance(prompt, str):
+        return list(tokenizer(prompt)["input_ids"])
+    text = tokenizer.apply_chat_template(list(prompt), tokenize=False, add_generation_prompt=True)
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _documents(sequences: list[list[int]], schemas: list[Any], masked: Any) -> Documents:
+    each = len(sequences) // len(schemas)
+    values, texts, cut_off = [], [], []
+    readers = [reader_of(one) for one in schemas]
+    for place, tokens in enumerate(sequences):
+        state = masked.start(place // each).fork()
+        n = state.commit_tokens(tokens)
+        if n < len(tokens) and not state.is_finished():
+            raise DecodingError(
+                f"sequence {place} is no document: token {tokens[n]} is not allowed after {state.text()[-40:]!r}; "
+                "fewer beams, or no processor that forces tokens"
+            )
+        text = state.text().decode("utf-8", "replace")
+        texts.append(text)
+        if not state.is_finished():
+            cut_off.append(place)
+        complete = state.is_finished() or state.is_accepting()
+        values.append(readers[place // each](text) if complete else None)
+    if cut_off:
+        warnings.warn(
+            f"{len(cut_off)} of {len(texts)} documents were cut off by max_new_tokens: {cut_off}; raise it, or bound "
+            "strings and arrays in the schema (maxLength, maxItems)",
+            DecodingWarning,
+            stacklevel=3,
+        )
+    return Documents(values, texts, cut_off)

@@ -1,0 +1,75 @@
+"""What a caller wants to be written, as a constraint; and what was written, as a value.
+
+A constraint stays what it is. Anything else is what ``compile_json_schema`` takes: a dict, a boolean, JSON text, or a
+type that pydantic knows (a model, a dataclass, a TypedDict).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wfsa.compile_options import CompileOptions
+from wfsa.compiler import compile_json_schema
+from wfsa.constraint import Constraint
+from wfsa.errors import VocabError
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.vocab import Vocab
+
+
+def constraint_of(
+    source: Any,
+    vocab: Vocab,
+    host: str,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+) -> Constraint:
+    """`source` as a constraint over `vocab`; `host` is who asks, for messages.
+
+    Raises VocabError on a constraint for another vocabulary, and what ``compile_json_schema`` raises.
+    """
+    if isinstance(source, Constraint):
+        difference = different_tokens(source.vocab, vocab)
+        if difference:
+            raise VocabError(
+                f"{host}: the constraint was compiled for another vocabulary than the tokenizer's: {difference}; "
+                "compile it for Vocab.from_tokenizer(tokenizer) of this tokenizer"
+            )
+        return source
+    return compile_json_schema(source, vocab, schema_options=schema_options, options=options)
+
+
+def different_tokens(one: Vocab, other: Vocab) -> str:
+    """Where the tokens of two vocabularies differ, in words; "" if they do not. Ends and sizes may be others."""
+    n = min(one.n_tokens, other.n_tokens)
+    cut = int(one.offsets[n])
+    same_lengths = np.array_equal(one.offsets[: n + 1], other.offsets[: n + 1])
+    if not (same_lengths and np.array_equal(one.blob[:cut], other.blob[:cut])):
+        at = next(i for i in range(n) if one.tokens[i] != other.tokens[i])
+        return f"token {at} is {one.tokens[at]!r} in one and {other.tokens[at]!r} in the other"
+    longer = one if one.n_tokens > n else other
+    # Names of reserved ids that a tokenizer does not list are no text, and no difference.
+    beyond = np.arange(n, longer.n_tokens)
+    texts = np.setdiff1d(beyond, longer.special_ids)
+    if len(texts):
+        return f"one has {one.n_tokens} tokens, the other {other.n_tokens}"
+    return ""
+
+
+def reader_of(source: Any) -> Callable[[str], Any]:
+    """What makes a value of a document's text: the type that `source` is, else Python's own JSON values.
+
+    A constraint that is not of a JSON Schema has texts that need not be JSON, and these stay texts.
+    """
+    if isinstance(source, Constraint):
+        return str if source.report is None else json.loads
+    if isinstance(source, (dict, bool, str, bytes, bytearray)):
+        return json.loads
+    from pydantic import TypeAdapter  # which has made the schema
+
+    adapter = source if isinstance(source, TypeAdapter) else TypeAdapter(source)
+    read: Callable[[str], Any] = adapter.validate_json
+    return read
