@@ -1,7 +1,8 @@
 """Doors to programs that run models: masks where their decoding loops ask for them.
 
-    wfsa.integrations.transformers   generate of the transformers library
-    wfsa.generate                    prompts and a schema in, parsed documents out
+    wfsa.generate                            prompts and a schema in, parsed documents out
+    wfsa.integrations.transformers           generate of the transformers library
+    wfsa.integrations.continuous_batching    its continuous batching
 
 Each module imports its program, and is itself imported when it is first named.
 """
@@ -13,9 +14,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wfsa.integrations import transformers
+    from wfsa.integrations import continuous_batching, transformers
 
-__all__ = ["transformers"]
+__all__ = ["continuous_batching", "transformers"]
 
 
 def __getattr__(name: str) -> ModuleType:

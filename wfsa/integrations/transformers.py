@@ -18,7 +18,7 @@ the host puts padding there. So may **rows with a token that is not allowed**: a
 are texts makes such rows, with a score of -inf. Others like these come from another processor or a forced token; the
 first one is told by a :class:`wfsa.DecodingWarning`, and where nothing else is left it is a StateError.
 
-**Not done.** Continuous batching, which shows its processors one token a row.
+**Not done.** Continuous batching, which shows its processors one token a row: :mod:`.continuous_batching` is for that.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         DecodingError where the rows are no multiple of the constraints.
         """
         if scores.shape[-1] < self.size:
-            raise StateError(_too_narrow(scores.shape[-1], self.size))
+            raise StateError(too_narrow(scores.shape[-1], self.size))
         self._begin_if_new(input_ids)
         n_rows = len(input_ids)
         which = self._constraint_of_rows(n_rows)
@@ -180,7 +180,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
             )
 
 
-def _too_narrow(width: int, size: int) -> str:
+def too_narrow(width: int, size: int) -> str:
     return (
         f"{HOST}: the model has logits for {width} tokens, the constraint's vocabulary {size}: they are not of one "
         "model, or the model's embeddings were not resized; compile for Vocab.from_tokenizer(tokenizer, "
