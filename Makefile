@@ -116,8 +116,8 @@ bench-items: build $(STAMPS)/rivals
 # $(call checked,FOLDER,KIND): a tree of the sources under FOLDER, built.
 define checked
 @mkdir -p $(1)/tree
-@rm -rf $(addprefix $(1)/tree/,wfsa grammar ext tests docs benches)
-@cp -a *.py *.toml *.md LICENSE Makefile wfsa grammar ext tests docs benches $(1)/tree/
+@rm -rf $(addprefix $(1)/tree/,wfsa grammar ext tests docs benches examples)
+@cp -a *.py *.toml *.md LICENSE Makefile wfsa grammar ext tests docs benches examples $(1)/tree/
 @rm -f $(1)/tree/wfsa/_ext/*.so $(1)/tree/ext/bindings/*.cpp
 @ln -sfn "$(abspath ../shared)" $(1)/shared
 cd $(1)/tree && $(abspath $(PY)) setup.py --quiet build_ext --inplace --sanitize=$(2) --parallel $(JOBS)

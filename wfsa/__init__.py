@@ -8,8 +8,8 @@
 Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``; tools: ``compile_tools``; batches: ``fill_bitmasks``,
 ``allocate_bitmask``, ``apply_bitmask_``; drafts of speculative decoding: ``fill_tree``, ``fill_chain``.
 Every error is a ``WfsaError``, and says where and what to do.
-Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``, doors to other programs
-in ``wfsa.integrations``; ``generate`` is the shortest way from prompts to documents.
+Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``, doors to transformers and
+llama.cpp in ``wfsa.integrations``; ``generate`` is the shortest way from prompts to documents.
 """
 
 from wfsa import integrations

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -361,3 +363,19 @@ def test_importing_wfsa_imports_no_host() -> None:
 def test_the_processor_is_a_processor() -> None:
     assert issubclass(ConstraintLogitsProcessor, transformers.LogitsProcessor)
     assert ConstraintLogitsProcessor.supports_continuous_batching is False
+
+
+def test_the_example_writes_people(model: Any, tokenizer: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pydantic", reason="NO PYDANTIC: examples/transformers_person.py was not run")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    command = [sys.executable, "examples/transformers_person.py", str(tmp_path), "--max-new-tokens", "300"]
+    environment = {**os.environ, "PYTHONPATH": str(tiny.ROOT), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        command, cwd=tiny.ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.partition(", as JSON: ")[0] for line in lines[:2]] == ["A baker from Lyon", "A boy who likes the sea"]
+    assert all(line.endswith("cut off") or "Person(name=" in line for line in lines[:2])
+    assert sum(line.startswith("beam: ") for line in lines) == 2

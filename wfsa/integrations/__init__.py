@@ -3,6 +3,7 @@
     wfsa.generate                            prompts and a schema in, parsed documents out
     wfsa.integrations.transformers           generate of the transformers library
     wfsa.integrations.continuous_batching    its continuous batching
+    wfsa.integrations.llama_cpp              llama.cpp's sampler chain, in any build of its library; llama-cpp-python
 
 Each module imports its program, and is itself imported when it is first named.
 """
@@ -14,9 +15,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wfsa.integrations import continuous_batching, transformers
+    from wfsa.integrations import continuous_batching, llama_cpp, transformers
 
-__all__ = ["continuous_batching", "transformers"]
+__all__ = ["continuous_batching", "llama_cpp", "transformers"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,0 +1,320 @@
+"""llama.cpp under constraints: a sampler for its chains, in any build of its library; a function for llama-cpp-python.
+
+    library = ctypes.CDLL("libllama.so")                        or what a binding has loaded
+    sampler = ConstraintSampler(library, constraint)
+    llama_sampler_chain_add(chain, sampler.pointer)             first; the chain frees it
+    …                                                           llama_sampler_sample(chain, context, -1), as ever
+    sampler.check()                                             at the end: did anything go wrong?
+
+    llm.create_completion(prompt, logits_processor=[LogitsProcessor(constraint)])               llama-cpp-python
+
+The constraint is for the model's own vocabulary: ``wfsa.Vocab.from_gguf(path)``.
+
+**The sampler** is a ``llama_sampler_i`` of C function pointers into this process. Its six functions have stood at the
+head of that struct since there are samplers; newer builds have more of them behind (sampling on a device), which stay
+NULL, so the struct is longer than any build's and zero behind the sixth. All six are there: llama.h lets ``name`` be
+NULL, but ``llama_sampler_name`` calls it all the same. Candidates are taken by their ``id``, since other samplers sort
+and cut them; but what an earlier one has cut off cannot come back, so this one goes first. ``clone`` forks the state,
+``reset`` begins the text again.
+
+**Errors.** An exception cannot pass through C. What goes wrong in a callback is kept, from then on only end tokens are
+allowed, and ``check()`` raises it: a text is never longer than what the constraint allows.
+
+**The function of llama-cpp-python** sees all tokens, the prompt's first; the prompt is what stands in the first call,
+and later calls belong to the same text as long as they begin with it and are at most one token longer than any before.
+With a ``draft_model`` that library (0.3.36) shows it tokens that may be taken back while it asks about earlier ones:
+do not use both.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa._ext.state import State
+from wfsa.constraint import Constraint
+from wfsa.errors import StateError
+from wfsa.integrations.prefix_states import PrefixStates
+
+Pointer = ctypes.c_void_p
+_NAME: Final = ctypes.CFUNCTYPE(Pointer, Pointer)
+_ACCEPT: Final = ctypes.CFUNCTYPE(None, Pointer, ctypes.c_int32)
+_APPLY: Final = ctypes.CFUNCTYPE(None, Pointer, Pointer)
+_RESET: Final = ctypes.CFUNCTYPE(None, Pointer)
+_CLONE: Final = ctypes.CFUNCTYPE(Pointer, Pointer)
+_FREE: Final = ctypes.CFUNCTYPE(None, Pointer)
+_INIT: Final = ctypes.CFUNCTYPE(Pointer, Pointer, Pointer)
+
+_NAMED: Final = ctypes.create_string_buffer(b"wfsa")
+_LATER: Final = 26  # pointers behind the six; llama.h of November 2026 has six more
+
+
+class _Interface(ctypes.Structure):
+    """``llama_sampler_i``, and zeros behind."""
+
+    _fields_ = (
+        ("name", _NAME),
+        ("accept", _ACCEPT),
+        ("apply", _APPLY),
+        ("reset", _RESET),
+        ("clone", _CLONE),
+        ("free", _FREE),
+        ("later", Pointer * _LATER),
+    )
+
+
+class _Sampler(ctypes.Structure):
+    """``llama_sampler``."""
+
+    _fields_ = (("interface", Pointer), ("context", Pointer))
+
+
+class _Candidates(ctypes.Structure):
+    """``llama_token_data_array``."""
+
+    _fields_ = (
+        ("data", Pointer),
+        ("size", ctypes.c_size_t),
+        ("selected", ctypes.c_int64),
+        ("is_sorted", ctypes.c_bool),
+    )
+
+
+_CANDIDATE: Final = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])  # llama_token_data
+
+
+class _Text:
+    """What one sampler knows: its state, or None behind a token that was not allowed."""
+
+    def __init__(self, begin: State, state: State | None, error: Exception | None = None) -> None:
+        self.begin = begin
+        self.state = state
+        self.error = error
+
+    def accept(self, token: int) -> None:
+        state = self.state
+        if state is None or state.is_finished():
+            return
+        if not 0 <= token < state.constraint.vocab.n_tokens or not state.commit(token):
+            self.state = None
+            raise StateError(
+                f"llama.cpp accepted token {token}, which is not allowed after {state.text()[-40:]!r}: another sampler "
+                "of the chain chose it, the constraint's sampler is not its first, or the prompt was accepted, too"
+            )
+
+    def allowed(self) -> npt.NDArray[np.bool_]:
+        """bool[V]"""
+        state = self.state
+        if state is not None and not state.is_finished():
+            return state.get_mask().to_bool()
+        ends = np.zeros(self.begin.constraint.vocab.size, np.bool_)
+        ends[list(self.begin.end_ids)] = True
+        return ends
+
+    def apply(self, candidates: _Candidates) -> None:
+        if not candidates.size or not candidates.data:
+            return
+        raw = (ctypes.c_char * (candidates.size * _CANDIDATE.itemsize)).from_address(candidates.data)
+        rows = np.frombuffer(raw, _CANDIDATE)
+        allowed = self.allowed()
+        ids = rows["id"]
+        known = (ids >= 0) & (ids < len(allowed))
+        kept = known & allowed[np.where(known, ids, 0)]
+        rows["logit"][~kept] = -np.inf
+        candidates.is_sorted = False
+        if not kept.any():
+            self.state = None
+            raise StateError(
+                f"none of the {len(ids)} candidates is allowed: an earlier sampler of the chain has cut off those that "
+                "are; add the constraint's sampler first"
+            )
+
+
+# Samplers that C has a pointer to, by their context. They live until C frees them.
+_texts: dict[int, _Text] = {}
+_contexts: Final = count(1)
+
+
+def _text_of(sampler: int) -> tuple[int, _Text]:
+    context = _Sampler.from_address(sampler).context
+    return context, _texts[context]
+
+
+def _guarded(function: Callable[..., None]) -> Callable[..., None]:
+    """A callback that keeps what goes wrong instead of raising it."""
+
+    def call(sampler: int, *rest: Any) -> None:
+        _, text = _text_of(sampler)
+        try:
+            function(text, *rest)
+        except Exception as error:
+            text.state = None
+            text.error = text.error or error
+
+    return call
+
+
+def _accept(text: _Text, token: int) -> None:
+    text.accept(token)
+
+
+def _apply(text: _Text, candidates: int) -> None:
+    text.apply(_Candidates.from_address(candidates))
+
+
+def _reset(text: _Text) -> None:
+    text.state, text.error = text.begin.fork(), None
+
+
+def _free(sampler: int) -> None:
+    context, _ = _text_of(sampler)
+    del _texts[context]
+
+
+class _Library:
+    """One loaded library: the interface that its samplers share, which C holds a pointer to."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        try:
+            self.init = _INIT(("llama_sampler_init", library))
+            self.free = _FREE(("llama_sampler_free", library))
+        except AttributeError as error:
+            raise StateError(f"{library._name or 'the library'} is no llama.cpp with samplers: {error}") from None
+        self.interface = _Interface()
+        self.interface.name = _NAME(lambda _: ctypes.addressof(_NAMED))
+        self.interface.accept = _ACCEPT(_guarded(_accept))
+        self.interface.apply = _APPLY(_guarded(_apply))
+        self.interface.reset = _RESET(_guarded(_reset))
+        self.interface.clone = _CLONE(self._clone)
+        self.interface.free = _FREE(_free)
+
+    def sampler(self, text: _Text) -> int:
+        context = next(_contexts)
+        _texts[context] = text
+        made: int = self.init(ctypes.addressof(self.interface), context)
+        return made
+
+    def _clone(self, sampler: int) -> int:
+        _, text = _text_of(sampler)
+        return self.sampler(_Text(text.begin, None if text.state is None else text.state.fork(), text.error))
+
+
+_libraries: dict[int, _Library] = {}  # by their handle; never dropped, as the libraries are not
+
+
+def _library(library: ctypes.CDLL | str | os.PathLike[str]) -> _Library:
+    loaded = library if isinstance(library, ctypes.CDLL) else ctypes.CDLL(os.fspath(library))
+    if loaded._handle not in _libraries:
+        _libraries[loaded._handle] = _Library(loaded)
+    return _libraries[loaded._handle]
+
+
+class ConstraintSampler:
+    """A ``llama_sampler`` that gives -inf to every candidate that the constraint does not allow.
+
+    library: the loaded llama library, or the path of one.
+    constraint: over the model's own vocabulary, or a State that has begun, of which a fork is taken.
+    stop_ids: the tokens that end the text, in place of the vocabulary's (``Constraint.start``).
+
+    Attributes: ``pointer``, the ``llama_sampler *`` as an int, for ``llama_sampler_chain_add``, which takes it over.
+    Raises StateError on a library without ``llama_sampler_init``, OSError where it cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        library: ctypes.CDLL | str | os.PathLike[str],
+        constraint: Constraint | State,
+        *,
+        stop_ids: Iterable[int] | None = None,
+    ) -> None:
+        begin = constraint.fork() if isinstance(constraint, State) else constraint.start(stop_ids=stop_ids)
+        self._owner = _library(library)
+        self._text = _Text(begin, begin.fork())
+        self.pointer = self._owner.sampler(self._text)
+
+    @property
+    def state(self) -> State | None:
+        """Where the text stands; None behind a token that was not allowed. A clone has a state of its own."""
+        return self._text.state
+
+    def is_finished(self) -> bool:
+        """Has an end token been accepted?"""
+        return self._text.state is not None and self._text.state.is_finished()
+
+    def check(self) -> None:
+        """Raise what went wrong in a callback."""
+        if self._text.error is not None:
+            raise self._text.error
+
+    def free(self) -> None:
+        """Free a sampler that no chain has taken over."""
+        self._owner.free(self.pointer)
+
+
+class LogitsProcessor:
+    """What llama-cpp-python takes in ``logits_processor=[...]``; for any number of texts, one after the other.
+
+    Called with int32[n] tokens, prompt and all, and float32[V] scores, which it copies. ``check()`` raises what went
+    wrong, since that library calls it from C; from then on only end tokens are allowed.
+    """
+
+    def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
+        self._begin = constraint.start(stop_ids=stop_ids)
+        self._states = PrefixStates([self._begin], 64)
+        self._prompt: npt.NDArray[np.int32] | None = None
+        self._longest = 0
+        self.error: Exception | None = None
+
+    def reset(self) -> None:
+        """The next call begins a new text."""
+        self._prompt, self._longest, self.error = None, 0, None
+        self._states.clear()
+
+    def check(self) -> None:
+        """Raise what went wrong in a call."""
+        if self.error is not None:
+            raise self.error
+
+    def __call__(self, input_ids: npt.NDArray[np.intc], scores: npt.NDArray[np.single]) -> npt.NDArray[np.single]:
+        """float32[V], -inf where a token is not allowed."""
+        out = np.array(scores, np.float32)
+        allowed = _Text(self._begin, None).allowed()
+        try:
+            tokens = np.array(input_ids, np.int32)
+            self._begin_if_new(tokens)
+            assert self._prompt is not None
+            size = len(allowed)
+            if len(out) < size:
+                raise StateError(
+                    f"llama-cpp-python: the model has logits for {len(out)} tokens, the constraint's vocabulary "
+                    f"{size}; compile it for Vocab.from_gguf(model_path) of this model"
+                )
+            state = self._states.after(0, tokens[len(self._prompt) :])
+            if state is None and self.error is None:
+                last = tokens[len(self._prompt) :][-8:].tolist()
+                raise StateError(
+                    f"llama-cpp-python: one of the tokens {last} is not allowed by the constraint: another processor "
+                    "chose it, or a draft_model is in use"
+                )
+            allowed = _Text(self._begin, state if self.error is None else None).allowed()
+        except Exception as error:
+            self.error = self.error or error
+        width = min(len(out), len(allowed))
+        out[:width][~allowed[:width]] = -np.inf
+        out[width:] = -np.inf
+        return out
+
+    def _begin_if_new(self, tokens: npt.NDArray[np.int32]) -> None:
+        known = self._prompt
+        if known is None or not (
+            len(known) <= len(tokens) <= self._longest + 1 and np.array_equal(known, tokens[: len(known)])
+        ):
+            self.reset()
+            self._prompt = tokens
+        self._longest = max(self._longest, len(tokens))
