@@ -51,10 +51,14 @@ def python_blocks(text: str) -> list[Block]:
 
 
 def stand_ins(page: Path) -> dict[str, Any]:
-    """Names that a page takes from its reader: README.md has a tokenizer, a model and a sampler."""
+    """Names that a page takes from its reader: a tokenizer and a model, in README.md a sampler, too."""
     if page.name == "decoding.md":
         pytest.importorskip("transformers", reason="NO TRANSFORMERS: docs/decoding.md was not run")
         pytest.importorskip("torch", reason="NO TORCH: docs/decoding.md was not run")
+    if page.name == "integrations.md" and all(map(importlib.util.find_spec, ("torch", "transformers", "pydantic"))):
+        from tests.integrations import tiny
+
+        return {"model": tiny.model(), "tokenizer": tiny.tokenizer()}
     if page.name != "README.md":
         return {}
     tokenizers = pytest.importorskip("tokenizers")

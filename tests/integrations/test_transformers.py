@@ -211,6 +211,31 @@ def test_a_processor_serves_one_generation_after_another(model: Any, tokenizer: 
     )
 
 
+@pytest.mark.parametrize("beams", [1, 2])
+def test_an_encoder_and_a_decoder(beams: int, tokenizer: Any) -> None:
+    """The prompt is with the encoder; rows begin with one token of the decoder's."""
+    torch.manual_seed(0)
+    config = transformers.T5Config(
+        vocab_size=tiny.WIDTH, d_model=32, d_kv=8, d_ff=48, num_layers=1, num_heads=4, decoder_start_token_id=PAD,
+        pad_token_id=PAD, eos_token_id=END,
+    )  # fmt: skip
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    masks = processor(FLAG, tokenizer)
+    out = model.generate(**encoded(tokenizer, PROMPTS), max_new_tokens=30, num_beams=beams, logits_processor=[masks])
+    assert all(json.loads(tokenizer.decode(row)) in FLAG["enum"] for row in written(out, 1))
+    with pytest.raises(wfsa.DecodingError, match="encoder-decoder"):
+        wfsa.generate(model, tokenizer, PROMPTS, FLAG)
+
+
+def test_embeddings_in_place_of_a_prompt(model: Any, tokenizer: Any) -> None:
+    embedded = model.get_input_embeddings()(encoded(tokenizer, PROMPTS[:1])["input_ids"])
+    out = model.generate(
+        inputs_embeds=embedded, attention_mask=torch.ones(embedded.shape[:2], dtype=torch.int64), max_new_tokens=30,
+        logits_processor=[processor(FLAG, tokenizer)],
+    )  # fmt: skip
+    assert json.loads(tokenizer.decode(written(out, 0)[0])) in FLAG["enum"]
+
+
 def test_scores_are_not_changed_in_place(tokenizer: Any, person: wfsa.Constraint) -> None:
     ids = torch.tensor([[5, 6]])
     scores = torch.zeros((1, tiny.WIDTH))
