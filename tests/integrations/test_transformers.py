@@ -267,8 +267,23 @@ def test_few_states_are_kept(tokenizer: Any, vocab: wfsa.Vocab) -> None:
 
 def test_a_model_that_is_too_narrow(tokenizer: Any, person: wfsa.Constraint) -> None:
     masks = processor(person, tokenizer)
-    with pytest.raises(wfsa.StateError, match=rf"{HOST}: the model has logits for 1999 tokens.*model_config"):
+    with pytest.raises(wfsa.StateError, match=rf"{HOST}: the model has logits for 1999 tokens.* 2000: .*model_config"):
         masks(torch.tensor([[5]]), torch.zeros((1, tiny.N_TOKENS - 1)))
+
+
+def test_tokens_that_the_model_has_no_logits_for(tokenizer: Any) -> None:
+    """Where the tokenizer has grown and the model's embeddings have not."""
+    inner = tokenizer.backend_tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    grown = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<|pad|>", eos_token="<|end|>")
+    grown.add_tokens(["true story"])
+    narrow = tiny.model(width=tiny.N_TOKENS)
+    with pytest.raises(wfsa.StateError, match="pass model=model"):
+        processor(FLAG, grown)(torch.tensor([[5]]), torch.zeros((1, tiny.N_TOKENS)))
+    with pytest.warns(wfsa.VocabWarning, match="true story"):
+        masks = processor(FLAG, grown, model=narrow)
+    out = narrow.generate(**encoded(grown, PROMPTS[:1]), max_new_tokens=30, logits_processor=[masks])
+    start = encoded(grown, PROMPTS[:1])["input_ids"].shape[1]
+    assert json.loads(grown.decode(written(out, start)[0])) in FLAG["enum"]
 
 
 def test_a_tokenizer_that_does_not_match(tokenizer: Any) -> None:

@@ -45,6 +45,7 @@ from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.integrations.prefix_states import PrefixStates
 from wfsa.integrations.schemas import constraint_of
 from wfsa.vocab import Vocab
+from wfsa.vocab.model_config import model_facts
 
 HOST: Final = f"transformers {transformers.__version__}"
 
@@ -183,8 +184,8 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
 def too_narrow(width: int, size: int) -> str:
     return (
         f"{HOST}: the model has logits for {width} tokens, the constraint's vocabulary {size}: they are not of one "
-        "model, or the model's embeddings were not resized; compile for Vocab.from_tokenizer(tokenizer, "
-        "model_config=model.config), which leaves out the tokens that the model cannot choose"
+        "model, or the model's embeddings were not resized; pass model=model to processor() (or compile for "
+        "Vocab.from_tokenizer(tokenizer, model_config=model)), which leaves out tokens that the model cannot choose"
     )
 
 
@@ -217,16 +218,16 @@ _VOCABS: WeakKeyDictionary[Any, tuple[Any, Vocab]] = WeakKeyDictionary()
 
 
 def vocab_of(tokenizer: Any, model: Any = None) -> Vocab:
-    """The tokenizer's vocabulary, made once for it; with a model, the end tokens are those that ``generate`` stops at.
+    """The tokenizer's vocabulary, made once for it; with a model, its end tokens are those that ``generate`` stops at,
+    and its size is the width of the logits.
 
     Raises VocabError as :meth:`wfsa.Vocab.from_tokenizer` does.
     """
-    config = getattr(model, "generation_config", None)
-    ends = getattr(config, "eos_token_id", None)
-    about = len(tokenizer), getattr(tokenizer, "eos_token_id", None), str(ends)
+    facts = None if model is None else model_facts(model)
+    about = len(tokenizer), getattr(tokenizer, "eos_token_id", None), facts
     kept = _VOCABS.get(tokenizer)
     if kept is None or kept[0] != about:
-        kept = about, Vocab.from_tokenizer(tokenizer, model_config=config if ends is not None else None)
+        kept = about, Vocab.from_tokenizer(tokenizer, model_config=model)
         _VOCABS[tokenizer] = kept
     return kept[1]
 
@@ -246,8 +247,8 @@ def processor(
     schema: what every row is to be: a dict, JSON text, a pydantic model, a dataclass, or any Constraint; a list has one
         of these a prompt, None for one that is free.
     tokenizer: the model's, a fast one.
-    model: if it is given, the end tokens are those of its generation configuration, at which ``generate`` stops; else
-        the tokenizer's.
+    model: if it is given, the end tokens are those of its generation configuration, at which ``generate`` stops, else
+        the tokenizer's; and tokens that it has no logits for are left out.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """
