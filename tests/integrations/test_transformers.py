@@ -236,6 +236,31 @@ def test_embeddings_in_place_of_a_prompt(model: Any, tokenizer: Any) -> None:
     assert json.loads(tokenizer.decode(written(out, 0)[0])) in FLAG["enum"]
 
 
+def test_generations_that_take_turns_are_refused(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
+    """Each call of one would look like a new prompt to the other, and its constraint would begin again."""
+    masks, scores = processor(person, tokenizer), torch.zeros((1, tiny.WIDTH))
+    brace = tokenizer.convert_tokens_to_ids("{")
+    masks(torch.tensor([[5, 6]]), scores)
+    masks(torch.tensor([[7]]), scores)
+    masks(torch.tensor([[5, 6]]), scores)  # a prompt again, from its beginning
+    masks(torch.tensor([[7]]), scores)
+    with pytest.raises(wfsa.DecodingError, match="take turns"):
+        masks(torch.tensor([[5, 6, brace]]), scores)
+    masks.reset()
+    masks(torch.tensor([[5, 6, brace]]), scores)
+    assert masks.prompt_length == 3
+
+    inner = tokenizer.backend_tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    other = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<|pad|>", eos_token="<|end|>")
+    other.add_tokens(["{", "name"])  # so that the assistant cuts texts in other places
+    helper = tiny.model(3, width=tiny.WIDTH + 64, layers=1)
+    with pytest.raises(wfsa.WfsaError, match=r"take turns|not allow"):
+        model.generate(
+            **encoded(tokenizer, PROMPTS[:1]), max_new_tokens=60, logits_processor=[processor(person, tokenizer)],
+            assistant_model=helper, tokenizer=tokenizer, assistant_tokenizer=other,
+        )  # fmt: skip
+
+
 def test_scores_are_not_changed_in_place(tokenizer: Any, person: wfsa.Constraint) -> None:
     ids = torch.tensor([[5, 6]])
     scores = torch.zeros((1, tiny.WIDTH))

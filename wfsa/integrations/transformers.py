@@ -10,8 +10,9 @@ padding, and takes tokens back (assisted generation asks for every prefix of a d
 **Method.** A row's state is found by its tokens behind the prompt (:mod:`.prefix_states`), never by its number. The
 prompt is what stands in the first call. Later ones belong to the same generation as long as the rows begin with the
 same prompts and are at most one token longer than any before; anything else begins a new one. ``reset()`` says so
-where that cannot tell: a prompt that is the last one, with its answer or a part of it, and nothing else. One call
-fills the masks of all rows; scores are copied, since hosts use theirs again.
+where that cannot tell: a prompt that is the last one, with its answer or a part of it, and nothing else. Generations
+that take turns with one processor are refused where that shows. One call fills the masks of all rows; scores are
+copied, since hosts use theirs again.
 
 **Rows that have ended** may only end again: their score stays finite, so that sampling has something to draw before
 the host puts padding there. So may **rows with a token that is not allowed**: a beam search with more beams than there
@@ -85,6 +86,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         self._states = PrefixStates(starts, _KEPT_AT_LEAST)
         self._prompts: Any = None  # int64[rows, prompt_length]
         self._longest = 0  # columns of the longest call of this generation
+        self._before: tuple[Any, int] = None, 0  # both, of the generation before
         self._masks = allocate_bitmask(0, self.size)
         self._told = False
 
@@ -102,7 +104,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
 
     def reset(self) -> None:
         """The next call begins a new generation, whatever its rows are."""
-        self._prompts = None
+        self._prompts, self._before = None, (None, 0)
         self._told = False
         self._states.clear()
 
@@ -141,15 +143,17 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
 
     def _begin_if_new(self, input_ids: Any) -> None:
         length = input_ids.shape[1]
-        known = self._prompts
-        if (
-            known is None
-            or len(known) != len(input_ids)
-            or known.device != input_ids.device
-            or not self.prompt_length <= length <= self._longest + 1
-            or not torch.equal(known, input_ids[:, : self.prompt_length])
-        ):
+        if not _goes_on(self._prompts, self._longest, input_ids):
+            before, longest = self._before
+            if _goes_on(before, longest, input_ids) and length > before.shape[1]:
+                raise DecodingError(
+                    f"{HOST}: two generations take turns with one processor, which cannot tell where their prompts "
+                    "end: an assistant with another tokenizer, or two threads. Give each thread its own processor, and "
+                    "take an assistant with the model's tokenizer; if one goes on from another's text, call reset()"
+                )
+            this = self._prompts, self._longest
             self.reset()
+            self._before = this
             self.prompt_length, self._longest = length, length
             self._prompts = input_ids.clone()
             self._states.capacity = max(_KEPT_AT_LEAST, _KEPT_STEPS * len(input_ids))
@@ -179,6 +183,15 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
             warnings.warn(
                 f"{what}, or there are more beams than texts: then its score is -inf", DecodingWarning, stacklevel=3
             )
+
+
+def _goes_on(prompts: Any, longest: int, input_ids: Any) -> bool:
+    """Are these rows of the generation that began with int64[rows, n] prompts, and has reached so many columns?"""
+    if prompts is None or len(prompts) != len(input_ids):
+        return False
+    n, length = prompts.shape[1], input_ids.shape[1]
+    # An assistant may be on another device.
+    return n <= length <= longest + 1 and torch.equal(prompts, input_ids[:, :n].to(prompts.device))
 
 
 def too_narrow(width: int, size: int) -> str:
