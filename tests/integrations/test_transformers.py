@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import random
 import subprocess
 import sys
 import warnings
@@ -15,6 +16,8 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import wfsa
 
@@ -234,6 +237,42 @@ def test_embeddings_in_place_of_a_prompt(model: Any, tokenizer: Any) -> None:
         logits_processor=[processor(FLAG, tokenizer)],
     )  # fmt: skip
     assert json.loads(tokenizer.decode(written(out, 0)[0])) in FLAG["enum"]
+
+
+@settings(max_examples=25)
+@given(n_prompts=st.integers(1, 3), each=st.integers(1, 4), threads=st.integers(1, 3), seed=st.integers(0, 1 << 30))
+def test_any_host_gets_the_masks_of_its_rows(n_prompts: int, each: int, threads: int, seed: int) -> None:
+    """Rows that are reordered and repeated within a prompt, taken back, ended, padded, and wrong now and then."""
+    choose = random.Random(seed)
+    vocab = wfsa.Vocab.from_tokenizer(tiny.tokenizer())
+    kinds = [wfsa.compile_json_schema(PERSON, vocab), wfsa.compile_regex("a*(b|cd)", vocab), None]
+    constraints = [choose.choice(kinds[:2]), *(choose.choice(kinds) for _ in range(n_prompts - 1))]
+    masks, twin = ConstraintLogitsProcessor(constraints, threads=threads), ReplayingProcessor(constraints, 2)
+    prompts = [[choose.randrange(9), choose.randrange(9)] for _ in range(n_prompts)]
+    rows = [[*prompt] for prompt in prompts for _ in range(each)]
+    history = [rows]
+    for _ in range(30):
+        ids, scores = torch.tensor(rows), torch.zeros((len(rows), tiny.WIDTH))
+        wanted = twin(ids, scores)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", wfsa.DecodingWarning)
+            try:
+                found = masks(ids, scores)
+            except wfsa.StateError:
+                assert None not in constraints and twin.n_refused >= len(rows)
+                return
+        assert torch.equal(found, wanted)
+        if choose.random() < 0.15:
+            rows = choose.choice(history)
+            continue
+        after = []
+        for place in range(len(rows)):
+            parent = place // each * each + choose.randrange(each)
+            allowed = torch.isfinite(found[parent]).nonzero()[:, 0].tolist()
+            wild = choose.random() < 0.02
+            after.append([*rows[parent], choose.randrange(tiny.WIDTH) if wild else choose.choice(allowed)])
+        rows = after
+        history.append(rows)
 
 
 def test_generations_that_take_turns_are_refused(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:

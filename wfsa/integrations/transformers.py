@@ -191,7 +191,7 @@ def _goes_on(prompts: Any, longest: int, input_ids: Any) -> bool:
         return False
     n, length = prompts.shape[1], input_ids.shape[1]
     # An assistant may be on another device.
-    return n <= length <= longest + 1 and torch.equal(prompts, input_ids[:, :n].to(prompts.device))
+    return n <= length <= longest + 1 and bool(torch.equal(prompts, input_ids[:, :n].to(prompts.device)))
 
 
 def too_narrow(width: int, size: int) -> str:
