@@ -22,6 +22,7 @@ from wfsa.compiler import (
     compile_json_schema,
     compile_lark,
     compile_regex,
+    compile_structural_tag,
     compile_tools,
 )
 from wfsa.constraint import Constraint
@@ -82,6 +83,7 @@ __all__ = [
     "compile_json_schema",
     "compile_lark",
     "compile_regex",
+    "compile_structural_tag",
     "compile_texts",
     "compile_tools",
     "fill_bitmasks",

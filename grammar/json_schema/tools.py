@@ -124,7 +124,7 @@ def read_tools(
             del widened[w]
         inside = tuple(w._replace(path="$" + w.path[len(t.path) :]) for w in own_widened)
         parts.append((t.pointer, SchemaEntries(t.schema, options, draft_of(t.schema, options.draft), inside)))
-    source = replace(lowered.source, tools=True)
+    source = lowered.source and replace(lowered.source, tools=True)
     report = SchemaReport(ToolsEntries(tuple(parts), options, tuple(widened)))
     return replace(lowered, report=report, source=source)
 
