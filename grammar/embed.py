@@ -41,12 +41,21 @@ def embed(out: GrammarBuilder, grammar: Grammar, origin: str = "") -> int:
 def takes_empty(grammar: Grammar) -> bool:
     """Whether `grammar` derives the empty word."""
     empty: set[int] = set()
-    terminals = [isinstance(t.pattern, Regular) and nullable(t.pattern) for t in grammar.terminals]
+    known: dict[int, bool] = {}
+
+    def may_be_empty(s: int) -> bool:
+        if s < 0:
+            return ~s in empty
+        if s not in known:
+            pattern = grammar.terminals[s].pattern
+            known[s] = isinstance(pattern, Regular) and nullable(pattern)
+        return known[s]
+
     changed = True
     while changed and grammar.start not in empty:
         changed = False
         for lhs, rhs in grammar.rules:
-            if lhs not in empty and all(terminals[s] if s >= 0 else ~s in empty for s in rhs):
+            if lhs not in empty and all(map(may_be_empty, rhs)):
                 empty.add(lhs)
                 changed = True
     return grammar.start in empty

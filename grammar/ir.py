@@ -202,16 +202,22 @@ class GrammarBuilder:
     rules: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     unordered: list[Unordered] = field(default_factory=list)
     _term_ids: dict[tuple[Regular | Tokens, int, tuple[int, int | None] | None], int] = field(default_factory=dict)
+    # The same by identity: front ends share trees, and hashing one is most of a look-up.
+    _same: dict[tuple[int, int, tuple[int, int | None] | None], int] = field(default_factory=dict)
 
     def terminal(
         self, pattern: Regular | Tokens, name: str = "", priority: int = 0, origin: str = "",
         units: tuple[int, int | None] | None = None,
     ) -> int:  # fmt: skip
         """The symbol of a terminal with this pattern, made on first use."""
+        same = (id(pattern), priority, units)
+        got = self._same.get(same)
+        if got is not None and self.terminals[got].pattern is pattern:
+            return got
         key = (pattern, priority, units)
         got = self._term_ids.get(key)
         if got is None:
-            got = self._term_ids[key] = len(self.terminals)
+            got = self._term_ids[key] = self._same[same] = len(self.terminals)
             self.terminals.append(Terminal(name or f"T{got}", pattern, priority, origin, units))
         return got
 

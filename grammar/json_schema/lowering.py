@@ -80,7 +80,7 @@ def read_json_schema(
     try:
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
-        if embedded:
+        if embedded and options.unique_items != "unchecked":
             options = replace(options, unique_items="unchecked")
         document = Document(schema, draft_of(schema, options.draft), options, too_large, embedded)
         grammar = _Lowering(document).run(schema, "$")

@@ -84,7 +84,8 @@ def read_structural_tag(
 
 class _Lowering:
     def __init__(self, tokens: TokenNames, options: SchemaOptions, too_large: frozenset[str]) -> None:
-        self.tokens, self.options, self.too_large = tokens, options, too_large
+        self.tokens, self.too_large = tokens, too_large
+        self.options = replace(options, unique_items="unchecked")
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
         self.parts: dict[str, Grammar] = {}
