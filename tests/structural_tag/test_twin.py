@@ -22,13 +22,20 @@ def tag(begin: str, content: Any, end: Any) -> dict[str, Any]:
     return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 
+ENDS = st.one_of(st.text("ab", max_size=3), st.lists(WORDS, min_size=1, max_size=2))
+
+
+def some(kind: str | list[str], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({"type": st.sampled_from([kind] if isinstance(kind, str) else kind), **fields})
+
+
 @st.composite
 def triggered(draw: st.DrawFn, formats: st.SearchStrategy[Any]) -> dict[str, Any]:
     triggers = draw(st.lists(WORDS, min_size=1, max_size=2, unique=True))
     triggers = [t for t in triggers if not any(o != t and t.startswith(o) for o in triggers)]
     begins = [t + draw(st.text("ab", max_size=2)) for t in triggers]
     begins += [triggers[0] + draw(st.text("ab", max_size=2))] * draw(st.integers(0, 1))
-    tags = [tag(b, draw(formats), draw(st.one_of(st.text("ab", max_size=2), st.lists(WORDS, min_size=1, max_size=2)))) for b in begins]
+    tags = [tag(begin, draw(formats), draw(ENDS)) for begin in begins]
     return {
         "type": "triggered_tags", "triggers": triggers, "tags": tags, "at_least_one": draw(st.booleans()),
         "stop_after_first": draw(st.booleans()), "excludes": draw(st.lists(WORDS, max_size=1)),
@@ -36,31 +43,26 @@ def triggered(draw: st.DrawFn, formats: st.SearchStrategy[Any]) -> dict[str, Any
 
 
 def larger(formats: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    tags = st.builds(tag, st.text("ab", max_size=2), formats, st.one_of(st.text("ab", max_size=3), st.lists(WORDS, min_size=1, max_size=2)))
-    elements = st.lists(formats, min_size=1, max_size=3)
+    tags = st.builds(tag, st.text("ab", max_size=2), formats, ENDS)
+    rules = st.lists(st.tuples(WORDS, formats), min_size=1, max_size=2)
+    listed = {"tags": st.lists(tags, min_size=1, max_size=2), "separator": st.text("ab", max_size=2)}
+    flags = {"at_least_one": st.booleans(), "stop_after_first": st.booleans()}
     return st.one_of(
         tags,
         triggered(formats),
-        st.fixed_dictionaries({"type": st.just("sequence"), "elements": elements}),
-        st.fixed_dictionaries({"type": st.just("or"), "elements": elements}),
-        st.fixed_dictionaries({"type": st.sampled_from(["optional", "star", "plus"]), "content": formats}),
-        st.fixed_dictionaries({"type": st.just("repeat"), "min": st.integers(0, 2), "max": st.sampled_from([-1, 2, 3]), "content": formats}),
-        st.fixed_dictionaries({
-            "type": st.just("tags_with_separator"), "tags": st.lists(tags, min_size=1, max_size=2), "separator": st.text("ab", max_size=2),
-            "at_least_one": st.booleans(), "stop_after_first": st.booleans(),
-        }),
-        st.fixed_dictionaries({
-            "type": st.just("dispatch"), "rules": st.lists(st.tuples(WORDS, formats), min_size=1, max_size=2), "loop": st.booleans(),
-            "excludes": st.lists(WORDS, max_size=1),
-        }),
-    )  # fmt: skip
+        some(["sequence", "or"], elements=st.lists(formats, min_size=1, max_size=3)),
+        some(["optional", "star", "plus"], content=formats),
+        some("repeat", min=st.integers(0, 2), max=st.sampled_from([-1, 2, 3]), content=formats),
+        some("tags_with_separator", **listed, **flags),
+        some("dispatch", rules=rules, loop=st.booleans(), excludes=st.lists(WORDS, max_size=1)),
+    )
 
 
 FORMATS = st.recursive(
     st.one_of(
-        st.fixed_dictionaries({"type": st.just("const_string"), "value": st.text("ab", max_size=3)}),
-        st.fixed_dictionaries({"type": st.just("any_text"), "excludes": st.lists(WORDS, max_size=2)}),
-        st.fixed_dictionaries({"type": st.just("any_text"), "max_chars": st.integers(0, 3)}),
+        some("const_string", value=st.text("ab", max_size=3)),
+        some("any_text", excludes=st.lists(WORDS, max_size=2)),
+        some("any_text", max_chars=st.integers(0, 3)),
     ),
     larger,
     max_leaves=5,

@@ -17,7 +17,7 @@ def accepts(form: dict[str, Any], text: str) -> bool:
 
 
 def _first(text: str, start: int, words: Iterable[str]) -> tuple[int, set[str]]:
-    """Where the first occurrence of one of `words` behind `start` ends, and which ones end there; -1 if there is none."""
+    """Where the first occurrence of one of `words` behind `start` ends, or -1, and which of them end there."""
     words = set(words)
     for end in range(start, len(text) + 1):
         found = {word for word in words if end - len(word) >= start and text[:end].endswith(word)}
@@ -100,8 +100,9 @@ def _tag(form: dict[str, Any], text: str, start: int, begin: str) -> set[int]:
 
 
 def _dispatched(
-    form: dict[str, Any], rules: Any, text: str, start: int, after: Ends, barred: frozenset[str], loop: bool, firsts: Any
-) -> set[int]:
+    form: dict[str, Any], rules: Any, text: str, start: int, after: Ends, barred: frozenset[str], loop: bool,
+    firsts: Any,
+) -> set[int]:  # fmt: skip
     words = {word for word, _ in rules}
     excluded = {*form.get("excludes", ()), *barred}
 
