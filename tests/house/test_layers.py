@@ -49,6 +49,7 @@ FRONT_ENDS: dict[str, set[str]] = {
     "grammar/regex": {"grammar", "grammar/unicode", "wfsa/errors.py"},
     "grammar/lark": {"grammar", "grammar/regex", "wfsa/errors.py"},
     "grammar/json_schema": {"grammar", "grammar/regex", "wfsa/errors.py"},
+    "grammar/structural_tag": {"grammar", "grammar/json_schema", "grammar/regex", "wfsa/errors.py"},
 }
 PACKAGE: dict[str, set[str]] = {
     "wfsa/errors.py": set(),
@@ -68,7 +69,8 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
-        "grammar", "grammar/json_schema", "grammar/lark", "grammar/regex", "wfsa/_ext", "wfsa/arguments.py",
+        "grammar", "grammar/json_schema", "grammar/lark", "grammar/regex", "grammar/structural_tag", "wfsa/_ext",
+        "wfsa/arguments.py",
         "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
     },
     "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
