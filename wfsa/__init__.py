@@ -42,6 +42,7 @@ from wfsa.errors import (
 )
 from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, SchemaReport
 from wfsa.grammar_constraint import GrammarConstraint
+from wfsa.requests import compile_request
 from wfsa.texts import TextConstraint, TextState, compile_choice, compile_texts
 from wfsa.version import __version__
 from wfsa.vocab import Vocab
@@ -83,6 +84,7 @@ __all__ = [
     "compile_json_schema",
     "compile_lark",
     "compile_regex",
+    "compile_request",
     "compile_structural_tag",
     "compile_texts",
     "compile_tools",

@@ -145,10 +145,10 @@ def whole(description: Any) -> tuple[Any, str]:
         if description.get("type", "structural_tag") != "structural_tag":
             fail("$.type", f"the type must be 'structural_tag', not {shown(description['type'])}")
         return description["format"], "$.format"
-    if "structures" in description or "triggers" in description:
-        return _legacy(description), "$"
     if description.get("type") in FIELDS:
         return description, "$"
+    if "structures" in description or "triggers" in description:
+        return _legacy(description), "$"
     fail("$", "a structural tag has a field 'format', or the fields 'structures' and 'triggers'")
 
 

@@ -73,6 +73,10 @@ PACKAGE: dict[str, set[str]] = {
         "wfsa/arguments.py",
         "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
     },
+    "wfsa/requests.py": {
+        "grammar/json_schema", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py",
+        "wfsa/texts", "wfsa/vocab",
+    },
     "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
     "wfsa/explain.py": {"grammar", "grammar/json_schema", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/storage"},
@@ -81,7 +85,7 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/__init__.py": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/check_schema.py",
         "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/grammar_constraint.py",
-        "wfsa/errors.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
+        "wfsa/errors.py", "wfsa/requests.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/cli": {
