@@ -138,7 +138,7 @@ threads: build
 	@rm -f build/threads/report.*
 	cd build/threads/tree && \
 	  LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	  TSAN_OPTIONS=log_path=../report:exitcode=66:history_size=4:suppressions=tests/tsan.supp \
+	  TSAN_OPTIONS=log_path=../report:exitcode=66:die_after_fork=0:history_size=4:suppressions=tests/tsan.supp \
 	  setarch -R $(abspath $(PY)) -m pytest -q -p no:xdist -m "not slow" $(THREAD_TESTS) $(PYTEST_ARGS) || \
 	  { cat ../report.* 2>/dev/null; exit 1; }
 

@@ -18,14 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wfsa.grammar.allowance import check
+from wfsa.grammar.embed import embed, takes_empty
 from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq, derives_empty, nullable_rules
 from wfsa.grammar.ir import Grammar, GrammarBuilder, Tokens
 from wfsa.grammar.regular import EPSILON, Regular
 
 
-def emit_rules(table: Mapping[str, Expr], start: str, origins: Mapping[str, str]) -> Grammar:
-    """The grammar (policy "cfg") of the rules in `table`."""
-    return _Emitter(table, origins).run(start)
+def emit_rules(
+    table: Mapping[str, Expr], start: str, origins: Mapping[str, str], parts: Mapping[str, Grammar] | None = None
+) -> Grammar:
+    """The grammar (policy "cfg") of the rules in `table`, which may refer to grammars by name, too (`parts`)."""
+    return _Emitter(table, origins).run(start, parts or {})
 
 
 class _Emitter:
@@ -41,8 +45,13 @@ class _Emitter:
         self.owner = ""  # the rule being written, for the names of helpers and terminals
         self.empty: set[str] = set()
 
-    def run(self, start: str) -> Grammar:
-        self.empty = nullable_rules(self.table)
+    def run(self, start: str, parts: Mapping[str, Grammar]) -> Grammar:
+        for name, part in parts.items():
+            check()
+            self.names[name] = embed(self.out, part, self.origins.get(name, ""))
+            if takes_empty(part):
+                self.empty.add(name)
+        self.empty = nullable_rules(self.table, self.empty)
         for name in self.table:
             self.names[name] = self.out.nonterminal(name, self.origins.get(name, ""))
         for name, e in self.table.items():

@@ -9,7 +9,7 @@ All nodes are immutable and hashable.  :mod:`wfsa.grammar.fold` folds them, :mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from wfsa.grammar.ir import Tokens
@@ -69,8 +69,9 @@ def derives_empty(e: Expr, empty: set[str]) -> bool:
     return False
 
 
-def nullable_rules(table: Mapping[str, Expr]) -> set[str]:
-    empty: set[str] = set()
+def nullable_rules(table: Mapping[str, Expr], known: Iterable[str] = ()) -> set[str]:
+    """The rules that derive the empty word; `known` are names outside the table that do."""
+    empty = set(known)
     changed = True
     while changed:
         changed = False

@@ -193,22 +193,32 @@ def _check_unordered(grammar: Grammar) -> None:
 
 @dataclass(slots=True)
 class GrammarBuilder:
-    """Collects symbols and rules; equal (pattern, priority) terminals become one."""
+    """Collects symbols and rules; terminals of equal pattern, priority and units become one."""
 
     policy: Policy = "cfg"
     terminals: list[Terminal] = field(default_factory=list)
     nonterminals: list[str] = field(default_factory=list)
     origins: list[str] = field(default_factory=list)
     rules: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
-    _term_ids: dict[tuple[Regular | Tokens, int], int] = field(default_factory=dict)
+    unordered: list[Unordered] = field(default_factory=list)
+    _term_ids: dict[tuple[Regular | Tokens, int, tuple[int, int | None] | None], int] = field(default_factory=dict)
+    # The same by identity: front ends share trees, and hashing one is most of a look-up.
+    _same: dict[tuple[int, int, tuple[int, int | None] | None], int] = field(default_factory=dict)
 
-    def terminal(self, pattern: Regular | Tokens, name: str = "", priority: int = 0, origin: str = "") -> int:
+    def terminal(
+        self, pattern: Regular | Tokens, name: str = "", priority: int = 0, origin: str = "",
+        units: tuple[int, int | None] | None = None,
+    ) -> int:  # fmt: skip
         """The symbol of a terminal with this pattern, made on first use."""
-        key = (pattern, priority)
+        same = (id(pattern), priority, units)
+        got = self._same.get(same)
+        if got is not None and self.terminals[got].pattern is pattern:
+            return got
+        key = (pattern, priority, units)
         got = self._term_ids.get(key)
         if got is None:
-            got = self._term_ids[key] = len(self.terminals)
-            self.terminals.append(Terminal(name or f"T{got}", pattern, priority, origin))
+            got = self._term_ids[key] = self._same[same] = len(self.terminals)
+            self.terminals.append(Terminal(name or f"T{got}", pattern, priority, origin, units))
         return got
 
     def nonterminal(self, name: str = "", origin: str = "") -> int:
@@ -226,5 +236,5 @@ class GrammarBuilder:
         """Freeze.  `start` is a nonterminal's symbol."""
         return Grammar(
             tuple(self.terminals), tuple(self.nonterminals), tuple(self.rules), ~start,
-            self.policy, tuple(ignore), tuple(self.origins),
+            self.policy, tuple(ignore), tuple(self.origins), tuple(self.unordered),
         )

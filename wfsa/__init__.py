@@ -25,6 +25,7 @@ from wfsa.compiler import (
     compile_json_schema,
     compile_lark,
     compile_regex,
+    compile_structural_tag,
     compile_tools,
 )
 from wfsa.constraint import Constraint
@@ -46,6 +47,7 @@ from wfsa.errors import (
 from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, SchemaReport
 from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.integrations.generate import generate
+from wfsa.requests import compile_request
 from wfsa.texts import TextConstraint, TextState, compile_choice, compile_texts
 from wfsa.version import __version__
 from wfsa.vocab import Vocab
@@ -88,6 +90,8 @@ __all__ = [
     "compile_json_schema",
     "compile_lark",
     "compile_regex",
+    "compile_request",
+    "compile_structural_tag",
     "compile_texts",
     "compile_tools",
     "fill_bitmasks",

@@ -24,7 +24,7 @@ from wfsa._ext.constraint import build_core
 from wfsa._ext.regular import Automaton, automaton
 from wfsa.arguments import known_fields, refuse_unknown
 from wfsa.compile_options import CompileKeywords, CompileOptions
-from wfsa.errors import GrammarError, LimitError, SchemaWarning, WfsaError
+from wfsa.errors import GrammarError, LimitError, SchemaError, SchemaWarning, WfsaError
 from wfsa.explain import compile_parts_with
 from wfsa.grammar.allowance import Allowance, Exhausted, check
 from wfsa.grammar.gbnf import read_gbnf
@@ -43,6 +43,8 @@ from wfsa.grammar.json_schema.misspelt import Slip, slips_text
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.regex.grammar import read_regex
+from wfsa.grammar.structural_tag import read_structural_tag
+from wfsa.grammar.structural_tag.tools import tools_tag
 from wfsa.grammar_constraint import GrammarConstraint, GrammarStats
 from wfsa.vocab import Vocab, require_vocab
 
@@ -144,7 +146,7 @@ class _Run:
     """One compilation: its options, its progress, the time by stage, and what it may use; a context manager."""
 
     def __init__(self, function: str, options: CompileOptions | None, keywords: Mapping[str, Any]) -> None:
-        of_schemas = function in ("compile_json_schema", "compile_tools")
+        of_schemas = function in ("compile_json_schema", "compile_tools", "compile_structural_tag")
         refuse_unknown(function, keywords, known_fields(CompileOptions), schema_options=of_schemas)
         self.options = replace(options or CompileOptions(), **keywords)
         self.begin = self.last = time.perf_counter()
@@ -306,21 +308,87 @@ def compile_tools(
     tools: Any,
     vocab: Vocab,
     *,
+    tool_choice: Any = None,
+    parallel: bool = True,
+    format: str | None = None,
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a list of tools to one call, ``{"name": <tool>, "arguments": {...}}``.
+    """Compile a list of tools to answers that call them.
 
-    The tools are an OpenAI, MCP or Anthropic list, or pydantic models; a ``response_format`` is taken, too, and then
-    the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
+    The tools are an OpenAI, MCP or Anthropic list, pydantic models or Python functions; a ``response_format`` is taken,
+    too, and then the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
+
+    Without a `format`: one call, ``{"name": <tool>, "arguments": {...}}``, and nothing else.
+    format: how the model's chat template writes calls: "hermes", "qwen", "llama3" or "mistral".  Then `tool_choice` is
+    "auto", the default: text and calls; "required": at least one call; or a tool's name, or OpenAI's object for one:
+    calls of that tool.  `parallel`: several calls in an answer.
+
     Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """
+    if format is not None:
+        names = _TokenNames(require_vocab(vocab))
+        tag = tools_tag(tools, tool_choice or "auto", parallel, format, names.is_special)
+        return compile_structural_tag(tag, vocab, schema_options=schema_options, options=options, **keywords)
+    if tool_choice is not None:
+        raise SchemaError("tool_choice asks for the format in which the model writes calls: format='hermes'; at $")
     with _Run("compile_tools", options, keywords) as run:
         constraint, slips = _compile_read(read_tools, tools, schema_options or SchemaOptions(), vocab, run)
     if slips:
         warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
     return constraint
+
+
+def compile_structural_tag(
+    tag: Any,
+    vocab: Vocab,
+    *,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+    **keywords: Unpack[CompileKeywords],
+) -> GrammarConstraint:
+    """Compile a structural tag: text with free parts, tags and calls in it.
+
+    `tag` is a dict, or JSON text of one, as XGrammar, vLLM and SGLang take it (wfsa/grammar/structural_tag/lowering.py
+    lists the formats), in its older shape, too.  `schema_options` are for the schemas in it.
+    ``constraint.report`` says per JSON pointer what of them is enforced; ``uniqueItems`` is not, inside a tag.
+    Raises SchemaError (ends in the place: ``at $.format.tags[2].begin``), GrammarError, LimitError, VocabError.
+    """
+    names = _TokenNames(require_vocab(vocab))
+
+    def read(tag: Any, schema_options: SchemaOptions, dropped: frozenset[str]) -> LoweredSchema:
+        return read_structural_tag(tag, names, schema_options, dropped)
+
+    with _Run("compile_structural_tag", options, keywords) as run:
+        constraint, slips = _compile_read(read, tag, schema_options or SchemaOptions(), vocab, run)
+    if slips:
+        warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
+    return constraint
+
+
+class _TokenNames:
+    """What a structural tag asks of a vocabulary."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        self._vocab = vocab
+        self._ends = frozenset(vocab.eos_ids)
+
+    def ids_of(self, text: str) -> list[int]:
+        special = self._vocab.token_name_to_id(text)
+        if special is not None:
+            return [special]
+        data = text.encode()
+        return [number for number, token in enumerate(self._vocab.tokens) if token == data]
+
+    def is_special(self, name: str) -> bool:
+        return self._vocab.token_name_to_id(name) is not None
+
+    def all_ids(self) -> list[int]:
+        return [number for number in range(self._vocab.n_tokens) if number not in self._ends]
+
+    def is_token(self, number: int) -> bool:
+        return 0 <= number < self._vocab.n_tokens
 
 
 def _compiled(grammar: Grammar, vocab: Vocab, run: _Run) -> GrammarConstraint:

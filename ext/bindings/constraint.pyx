@@ -42,6 +42,7 @@ cdef extern from "runtime/memory.hpp" namespace "wfsa" nogil:
 
 
 cdef extern from "runtime/session.hpp" namespace "wfsa" nogil:
+    void prepare "wfsa::Session::prepare"(const Engine&) except +wfsa_translate
     cdef cppclass Session(Decoder):
         Session(shared_ptr[Generations]) except +wfsa_translate
 
@@ -151,6 +152,7 @@ cdef class ConstraintCore:
         with nogil:
             unpack(packed, engine.get()[0])
             engine.get().settle()
+            prepare(engine.get()[0])
             out.tables = make_shared[Generations](engine)
         return out
 
@@ -223,6 +225,7 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     with nogil:
         e.build(max_lr_states)
         e.settle()
+        prepare(e[0])
         out.tables = make_shared[Generations](engine)
     return out
 

@@ -48,9 +48,11 @@ class Contexts {
         return numbers_.find(scratch);
     }
     int32_t make(List tops) {
-        const auto [known, is_new] = tops_.insert(tops);
-        if (is_new) of_tops_.push_back(number(tops.data, tops.size()));
-        return of_tops_[size_t(known)];
+        const int32_t known = tops_.find(tops);
+        if (known >= 0) return of_tops_[size_t(known)];
+        of_tops_.push_back(number(tops.data, tops.size()));  // first, since others may read before it has one
+        tops_.insert(tops);
+        return of_tops_.back();
     }
 
   private:

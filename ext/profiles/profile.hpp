@@ -175,7 +175,10 @@ class Profiler {
         for (int32_t u : walk_.terms)
             for (uint64_t w : t.follow[u].w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
         std::shared_ptr<const WalkResult> got = cache_.walks.find(key);
-        if (!got) {
+        const bool apart = ends_anywhere(y);
+        if (!got && apart) {
+            got = walk_under(key, y);
+        } else if (!got) {
             const std::shared_ptr<const WalkResult> wide = wide_walk(y, wide_key);
             auto narrow = std::make_shared<WalkResult>(*wide);
             narrow->tails.clear();
@@ -190,20 +193,40 @@ class Profiler {
             if (narrow->bytes() > kMinCached) cache_.walks.put(key, narrow);
             got = narrow;
         }
-        walk_.work += shared_.insert(VectorHash()(wide_key)).second ? got->work : kSharedWork;
+        walk_.work += shared_.insert(VectorHash()(apart ? key : wide_key)).second ? got->work : kSharedWork;
         walk_.spans = key_.spans_of(got->spans);
         return *got;
     }
     std::shared_ptr<const WalkResult> wide_walk(int32_t y, const vector<int32_t>& key) {
         if (auto known = cache_.walks.find(key)) return known;
         walk_.pieces.wide = true;
+        const auto fresh = walk_under(key, y);
+        walk_.pieces.wide = false;
+        return fresh;
+    }
+    // A walk that is kept under a key; key_ is set.
+    std::shared_ptr<const WalkResult> walk_under(const vector<int32_t>& key, int32_t y) {
         walk_.spans.clear();
         auto fresh = std::make_shared<WalkResult>(walk_.from(y));
-        walk_.pieces.wide = false;
         fresh->spans = key_.ranks_of(walk_.spans);
         walk_.work -= fresh->work;  // counted by who asked: once a key, whatever the cache held before
         if (fresh->bytes() > kMinCached) cache_.walks.put(key, fresh);
         return fresh;
+    }
+    // Is some terminal a run of many bytes that may end behind each of them, as an identifier or free text?  With tails
+    // of any bytes such a walk has one for nearly every place in every token, and with those that may follow a few.
+    bool ends_anywhere(int32_t y) const {
+        const Terminals& t = lexer_.terms;
+        auto is_run = [&](int32_t c) {
+            const auto row = t.edges.begin();
+            return t.accept[c] && bytes_to(row + t.indptr[c], row + t.indptr[c + 1], c) >= kManyBytes / 2;
+        };
+        for (const Hypothesis& h : lexer_.states[y].hyps)
+            for (int32_t c : h.main) {
+                if (is_run(c)) return true;
+                for (int32_t e = t.indptr[c]; e < t.indptr[c + 1]; ++e) if (is_run(t.edges[e].target)) return true;
+            }
+        return false;
     }
     std::shared_ptr<const Tails> narrow_tails(const Tails& from, const ByteBits& follow) {
         vector<Word> words;

@@ -6,8 +6,6 @@
 // the last of them takes the old tables along. The same happens after a limit was met: a text may fail, never the
 // constraint.
 #pragma once
-#include "json/quotes.hpp"
-#include "json/white_space.hpp"
 #include "runtime/memory.hpp"
 
 namespace wfsa {
@@ -35,19 +33,9 @@ inline std::shared_ptr<Engine> fresh(const Engine& of) {
     return out;
 }
 
-// How much white space each token has, for a constraint with a bound on it; nullptr: there is none.
-inline const WhiteSpaceTokens* white_space_of(const Engine& e) {
-    const WhiteSpaceLimit limit{e.white_space[0], e.white_space[1]};
-    return limit.bounded() ? &e.vocab->kept<WhiteSpaceTables>().of(*e.vocab, limit) : nullptr;
-}
-
 class Generations {
   public:
-    // What texts need of the vocabulary is made here, so that the first of them does not wait for it.
-    explicit Generations(std::shared_ptr<Engine> first) : engine_(std::move(first)) {
-        white_space_of(*engine_);
-        if (!engine_->distinct.empty()) engine_->vocab->kept<Quotes>();
-    }
+    explicit Generations(std::shared_ptr<Engine> first) : engine_(std::move(first)) {}
 
     std::shared_ptr<Engine> latest() const {
         const ForkGate::Change change;

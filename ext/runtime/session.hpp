@@ -9,6 +9,7 @@
 // (companion.hpp), and the bound on white space, which sees bytes only.
 #pragma once
 #include "json/distinct_text.hpp"
+#include "json/quotes.hpp"
 #include "json/white_space_text.hpp"
 #include "parser/shared_arena.hpp"
 #include "runtime/decoder.hpp"
@@ -23,6 +24,11 @@ class Session final : public Decoder {
         : tables_(std::move(tables)), engine_(tables_->now()) {
         now_ = engine_->run([&](auto& operations) { return operations.start(arena_.own()); });
         space_ = WhiteSpaceText(white_space_of(*engine_));
+    }
+    // What texts need of the vocabulary is made when a constraint is, so that the first of them does not wait for it.
+    static void prepare(const Engine& e) {
+        white_space_of(e);
+        if (!e.distinct.empty()) e.vocab->kept<Quotes>();
     }
     std::unique_ptr<Decoder> fork() const override { return copy(); }
     std::unique_ptr<Decoder> restart() const override { return std::make_unique<Session>(tables_); }
@@ -136,6 +142,10 @@ class Session final : public Decoder {
     DistinctText items_;    // of use only where items must differ
     WhiteSpaceText space_;  // ... where white space is bounded
 
+    static const WhiteSpaceTokens* white_space_of(const Engine& e) {  // nullptr: there is no bound
+        const WhiteSpaceLimit limit{e.white_space[0], e.white_space[1]};
+        return limit.bounded() ? &e.vocab->kept<WhiteSpaceTables>().of(*e.vocab, limit) : nullptr;
+    }
     bool differs() const { return !engine_->distinct.empty(); }
     // The bytes that may come next; `tokens` is set if a token that is taken by its id may.
     ByteBits bytes(bool& tokens) const {

@@ -66,18 +66,35 @@ def id_word(draft: int) -> str:
 
 class Document:
     __slots__ = (
-        "_anchors", "_base", "_copies", "_drafts", "_dynamic", "_inner", "_known", "_resources", "_scopes", "draft",
-        "options", "root", "unknown", "widenings",
+        "_anchors",
+        "_base",
+        "_copies",
+        "_drafts",
+        "_dynamic",
+        "_inner",
+        "_known",
+        "_resources",
+        "_scopes",
+        "draft",
+        "embedded",
+        "gap",
+        "options",
+        "root",
+        "unknown",
+        "widenings",
     )  # fmt: skip
 
     def __init__(
-        self, root: Any, draft: int, options: SchemaOptions, too_large: frozenset[str] = frozenset()
-    ) -> None:
+        self, root: Any, draft: int, options: SchemaOptions, too_large: frozenset[str] = frozenset(),
+        embedded: bool = False,
+    ) -> None:  # fmt: skip
         self.widenings = Widenings(options.lenient, too_large)
         self.unknown = UnknownWords()
         self.root = root
         self.draft = draft  # of the root; see `draft_at`
         self.options = options
+        self.embedded = embedded  # in a larger text, of which nothing that reads the whole text may be asked
+        self.gap = options.gap if embedded else None  # whitespace in front of a lexeme, at most
         self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
         base = root.get(id_word(draft)) if isinstance(root, dict) else None

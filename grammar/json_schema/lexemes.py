@@ -12,7 +12,8 @@ go on after its end.  In front, with W the whitespace of the policy, every termi
     indent       nothing         ,      ": "    and line breaks, which depend on the depth (:mod:`.indentation`)
 
 "flexible" accepts whitespace before the document and none behind it.  A bound on W is no part of the terminals: as a
-repetition it would multiply the lexer's states; :attr:`wfsa.grammar.ir.Grammar.white_space` has it.
+repetition it would multiply the lexer's states; :attr:`wfsa.grammar.ir.Grammar.white_space` has it.  Inside a larger
+text, which has white space of its own, it is a repetition all the same.
 There is one `Lexemes` per policy and process: equal terminals of two schemas are the same object, which is what caches
 of automata behind the grammar want.
 """
@@ -45,9 +46,9 @@ class Lexemes:
         "open_object",
     )  # fmt: skip
 
-    def __init__(self, whitespace: Whitespace, spelling: Spelling) -> None:
+    def __init__(self, whitespace: Whitespace, spelling: Spelling, gap: int | None) -> None:
         self._spelling: Spelling = spelling
-        self._gap: Regular = repeat(_BLANK, 0, None) if whitespace == "flexible" else EPSILON
+        self._gap: Regular = repeat(_BLANK, 0, gap) if whitespace == "flexible" else EPSILON
         space = " " if whitespace == "python" else ""
         self._colon = Literal(b": " if whitespace in ("python", "indent") else b":")
         self.open_object = self.glued(Literal(b"{"))
@@ -135,11 +136,12 @@ class Lexemes:
 
 
 _TYPE_NAMES = ((STRING, "string"), (FRACTION, "number"), (INTEGER, "integer"), (BOOLEAN, "boolean"), (NULL, "null"))
-_made: dict[tuple[Whitespace, Spelling], Lexemes] = {}
+_made: dict[tuple[Whitespace, Spelling, int | None], Lexemes] = {}
 
 
-def lexemes(options: SchemaOptions) -> Lexemes:
-    key = options.whitespace, options.spelling
+def lexemes(options: SchemaOptions, gap: int | None) -> Lexemes:
+    """The ones of these options, with at most `gap` characters of whitespace in one place (None: no bound)."""
+    key = options.whitespace, options.spelling, gap
     got = _made.get(key)
     if got is None:
         if len(_made) >= _MAX_POLICIES:

@@ -25,7 +25,7 @@ Rejected: a work list alone (parents before children: no merging by content, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
@@ -60,24 +60,29 @@ class LoweredSchema:
 
     grammar: Grammar
     report: SchemaReport
-    source: SchemaSource
+    source: SchemaSource | None  # None: several schemas, or none
     slips: tuple[Slip, ...] = ()  # keywords that are probably misspelt
     widenings: tuple[Widening, ...] = ()  # conditions that were dropped
 
 
 def read_json_schema(
-    schema: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
-) -> LoweredSchema:
+    schema: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset(), *,
+    embedded: bool = False,
+) -> LoweredSchema:  # fmt: skip
     """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
 
     `too_large` are paths whose terminals have turned out to be too large, to be widened under ``lenient``.
+    `embedded`: for documents that are part of a larger text (:mod:`wfsa.grammar.embed`).  There ``uniqueItems`` is not
+    enforced, which the report says.
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     """
     options = options or SchemaOptions()
     try:
         if not isinstance(schema, (dict, bool)):
             schema = schema_of(schema)
-        document = Document(schema, draft_of(schema, options.draft), options, too_large)
+        if embedded and options.unique_items != "unchecked":
+            options = replace(options, unique_items="unchecked")
+        document = Document(schema, draft_of(schema, options.draft), options, too_large, embedded)
         grammar = _Lowering(document).run(schema, "$")
     except RecursionError:
         raise LimitError(
@@ -125,7 +130,7 @@ class _Lowering:
             scalar, start = start, out.nonterminal("document", path)
             out.rules.append((~start, (scalar,)))
         options = memo.document.options
-        grammar = out.build(start, options.white_space_limit)
+        grammar = out.build(start, None if memo.document.embedded else options.white_space_limit)
         return indented(grammar, out, options) if options.whitespace == "indent" else grammar
 
     def _union(self, shapes: list[Shape], path: str) -> int | None:

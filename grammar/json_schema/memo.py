@@ -22,7 +22,7 @@ class Memo:
     def __init__(self, document: Document, lower: Callable[[list[Shape], str], int | None]) -> None:
         self.document = document
         self.read = Alternatives(document)
-        self.lexemes = lexemes(document.options)
+        self.lexemes = lexemes(document.options, document.gap)
         self.out = Productions(self.lexemes)
         # Is there a nonterminal that was used before its rules were known?  Then it may derive nothing.
         self.may_be_empty = False

@@ -18,6 +18,8 @@ Required = Literal["listed", "all"]
 DRAFTS = (4, 6, 7, 2019, 2020)
 _INDENTED: Final = (2, 4)  # for max_whitespace="indented": a line end may have two bytes
 
+_GAP: Final = 20  # ... inside a larger text, where the depth is not counted: a line end and four levels of four
+
 _CHOICES = {
     "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder, "unique_items": UniqueItems,
     "formats": Formats, "additional_properties": AdditionalProperties, "required": Required,
@@ -126,6 +128,14 @@ class SchemaOptions:
         if self.whitespace != "flexible" or self.max_whitespace is None:
             return None
         return _INDENTED if self.max_whitespace == "indented" else (self.max_whitespace, 0)
+
+
+    @property
+    def gap(self) -> int | None:
+        """Characters of whitespace in one place of a document that is part of a larger text; None: no bound."""
+        if self.whitespace != "flexible" or self.max_whitespace is None:
+            return None
+        return _GAP if self.max_whitespace == "indented" else self.max_whitespace
 
 
 def listed_drafts() -> str:

@@ -209,6 +209,22 @@ class SchemaEntries:
                 yield "/".join((pointer, *words)), child
 
 
+@dataclass(frozen=True, slots=True)
+class TagEntries:
+    """The entries of the reports of schemas within a structural tag, by their places, and its own; iterate."""
+
+    own: tuple[ReportEntry, ...]
+    parts: tuple[tuple[str, SchemaReport], ...]
+
+    def __iter__(self) -> Iterator[ReportEntry]:
+        out = dict.fromkeys(self.own)
+        for prefix, entries in self.parts:
+            for entry in entries:  # what holds for every document is said once
+                whole = not entry.keyword and entry.status != "widened"
+                out[entry if whole else entry._replace(pointer=prefix + entry.pointer)] = None
+        return iter(out)
+
+
 def _closing(options: SchemaOptions) -> Iterator[str]:
     """What the options take away from the objects that the schema admits."""
     if options.additional_properties == "forbid":

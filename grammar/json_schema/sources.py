@@ -29,7 +29,7 @@ def schema_of(source: Any) -> Any:
     """The schema (dict or bool) that `source` stands for."""
     if isinstance(source, (str, bytes, bytearray)):
         return _parse(source)
-    kinds = (type, types.UnionType)
+    kinds = (type, types.UnionType, types.FunctionType)
     if isinstance(source, kinds) or hasattr(source, "json_schema") or hasattr(source, "__origin__"):
         return _through_pydantic(source)
     raise SchemaError(f"a schema must be an object, a boolean or JSON text, not {type(source).__name__}; at $")

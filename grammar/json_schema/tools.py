@@ -6,7 +6,8 @@ Taken as they come from an API or a server, alone or under the key that holds th
     [{"type": "function", "name": N, "parameters": S}]                    OpenAI, responses
     [{"name": N, "inputSchema": S}], {"tools": [...]}                     MCP
     [{"name": N, "input_schema": S}]                                      Anthropic
-    [Model]                                                               pydantic models, dataclasses, TypedDicts
+    [Model, function]                                                     pydantic models, dataclasses, TypedDicts;
+                                                                          functions, by their annotations
 
     {"type": "json_schema", "json_schema": {"schema": S}}                 a ``response_format``: the document itself
     {"type": "json_schema", "schema": S}                                  the same in responses
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 
 from wfsa.errors import SchemaError
@@ -64,7 +66,9 @@ class ToolsEntries:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tool:
+class ToolSchema:
+    """A tool's name, the schema of its arguments, and the place of that: a path and a JSON pointer."""
+
     name: str
     schema: Any
     path: str
@@ -95,8 +99,7 @@ def read_tools(
     options = options or SchemaOptions()
     if isinstance(tools, dict) and "tools" not in tools:
         return read_json_schema(_response_schema(tools), options, too_large)
-    prefix, listed = ("", tools) if not isinstance(tools, dict) else ("tools", tools["tools"])
-    found = list(_tools(listed, "$" + (f".{prefix}" if prefix else ""), f"/{prefix}" if prefix else ""))
+    found = listed_tools(tools)
     own: dict[str, Any] = {}
     calls = []
     for tool in found:
@@ -124,9 +127,19 @@ def read_tools(
             del widened[w]
         inside = tuple(w._replace(path="$" + w.path[len(t.path) :]) for w in own_widened)
         parts.append((t.pointer, SchemaEntries(t.schema, options, draft_of(t.schema, options.draft), inside)))
-    source = replace(lowered.source, tools=True)
+    source = lowered.source and replace(lowered.source, tools=True)
     report = SchemaReport(ToolsEntries(tuple(parts), options, tuple(widened)))
     return replace(lowered, report=report, source=source)
+
+
+def listed_tools(tools: Any) -> list[ToolSchema]:
+    """The tools of a list, or of an object that holds one under ``tools``.
+
+    Raises SchemaError (no list of tools, two of one name).
+    """
+    if isinstance(tools, dict) and "tools" in tools:
+        return list(_tools(tools["tools"], "$.tools", "/tools"))
+    return list(_tools(tools, "$", ""))
 
 
 def _response_schema(response_format: dict[str, Any]) -> Any:
@@ -144,7 +157,7 @@ def _response_schema(response_format: dict[str, Any]) -> Any:
     return holder["schema"]
 
 
-def _tools(listed: Any, path: str, pointer: str) -> Iterator[_Tool]:
+def _tools(listed: Any, path: str, pointer: str) -> Iterator[ToolSchema]:
     if not isinstance(listed, (list, tuple)) or not listed:
         raise SchemaError(f"tools must be a list of tools that is not empty, not {shown(listed)}; at {path}")
     names: dict[str, str] = {}
@@ -166,11 +179,11 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _tool(item: Any, path: str, pointer: str) -> _Tool:
+def _tool(item: Any, path: str, pointer: str) -> ToolSchema:
     if not isinstance(item, dict):
-        if not isinstance(item, type):
-            raise SchemaError(f"a tool must be an object or a Python type, not {shown(item)}; at {path}")
-        return _Tool(item.__name__, schema_of(item), path, pointer)
+        if not isinstance(item, (type, FunctionType)):
+            raise SchemaError(f"a tool must be an object, a Python type or function, not {shown(item)}; at {path}")
+        return ToolSchema(item.__name__, schema_of(item), path, pointer)
     kind = item.get("type", "function")
     if kind != "function":
         raise SchemaError(f"a tool of type {shown(kind)} has no schema of its arguments; leave it out at {path}")
@@ -189,5 +202,5 @@ def _tool(item: Any, path: str, pointer: str) -> _Tool:
                     schema = schema_of(schema)
                 except SchemaError as error:
                     raise SchemaError(f"{str(error).removesuffix(' at $')} at {path}.{key}") from None
-            return _Tool(name, schema, f"{path}.{key}", f"{pointer}/{key}")
-    return _Tool(name, _NO_ARGUMENTS, path, pointer)
+            return ToolSchema(name, schema, f"{path}.{key}", f"{pointer}/{key}")
+    return ToolSchema(name, _NO_ARGUMENTS, path, pointer)

@@ -19,6 +19,7 @@ from wfsa.grammar.regular import (
     Ranges,
     Regular,
     Repeat,
+    Table,
     alt,
     cat,
     chars,
@@ -80,6 +81,8 @@ def nullable(tree: Regular) -> bool:
             return low == 0 or nullable(body)
         case Minus(left, right):
             return nullable(left) and not nullable(right)
+        case Table(_, accept, start):
+            return accept[start]
     return False
 
 

@@ -11,12 +11,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wfsa
+from tests.fuzz.limits import resident
 
 pytestmark = pytest.mark.engine
 MB = 1 << 20
@@ -51,13 +51,6 @@ def strings(n: int, longest: int, **more: Any) -> dict[str, Any]:
     """An object of n bounded strings."""
     texts = {f"p{i}": {"type": "string", "maxLength": longest + i} for i in range(n)}
     return {"type": "object", "properties": texts, **more}
-
-
-def resident() -> int:
-    statm = Path("/proc/self/statm")
-    if not statm.exists():
-        pytest.skip("NO /proc/self/statm: what the process holds is not known here")
-    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def settled(quantity: Callable[[], int], goal: Callable[[int], bool]) -> int:

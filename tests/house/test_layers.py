@@ -49,6 +49,7 @@ FRONT_ENDS: dict[str, set[str]] = {
     "grammar/regex": {"grammar", "grammar/unicode", "wfsa/errors.py"},
     "grammar/lark": {"grammar", "grammar/regex", "wfsa/errors.py"},
     "grammar/json_schema": {"grammar", "grammar/regex", "wfsa/errors.py"},
+    "grammar/structural_tag": {"grammar", "grammar/json_schema", "grammar/regex", "wfsa/errors.py"},
 }
 PACKAGE: dict[str, set[str]] = {
     "wfsa/errors.py": set(),
@@ -68,8 +69,13 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
-        "grammar", "grammar/json_schema", "grammar/lark", "grammar/regex", "wfsa/_ext", "wfsa/arguments.py",
+        "grammar", "grammar/json_schema", "grammar/lark", "grammar/regex", "grammar/structural_tag", "wfsa/_ext",
+        "wfsa/arguments.py",
         "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
+    },
+    "wfsa/requests.py": {
+        "grammar/json_schema", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py",
+        "wfsa/texts", "wfsa/vocab",
     },
     "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
     "wfsa/explain.py": {"grammar", "grammar/json_schema", "wfsa/errors.py", "wfsa/vocab"},
@@ -78,12 +84,13 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items"},
     "wfsa/integrations": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/compile_options.py", "wfsa/compiler.py",
-        "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/vocab",
+        "wfsa/__init__.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/requests.py", "wfsa/vocab",
     },
     "wfsa/__init__.py": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/check_schema.py",
         "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/grammar_constraint.py",
-        "wfsa/errors.py", "wfsa/integrations", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
+        "wfsa/errors.py", "wfsa/integrations", "wfsa/requests.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py",
+        "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/cli": {

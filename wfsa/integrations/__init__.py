@@ -4,6 +4,7 @@
     wfsa.integrations.transformers           generate of the transformers library
     wfsa.integrations.continuous_batching    its continuous batching
     wfsa.integrations.llama_cpp              llama.cpp's sampler chain, in any build of its library; llama-cpp-python
+    wfsa.integrations.vllm                   vLLM's structured outputs
 
 Each module imports its program, and is itself imported when it is first named.
 """
@@ -15,9 +16,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wfsa.integrations import continuous_batching, llama_cpp, transformers
+    from wfsa.integrations import continuous_batching, llama_cpp, transformers, vllm
 
-__all__ = ["continuous_batching", "llama_cpp", "transformers"]
+__all__ = ["continuous_batching", "llama_cpp", "transformers", "vllm"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,0 +1,175 @@
+"""The fields of a structural tag's formats, and errors that say where one is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from wfsa.errors import SchemaError
+from wfsa.grammar.json_schema.keywords import shown
+
+_MAX_COUNT = (1 << 31) - 1
+
+
+def fail(path: str, message: str) -> NoReturn:
+    """Raise the error of a place."""
+    raise SchemaError(f"{message}; at {path}")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        return "a string"
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "a string without lone surrogates"
+    return ""
+
+
+def _texts(value: Any) -> str:
+    some = isinstance(value, (list, tuple)) and all(not _text(item) and item for item in value)
+    return "" if some else "a list of strings that are not empty"
+
+
+def _token(value: Any) -> str:
+    some = type(value) is int or (isinstance(value, str) and bool(value))
+    return "" if some else "a token's number or its text"
+
+
+def _tokens(value: Any) -> str:
+    some = isinstance(value, (list, tuple)) and all(not _token(item) for item in value)
+    return "" if some else "a list of tokens' numbers or texts"
+
+
+def _begin(value: Any) -> str:
+    return "" if isinstance(value, (str, dict)) else 'a string or {"type": "token", "token": ...}'
+
+
+def _end(value: Any) -> str:
+    some = isinstance(value, (str, dict)) or (isinstance(value, list) and value and all(not _text(v) for v in value))
+    return "" if some else 'a string, a list of strings or {"type": "token", "token": ...}'
+
+
+def _one_of(kind: type, name: str) -> Callable[[Any], str]:
+    return lambda value: "" if isinstance(value, kind) else name
+
+
+def _count(value: Any) -> str:
+    some = value is None or (type(value) is int and 0 <= value <= _MAX_COUNT)
+    return "" if some else f"a whole number from 0 to {_MAX_COUNT}"
+
+
+def _most(value: Any) -> str:
+    some = type(value) is int and -1 <= value <= _MAX_COUNT
+    return "" if some else f"a whole number up to {_MAX_COUNT}, -1 for no end"
+
+
+def _schema(value: Any) -> str:
+    return "" if isinstance(value, (dict, bool)) else "a JSON Schema: an object or a boolean"
+
+
+def _rules(value: Any) -> str:
+    some = isinstance(value, (list, tuple)) and all(isinstance(r, (list, tuple)) and len(r) == 2 for r in value)
+    return "" if some and value else "a list of [pattern, format] that is not empty"
+
+
+_FORMAT, _FORMATS = _one_of(dict, "a format: an object with a type"), _one_of((list, tuple), "a list of formats")  # type: ignore[arg-type]
+_FLAG, _STYLE = _one_of(bool, "true or false"), _one_of(str, "the name of a style")
+_REQUIRED = object()
+_TAGS = {"tags": (_FORMATS, _REQUIRED), "at_least_one": (_FLAG, False), "stop_after_first": (_FLAG, False)}
+
+# type -> field -> what it has to be, and what it is if it is not there
+FIELDS: Mapping[str, Mapping[str, tuple[Callable[[Any], str], Any]]] = {
+    "const_string": {"value": (_text, _REQUIRED)},
+    "json_schema": {
+        "json_schema": (_schema, _REQUIRED), "style": (_STYLE, "json"), "any_order": (_FLAG, False),
+        "max_whitespace_cnt": (_count, None), "excludes": (_texts, ()),
+    },
+    "qwen_xml_parameter": {"json_schema": (_schema, _REQUIRED)},
+    "any_text": {"excludes": (_texts, ()), "max_tokens": (_count, None), "max_chars": (_count, None)},
+    "grammar": {"grammar": (_text, _REQUIRED)},
+    "regex": {"pattern": (_text, _REQUIRED), "excludes": (_texts, ())},
+    "sequence": {"elements": (_FORMATS, _REQUIRED)},
+    "or": {"elements": (_FORMATS, _REQUIRED)},
+    "optional": {"content": (_FORMAT, _REQUIRED)},
+    "star": {"content": (_FORMAT, _REQUIRED)},
+    "plus": {"content": (_FORMAT, _REQUIRED)},
+    "repeat": {"min": (_count, _REQUIRED), "max": (_most, _REQUIRED), "content": (_FORMAT, _REQUIRED)},
+    "tag": {"begin": (_begin, _REQUIRED), "content": (_FORMAT, _REQUIRED), "end": (_end, _REQUIRED)},
+    "triggered_tags": {"triggers": (_texts, _REQUIRED), "excludes": (_texts, ()), **_TAGS},
+    "tags_with_separator": {"separator": (_text, _REQUIRED), **_TAGS},
+    "dispatch": {"rules": (_rules, _REQUIRED), "loop": (_FLAG, True), "excludes": (_texts, ())},
+    "token": {"token": (_token, _REQUIRED)},
+    "exclude_token": {"exclude_tokens": (_tokens, ())},
+    "any_tokens": {"exclude_tokens": (_tokens, ()), "max_tokens": (_count, None)},
+    "token_triggered_tags": {"trigger_tokens": (_tokens, _REQUIRED), "exclude_tokens": (_tokens, ()), **_TAGS},
+    "token_dispatch": {"rules": (_rules, _REQUIRED), "loop": (_FLAG, True), "exclude_tokens": (_tokens, ())},
+}  # fmt: skip
+
+
+def fields_of(given: Any, path: str, kind: str | None = None) -> dict[str, Any]:
+    """All fields of a format, with its ``type``, checked; `kind` is the type where the place allows no other."""
+    if not isinstance(given, dict):
+        fail(path, f"a format is an object with a type, not {shown(given)}")
+    name = given.get("type", kind)
+    if not isinstance(name, str) or name not in FIELDS or (kind is not None and name != kind):
+        known = kind or ", ".join(FIELDS)
+        fail(path, f"a format of type {shown(name)} is not known here; known are {known}")
+    known_fields = FIELDS[name]
+    for field in given:
+        if field != "type" and field not in known_fields:
+            fail(path, f"{name} has no field {shown(field)}; it has {', '.join(known_fields)}")
+    out: dict[str, Any] = {"type": name}
+    for field, (wrong, default) in known_fields.items():
+        value = given.get(field, default)
+        if value is _REQUIRED:
+            fail(path, f"{name} lacks the field {field!r}")
+        problem = wrong(value) if field in given else ""
+        if problem:
+            fail(f"{path}.{field}", f"{field} must be {problem}, not {shown(value)}")
+        out[field] = value
+    return out
+
+
+def whole(description: Any) -> tuple[Any, str]:
+    """The format of a description, in either of its shapes, and the place where it is."""
+    if isinstance(description, str):
+        try:
+            description = json.loads(description)
+        except ValueError as error:
+            fail("$", f"a structural tag is a dict or JSON text, and this text is not JSON: {error}")
+    if not isinstance(description, dict):
+        fail("$", f"a structural tag is a dict or JSON text, not {shown(description)}")
+    if "format" in description:
+        if description.get("type", "structural_tag") != "structural_tag":
+            fail("$.type", f"the type must be 'structural_tag', not {shown(description['type'])}")
+        return description["format"], "$.format"
+    if description.get("type") in FIELDS:
+        return description, "$"
+    if "structures" in description or "triggers" in description:
+        return _legacy(description), "$"
+    fail("$", "a structural tag has a field 'format', or the fields 'structures' and 'triggers'")
+
+
+def _legacy(description: dict[str, Any]) -> dict[str, Any]:
+    structures = description.get("structures")
+    if not isinstance(structures, list) or not structures:
+        fail("$.structures", f"structures must be a list that is not empty, not {shown(structures)}")
+    tags = []
+    for number, one in enumerate(structures):
+        if not isinstance(one, dict) or not {"begin", "end"} <= set(one) or not {"schema", "schema_"} & set(one):
+            fail(f"$.structures[{number}]", f"a structure has the fields begin, schema and end, not {shown(one)}")
+        schema = one.get("schema", one.get("schema_"))
+        if isinstance(schema, str):
+            try:
+                schema = json.loads(schema)
+            except ValueError as error:
+                fail(f"$.structures[{number}].schema", f"the schema is a text that is not JSON: {error}")
+        content = {"type": "json_schema", "json_schema": schema}
+        tags.append({"type": "tag", "begin": one["begin"], "content": content, "end": one["end"]})
+    return {
+        "type": "triggered_tags", "triggers": description.get("triggers", []), "tags": tags,
+        "at_least_one": description.get("at_least_one", False),
+        "stop_after_first": description.get("stop_after_first", False),
+    }  # fmt: skip

@@ -1,0 +1,91 @@
+"""Text that is free until one of some strings occurs in it, as terminals.
+
+Problem.  "Anything, until a trigger": the words in which no trigger occurs, and for each trigger the words that end
+with it where it is the first to occur.  A terminal for the text and one for the trigger would not do: in ``aaa`` the
+trigger ``aa`` occurs first at its start, and the two terminals could be cut later.
+
+Method.  The automaton of Aho and Corasick (1975) over the bytes of all strings, whose states are the prefixes of the
+strings; following its failure links it becomes deterministic.  A state where a string ends has no way on.  The text
+until trigger t accepts where t ends, free text accepts everywhere else.  Both are intersected with well-formed UTF-8.
+Where several strings end at one place, all of them have occurred: each of their terminals accepts.
+
+Cost: the states are the bytes of the strings; each has an edge for every byte that continues some string, and ranges
+between.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from functools import lru_cache
+
+from wfsa.grammar.regular import ANY_CHAR, ANY_TEXT, NOTHING, Regular, Table, both, repeat
+
+
+@lru_cache(maxsize=256)
+def free_text(barred: frozenset[bytes], max_chars: int | None = None) -> Regular:
+    """Text in which none of `barred` occurs, of at most `max_chars` characters."""
+    text = ANY_TEXT if max_chars is None else repeat(ANY_CHAR, 0, max_chars)
+    if not barred:
+        return text
+    if b"" in barred:
+        return NOTHING
+    return both(text, _table(barred, frozenset()))
+
+
+@lru_cache(maxsize=1024)
+def text_until(word: bytes, barred: frozenset[bytes], max_chars: int | None = None) -> Regular:
+    """Text that ends with `word`, and none of `barred` or `word` itself has occurred before that.
+
+    At most `max_chars` characters stand in front of it.
+    """
+    text = ANY_TEXT if max_chars is None else repeat(ANY_CHAR, 0, max_chars + len(word.decode("utf-8", "replace")))
+    return both(text, _table(barred | {word}, frozenset((word,))))
+
+
+def _table(words: Iterable[bytes], ending: frozenset[bytes]) -> Table:
+    """Texts that end with the first of `words` to occur, which is one of `ending`; or if that is empty, without any."""
+    children: list[dict[int, int]] = [{}]
+    ends: list[set[bytes]] = [set()]
+    for word in sorted(words):
+        at = 0
+        for byte in word:
+            if byte not in children[at]:
+                children[at][byte] = len(children)
+                children.append({})
+                ends.append(set())
+            at = children[at][byte]
+        ends[at].add(word)
+    failure, order = [0] * len(children), deque(children[0].values())
+    go: list[dict[int, int]] = [dict(children[0])] + [{} for _ in children[1:]]  # where each byte leads, if not to 0
+    while order:
+        state = order.popleft()
+        link = failure[state]
+        ends[state] |= ends[link]
+        go[state] = {**go[link], **children[state]}
+        for byte, child in children[state].items():
+            failure[child] = go[link].get(byte, 0)
+            order.append(child)
+    rows: list[tuple[tuple[int, int, int], ...]] = []
+    accept: list[bool] = []
+    for state in range(len(children)):
+        over = bool(ends[state])  # something has occurred, and nothing goes on
+        accept.append(not ending.isdisjoint(ends[state]) if over or ending else True)
+        barred = {t for t in go[state].values() if ends[t] and ends[t].isdisjoint(ending)}
+        rows.append(() if over else _ranges(go[state], barred))
+    return Table(tuple(rows), tuple(accept))
+
+
+def _ranges(targets: dict[int, int], barred: set[int]) -> tuple[tuple[int, int, int], ...]:
+    """The edges of a state: the bytes that continue a string, and the ranges between, which lead to the start."""
+    out: list[tuple[int, int, int]] = []
+    at = 0
+    for byte in sorted(targets):
+        if at < byte:
+            out.append((at, byte - 1, 0))
+        if targets[byte] not in barred:
+            out.append((byte, byte, targets[byte]))
+        at = byte + 1
+    if at <= 255:
+        out.append((at, 255, 0))
+    return tuple(out)

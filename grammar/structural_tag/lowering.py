@@ -1,0 +1,404 @@
+r"""Structural tags: a JSON description of text with free parts, tags and calls in it, lowered to a grammar.
+
+The description is XGrammar's (documented there as "structural tag"), in both of its shapes:
+
+    {"type": "structural_tag", "format": F}
+    {"type": "structural_tag", "structures": [{"begin": s, "schema": S, "end": s}], "triggers": [s]}
+
+F, by its ``type``, is
+
+    const_string json_schema any_text grammar regex                     a piece of text
+    sequence or optional star plus repeat                               composition
+    tag triggered_tags tags_with_separator dispatch                     what begins and ends with strings
+    token exclude_token any_tokens token_triggered_tags token_dispatch  whole tokens
+
+Free text (``any_text``, and what stands between triggered tags) ends where something occurs: a trigger, what is
+excluded, or the end of the tag around it, if the text comes last in the tag.  `After` carries the latter down, and
+:mod:`.free_text` makes the terminals, so that the first occurrence counts and no other.
+
+What is stricter or looser here is told in the report: ``any_order`` keeps required properties and refuses the same one
+twice; budgets of tokens (``max_tokens``) are not enforced in text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+from wfsa.errors import GrammarError, LimitError, SchemaError
+from wfsa.grammar.allowance import check
+from wfsa.grammar.emit import emit_rules
+from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq
+from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.json_schema.keywords import shown
+from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
+from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.places import pointer_of
+from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport, TagEntries
+from wfsa.grammar.regex.grammar import read_regex
+from wfsa.grammar.regular import EPSILON, NOTHING, Literal, literal
+from wfsa.grammar.structural_tag.fields import fail, fields_of, whole
+from wfsa.grammar.structural_tag.free_text import free_text, text_until
+
+MAX_DEPTH = 60  # of formats in formats
+MAX_CHARS = 20_000  # of free text with a bound
+
+
+class TokenNames(Protocol):
+    """What a description needs of a vocabulary: its tokens by name, and which of them end a text."""
+
+    def ids_of(self, text: str) -> list[int]:
+        """The tokens that have this text: the special one of the name, else those of these bytes."""
+
+    def all_ids(self) -> Sequence[int]:
+        """All tokens but those that end a text, ascending."""
+
+    def is_token(self, number: int) -> bool:
+        """Whether it is the number of a token."""
+
+
+class After(NamedTuple):
+    """What stands behind a format: one of `ends` is to be written there; free text in front has nothing barred."""
+
+    ends: tuple[bytes, ...] = ()
+    barred: frozenset[bytes] = frozenset()
+    tokens: frozenset[int] = frozenset()
+
+
+NOTHING_AFTER = After()
+
+
+def read_structural_tag(
+    description: Any, tokens: TokenNames, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
+) -> LoweredSchema:
+    """Lower a structural tag: a dict, or JSON text of one.
+
+    Raises SchemaError, which ends in the place (``at $.format.tags[2].begin``), GrammarError or LimitError.
+    """
+    return _Lowering(tokens, options or SchemaOptions(), too_large).run(description)
+
+
+class _Lowering:
+    def __init__(self, tokens: TokenNames, options: SchemaOptions, too_large: frozenset[str]) -> None:
+        self.tokens, self.too_large = tokens, too_large
+        self.options = replace(options, unique_items="unchecked")
+        self.table: dict[str, Expr] = {}
+        self.origins: dict[str, str] = {}
+        self.parts: dict[str, Grammar] = {}
+        self.schemas: dict[str, str] = {}  # schema and options, as text -> the name of its grammar
+        self.lowered: list[tuple[str, LoweredSchema]] = []  # with the places of the schemas
+        self.notes: list[ReportEntry] = []
+        self.depth = 0
+
+    def run(self, description: Any) -> LoweredSchema:
+        form, path = whole(description)
+        e = self.format(form, path, NOTHING_AFTER)
+        table = {**self.table, "text": e}
+        grammar = emit_rules(table, "text", {"text": "$", **self.origins}, self.parts)
+        parts = tuple((pointer_of(path), part.report) for path, part in self.lowered)
+        lost = (w._replace(path=path + w.path.removeprefix("$")) for path, part in self.lowered for w in part.widenings)
+        return LoweredSchema(
+            grammar, SchemaReport(TagEntries(tuple(self.notes), parts)), None,
+            tuple(slip for _, part in self.lowered for slip in part.slips),
+            tuple(lost),
+        )  # fmt: skip
+
+    def rule(self, e: Expr, path: str) -> Ref:
+        name = f"format {len(self.table)}"
+        self.table[name] = e
+        self.origins[name] = path
+        return Ref(name)
+
+    def format(self, given: Any, path: str, after: After) -> Expr:
+        """What a format and one of the ends behind it derive."""
+        check()
+        f = fields_of(given, path)
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise LimitError(f"formats are nested more than {MAX_DEPTH} deep; at {path}")
+        out: Expr = getattr(self, "_" + f["type"])(f, path, after)
+        self.depth -= 1
+        return out
+
+    # ---- pieces of text ----------------------------------------------------------------------------------------------
+
+    def _const_string(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return _closed(literal(f["value"]), after)
+
+    def _regex(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        if f["excludes"]:
+            fail(f"{path}.excludes", "a regex says itself what it excludes; put (?!...) into the pattern")
+        return _closed(self.part(path, "pattern", lambda: read_regex(f["pattern"])), after)
+
+    def _grammar(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return _closed(self.part(path, "grammar", lambda: read_gbnf(f["grammar"])), after)
+
+    def _json_schema(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        if f["style"] != "json":
+            fail(f"{path}.style", f"the style {shown(f['style'])} is not known here; known is json")
+        if f["excludes"]:
+            fail(f"{path}.excludes", "strings of a schema cannot exclude others; give them a pattern")
+        options = self.options
+        if f["any_order"]:
+            options = replace(options, property_order="any")
+        if f["max_whitespace_cnt"] is not None:
+            options = replace(options, max_whitespace=min(f["max_whitespace_cnt"], 1 << 12))
+        return _closed(self.schema(f["json_schema"], f"{path}.json_schema", options), after)
+
+    def schema(self, schema: Any, path: str, options: SchemaOptions) -> Ref:
+        """The documents of a schema."""
+        key = repr((options, json.dumps(schema, default=repr)))
+        name = self.schemas.get(key)
+        if name is None:
+            dropped = frozenset("$" + p[len(path) :] for p in self.too_large if p.startswith(path))
+            try:
+                lowered = read_json_schema(schema, options, dropped, embedded=True)
+            except (SchemaError, LimitError) as error:
+                raise type(error)(_placed(str(error), path)) from None
+            self.lowered.append((path, lowered))
+            name = self.schemas[key] = f"schema {len(self.schemas)}"
+            self.parts[name], self.origins[name] = lowered.grammar, path
+        return Ref(name)
+
+    def part(self, path: str, field: str, read: Any) -> Ref:
+        """A grammar that is written in one of the fields."""
+        try:
+            grammar = read()
+        except (GrammarError, LimitError) as error:
+            raise type(error)(f"{error}; at {path}.{field}") from None
+        name = f"grammar {len(self.parts)}"
+        self.parts[name], self.origins[name] = grammar, f"{path}.{field}"
+        return Ref(name)
+
+    def _any_text(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        if f["max_tokens"] is not None:
+            self.not_enforced(path, "max_tokens", "a number of tokens is no property of a text")
+        most = f["max_chars"]
+        if most is not None and most > MAX_CHARS:
+            raise LimitError(f"free text of at most {most} characters, the limit is {MAX_CHARS}; at {path}.max_chars")
+        return _until(after, frozenset(map(str.encode, f["excludes"])), most)
+
+    def not_enforced(self, path: str, keyword: str, why: str) -> None:
+        self.notes.append(ReportEntry(pointer_of(path), keyword, "widened", f"not enforced: {why}"))
+
+    # ---- composition -------------------------------------------------------------------------------------------------
+
+    def _sequence(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        elements, last = f["elements"], len(f["elements"]) - 1
+        if not elements:
+            return _closed(EPSILON, after)
+        return Seq(tuple(
+            self.format(one, f"{path}.elements[{k}]", after if k == last else NOTHING_AFTER)
+            for k, one in enumerate(elements)
+        ))  # fmt: skip
+
+    def _or(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        if not f["elements"]:
+            fail(f"{path}.elements", "or needs an element")
+        return Choice(tuple(self.format(one, f"{path}.elements[{k}]", after) for k, one in enumerate(f["elements"])))
+
+    def _optional(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return Choice((_closed(EPSILON, after), self.format(f["content"], f"{path}.content", after)))
+
+    def _star(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return self.repeated(f, 0, None, path, after)
+
+    def _plus(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return self.repeated(f, 1, None, path, after)
+
+    def _repeat(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        low, high = f["min"], None if f["max"] == -1 else f["max"]
+        if high is not None and high < low:
+            fail(f"{path}.max", f"repeat asks for {low} to {high} times")
+        return self.repeated(f, low, high, path, after)
+
+    def repeated(self, f: dict[str, Any], low: int, high: int | None, path: str, after: After) -> Expr:
+        body = self.format(f["content"], f"{path}.content", After((), after.barred.union(after.ends), after.tokens))
+        return _closed(Many(body, low, high), after)
+
+    # ---- tags --------------------------------------------------------------------------------------------------------
+
+    def _tag(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return _closed(Seq((self.marker(f["begin"], f"{path}.begin"), self.rest(f, path))), after)
+
+    def rest(self, f: dict[str, Any], path: str) -> Expr:
+        """What follows the beginning of a tag."""
+        end = f["end"]
+        if isinstance(end, dict):
+            token = self.marker(end, f"{path}.end")
+            assert isinstance(token, Tokens)
+            inside = After(tokens=frozenset(token.ids))
+            return Seq((self.format(f["content"], f"{path}.content", inside), token))
+        ends = tuple(dict.fromkeys(text.encode() for text in ([end] if isinstance(end, str) else end)))
+        if ends == (b"",):
+            return self.format(f["content"], f"{path}.content", NOTHING_AFTER)
+        if b"" in ends:
+            fail(f"{path}.end", "an end that is empty stands alone")
+        return self.format(f["content"], f"{path}.content", After(ends))
+
+    def marker(self, given: Any, path: str) -> Expr:
+        """A begin or end: a text, or a token."""
+        if isinstance(given, str):
+            return literal(given)
+        return Tokens(tuple(self.ids(fields_of(given, path, "token")["token"], f"{path}.token")))
+
+    def _triggered_tags(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        triggers = tuple(dict.fromkeys(map(str.encode, f["triggers"])))
+        groups: dict[bytes, list[Expr]] = {trigger: [] for trigger in triggers}
+        whole_tags: list[Expr] = []
+        if not triggers or not f["tags"]:
+            fail(path, "triggered_tags needs a trigger and a tag")
+        for k, given in enumerate(f["tags"]):
+            at = f"{path}.tags[{k}]"
+            tag = fields_of(given, at, "tag")
+            if not isinstance(tag["begin"], str):
+                fail(f"{at}.begin", "a tag that a string triggers begins with a string; see token_triggered_tags")
+            begin = tag["begin"].encode()
+            found = [trigger for trigger in triggers if begin.startswith(trigger)]
+            if len(found) != 1:
+                which = f"{len(found)} triggers are prefixes of it" if found else "no trigger is a prefix of it"
+                fail(f"{at}.begin", f"the tag {shown(tag['begin'])} needs exactly one trigger, and {which}")
+            rest = self.rule(self.rest(tag, at), at)
+            groups[found[0]].append(Seq((Literal(begin[len(found[0]) :]), rest)))
+            whole_tags.append(Seq((Literal(begin), rest)))
+        for trigger, rests in groups.items():
+            if not rests:
+                fail(f"{path}.triggers", f"no tag begins with the trigger {shown(trigger.decode())}")
+        return self.dispatched(
+            [(trigger, self.rule(Choice(tuple(rests)), path)) for trigger, rests in groups.items()],
+            frozenset(map(str.encode, f["excludes"])), path, after, loop=not f["stop_after_first"],
+            first=Choice(tuple(whole_tags)) if f["at_least_one"] else None,
+        )  # fmt: skip
+
+    def _dispatch(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        rules: dict[bytes, list[Expr]] = {}
+        for k, (pattern, form) in enumerate(f["rules"]):
+            if not isinstance(pattern, str) or not pattern:
+                fail(f"{path}.rules[{k}][0]", f"a pattern must be a string that is not empty, not {shown(pattern)}")
+            rules.setdefault(pattern.encode(), []).append(self.format(form, f"{path}.rules[{k}][1]", NOTHING_AFTER))
+        return self.dispatched(
+            [(pattern, self.rule(Choice(tuple(forms)), path)) for pattern, forms in rules.items()],
+            frozenset(map(str.encode, f["excludes"])), path, after, loop=f["loop"], first=None,
+        )  # fmt: skip
+
+    def dispatched(
+        self, rules: Sequence[tuple[bytes, Expr]], excludes: frozenset[bytes], path: str, after: After, *, loop: bool,
+        first: Expr | None,
+    ) -> Expr:  # fmt: skip
+        """Free text, in which what follows the first string that occurs is what belongs to it, and so on."""
+        words = frozenset(word for word, _ in rules)
+        stops = excludes | after.barred | words | frozenset(after.ends)
+        ended = _until(after, excludes | words, None)
+        again = self.rule(EPSILON, path)
+        done = again if loop else _closed(EPSILON, after)
+        turns = [Seq((text_until(word, stops - {word}), rest, done)) for word, rest in rules]
+        self.table[again.name] = Choice((*turns, ended))
+        return again if first is None else Seq((first, done))
+
+    def _tags_with_separator(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        if not f["tags"]:
+            fail(f"{path}.tags", "tags_with_separator needs a tag")
+        tags = []
+        for k, given in enumerate(f["tags"]):
+            at = f"{path}.tags[{k}]"
+            tag = fields_of(given, at, "tag")
+            tags.append(Seq((self.marker(tag["begin"], f"{at}.begin"), self.rest(tag, at))))
+        one: Expr = self.rule(Choice(tuple(tags)), path)
+        if not f["stop_after_first"]:
+            one = Seq((one, Many(Seq((literal(f["separator"]), one)), 0, None)))
+        return _closed(one if f["at_least_one"] else Many(one, 0, 1), after)
+
+    # ---- tokens ------------------------------------------------------------------------------------------------------
+
+    def ids(self, token: int | str, path: str) -> list[int]:
+        if isinstance(token, int):
+            if not self.tokens.is_token(token):
+                fail(path, f"the vocabulary has no token {token}")
+            return [token]
+        found = self.tokens.ids_of(token)
+        if not found:
+            fail(path, f"the vocabulary has no token {shown(token)}")
+        return found
+
+    def other_tokens(self, excluded: Any, path: str, also: frozenset[int]) -> Expr:
+        """Any token but some, and but those that end a text."""
+        barred = also.union(*(self.ids(token, f"{path}[{k}]") for k, token in enumerate(excluded)))
+        kept = tuple(i for i in self.tokens.all_ids() if i not in barred)
+        return Tokens(kept) if kept else NOTHING
+
+    def _token(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return _closed(Tokens(tuple(self.ids(f["token"], f"{path}.token"))), after)
+
+    def _exclude_token(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return _closed(self.other_tokens(f["exclude_tokens"], f"{path}.exclude_tokens", after.tokens), after)
+
+    def _any_tokens(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        one = self.other_tokens(f["exclude_tokens"], f"{path}.exclude_tokens", after.tokens)
+        return _closed(Many(one, 0, f["max_tokens"]), after)
+
+    def _token_triggered_tags(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        triggers = {i for k, t in enumerate(f["trigger_tokens"]) for i in self.ids(t, f"{path}.trigger_tokens[{k}]")}
+        tags: list[Expr] = []
+        for k, given in enumerate(f["tags"]):
+            at = f"{path}.tags[{k}]"
+            tag = fields_of(given, at, "tag")
+            begin = self.marker(tag["begin"], f"{at}.begin")
+            if not isinstance(begin, Tokens):
+                fail(f"{at}.begin", "a tag that a token triggers begins with a token; see triggered_tags")
+            if not triggers.issuperset(begin.ids):
+                fail(f"{at}.begin", "the token is none of trigger_tokens")
+            tags.append(Seq((begin, self.rest(tag, at))))
+        if not tags:
+            fail(f"{path}.tags", "token_triggered_tags needs a tag")
+        return self.dispatched_tokens(Choice(tuple(tags)), triggers, f, path, after, loop=not f["stop_after_first"])
+
+    def _token_dispatch(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        triggers: set[int] = set()
+        rules: list[Expr] = []
+        for k, (token, form) in enumerate(f["rules"]):
+            ids = self.ids(token, f"{path}.rules[{k}][0]")
+            triggers.update(ids)
+            rules.append(Seq((Tokens(tuple(ids)), self.format(form, f"{path}.rules[{k}][1]", NOTHING_AFTER))))
+        return self.dispatched_tokens(Choice(tuple(rules)), triggers, f, path, after, loop=f["loop"])
+
+    def dispatched_tokens(
+        self, rules: Expr, triggers: set[int], f: dict[str, Any], path: str, after: After, *, loop: bool
+    ) -> Expr:
+        """Any tokens, in which what follows a trigger is what belongs to it, and so on."""
+        rule = self.rule(rules, path)
+        barred = after.tokens.union(triggers)
+        free = Many(self.other_tokens(f["exclude_tokens"], f"{path}.exclude_tokens", barred), 0, None)
+        first = rule if f.get("at_least_one") else Seq((free, rule))
+        if not loop:
+            whole_text: Expr = first if f.get("at_least_one") else Choice((first, free))
+        else:
+            turns = Seq((free, Many(Seq((rule, free)), 0, None)))
+            whole_text = Seq((rule, turns)) if f.get("at_least_one") else turns
+        return _closed(whole_text, after)
+
+
+def _closed(e: Expr, after: After) -> Expr:
+    """`e`, and one of the ends behind it."""
+    if not after.ends:
+        return e
+    ends: Expr = Literal(after.ends[0]) if len(after.ends) == 1 else Choice(tuple(map(Literal, after.ends)))
+    return Seq((e, ends))
+
+
+def _until(after: After, barred: frozenset[bytes], max_chars: int | None) -> Expr:
+    """Free text, and behind it one of the ends where it first occurs."""
+    barred |= after.barred
+    if not after.ends:
+        return free_text(barred, max_chars)
+    stops = barred.union(after.ends)
+    until = tuple(text_until(end, stops - {end}, max_chars) for end in after.ends)
+    return until[0] if len(until) == 1 else Choice(until)
+
+
+def _placed(message: str, path: str) -> str:
+    """A message about a place in a schema that stands at `path`."""
+    return re.sub(r"at \$", lambda _: "at " + path, message)

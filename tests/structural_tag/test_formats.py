@@ -1,0 +1,189 @@
+"""Structural tags: schemas, grammars and tokens in them, both shapes, the report, and what a mistake is told."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+import wfsa
+
+pytestmark = pytest.mark.engine
+TEXT = [bytes([b]) for b in range(256)] + [b"<tool>", b"</tool>", b'{"', b'": ', b"hello ", b"call"]
+SPECIAL = ["<|call|>", "<|end|>", "<|eos|>"]
+N = len(TEXT)
+CALL, END, EOS = N, N + 1, N + 2
+VOCAB = wfsa.Vocab(
+    [*TEXT, *map(str.encode, SPECIAL)], special_ids=[CALL, END, EOS], eos_ids=[EOS],
+    special_names={name: N + k for k, name in enumerate(SPECIAL)},
+)  # fmt: skip
+CITY: dict[str, Any] = {
+    "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False,
+}  # fmt: skip
+
+
+def compiled(form: Any, **options: Any) -> wfsa.GrammarConstraint:
+    return wfsa.compile_structural_tag({"type": "structural_tag", "format": form}, VOCAB, mode="lazy", **options)
+
+
+def takes(constraint: wfsa.Constraint, *pieces: str | int) -> bool:
+    state = constraint.start()
+    taken = all(state.commit(p) if isinstance(p, int) else state.commit_bytes(p.encode()) for p in pieces)
+    return taken and state.is_accepting()
+
+
+def tag(begin: Any, content: Any, end: Any) -> dict[str, Any]:
+    return {"type": "tag", "begin": begin, "content": content, "end": end}
+
+
+def token(name: str | int) -> dict[str, Any]:
+    return {"type": "token", "token": name}
+
+
+def schema(of: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": of, **more}
+
+
+ANY = {"type": "any_text"}
+
+
+@pytest.mark.parametrize("mode", ["lazy", "ahead"])
+def test_calls_in_free_text(mode: Any) -> None:
+    tags = [tag("<tool>f:", schema(CITY), "</tool>"), tag("<tool>g:", schema({"type": "integer"}), "</tool>")]
+    form = {"type": "triggered_tags", "triggers": ["<tool>"], "tags": tags}
+    constraint = wfsa.compile_structural_tag({"type": "structural_tag", "format": form}, VOCAB, mode=mode)
+    assert takes(constraint, "")
+    assert takes(constraint, 'hello <to <tool>f:{"city": "x"}</tool> and <tool>g: 12</tool> bye <tool')
+    assert not takes(constraint, "a <tool>h:1</tool>")
+    assert not takes(constraint, "a <tool>f:{}</tool>")
+    assert not takes(constraint, "a <tool>g:12")
+    state = constraint.start()
+    assert state.commit_bytes(b"so <tool>")
+    assert {bytes(TEXT[i]) for i in state.get_mask().ids() if i < N} == {b"f", b"g"}
+
+
+def test_the_older_shape_is_the_same() -> None:
+    old = {"structures": [{"begin": "<f>", "schema": json.dumps(CITY), "end": "</f>"}], "triggers": ["<f"]}
+    new = {"type": "triggered_tags", "triggers": ["<f"], "tags": [tag("<f>", schema(CITY), "</f>")]}
+    both = ({"type": "structural_tag", **old}, {"format": new})
+    states = [wfsa.compile_structural_tag(one, VOCAB).start() for one in both]
+    for piece in ("text <", "f>", '{"city"', ': "x"}', "</f> ", "<f>"):
+        assert all(state.commit_bytes(piece.encode()) for state in states)
+        assert states[0].get_mask() == states[1].get_mask()
+    assert takes(wfsa.compile_structural_tag(json.dumps({"format": new}), VOCAB), '<f>{"city": "x"}</f>')
+
+
+def test_schemas_in_text_have_their_options_and_a_bound_on_white_space() -> None:
+    one = compiled(tag("<", schema(CITY), ">"))
+    assert takes(one, '<{"city": "x"}>') and takes(one, '<\n    {\n"city" :"x"}>')
+    assert not takes(one, "<" + " " * 40 + '{"city": "x"}>')
+    tight = compiled(tag("<", schema(CITY, max_whitespace_cnt=1), ">"))
+    assert takes(tight, '< {"city": "x"}>') and not takes(tight, '<  {"city": "x"}>')
+    two = {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
+    assert takes(compiled(schema(two, any_order=True)), '{"b": 1, "a": 2}')
+    assert not takes(compiled(schema(two)), '{"b": 1, "a": 2}')
+
+
+def test_the_report_has_every_schema_at_its_place() -> None:
+    items = {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}
+    form = {"type": "sequence", "elements": [{**ANY, "max_tokens": 5}, tag("<", schema(items), ">")]}
+    constraint = compiled(form)
+    assert constraint.report is not None
+    places = {(entry.pointer, entry.keyword): entry.status for entry in constraint.report}
+    assert places["/format/elements/1/content/json_schema", "items"] == "enforced"
+    assert places["/format/elements/1/content/json_schema", "uniqueItems"] == "widened"
+    assert places["/format/elements/0", "max_tokens"] == "widened"
+    assert takes(constraint, "text <[1, 1]>")
+
+
+def test_grammars_and_patterns() -> None:
+    form = {"type": "sequence", "elements": [
+        {"type": "grammar", "grammar": 'root ::= "(" root ")" | "x"'}, {"type": "regex", "pattern": "[0-9]{2,3}"},
+    ]}  # fmt: skip
+    constraint = compiled(form)
+    assert takes(constraint, "((x))12") and not takes(constraint, "((x)12") and not takes(constraint, "x1")
+
+
+def test_tokens() -> None:
+    free = {"type": "any_tokens", "exclude_tokens": [5]}
+    constraint = compiled(tag(token("<|call|>"), free, token(END)))
+    assert takes(constraint, CALL, 66, CALL, END) and takes(constraint, CALL, END)
+    assert not takes(constraint, CALL, 5, END) and not takes(constraint, CALL, 66) and not takes(constraint, 66)
+    assert not takes(constraint, CALL, EOS)
+    few = compiled({"type": "any_tokens", "max_tokens": 2})
+    assert takes(few, 66, 67) and not takes(few, 66, 67, 68)
+    assert takes(compiled(token("call")), N - 1) and not takes(compiled(token("call")), "call")
+
+
+def test_what_tokens_trigger() -> None:
+    tags = [tag(token("<|call|>"), schema({"type": "integer"}), token("<|end|>"))]
+    form = {"type": "token_triggered_tags", "trigger_tokens": ["<|call|>"], "tags": tags}
+    constraint = compiled(form)
+    assert takes(constraint) and takes(constraint, 66, CALL, "12", END, 67, CALL, "3", END)
+    assert not takes(constraint, CALL, "x", END) and not takes(constraint, CALL, "1")
+    once = compiled({**form, "at_least_one": True, "stop_after_first": True})
+    assert takes(once, CALL, "12", END) and not takes(once, 66) and not takes(once, CALL, "12", END, 66)
+    rules = {"type": "token_dispatch", "rules": [[CALL, {"type": "const_string", "value": "ab"}]], "loop": False}
+    assert takes(compiled(rules), 66, CALL, "ab") and not takes(compiled(rules), CALL, "ab", 66)
+
+
+MISTAKES: list[tuple[Any, str]] = [
+    ({"type": "any_txt"}, "a format of type 'any_txt' is not known here; .*; at \\$.format$"),
+    ({"type": "tag", "begin": "<", "content": ANY}, "tag lacks the field 'end'; at \\$.format$"),
+    (tag("<", {**ANY, "exclude": []}, ">"), "any_text has no field 'exclude'; .*; at \\$.format.content$"),
+    (tag(1, ANY, ">"), "begin must be a string or .*, not 1; at \\$.format.begin$"),
+    ({"type": "triggered_tags", "triggers": ["<a", "<b"], "tags": [tag("<a>", ANY, "")]}, "no tag begins with .*'<b'"),
+    ({"type": "triggered_tags", "triggers": ["<a"], "tags": [tag("<b>", ANY, "")]}, "no trigger is a prefix of it; at"),
+    ({"type": "triggered_tags", "triggers": ["<", "<a"], "tags": [tag("<a>", ANY, "")]}, "2 triggers are prefixes"),
+    (tag("<", schema({"type": "strin"}), ">"), "unknown type 'strin'.*\\$.format.content.json_schema"),
+    ({"type": "grammar", "grammar": "root ::= x"}, "'x' is used but not defined.*; at \\$.format.grammar$"),
+    ({"type": "regex", "pattern": "("}, "; at \\$.format.pattern$"),
+    (token("<|nothing|>"), "the vocabulary has no token '<|nothing|>'; at \\$.format.token$".replace("|", "\\|")),
+    (token(10_000), "the vocabulary has no token 10000; at \\$.format.token$"),
+    ({"type": "or", "elements": []}, "or needs an element; at \\$.format.elements$"),
+    ({"type": "repeat", "min": 3, "max": 2, "content": ANY}, "repeat asks for 3 to 2 times; at \\$.format.max$"),
+    ({**ANY, "max_chars": 10**6}, "at most 1000000 characters, the limit is 20000; at \\$.format.max_chars$"),
+]
+
+
+@pytest.mark.parametrize(("form", "message"), MISTAKES)
+def test_a_mistake_is_told_with_its_place(form: Any, message: str) -> None:
+    with pytest.raises(wfsa.WfsaError, match=message):
+        compiled(form)
+
+
+NO_TAGS = [7, "{", {}, {"format": 3}, {"type": "x", "format": ANY}, {"structures": [], "triggers": []}]
+
+
+@pytest.mark.parametrize("whole", NO_TAGS)
+def test_what_is_no_structural_tag(whole: Any) -> None:
+    with pytest.raises(wfsa.SchemaError, match="at \\$"):
+        wfsa.compile_structural_tag(whole, VOCAB)
+
+
+def test_deep_nesting_is_refused() -> None:
+    form: Any = ANY
+    for _ in range(5000):
+        form = {"type": "optional", "content": form}
+    with pytest.raises(wfsa.LimitError, match="nested more than"):
+        compiled(form)
+
+
+def test_many_tools_compile_as_fast_as_they_are_read() -> None:
+    """Twice the tools take about twice the time."""
+
+    def seconds(n: int) -> float:
+        tools = [
+            tag(f"<tool>f{i}:", schema({**CITY, "properties": {**CITY["properties"], f"n{i}": {}}}), "</tool>")
+            for i in range(n)
+        ]
+        best = float("inf")
+        for _ in range(3):
+            begun = time.thread_time()
+            compiled({"type": "triggered_tags", "triggers": ["<tool>"], "tags": tools})
+            best = min(best, time.thread_time() - begun)
+        return best
+
+    assert seconds(256) < 5 * seconds(128)

@@ -1,0 +1,138 @@
+"""Tool calls in the formats of models, and requests as servers get them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import wfsa
+
+pytestmark = pytest.mark.engine
+SPECIAL = ["<|python_tag|>", "[TOOL_CALLS]", "<|eos|>"]
+PLAIN = wfsa.Vocab([bytes([b]) for b in range(256)])
+NAMED = wfsa.Vocab(
+    [*(bytes([b]) for b in range(256)), *map(str.encode, SPECIAL)], special_ids=[256, 257, 258], eos_ids=[258],
+    special_names={name: 256 + k for k, name in enumerate(SPECIAL)},
+)  # fmt: skip
+
+
+def weather(city: str, days: int = 1) -> str:
+    """A function as a tool."""
+    return f"{city} {days}"
+
+
+TOOLS: list[Any] = [
+    {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}},
+    weather,
+]
+NOW, WEATHER = '{"name": "now", "%s": {}}', '{"name": "weather", "%s": {"city": "Rome", "days": 2}}'
+
+
+def takes(constraint: wfsa.Constraint | None, *pieces: str | int) -> bool:
+    assert constraint is not None
+    state = constraint.start()
+    taken = all(state.commit(p) if isinstance(p, int) else state.commit_bytes(p.encode()) for p in pieces)
+    return taken and state.is_accepting()
+
+
+def hermes(*calls: str) -> str:
+    return "\n".join(f"<tool_call>\n{call % 'arguments'}\n</tool_call>" for call in calls)
+
+
+@pytest.mark.parametrize("form", ["hermes", "qwen"])
+def test_hermes(form: str) -> None:
+    auto = wfsa.compile_tools(TOOLS, PLAIN, format=form, mode="lazy")
+    assert takes(auto, "no call <tool_") and takes(auto, "so: " + hermes(NOW, WEATHER) + " and") and takes(auto)
+    assert not takes(auto, hermes('{"name": "other", "%s": {}}'))
+    assert not takes(auto, hermes('{"name": "weather", "%s": {}}'))
+    one = wfsa.compile_tools(TOOLS, PLAIN, format=form, parallel=False, mode="lazy")
+    assert takes(one, "so: " + hermes(NOW)) and not takes(one, hermes(NOW, WEATHER)) and takes(one, "text")
+    must = wfsa.compile_tools(TOOLS, PLAIN, format=form, tool_choice="required", mode="lazy")
+    assert takes(must, hermes(NOW, NOW)) and not takes(must, "text") and not takes(must)
+    named = wfsa.compile_tools(
+        TOOLS, PLAIN, format=form, tool_choice={"type": "function", "function": {"name": "weather"}}, mode="lazy"
+    )
+    assert takes(named, hermes(WEATHER)) and not takes(named, hermes(NOW))
+
+
+def test_llama3() -> None:
+    auto = wfsa.compile_tools(TOOLS, NAMED, format="llama3", mode="lazy")
+    calls = "; ".join(call % "parameters" for call in (NOW, WEATHER))
+    assert takes(auto, calls) and takes(auto, 256, calls) and takes(auto, "text {") and not takes(auto, "{text")
+    must = wfsa.compile_tools(TOOLS, PLAIN, format="llama3", tool_choice="weather", parallel=False, mode="lazy")
+    assert takes(must, WEATHER % "parameters") and not takes(must, "text") and not takes(must, calls)
+
+
+def test_mistral() -> None:
+    listed = "[" + ", ".join(call % "arguments" for call in (NOW, WEATHER)) + "]"
+    for vocab, begin in ((PLAIN, "[TOOL_CALLS]"), (NAMED, 257)):
+        auto = wfsa.compile_tools(TOOLS, vocab, format="mistral", mode="lazy")
+        assert takes(auto, "text") and takes(auto, "text", begin, listed) and not takes(auto, begin, listed, "more")
+        must = wfsa.compile_tools(TOOLS, vocab, format="mistral", tool_choice="required", mode="lazy")
+        assert takes(must, begin, listed) and not takes(must, "text") and not takes(must, "t", begin, listed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"format": "gpt"}, "the format 'gpt' of tool calls is not known; known are hermes,"),
+        ({"format": "hermes", "tool_choice": "other"}, "tool_choice names the tool 'other', which is not in the list"),
+        ({"format": "hermes", "tool_choice": 3}, "tool_choice must be 'auto', .* not 3; at"),
+        ({"tool_choice": "auto"}, "tool_choice asks for the format in which the model writes calls"),
+    ],
+)
+def test_what_is_wrong_about_tools_is_told(arguments: Any, message: str) -> None:
+    with pytest.raises(wfsa.SchemaError, match=message):
+        wfsa.compile_tools(TOOLS, PLAIN, **arguments)
+
+
+POINT = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+TAG = {"type": "structural_tag", "format": {"type": "const_string", "value": "x"}}
+REQUESTS: list[tuple[Any, str, str]] = [
+    ({"response_format": {"type": "json_object"}}, '{"a": 1}', "[1]"),
+    ({"response_format": {"type": "json_schema", "json_schema": {"name": "p", "schema": POINT}}}, '{"x": 1}', "{}"),
+    ({"response_format": TAG}, "x", "y"),
+    ({"structured_outputs": {"json": json.dumps(POINT)}}, '{"x": 1}', "{}"),
+    ({"structured_outputs": {"regex": "[ab]+"}}, "ab", "c"),
+    ({"structured_outputs": {"choice": ["yes", "no"]}}, "no", "n"),
+    ({"structured_outputs": {"grammar": 'root ::= "a" root | "b"'}}, "aab", "aa"),
+    ({"structured_outputs": {"grammar": 'start: "a"* "b"'}}, "aab", "aa"),
+    ({"structured_outputs": {"json_object": True}}, "{}", "1"),
+    ({"structured_outputs": {"structural_tag": json.dumps(TAG)}}, "x", "y"),
+    ({"sampling_params": {"ebnf": 'root ::= "b"'}}, "b", "a"),
+    ({"regex": "a"}, "a", "b"),
+    ({"tools": TOOLS, "tool_choice": "required"}, hermes(NOW), "text"),
+    ({"tools": TOOLS, "tool_choice": "auto", "parallel_tool_calls": False}, "a " + hermes(NOW), hermes(NOW, NOW)),
+    ({"tools": TOOLS, "response_format": {"type": "json_object"}}, "{}", hermes(NOW)),
+]
+
+
+@pytest.mark.parametrize(("request_", "good", "bad"), REQUESTS)
+def test_requests(request_: Any, good: str, bad: str) -> None:
+    constraint = wfsa.compile_request(request_, PLAIN)
+    assert takes(constraint, good) and not takes(constraint, bad)
+
+
+@pytest.mark.parametrize(
+    "request_", [{}, {"response_format": {"type": "text"}}, {"tools": TOOLS, "tool_choice": "none"}, {"messages": []}]
+)
+def test_requests_that_ask_for_nothing(request_: Any) -> None:
+    assert wfsa.compile_request(request_, PLAIN) is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"response_format": {"type": "yaml"}}, "a response_format of type 'yaml' is not known"),
+        ({"response_format": {"type": "json_schema"}}, "the response_format has no schema"),
+        ({"response_format": {"type": "json_object"}, "regex": "a"}, "here are response_format and regex"),
+        ({"structured_outputs": {"choice": []}}, "choice must be a list of texts that is not empty"),
+        ({"tools": TOOLS, "tool_choice": "required", "regex": "a"}, "tool_choice asks for a call, and regex for"),
+        ([], "a request is an object, not list"),
+    ],
+)
+def test_requests_that_are_wrong(request_: Any, message: str) -> None:
+    with pytest.raises(wfsa.SchemaError, match=message):
+        wfsa.compile_request(request_, PLAIN)

@@ -1,0 +1,137 @@
+"""The slow twin of structural tags: where in a text a format that begins at one place may end, by its definition.
+
+For formats of strings; whole tokens and schemas are leaves that the tests of their own judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+Ends = tuple[str, ...]
+
+
+def accepts(form: dict[str, Any], text: str) -> bool:
+    """Whether the whole text is one of the format."""
+    return len(text) in _ends(form, text, 0, (), frozenset())
+
+
+def _first(text: str, start: int, words: Iterable[str]) -> tuple[int, set[str]]:
+    """Where the first occurrence of one of `words` behind `start` ends, or -1, and which of them end there."""
+    words = set(words)
+    for end in range(start, len(text) + 1):
+        found = {word for word in words if end - len(word) >= start and text[:end].endswith(word)}
+        if found:
+            return end, found
+    return -1, set()
+
+
+def _closed(places: set[int], text: str, after: Ends) -> set[int]:
+    if not after:
+        return places
+    return {place + len(end) for place in places for end in after if text.startswith(end, place)}
+
+
+def _free(text: str, start: int, barred: Iterable[str], after: Ends, most: int | None = None) -> set[int]:
+    end, found = _first(text, start, {*barred, *after})
+    if after:
+        if end < 0 or not found.intersection(after):
+            return set()
+        return {end for word in found.intersection(after) if most is None or end - len(word) - start <= most}
+    last = len(text) if end < 0 else end - 1
+    return {place for place in range(start, last + 1) if most is None or place - start <= most}
+
+
+def _ends(form: dict[str, Any], text: str, start: int, after: Ends, barred: frozenset[str]) -> set[int]:
+    kind = form["type"]
+    if kind == "const_string":
+        value = form["value"]
+        return _closed({start + len(value)} if text.startswith(value, start) else set(), text, after)
+    if kind == "any_text":
+        return _free(text, start, {*form.get("excludes", ()), *barred}, after, form.get("max_chars"))
+    if kind == "sequence":
+        places = {start}
+        for one in form["elements"][:-1]:
+            places = {end for place in places for end in _ends(one, text, place, (), frozenset())}
+        return {end for place in places for end in _ends(form["elements"][-1], text, place, after, barred)}
+    if kind == "or":
+        return {end for one in form["elements"] for end in _ends(one, text, start, after, barred)}
+    if kind == "optional":
+        return _closed({start}, text, after) | _ends(form["content"], text, start, after, barred)
+    if kind in ("star", "plus", "repeat"):
+        low, high = {"star": (0, -1), "plus": (1, -1)}.get(kind) or (form["min"], form["max"])
+        return _closed(_repeated(form["content"], text, start, low, high, barred.union(after)), text, after)
+    if kind == "tag":
+        return _closed(_tag(form, text, start, form["begin"]), text, after)
+    if kind == "triggered_tags":
+        rules = [
+            (trigger, (tag, tag["begin"][len(trigger) :]))
+            for tag in form["tags"] for trigger in form["triggers"] if tag["begin"].startswith(trigger)
+        ]  # fmt: skip
+        firsts = [(tag, tag["begin"]) for tag in form["tags"]] if form["at_least_one"] else None
+        return _dispatched(form, rules, text, start, after, barred, not form["stop_after_first"], firsts)
+    if kind == "dispatch":
+        return _dispatched(form, form["rules"], text, start, after, barred, form["loop"], None)
+    assert kind == "tags_with_separator"
+    places = all_places = {end for tag in form["tags"] for end in _tag(tag, text, start, tag["begin"])}
+    while places and not form["stop_after_first"]:
+        behind = {p + len(form["separator"]) for p in places if text.startswith(form["separator"], p)}
+        new = {end for p in behind for tag in form["tags"] for end in _tag(tag, text, p, tag["begin"])}
+        places = new - all_places
+        all_places = all_places | places
+    return _closed(all_places if form["at_least_one"] else all_places | {start}, text, after)
+
+
+def _repeated(one: dict[str, Any], text: str, start: int, low: int, high: int, barred: frozenset[str]) -> set[int]:
+    out, places, n = set(), {start}, 0
+    while places and (high < 0 or n <= high) and n <= low + len(text) + 1:
+        if n >= low:
+            out |= places
+        places = {end for place in places for end in _ends(one, text, place, (), barred)}
+        n += 1
+    return out
+
+
+def _tag(form: dict[str, Any], text: str, start: int, begin: str) -> set[int]:
+    if not text.startswith(begin, start):
+        return set()
+    ends = form["end"] if isinstance(form["end"], list) else [form["end"]]
+    return _ends(form["content"], text, start + len(begin), () if ends == [""] else tuple(ends), frozenset())
+
+
+def _dispatched(
+    form: dict[str, Any], rules: Any, text: str, start: int, after: Ends, barred: frozenset[str], loop: bool,
+    firsts: Any,
+) -> set[int]:  # fmt: skip
+    words = {word for word, _ in rules}
+    excluded = {*form.get("excludes", ()), *barred}
+
+    def one(what: Any, place: int) -> set[int]:
+        if isinstance(what, tuple):  # a tag, and what is left of its beginning
+            return _tag(what[0], text, place, what[1])
+        return _ends(what, text, place, (), frozenset())
+
+    out: set[int] = set()
+    begun: set[int] = set()
+    todo = {start}
+    if firsts is not None:
+        todo = {end for tag, begin in firsts for end in _tag(tag, text, start, begin)}
+        if not loop:
+            return _closed(todo, text, after)
+    while todo:
+        place = todo.pop()
+        if place in begun:
+            continue
+        begun.add(place)
+        out |= _free(text, place, excluded | words, after)
+        end, found = _first(text, place, excluded | words | set(after))
+        if end < 0:
+            continue
+        for word, what in rules:
+            if word in found:
+                places = one(what, end)
+                if loop:
+                    todo |= places
+                else:
+                    out |= _closed(places, text, after)
+    return out
