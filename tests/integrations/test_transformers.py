@@ -110,7 +110,7 @@ def test_every_way_of_decoding_writes_documents(way: str, model: Any, tokenizer:
     outputs = []
     for masks in (processor(person, tokenizer), twin):
         torch.manual_seed(7)
-        outputs.append(model.generate(**inputs, max_new_tokens=60, logits_processor=[masks], **WAYS[way]))
+        outputs.append(model.generate(**inputs, max_new_tokens=100, logits_processor=[masks], **WAYS[way]))
     assert torch.equal(*outputs)
     tokens = outputs[0]
     sequences = written(tokens, start)
@@ -423,7 +423,7 @@ def test_generate_for_schemas_and_constraints(model: Any, tokenizer: Any, vocab:
     assert flag in (True, False, None)
     assert text in ("yes", "no")
     two = wfsa.generate(model, tokenizer, "One?", FLAG, num_beams=2, num_return_sequences=2)
-    assert len(two) == 2 and two[0] is not two[1]
+    assert len(two) == 2 and all(value in FLAG["enum"] for value in two)
     assert wfsa.generate(model, tokenizer, [], FLAG) == []
 
 
@@ -473,8 +473,8 @@ def test_the_example_writes_people(model: Any, tokenizer: Any, tmp_path: Path) -
     pytest.importorskip("pydantic", reason="NO PYDANTIC: examples/transformers_person.py was not run")
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    command = [sys.executable, "examples/transformers_person.py", str(tmp_path), "--max-new-tokens", "300"]
-    environment = {**os.environ, "PYTHONPATH": str(tiny.ROOT), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "examples/transformers_person.py", str(tmp_path), "--max-new-tokens", "120"]
+    environment = {**os.environ, "PYTHONPATH": str(tiny.ROOT), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command, cwd=tiny.ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False
     )

@@ -12,8 +12,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def training_texts() -> list[str]:
-    """The pages of this repository, and JSON, so that there are tokens that span quotes, commas and brackets."""
-    pages = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
+    """Recorded texts, and JSON, so that there are tokens that span quotes, commas and brackets."""
+    cases = ROOT / "tests" / "cases"
+    recorded = [*sorted((cases / "languages").glob("*.txt")), cases / "json_schema_verdicts.jsonl"]
+    pages = [path.read_text(encoding="utf-8") for path in recorded]
     documents = [
         json.dumps({"name": f"n{k}", "age": k, "tags": ["a", "b"], "ok": k % 2 == 0, "more": None}) for k in range(400)
     ]
