@@ -18,23 +18,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq, derives_empty, nullable_rules
-from wfsa.grammar.ir import Grammar, GrammarBuilder, Tokens
+from wfsa.grammar.expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq, derives_empty, nullable_rules
+from wfsa.grammar.inline import inlined
+from wfsa.grammar.ir import Grammar, GrammarBuilder, Policy, Ties, Tokens
 from wfsa.grammar.regular import EPSILON, Regular
 
 
-def emit_rules(table: Mapping[str, Expr], start: str, origins: Mapping[str, str]) -> Grammar:
-    """The grammar (policy "cfg") of the rules in `table`."""
-    return _Emitter(table, origins).run(start)
+def emit_rules(
+    table: Mapping[str, Expr], start: str, origins: Mapping[str, str], policy: Policy = "cfg", ties: Ties = "first"
+) -> Grammar:
+    """The grammar of the rules in `table`.  Raises GrammarError for a grammar that cannot be inside another."""
+    return _Emitter(table, origins, GrammarBuilder(policy, ties)).run(start)
 
 
 class _Emitter:
     """Writes the folded rules as IR rules; equal helpers are shared."""
 
-    def __init__(self, table: Mapping[str, Expr], origins: Mapping[str, str]) -> None:
+    def __init__(self, table: Mapping[str, Expr], origins: Mapping[str, str], out: GrammarBuilder) -> None:
         self.table = table
         self.origins = origins
-        self.out = GrammarBuilder("cfg")
+        self.out = out
         self.names: dict[str, int] = {}
         self.shared: dict[Expr, int] = {}
         self.counted: dict[tuple[str, Expr, int], int] = {}
@@ -72,10 +75,15 @@ class _Emitter:
                 return self.names[name]
             case Regular() | Tokens():
                 return self.out.terminal(e, origin=self.origins.get(self.owner, "") or self.owner)
+            case Lexeme(pattern, name, match):
+                return self.out.terminal(pattern, name, 0, self.origins.get(self.owner, ""), match)
         got = self.shared.get(e)
         if got is None:
-            got = self.shared[e] = self.helper()
-            self.alternatives(got, e)
+            if isinstance(e, Inline):
+                got = self.shared[e] = inlined(e.grammar, self.out)
+            else:
+                got = self.shared[e] = self.helper()
+                self.alternatives(got, e)
         return got
 
     def helper(self) -> int:

@@ -3,6 +3,8 @@
     Regular             a terminal, or part of one          Seq, Choice        concatenation, union
     Ref("name")         another rule                        Many(e, m, n)      m to n times (n None: no bound)
     Tokens              exact token ids (see the IR)
+    Lexeme(r, "INT")    a terminal that somebody has chosen, with its name and its way of matching
+    Inline(grammar)     all sentences of another grammar
 
 All nodes are immutable and hashable.  :mod:`wfsa.grammar.fold` folds them, :mod:`wfsa.grammar.emit` writes IR rules.
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from wfsa.grammar.ir import Tokens
+from wfsa.grammar.ir import Grammar, Match, Tokens
 from wfsa.grammar.regex.restrict import nullable
 from wfsa.grammar.regular import Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
 
@@ -39,7 +41,21 @@ class Many:
     high: int | None
 
 
-Expr = Regular | Tokens | Ref | Seq | Choice | Many
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    pattern: Regular
+    name: str
+    match: Match = "longest"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inline:
+    """Compared by identity: a grammar is large."""
+
+    grammar: Grammar
+
+
+Expr = Regular | Tokens | Ref | Seq | Choice | Many | Lexeme | Inline
 
 
 def references(e: Expr) -> Iterator[str]:
@@ -58,6 +74,8 @@ def derives_empty(e: Expr, empty: set[str]) -> bool:
     match e:
         case Regular():
             return nullable(e)
+        case Lexeme(pattern):
+            return nullable(pattern)
         case Ref(name):
             return name in empty
         case Seq(parts):
