@@ -30,11 +30,11 @@ def inlined(grammar: Grammar, out: GrammarBuilder) -> int:
         ("ignored terminals", grammar.ignore),
     ):
         if there:
-            raise GrammarError(f"a grammar with {what} cannot stand inside another: leave that out, or compile it alone")
+            raise GrammarError(f"a grammar with {what} cannot stand inside another: drop that, or compile it alone")
     terminals = []
     for t in grammar.terminals:
         check()
-        pattern = t.pattern if isinstance(t.pattern, Tokens) else _uncounted(t)
+        pattern = t.pattern if isinstance(t.pattern, Tokens) else uncounted(t)
         terminals.append(out.terminal(pattern, t.name, t.priority, t.origin, "any"))
     origins = grammar.origins or ("",) * len(grammar.nonterminals)
     nonterminals = [out.nonterminal(name, origin) for name, origin in zip(grammar.nonterminals, origins, strict=True)]
@@ -43,7 +43,7 @@ def inlined(grammar: Grammar, out: GrammarBuilder) -> int:
     return nonterminals[grammar.start]
 
 
-def _uncounted(t: Terminal) -> Regular:
+def uncounted(t: Terminal) -> Regular:
     """The words of a terminal of bytes, with its bounds as a repetition."""
     assert isinstance(t.pattern, Regular)
     if t.units is None or not isinstance(t.pattern, Cat):

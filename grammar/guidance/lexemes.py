@@ -104,5 +104,5 @@ def string_value(text: str) -> tuple[str, bool]:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise GrammarError(f"the string {text} contains half of a surrogate pair: write both, or the character") from None
+        raise GrammarError(f"the string {text} has half of a surrogate pair: write both, or the character") from None
     return value, body != text

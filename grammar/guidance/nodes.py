@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wfsa.grammar.guidance.parameters import Condition, Step
+from wfsa.grammar.guidance.parameters import ALWAYS, Condition, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Option:
     conjuncts: tuple[tuple[Item, ...], ...]
-    condition: Condition = Condition()
+    condition: Condition = ALWAYS
 
 
 @dataclass(frozen=True, slots=True)

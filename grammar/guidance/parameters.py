@@ -89,6 +89,9 @@ class Condition:
         return COMPARISONS[self.kind](number, self.value)
 
 
+ALWAYS: Final = Condition()
+
+
 def set_bit(k: int) -> Step:
     return Step("bit_or", 1 << k)
 

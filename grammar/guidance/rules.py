@@ -42,7 +42,7 @@ from wfsa.grammar.guidance.nodes import (
     Substring,
     Text,
 )
-from wfsa.grammar.guidance.parameters import Condition
+from wfsa.grammar.guidance.parameters import ALWAYS
 from wfsa.grammar.guidance.schemas import schema_grammar
 from wfsa.grammar.guidance.syntax import parse
 from wfsa.grammar.guidance.terminals import Terminals
@@ -158,10 +158,12 @@ class _Scope:
             if not rule.parametric:
                 raise GrammarError(f"the rule {use.name} takes no parameter ({use.place}): write {use.name}::_ : there")
             if use.step.needs_parameter and parameter is None:
-                raise GrammarError(f"{use.name}:: at {use.place} needs a parameter, and the rule that it is in has none")
+                raise GrammarError(f"{use.name}:: at {use.place} needs a parameter, and the rule around it has none")
             value = use.step.apply(parameter or 0)
         elif rule.parametric:
-            raise GrammarError(f"the rule {use.name} takes a parameter, and none is given at {use.place}: write {use.name}::0")
+            raise GrammarError(
+                f"the rule {use.name} takes a parameter, and none is given at {use.place}: write {use.name}::0"
+            )
         name = self.prefix + use.name + ("" if value is None else f"::{value:#x}")
         if name not in self.rules.table:
             if value is not None:
@@ -217,7 +219,7 @@ class _Scope:
             return self.lexeme(body, rule.name)
         if ending.is_stop:
             warnings.warn(
-                f"rule {rule.name}: the text of stop= stays in the text, as that of suffix= does; nothing is taken back",
+                f"rule {rule.name}: what matches stop= stays in the text, like that of suffix=; nothing is taken back",
                 GrammarWarning,
                 stacklevel=2,
             )
@@ -232,7 +234,7 @@ class _Scope:
         for option in tree.options:
             if len(option.conjuncts) > 1:
                 raise GrammarError(f"& at {tree.place} joins terminals, not rules: write the rule's name in capitals")
-            if option.condition != Condition():
+            if option.condition != ALWAYS:
                 if parameter is None:
                     raise GrammarError(f"%if at {tree.place} needs a parameter, and the rule has none")
                 if not option.condition.holds(parameter):
@@ -285,7 +287,7 @@ def _sequence(parts: Iterable[Expr]) -> Expr:
 
 def _needs_parameter(tree: Alternatives) -> bool:
     for option in tree.options:
-        if option.condition != Condition():
+        if option.condition != ALWAYS:
             return True
         for item in option.conjuncts[0]:
             match item.atom:

@@ -10,26 +10,40 @@ from dataclasses import replace
 from typing import Any, Final
 
 from wfsa.errors import GrammarError, LimitError, SchemaError
+from wfsa.grammar.guidance.escapes import with_escapes
+from wfsa.grammar.guidance.leading_space import without_leading_space
 from wfsa.grammar.guidance.nodes import Place
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
+from wfsa.grammar.json_schema.options import Whitespace
 
 _OPTIONS: Final = SchemaOptions(max_whitespace=None)
-_SEPARATORS: Final = {(",", ":"): "compact", (", ", ": "): "python"}
+_SEPARATORS: Final[dict[tuple[str, str], Whitespace]] = {(",", ":"): "compact", (", ", ": "): "python"}
 # What changes nothing here: oneOf is always exact, and a string may always be written with any escapes.
+_LETTERS: Final = '"\\/bfnrtu'
+_ESCAPES: Final = frozenset(_LETTERS)
 _NO_EFFECT: Final = ("coerce_one_of", "json_allow_general_unicode_escapes")
+_KEYS: Final = (
+    "lenient", "whitespace_flexible", "item_separator", "key_separator", "json_allowed_escapes", *_NO_EFFECT,
+)  # fmt: skip
 
 
 def schema_grammar(schema: Any, place: Place | str) -> Grammar:
-    """The grammar of a schema's documents.  Raises GrammarError, with `place`, for what is not a schema or not supported."""
+    """The grammar of a schema's documents, without white space around them.
+
+    Raises GrammarError or LimitError, with `place`, for what is not a schema or not supported.
+    """
     if not isinstance(schema, (dict, bool)):
         raise GrammarError(f"the schema at {place} is neither an object nor a boolean")
-    options = _OPTIONS
+    options, escapes = _OPTIONS, None
     if isinstance(schema, dict) and "x-guidance" in schema:
         schema = dict(schema)
-        options = _chosen(schema.pop("x-guidance"), place)
+        given = schema.pop("x-guidance")
+        options = _chosen(given, place)
+        escapes = given.get("json_allowed_escapes")
     try:
-        return read_json_schema(schema, options).grammar
+        grammar = without_leading_space(read_json_schema(schema, options).grammar)
+        return grammar if escapes is None else with_escapes(grammar, escapes)
     except SchemaError as e:
         raise GrammarError(f"the schema at {place}: {e}") from None
     except LimitError as e:
@@ -43,8 +57,11 @@ def _chosen(given: Any, place: Place | str) -> SchemaOptions:
     for key in ("lenient", "whitespace_flexible", *_NO_EFFECT):
         if not isinstance(given.get(key, True), bool):
             raise GrammarError(f"x-guidance.{key} of the schema at {place} is true or false")
+    escapes = given.get("json_allowed_escapes", "")
+    if not isinstance(escapes, str) or not _ESCAPES.issuperset(escapes):
+        raise GrammarError(f"x-guidance.json_allowed_escapes of the schema at {place}: letters of {_LETTERS}")
     for key in given:
-        if key not in ("lenient", "whitespace_flexible", "item_separator", "key_separator", *_NO_EFFECT):
+        if key not in _KEYS:
             raise GrammarError(f"x-guidance.{key} of the schema at {place} is not supported: leave it out")
     if given.get("lenient", False):
         options = replace(options, lenient=True)

@@ -29,7 +29,7 @@ from wfsa.grammar.guidance.nodes import (
     TerminalDefinition,
     Text,
 )
-from wfsa.grammar.guidance.parameters import COMPARISONS, N_BITS, Bits, Condition, Step, clear_bit, set_bit
+from wfsa.grammar.guidance.parameters import ALWAYS, COMPARISONS, N_BITS, Bits, Condition, Step, clear_bit, set_bit
 from wfsa.grammar.guidance.substring import words_of
 
 MAX_DEPTH = 60  # of groups and grammars inside each other
@@ -265,7 +265,7 @@ class _Parser:
             conjuncts.append(self.sequence())
         if self.accept("->"):
             self.take("RULE", "a name")
-        return Option(tuple(conjuncts), self.condition() if self.accept("%if") else Condition())
+        return Option(tuple(conjuncts), self.condition() if self.accept("%if") else ALWAYS)
 
     def sequence(self) -> tuple[Item, ...]:
         out: list[Item] = []
@@ -433,7 +433,7 @@ class _Parser:
         if kind == "true":
             if self.accept("("):
                 self.take(")")
-            return Condition()
+            return ALWAYS
         self.take("(")
         self.depth += 1
         out = self.applied(kind)

@@ -24,7 +24,7 @@ from wfsa.grammar.guidance.nodes import (
     TerminalDefinition,
     Text,
 )
-from wfsa.grammar.guidance.parameters import Condition
+from wfsa.grammar.guidance.parameters import ALWAYS
 from wfsa.grammar.guidance.substring import substrings
 from wfsa.grammar.regex.pattern import parse_regex
 from wfsa.grammar.regular import ByteSet, Regular, alt, both, cat, chars, literal, minus, repeat, star
@@ -67,7 +67,7 @@ class Terminals:
         check()
         options = []
         for option in tree.options:
-            if option.condition != Condition():
+            if option.condition != ALWAYS:
                 raise GrammarError(f"%if cannot be used in terminals ({tree.place}): write a rule")
             options.append(both(*(cat(*map(self.item, items)) for items in option.conjuncts)))
         return alt(*options)
