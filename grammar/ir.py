@@ -73,7 +73,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Attributes:
+class RuleAttributes:
     """What a rule asks of the program that samples; it changes nothing of the language."""
 
     rule: str
@@ -118,7 +118,7 @@ class Grammar:
     distinct: tuple[tuple[int, bool], ...] = ()  # nonterminal number, may its items have few values
     white_space: tuple[int, int] | None = None  # base, per_level; None: no bound
     ties: Ties = "first"
-    attributes: tuple[Attributes, ...] = ()
+    attributes: tuple[RuleAttributes, ...] = ()
 
     def check_invariants(self) -> None:
         """Raise GrammarError unless every symbol is defined and every number in range."""
@@ -156,6 +156,8 @@ class Grammar:
             if isinstance(self.terminals[t].pattern, Tokens):
                 name = self.terminals[t].name
                 raise GrammarError(f"token-level terminal {name!r} cannot be ignored; put it into the rules")
+            if self.terminals[t].match != "longest":
+                raise GrammarError(f"ignored terminal {self.terminals[t].name!r} has to match as long as it can")
 
 
 def _check_counted(terminal: Terminal, policy: Policy) -> None:

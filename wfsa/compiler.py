@@ -28,6 +28,7 @@ from wfsa.errors import GrammarError, LimitError, SchemaWarning, WfsaError
 from wfsa.explain import compile_parts_with
 from wfsa.grammar.allowance import Allowance, Exhausted, check
 from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.guidance.reader import LarkDialect, read_any_lark
 from wfsa.grammar.ir import Grammar, Match, Tokens
 from wfsa.grammar.json_schema import (
     LoweredSchema,
@@ -41,7 +42,6 @@ from wfsa.grammar.json_schema.contradiction import Place, contradiction, contrad
 from wfsa.grammar.json_schema.lowering import NoDocument
 from wfsa.grammar.json_schema.misspelt import Slip, slips_text
 from wfsa.grammar.json_schema.sources import schema_of
-from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar_constraint import GrammarConstraint, GrammarStats
 from wfsa.vocab import Vocab, require_vocab
@@ -104,7 +104,7 @@ def _compile(
     stages, seconds = run.finish(), run.seconds()
     stats = cast("GrammarStats", {**core.counts(), "complete": core.frozen, "seconds": seconds, "stages": stages})
     names, origins = tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals)
-    constraint = GrammarConstraint(core, vocab, names, origins, stats, report, source)
+    constraint = GrammarConstraint(core, vocab, names, origins, stats, report, source, grammar.attributes)
     if _LOG.isEnabledFor(logging.DEBUG):
         times = ", ".join(f"{name} {1000 * spent:.1f}" for name, spent in stages.items())
         _LOG.debug("compiled %r, mode %s, in %.1f ms (%s)", constraint, options.mode, 1000 * seconds, times)
@@ -246,12 +246,19 @@ def compile_lark(
     vocab: Vocab,
     *,
     start: str = "start",
+    dialect: LarkDialect = "auto",
+    grammars: Mapping[str, Any] | None = None,
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a Lark grammar."""
+    """Compile a Lark grammar, in Lark's own dialect or in llguidance's (docs/guidance.md).
+
+    `dialect`: "lark", "llguidance", or "auto": llguidance's if the text uses a construct that Lark has not.
+    `grammars`: what ``@name`` leads to under llguidance's, Lark text or a JSON Schema by name.
+    Raises GrammarError, LimitError, VocabError.  Warns (GrammarWarning) of what is kept but not enforced.
+    """
     with _Run("compile_lark", options, keywords) as run:
-        return _compiled(read_lark(text, start=start), vocab, run)
+        return _compiled(read_any_lark(text, dialect=dialect, start=start, grammars=grammars), vocab, run)
 
 
 def compile_json_schema(

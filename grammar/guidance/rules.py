@@ -47,7 +47,7 @@ from wfsa.grammar.guidance.schemas import schema_grammar
 from wfsa.grammar.guidance.syntax import parse
 from wfsa.grammar.guidance.terminals import Terminals
 from wfsa.grammar.guidance.tokens import tokens_of
-from wfsa.grammar.ir import Attributes, Match
+from wfsa.grammar.ir import Match, RuleAttributes
 from wfsa.grammar.regex.restrict import nullable
 from wfsa.grammar.regex.shortest import shortest
 from wfsa.grammar.regular import EPSILON, Regular, cat, minus
@@ -67,7 +67,7 @@ class Rules:
         self.library = library
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
-        self.attributes: dict[str, Attributes] = {}
+        self.attributes: dict[str, RuleAttributes] = {}
         self.todo: list[Callable[[], None]] = []
         self.n_instances = 0
         self._references: dict[str, Expr] = {}
@@ -185,7 +185,7 @@ class _Scope:
         if rule.capture or rule.stop_capture or rule.max_tokens is not None or rule.temperature is not None:
             self.rules.attributes.setdefault(
                 self.prefix + rule.name,
-                Attributes(
+                RuleAttributes(
                     self.prefix + rule.name, rule.capture, rule.stop_capture, rule.max_tokens, rule.temperature
                 ),
             )
