@@ -77,7 +77,7 @@ class Lexemes:
         self.listed += [Lexeme("NEWLINE", "\n", len(text)), Lexeme("END", "", len(text))]
 
     def _json(self, keyword: str, at: int) -> tuple[Any, int]:
-        while self.text[at:at + 1].isspace():
+        while self.text[at : at + 1].isspace():
             at += 1
         try:
             value, end = _DECODER.raw_decode(self.text, at)

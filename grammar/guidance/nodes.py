@@ -1,7 +1,7 @@
 """The syntax tree of a grammar in llguidance's dialect.
 
-    Alternatives    of Option, of conjuncts (more than one only in terminals), of Item(atom, low, high)
-    atoms           Alternatives, Not, Name, Text, Pattern, CharRange, Special, Reference, Schema, Substring, Nested
+Alternatives    of Option, of conjuncts (more than one only in terminals), of Item(atom, low, high)
+atoms           Alternatives, Not, Name, Text, Pattern, CharRange, Special, Reference, Schema, Substring, Nested
 """
 
 from __future__ import annotations
