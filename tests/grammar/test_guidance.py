@@ -340,7 +340,8 @@ def test_what_is_no_text_or_no_dialect() -> None:
     [
         "start: %json {}", 'start: "a" @b', 'start: r\nr[lazy]: "a"', "start: p::0", 'start: A\nA: "a" & "b"',
         'A: ~"a"',         'start: "a"{2,3}', 'start: "a"{,3}', "start: a-b", "start: <[^1]>", "start: <[*]>",
-        '%llguidance {}\nstart: "a"',         'start: %regex {"substring_chars": "a"}', 'start: %lark { start: "a" }', '!r[lazy]: "a"',
+        '%llguidance {}\nstart: "a"',         'start: %regex {"substring_chars": "a"}', 'start: %lark { start: "a" }',
+        '!r[lazy]: "a"',
     ],
 )  # fmt: skip
 def test_dialect_of_its_own(text: str) -> None:
