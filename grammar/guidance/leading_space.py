@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wfsa.grammar.allowance import check
+from wfsa.grammar.inline import uncounted
 from wfsa.grammar.ir import Grammar, Terminal, Tokens
 from wfsa.grammar.regex.restrict import nullable
 from wfsa.grammar.regular import ByteSet, Cat, both, cat, has_units, negate_ranges, star
@@ -46,11 +47,15 @@ class _Edge:
         while self.todo:
             check()
             n = self.todo.pop()
+            new = ~self.known[~n]
+            before = len(self.rules)
             for rhs in self.rules_of.get(n, ()):
                 for i, s in enumerate(rhs):
-                    self.rules.append((~self.known[~n], (self.first(s), *rhs[i + 1 :])))
+                    self.rules.append((new, (self.first(s), *rhs[i + 1 :])))
                     if s not in self.empty:
                         break
+            if len(self.rules) == before:  # N is empty at most: S(N) derives nothing, which takes a rule to say
+                self.rules.append((new, (~new,)))
         return replace(
             self.grammar, terminals=tuple(self.terminals), nonterminals=tuple(self.nonterminals),
             origins=tuple(self.origins), rules=tuple(self.rules), distinct=tuple(self.distinct), start=~start,
@@ -67,12 +72,7 @@ class _Edge:
         t: Terminal = self.terminals[number]
         if isinstance(t.pattern, Tokens):
             return number
-        pattern = both(t.pattern, _NO_SPACE_FIRST)
-        if t.units is not None and isinstance(t.pattern, Cat):  # what is counted has to stay a part of the whole
-            parts = t.pattern.parts
-            i = next(i for i, part in enumerate(parts) if has_units(part))
-            pattern = cat(both(cat(*parts[:i]), _NO_SPACE_FIRST), *parts[i:])
-        self.terminals.append(replace(t, pattern=pattern))
+        self.terminals.append(_restricted(t))
         return len(self.terminals) - 1
 
     def _nonterminal(self, n: int) -> int:
@@ -96,3 +96,14 @@ class _Edge:
             empty |= {~lhs for lhs, rhs in self.grammar.rules if empty.issuperset(rhs)}
             grows = len(empty) > before
         return empty
+
+
+def _restricted(t: Terminal) -> Terminal:
+    """The words of a terminal of bytes that are not empty and do not begin with white space."""
+    if t.units is not None and isinstance(t.pattern, Cat):
+        parts = t.pattern.parts
+        i = next(i for i, part in enumerate(parts) if has_units(part))
+        before = cat(*parts[:i])
+        if not nullable(before):  # then what is counted can stay a part of the whole
+            return replace(t, pattern=cat(both(before, _NO_SPACE_FIRST), *parts[i:]))
+    return replace(t, pattern=both(uncounted(t), _NO_SPACE_FIRST), units=None)

@@ -10,7 +10,7 @@ What becomes of what:
 
 A rule is named as in the text; those of inner grammars have the inner grammar's name and a slash in front.
 
-Lexemes that may be empty.  Nothing is ignored behind an empty lexeme, so that nothing can be ignored before the first.
+A lexeme that is empty is a lexeme: what is ignored may stand behind it, and so before all that is not empty.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ from wfsa.grammar.guidance.syntax import parse
 from wfsa.grammar.guidance.terminals import Terminals
 from wfsa.grammar.guidance.tokens import tokens_of
 from wfsa.grammar.ir import Match, RuleAttributes
-from wfsa.grammar.regex.restrict import nullable
 from wfsa.grammar.regex.shortest import shortest
 from wfsa.grammar.regular import EPSILON, Regular, cat, minus
 
@@ -269,11 +268,6 @@ class _Scope:
 
     def lexeme(self, language: Regular, name: str, match: Match = "longest") -> Expr:
         """A lexeme and what may be ignored behind it."""
-        if language == EPSILON:
-            return EPSILON
-        if self.ignored != EPSILON and nullable(language):
-            some = Lexeme(minus(language, EPSILON), name, match)
-            return Choice((self.then_ignored(some), EPSILON))
         return self.then_ignored(Lexeme(language, name, match))
 
     def then_ignored(self, expression: Expr) -> Expr:
