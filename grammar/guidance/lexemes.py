@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -58,6 +59,7 @@ class Lexemes:
     def __init__(self, text: str) -> None:
         """Raises GrammarError where the text has no lexeme, or no JSON value where one has to stand."""
         self.text = text
+        self.lines = [0, *(m.end() for m in re.finditer("\n", text))]  # where each begins
         self.listed: list[Lexeme] = []
         at = 0
         while at < len(text):
@@ -89,7 +91,8 @@ class Lexemes:
 
     def place(self, offset: int) -> Place:
         """Line and column of an offset, from 1."""
-        return Place(self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset))
+        line = bisect_right(self.lines, offset)
+        return Place(line, offset - self.lines[line - 1] + 1)
 
     def _line(self, offset: int) -> str:
         start = self.text.rfind("\n", 0, offset) + 1

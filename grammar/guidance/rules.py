@@ -70,7 +70,7 @@ class Rules:
         self.todo: list[Callable[[], None]] = []
         self.n_instances = 0
         self._references: dict[str, Expr] = {}
-        self._n_nested = 0
+        self._inside: dict[Schema | Nested, Expr] = {}  # by where they stand
 
     def lower(self, source: Source, start: str) -> str:
         """The name in `table` of the start rule, all rules it needs being there.  Raises GrammarError."""
@@ -81,10 +81,16 @@ class Rules:
             self.todo.pop()()
         return name
 
-    def nested(self, source: Source) -> Expr:
-        """A grammar inside braces."""
-        self._n_nested += 1
-        return Ref(_Scope(self, source, f"%lark{self._n_nested}/").start("start"))
+    def inside(self, atom: Schema | Nested) -> Expr:
+        """A grammar inside braces, lowered once however many rules it is in."""
+        got = self._inside.get(atom)
+        if got is None:
+            if isinstance(atom, Schema):
+                got = Inline(schema_grammar(atom.schema, atom.place))
+            else:
+                got = Ref(_Scope(self, atom.source, f"%lark{len(self._inside) + 1}/").start("start"))
+            self._inside[atom] = got
+        return got
 
     def reference(self, name: str, place: Place) -> Expr:
         """``@name``."""
@@ -98,9 +104,8 @@ class Rules:
         where = f"@{name}"
         if isinstance(given, str):
             try:
-                scope = _Scope(self, parse(given), f"{where}/")
-                got = self._references[name] = Ref(f"{where}/start")  # before its rules: they may lead back here
-                scope.start("start")
+                self._references[name] = Ref(f"{where}/start")  # before its rules: they may lead back here
+                got = self._references[name] = Ref(_Scope(self, parse(given), f"{where}/").start("start"))
             except GrammarError as e:
                 raise GrammarError(f"in the grammar {where}: {e}") from None
         else:
@@ -123,6 +128,7 @@ class _Scope:
                 imported[here] = partial(rules.library, one.path, there)
         self.terminals = Terminals(source.terminals, imported)
         self.ignored = self._ignored()
+        self.lexemes: dict[Atom, Expr] = {}
 
     def _ignored(self) -> Expr:
         lexemes: list[Expr] = [
@@ -256,15 +262,16 @@ class _Scope:
                 return self.symbol(atom, parameter)
             case Reference(name, place):
                 return self.then_ignored(self.rules.reference(name, place))
-            case Schema(schema, place):
-                return self.then_ignored(Inline(schema_grammar(schema, place)))
-            case Nested(source):
-                return self.then_ignored(self.rules.nested(source))
+            case Schema() | Nested():
+                return self.then_ignored(self.rules.inside(atom))
             case Special(text):
                 return self.then_ignored(tokens_of(text))
             case Text("", _):
                 return EPSILON
-        return self.lexeme(self.terminals.atom(atom), _shown(atom))
+        got = self.lexemes.get(atom)
+        if got is None:
+            got = self.lexemes[atom] = self.lexeme(self.terminals.atom(atom), _shown(atom))
+        return got
 
     def lexeme(self, language: Regular, name: str, match: Match = "longest") -> Expr:
         """A lexeme and what may be ignored behind it."""
