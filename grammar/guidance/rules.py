@@ -46,10 +46,10 @@ from wfsa.grammar.guidance.parameters import ALWAYS
 from wfsa.grammar.guidance.schemas import schema_grammar
 from wfsa.grammar.guidance.syntax import parse
 from wfsa.grammar.guidance.terminals import Terminals
-from wfsa.grammar.guidance.tokens import tokens_of
 from wfsa.grammar.ir import Match, RuleAttributes
 from wfsa.grammar.regex.shortest import shortest
 from wfsa.grammar.regular import EPSILON, Regular, cat, minus
+from wfsa.grammar.token_ids import tokens_of
 
 MAX_INSTANCES = 20_000  # of rules with parameters
 Library = Callable[[tuple[str, ...], str], Regular]  # a terminal of Lark's library, by file and name

@@ -12,7 +12,7 @@ MAX_IDS = 1 << 22
 
 
 def tokens_of(text: str) -> Tokens:
-    """The tokens that ``<...>`` names; end tokens are in a complement only where that has been written out.
+    """The tokens that ``<...>`` names.  A complement has no end tokens (:class:`wfsa.grammar.ir.Tokens`).
 
     Raises GrammarError for a list of ids that is none.
     """
@@ -33,5 +33,5 @@ def tokens_of(text: str) -> Tokens:
             raise GrammarError(f"token ids {text}: more than {MAX_IDS:,} in one range")
         ids.update(range(int(m[1]), int(m[2] or m[1]) + 1))
     if not ids:
-        raise GrammarError(f"token ids {text} name no token: write them as in <[12,40-42]>")
+        raise GrammarError(f"bad token ids {text} that name no token: write them as in <[12,40-42]>")
     return Tokens(ids=tuple(sorted(ids)), others=others)
