@@ -18,40 +18,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wfsa.grammar.allowance import check
-from wfsa.grammar.embed import embed, takes_empty
-from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq, derives_empty, nullable_rules
-from wfsa.grammar.ir import Grammar, GrammarBuilder, Tokens
+from wfsa.grammar.expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq, derives_empty, nullable_rules
+from wfsa.grammar.inline import inlined
+from wfsa.grammar.ir import Grammar, GrammarBuilder, Policy, Ties, Tokens
 from wfsa.grammar.regular import EPSILON, Regular
 
 
 def emit_rules(
-    table: Mapping[str, Expr], start: str, origins: Mapping[str, str], parts: Mapping[str, Grammar] | None = None
+    table: Mapping[str, Expr], start: str, origins: Mapping[str, str], policy: Policy = "cfg", ties: Ties = "first"
 ) -> Grammar:
-    """The grammar (policy "cfg") of the rules in `table`, which may refer to grammars by name, too (`parts`)."""
-    return _Emitter(table, origins).run(start, parts or {})
+    """The grammar of the rules in `table`.  Raises GrammarError for a grammar that cannot be inside another."""
+    return _Emitter(table, origins, GrammarBuilder(policy, ties)).run(start)
 
 
 class _Emitter:
     """Writes the folded rules as IR rules; equal helpers are shared."""
 
-    def __init__(self, table: Mapping[str, Expr], origins: Mapping[str, str]) -> None:
+    def __init__(self, table: Mapping[str, Expr], origins: Mapping[str, str], out: GrammarBuilder) -> None:
         self.table = table
         self.origins = origins
-        self.out = GrammarBuilder("cfg")
+        self.out = out
         self.names: dict[str, int] = {}
         self.shared: dict[Expr, int] = {}
         self.counted: dict[tuple[str, Expr, int], int] = {}
         self.owner = ""  # the rule being written, for the names of helpers and terminals
         self.empty: set[str] = set()
 
-    def run(self, start: str, parts: Mapping[str, Grammar]) -> Grammar:
-        for name, part in parts.items():
-            check()
-            self.names[name] = embed(self.out, part, self.origins.get(name, ""))
-            if takes_empty(part):
-                self.empty.add(name)
-        self.empty = nullable_rules(self.table, self.empty)
+    def run(self, start: str) -> Grammar:
+        self.empty = nullable_rules(self.table)
         for name in self.table:
             self.names[name] = self.out.nonterminal(name, self.origins.get(name, ""))
         for name, e in self.table.items():
@@ -81,10 +75,15 @@ class _Emitter:
                 return self.names[name]
             case Regular() | Tokens():
                 return self.out.terminal(e, origin=self.origins.get(self.owner, "") or self.owner)
+            case Lexeme(pattern, name, match):
+                return self.out.terminal(pattern, name, 0, self.origins.get(self.owner, ""), match)
         got = self.shared.get(e)
         if got is None:
-            got = self.shared[e] = self.helper()
-            self.alternatives(got, e)
+            if isinstance(e, Inline):
+                got = self.shared[e] = inlined(e.grammar, self.out, e.origin)
+            else:
+                got = self.shared[e] = self.helper()
+                self.alternatives(got, e)
         return got
 
     def helper(self) -> int:

@@ -3,16 +3,18 @@
     Regular             a terminal, or part of one          Seq, Choice        concatenation, union
     Ref("name")         another rule                        Many(e, m, n)      m to n times (n None: no bound)
     Tokens              exact token ids (see the IR)
+    Lexeme(r, "INT")    a terminal that somebody has chosen, with its name and its way of matching
+    Inline(grammar)     all sentences of another grammar
 
 All nodes are immutable and hashable.  :mod:`wfsa.grammar.fold` folds them, :mod:`wfsa.grammar.emit` writes IR rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from wfsa.grammar.ir import Tokens
+from wfsa.grammar.ir import Grammar, Match, Tokens
 from wfsa.grammar.regex.restrict import nullable
 from wfsa.grammar.regular import Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
 
@@ -39,7 +41,23 @@ class Many:
     high: int | None
 
 
-Expr = Regular | Tokens | Ref | Seq | Choice | Many
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    pattern: Regular
+    name: str
+    match: Match = "longest"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inline:
+    """Compared by identity: a grammar is large.  `origin` stands in front of the places of its symbols."""
+
+    grammar: Grammar
+    origin: str = ""
+    empty: bool = False  # does it derive the empty word
+
+
+Expr = Regular | Tokens | Ref | Seq | Choice | Many | Lexeme | Inline
 
 
 def references(e: Expr) -> Iterator[str]:
@@ -58,6 +76,10 @@ def derives_empty(e: Expr, empty: set[str]) -> bool:
     match e:
         case Regular():
             return nullable(e)
+        case Lexeme(pattern):
+            return nullable(pattern)
+        case Inline():
+            return e.empty
         case Ref(name):
             return name in empty
         case Seq(parts):
@@ -69,9 +91,8 @@ def derives_empty(e: Expr, empty: set[str]) -> bool:
     return False
 
 
-def nullable_rules(table: Mapping[str, Expr], known: Iterable[str] = ()) -> set[str]:
-    """The rules that derive the empty word; `known` are names outside the table that do."""
-    empty = set(known)
+def nullable_rules(table: Mapping[str, Expr]) -> set[str]:
+    empty: set[str] = set()
     changed = True
     while changed:
         changed = False

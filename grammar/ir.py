@@ -11,7 +11,15 @@ those tokens whole and never their bytes.  Terminals and nonterminals may derive
 normalisation takes care of it.  ``policy`` is
 
     "cfg"      every way of cutting the bytes into terminals counts;
-    "longest"  contextual longest match; at equal length the higher priority wins, then the lower term_id.
+    "longest"  contextual longest match; at equal length the higher priority wins, then the lower term_id, or
+               (``ties="all"``) all of the highest priority do.
+
+Under "longest" a terminal says how it ends (`Match`):
+
+    "longest"   where no terminal that the parser could take matches longer
+    "shortest"  as soon as it matches; the others that the parser could take there are given up.  No word of it may
+                begin another (:mod:`wfsa.grammar.regex.shortest`)
+    "any"       wherever it matches, as under "cfg": it competes with no other terminal
 
 A counted terminal (``units``, only under "cfg") keeps the words of its pattern that have so many units.  The pattern
 is ``Cat((a, Repeat(Unit(b), 0, None), c))``, where b and c begin with different bytes, and no word of b begins
@@ -47,6 +55,9 @@ from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, has_units
 
 MAX_UNITS = (1 << 31) - 1
 Policy = OneOf["cfg", "longest"]
+Ties = OneOf["first", "all"]
+Match = OneOf["longest", "shortest", "any"]
+Units = tuple[int, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +65,23 @@ class Tokens:
     """A token-level terminal: exactly one token out of `ids` (sorted), or the special token called `name`.
 
     `name` (for example ``<|tool|>``) is resolved against the vocabulary at compile time; then `ids` is empty.
+    `others`: every token but `ids` and the end tokens of the vocabulary.
     """
 
     ids: tuple[int, ...] = ()
     name: str | None = None
+    others: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAttributes:
+    """What a rule asks of the program that samples; it changes nothing of the language."""
+
+    rule: str
+    capture: str | None = None  # a name for the text of the rule
+    stop_capture: str | None = None  # a name for the text that ended it
+    max_tokens: int | None = None
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +91,7 @@ class Terminal:
     priority: int = 0
     origin: str = ""  # where it comes from, for messages: "line 12", "$.properties.age"
     units: tuple[int, int | None] | None = None  # counted: how many `Unit`s of the pattern a word has, None = no bound
+    match: Match = "longest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +118,8 @@ class Grammar:
     unordered: tuple[Unordered, ...] = ()
     distinct: tuple[tuple[int, bool], ...] = ()  # nonterminal number, may its items have few values
     white_space: tuple[int, int] | None = None  # base, per_level; None: no bound
+    ties: Ties = "first"
+    attributes: tuple[RuleAttributes, ...] = ()
 
     def check_invariants(self) -> None:
         """Raise GrammarError unless every symbol is defined and every number in range."""
@@ -130,6 +157,8 @@ class Grammar:
             if isinstance(self.terminals[t].pattern, Tokens):
                 name = self.terminals[t].name
                 raise GrammarError(f"token-level terminal {name!r} cannot be ignored; put it into the rules")
+            if self.terminals[t].match != "longest":
+                raise GrammarError(f"ignored terminal {self.terminals[t].name!r} has to match as long as it can")
 
 
 def _check_counted(terminal: Terminal, policy: Policy) -> None:
@@ -193,32 +222,33 @@ def _check_unordered(grammar: Grammar) -> None:
 
 @dataclass(slots=True)
 class GrammarBuilder:
-    """Collects symbols and rules; terminals of equal pattern, priority and units become one."""
+    """Collects symbols and rules; terminals of equal pattern, priority, way of matching and units become one."""
 
     policy: Policy = "cfg"
+    ties: Ties = "first"
     terminals: list[Terminal] = field(default_factory=list)
     nonterminals: list[str] = field(default_factory=list)
     origins: list[str] = field(default_factory=list)
     rules: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     unordered: list[Unordered] = field(default_factory=list)
-    _term_ids: dict[tuple[Regular | Tokens, int, tuple[int, int | None] | None], int] = field(default_factory=dict)
+    _term_ids: dict[tuple[Regular | Tokens, int, Match, Units | None], int] = field(default_factory=dict)
     # The same by identity: front ends share trees, and hashing one is most of a look-up.
-    _same: dict[tuple[int, int, tuple[int, int | None] | None], int] = field(default_factory=dict)
+    _same: dict[tuple[int, int, Match, Units | None], int] = field(default_factory=dict)
 
     def terminal(
-        self, pattern: Regular | Tokens, name: str = "", priority: int = 0, origin: str = "",
-        units: tuple[int, int | None] | None = None,
+        self, pattern: Regular | Tokens, name: str = "", priority: int = 0, origin: str = "", match: Match = "longest",
+        units: Units | None = None,
     ) -> int:  # fmt: skip
         """The symbol of a terminal with this pattern, made on first use."""
-        same = (id(pattern), priority, units)
+        same = (id(pattern), priority, match, units)
         got = self._same.get(same)
         if got is not None and self.terminals[got].pattern is pattern:
             return got
-        key = (pattern, priority, units)
+        key = (pattern, priority, match, units)
         got = self._term_ids.get(key)
         if got is None:
             got = self._term_ids[key] = self._same[same] = len(self.terminals)
-            self.terminals.append(Terminal(name or f"T{got}", pattern, priority, origin, units))
+            self.terminals.append(Terminal(name or f"T{got}", pattern, priority, origin, units, match))
         return got
 
     def nonterminal(self, name: str = "", origin: str = "") -> int:
@@ -236,5 +266,5 @@ class GrammarBuilder:
         """Freeze.  `start` is a nonterminal's symbol."""
         return Grammar(
             tuple(self.terminals), tuple(self.nonterminals), tuple(self.rules), ~start,
-            self.policy, tuple(ignore), tuple(self.origins), tuple(self.unordered),
+            self.policy, tuple(ignore), tuple(self.origins), tuple(self.unordered), ties=self.ties,
         )

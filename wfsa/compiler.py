@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
 from wfsa._ext.constraint import build_core
 from wfsa._ext.regular import Automaton, automaton
@@ -28,7 +28,8 @@ from wfsa.errors import GrammarError, LimitError, SchemaError, SchemaWarning, Wf
 from wfsa.explain import compile_parts_with
 from wfsa.grammar.allowance import Allowance, Exhausted, check
 from wfsa.grammar.gbnf import read_gbnf
-from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.guidance.reader import LarkDialect, read_any_lark
+from wfsa.grammar.ir import Grammar, Match, Tokens
 from wfsa.grammar.json_schema import (
     LoweredSchema,
     SchemaOptions,
@@ -41,7 +42,6 @@ from wfsa.grammar.json_schema.contradiction import Place, contradiction, contrad
 from wfsa.grammar.json_schema.lowering import NoDocument
 from wfsa.grammar.json_schema.misspelt import Slip, slips_text
 from wfsa.grammar.json_schema.sources import schema_of
-from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.structural_tag import read_structural_tag
 from wfsa.grammar.structural_tag.tools import tools_tag
@@ -61,7 +61,8 @@ class CompiledTerminal:
 
     automaton: Automaton | None
     token_ids: list[int]
-    rank: int  # at equal length the higher one wins
+    rank: int  # at equal length the higher one wins, and all of the same one do
+    match: int  # number of the IR's `Match`, as in ext/lexer/terminals.hpp
 
 
 def compile(
@@ -105,7 +106,7 @@ def _compile(
     stages, seconds = run.finish(), run.seconds()
     stats = cast("GrammarStats", {**core.counts(), "complete": core.frozen, "seconds": seconds, "stages": stages})
     names, origins = tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals)
-    constraint = GrammarConstraint(core, vocab, names, origins, stats, report, source)
+    constraint = GrammarConstraint(core, vocab, names, origins, stats, report, source, grammar.attributes)
     if _LOG.isEnabledFor(logging.DEBUG):
         times = ", ".join(f"{name} {1000 * spent:.1f}" for name, spent in stages.items())
         _LOG.debug("compiled %r, mode %s, in %.1f ms (%s)", constraint, options.mode, 1000 * seconds, times)
@@ -115,11 +116,10 @@ def _compile(
 def _terminals(grammar: Grammar, vocab: Vocab, run: _Run) -> list[CompiledTerminal] | _TooLarge:
     """Each terminal's automaton, or the tokens that it stands for."""
     out = []
-    order = sorted(range(len(grammar.terminals)), key=lambda i: (grammar.terminals[i].priority, -i))
-    ranks = {i: rank for rank, i in enumerate(order)}
+    ranks = _ranks(grammar)
     for number, t in enumerate(grammar.terminals):
         if isinstance(t.pattern, Tokens):
-            out.append(CompiledTerminal(None, _resolve(t.name, t.pattern, vocab), ranks[number]))
+            out.append(CompiledTerminal(None, _resolve(t.name, t.pattern, vocab), ranks[number], 0))
         else:
             try:
                 dfa = automaton(t.pattern, run.options.max_terminal_states)
@@ -129,10 +129,20 @@ def _terminals(grammar: Grammar, vocab: Vocab, run: _Run) -> list[CompiledTermin
                 return _TooLarge(f"terminal {t.name!r}{where}: {e}; {remedy}", t.origin)
             except RecursionError:
                 raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
-            out.append(CompiledTerminal(dfa, [], ranks[number]))
+            out.append(CompiledTerminal(dfa, [], ranks[number], get_args(Match).index(t.match)))
         run.tick("terminals", (number + 1) / len(grammar.terminals))
         check()
     return out
+
+
+def _ranks(grammar: Grammar) -> list[int]:
+    """By terminal, its preference at equal length."""
+    if grammar.ties == "all":
+        priorities = sorted({t.priority for t in grammar.terminals})
+        return [priorities.index(t.priority) for t in grammar.terminals]
+    order = sorted(range(len(grammar.terminals)), key=lambda i: (grammar.terminals[i].priority, -i))
+    ranks = {i: rank for rank, i in enumerate(order)}
+    return [ranks[i] for i in range(len(order))]
 
 
 class _TooLarge(NamedTuple):
@@ -208,6 +218,9 @@ def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
         if found is None:
             raise GrammarError(f"terminal {name!r}: the vocabulary has no special token {tokens.name!r}")
         return [found]
+    if tokens.others:
+        excluded = {*tokens.ids, *vocab.eos_ids.tolist()}
+        return [i for i in range(vocab.n_tokens) if i not in excluded]
     for i in tokens.ids:
         if not 0 <= i < vocab.n_tokens:
             raise GrammarError(f"terminal {name!r}: token id {i} is out of range for {vocab.n_tokens} tokens")
@@ -235,12 +248,19 @@ def compile_lark(
     vocab: Vocab,
     *,
     start: str = "start",
+    dialect: LarkDialect = "auto",
+    grammars: Mapping[str, Any] | None = None,
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a Lark grammar."""
+    """Compile a Lark grammar, in Lark's own dialect or in llguidance's (docs/guidance.md).
+
+    `dialect`: "lark", "llguidance", or "auto": llguidance's if the text uses a construct that Lark has not.
+    `grammars`: what ``@name`` leads to under llguidance's, Lark text or a JSON Schema by name.
+    Raises GrammarError, LimitError, VocabError.  Warns (GrammarWarning) of what is kept but not enforced.
+    """
     with _Run("compile_lark", options, keywords) as run:
-        return _compiled(read_lark(text, start=start), vocab, run)
+        return _compiled(read_any_lark(text, dialect=dialect, start=start, grammars=grammars), vocab, run)
 
 
 def compile_json_schema(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 from wfsa._ext.constraint import ConstraintCore
 from wfsa._ext.state import State
 from wfsa.constraint import Constraint, FileKind
+from wfsa.grammar.ir import RuleAttributes
 from wfsa.grammar.json_schema import SchemaReport, SchemaSource
 from wfsa.storage import constraint_file
 from wfsa.storage.array_file import ArrayFile, Arrays
@@ -38,7 +39,8 @@ class GrammarConstraint(Constraint):
     """A :class:`wfsa.Constraint` from a grammar; made by ``wfsa.compile*``.
 
     Attributes: ``terminal_names``, ``terminal_origins`` and ``source``, the schema if it is made from one (for
-    messages); ``report``; ``stats``, see :class:`GrammarStats`.
+    messages); ``report``; ``stats``, see :class:`GrammarStats`; ``attributes``, what rules of a Lark grammar ask of
+    the program that samples.
     """
 
     _core: ConstraintCore
@@ -48,6 +50,7 @@ class GrammarConstraint(Constraint):
     stats: GrammarStats
     report: SchemaReport | None = None
     source: SchemaSource | None = None
+    attributes: tuple[RuleAttributes, ...] = ()
 
     FILE: ClassVar[FileKind] = FileKind(constraint_file.KIND, constraint_file.FORMAT, constraint_file.VERSION)
 
@@ -61,7 +64,7 @@ class GrammarConstraint(Constraint):
         times = ("seconds", "stages", "complete")
         counts = cast("dict[str, int]", {name: value for name, value in self.stats.items() if name not in times})
         stored = constraint_file.StoredConstraint(
-            self._core, self.terminal_names, self.terminal_origins, counts, self.report, self.source
+            self._core, self.terminal_names, self.terminal_origins, counts, self.report, self.source, self.attributes
         )
         return constraint_file.packed(stored, self.vocab.fingerprint)
 
@@ -76,8 +79,9 @@ class GrammarConstraint(Constraint):
             {**stored.counts, "complete": complete, "seconds": seconds, "stages": {"load": seconds}},
         )
         return cls(
-            stored.core, vocab, stored.terminal_names, stored.terminal_origins, stats, stored.report, stored.source
-        )
+            stored.core, vocab, stored.terminal_names, stored.terminal_origins, stats, stored.report, stored.source,
+            stored.attributes,
+        )  # fmt: skip
 
     def describe(self, terminal: int) -> str:
         """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""

@@ -130,6 +130,7 @@ class ArtifactReader {
         const int64_t n_comp = int64_t(t.term.size());
         t.start = u_.values("term_start", -1, n_comp, n);
         t.rank = u_.values("term_rank", 0, kBig, n);
+        for (int32_t m : u_.values("term_match", 0, 3, n)) t.match.push_back(uint8_t(m));
         t.least = u_.values("term_least", 0, kBig, n);
         t.most = u_.values("term_most", 0, kBig, n);
         t.counted = u_.flags("term_counted", n);

@@ -63,6 +63,7 @@ class ArtifactWriter {
         of_["ignored"] = e_.ignored;
         of_["term_start"] = t.start;
         of_["term_rank"] = t.rank;
+        of_["term_match"].assign(t.match.begin(), t.match.end());
         of_["term_least"] = t.least;
         of_["term_most"] = t.most;
         of_["term_counted"].assign(t.counted.begin(), t.counted.end());

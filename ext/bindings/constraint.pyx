@@ -193,7 +193,7 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     """Normalise, build the LR tables, and return a ConstraintCore with empty caches.
 
     grammar: a checked wfsa.grammar.ir.Grammar; terminals: for each of its terminals an object with `automaton`
-    (Automaton or None), `token_ids` (where that is None) and `rank` (preference at equal length).
+    (Automaton or None), `token_ids` (where that is None), `rank` (preference at equal length) and `match` (lexer/terminals.hpp).
     Returns None when the start symbol derives nothing.
     """
     cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
@@ -237,20 +237,21 @@ cdef int _add_terminals(Engine* e, grammar, list terminals, vector[uint8_t]& dea
     cdef Counters no_counters
     cdef vector[int32_t] ids
     cdef Automaton a
-    cdef int32_t t, rank
+    cdef int32_t t, rank, match
     cdef bint skipped
     cdef uint8_t has_no_word, has_empty_word
     ignored = set(grammar.ignore)
     for t, terminal in enumerate(terminals):
         a, ids, rank, skipped = terminal.automaton, terminal.token_ids, terminal.rank, t in ignored
+        match = terminal.match
         units = grammar.terminals[t].units
         if a is None:
-            e.lexer.terms.add(none, no_names, no_counters, rank, skipped)
+            e.lexer.terms.add(none, no_names, no_counters, rank, match, skipped)
         elif units is None:
-            e.lexer.terms.add(a.dfa, a.names, a.counters, rank, skipped)
+            e.lexer.terms.add(a.dfa, a.names, a.counters, rank, match, skipped)
         else:
             least, most = units
-            e.lexer.terms.add(a.dfa, a.names, a.counters, rank, skipped, True, least, _NO_MOST if most is None else most)
+            e.lexer.terms.add(a.dfa, a.names, a.counters, rank, match, skipped, True, least, _NO_MOST if most is None else most)
         has_no_word = ids.empty() if a is None else a.dfa.size() == 0
         has_empty_word = a is not None and a.nullable
         dead.push_back(has_no_word)

@@ -8,6 +8,10 @@
 //     main      components that the current terminal may be in
 //     watch     components of earlier, longer candidates: if one of them accepts, this cut was wrong and is void
 //
+// Terminals of equal rank that match alike are all taken.  A terminal that is to match as short as can be (its DFA has
+// no edge out of an accepting state) drops all that compete with it where it accepts, and one that ends anywhere
+// (Match::kAny) competes with nothing: it is cut without a watch, and is in none.
+//
 // Under "cfg" there is one hypothesis without watch: the union DFA of the admissible terminals.  Under "longest" a
 // terminal that is complete but could go on may be cut only under watch.  The end of
 // ignored white space is no event for the parser: the state itself restarts at its context.
@@ -197,10 +201,9 @@ class Lexer {
         for (const Hypothesis& hyp : hyps) {
             for (int32_t c : hyp.main) feed(c, h, false);
             for (int32_t c : hyp.watch) feed(c, h, true);
-            const int32_t t = winner(hyp.main);
-            if (t >= 0 && terms.restarts_lexing[t]) {
+            if (restarts(hyp.main)) {
                 for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
-                for (int32_t c : hyp.main) feed(c, n + h, true);
+                for (int32_t c : hyp.main) if (terms.competes(c)) feed(c, n + h, true);
                 for (int32_t c : hyp.watch) feed(c, n + h, true);
             }
             ++h;
@@ -317,12 +320,32 @@ class Lexer {
         }
         s.span = spans.intern(span);
     }
-    template <class Components> int32_t winner(const Components& main) const {  // "longest": the terminal taken if the cut is here
+    // "longest": of the terminals that compete, the highest rank that accepts; -1: none does.
+    template <class Components> int32_t best_rank(const Components& main) const {
         int32_t best = -1;
-        if (terms.longest)
-            for (int32_t c : main)
-                if (terms.accept[c] && (best < 0 || terms.rank[terms.term[c]] > terms.rank[best])) best = terms.term[c];
+        for (int32_t c : main)
+            if (terms.accept[c] && terms.competes(c)) best = std::max(best, terms.rank[terms.term[c]]);
         return best;
+    }
+    // Is component c cut here, if `best` is the best rank?
+    bool is_cut(int32_t c, int32_t best) const {
+        return terms.accept[c] && (!terms.competes(c) || terms.rank[terms.term[c]] == best);
+    }
+    template <class Components> bool restarts(const Components& main) const {
+        if (!terms.longest) return false;
+        const int32_t best = best_rank(main);
+        for (int32_t c : main) if (is_cut(c, best) && terms.restarts_lexing[terms.term[c]]) return true;
+        return false;
+    }
+    // Where a terminal that matches as short as can be accepts, those that compete with it are given up.
+    void give_up_longer(vector<int32_t>& main) const {
+        const auto ends = [this](int32_t c) {
+            return terms.accept[c] && terms.match[size_t(terms.term[c])] == uint8_t(Match::kShortest);
+        };
+        if (!std::any_of(main.begin(), main.end(), ends)) return;
+        main.erase(std::remove_if(main.begin(), main.end(),
+                                  [&](int32_t c) { return terms.competes(c) && !ends(c); }),
+                   main.end());
     }
     // A watched component adds nothing if every byte it can read makes another one accept.
     vector<int32_t> without_redundant(vector<int32_t> watch) const {
@@ -341,6 +364,7 @@ class Lexer {
     }
     int32_t intern(vector<HypothesisDraft>& hyps, bool root) {
         for (HypothesisDraft& h : hyps) {
+            if (terms.longest && !root) give_up_longer(h.main);
             bool keep = false;
             if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.restarts_lexing[terms.term[c]]);
             if (!keep) h.context = -1;
@@ -365,13 +389,24 @@ class Lexer {
                 for (int32_t c : h.main) if (terms.accept[c]) accepts_of_.push_back({terms.term[c], 0});
                 continue;
             }
-            const int32_t t = winner(h.main);
-            if (t < 0) continue;
-            if (terms.restarts_lexing[t]) { s.boundary = true; continue; }
-            vector<int32_t> watch;
-            for (int32_t c : h.main) if (terms.goes_on(c)) watch.push_back(c);
-            for (int32_t c : h.watch) if (terms.goes_on(c)) watch.push_back(c);
-            accepts_of_.push_back({t, watches.intern(without_redundant(watch))});
+            const int32_t best = best_rank(h.main);
+            int32_t watched = -1;  // by who competes, interned
+            for (int32_t c : h.main) {
+                if (!is_cut(c, best)) continue;
+                const int32_t t = terms.term[c];
+                if (terms.restarts_lexing[t]) { s.boundary = true; continue; }
+                if (!terms.competes(c)) {
+                    accepts_of_.push_back({t, watches.intern(without_redundant(h.watch))});
+                    continue;
+                }
+                if (watched < 0) {
+                    vector<int32_t> watch;
+                    for (int32_t d : h.main) if (terms.competes(d) && terms.goes_on(d)) watch.push_back(d);
+                    for (int32_t d : h.watch) if (terms.goes_on(d)) watch.push_back(d);
+                    watched = watches.intern(without_redundant(watch));
+                }
+                accepts_of_.push_back({t, watched});
+            }
         }
         s.accepts = accepts_.keep(accepts_of_);
         return y;

@@ -9,6 +9,13 @@
 
 namespace wfsa {
 
+// How a terminal that competes with others ends, under "longest".
+enum class Match : uint8_t {
+    kLongest,   // where no other one matches longer
+    kShortest,  // as soon as it matches, and all others that began where it began are given up
+    kAny,       // wherever it matches: it neither gives way to others nor makes them give way
+};
+
 struct Terminals {
     vector<int32_t> indptr{0};      // edges of component c: indptr[c] .. indptr[c+1]
     vector<Edge> edges;
@@ -16,6 +23,7 @@ struct Terminals {
     vector<uint8_t> accept;         // component accepts?
     vector<int32_t> start;          // terminal -> start component, -1 for token-level terminals
     vector<int32_t> rank;           // terminal -> preference at equal length, higher wins
+    vector<uint8_t> match;          // terminal -> Match
     vector<int32_t> least, most;    // terminal -> how many units its words have, if it is counted
     vector<uint8_t> counted;        // terminal -> are its words counted?
     vector<uint8_t> open;           // component -> can it still count? (of counted terminals)
@@ -28,14 +36,15 @@ struct Terminals {
 
     static constexpr int32_t kNoMost = INT32_MAX;
 
-    void add(const Dfa& d, const vector<int64_t>& names, const Counters& counters, int32_t rank_, bool ignore_,
-             bool counted_ = false, int32_t least_ = 0, int32_t most_ = kNoMost) {
+    void add(const Dfa& d, const vector<int64_t>& names, const Counters& counters, int32_t rank_, int32_t match_,
+             bool ignore_, bool counted_ = false, int32_t least_ = 0, int32_t most_ = kNoMost) {
         int32_t base = int32_t(term.size()), t = int32_t(start.size());
         counted.push_back(counted_);
         least.push_back(least_);
         most.push_back(most_);
         start.push_back(d.size() ? base : -1);
         rank.push_back(rank_);
+        match.push_back(uint8_t(match_));
         ignore.push_back(ignore_);
         restarts_lexing.push_back(ignore_ && !large(d));
         name.insert(name.end(), names.begin(), names.end());
@@ -77,6 +86,7 @@ struct Terminals {
         vector<int32_t>().swap(place);
         vector<int32_t>().swap(remaining);
     }
+    bool competes(int32_t c) const { return match[size_t(term[c])] != uint8_t(Match::kAny); }
     bool goes_on(int32_t c) const { return indptr[c] < indptr[c + 1]; }
 };
 

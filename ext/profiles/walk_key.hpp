@@ -67,7 +67,7 @@ class WalkKey {
         key.push_back(local_number(terms, u));
         if (terms.size() == before) return;
         if (t.longest) key.push_back(t.rank[u]);
-        key.push_back(t.ignore[u] | t.restarts_lexing[u] << 1 | t.counted[u] << 2);
+        key.push_back(t.ignore[u] | t.restarts_lexing[u] << 1 | t.counted[u] << 2 | t.match[u] << 3);
         if (t.counted[u]) counted_.push_back(u);
     }
     bool put_components(List components, vector<int32_t>& terms) {

@@ -72,7 +72,7 @@ def read_json_schema(
     """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
 
     `too_large` are paths whose terminals have turned out to be too large, to be widened under ``lenient``.
-    `embedded`: for documents that are part of a larger text (:mod:`wfsa.grammar.embed`).  There ``uniqueItems`` is not
+    `embedded`: for documents that are part of a larger text (:mod:`wfsa.grammar.inline`).  There ``uniqueItems`` is not
     enforced, which the report says.
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     """

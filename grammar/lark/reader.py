@@ -48,7 +48,8 @@ from wfsa.grammar.allowance import check
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark.rules import Lowering
 from wfsa.grammar.lark.syntax import parse_statements, without_special
-from wfsa.grammar.lark.terminals import UndefinedSymbol
+from wfsa.grammar.lark.terminals import TerminalPatterns, UndefinedSymbol, regular
+from wfsa.grammar.regular import Regular
 
 Mangle = Callable[[str], str]
 
@@ -84,6 +85,18 @@ def read_lark(
         raise
     except ValueError as e:  # int() of more than 4,300 digits
         raise GrammarError(f"a number of the grammar is too long: {e}") from None
+
+
+def library_terminal(path: tuple[str, ...], name: str) -> Regular:
+    """The language of a terminal in one of Lark's own grammars, ``("common",), "INT"``.  Raises GrammarError."""
+    definitions = _Definitions([], None, shared=True)
+    try:
+        definitions.do_import(path, None, {name: name})
+        return regular(TerminalPatterns(definitions.all).by_name(name))
+    except LarkError as e:
+        raise GrammarError(_one_line(e)) from None
+    except UndefinedSymbol:
+        raise GrammarError(f"%import {'.'.join(path)}.{name}: there is no such terminal in Lark's library") from None
 
 
 _loader: Any = loader  # for what has no annotations there

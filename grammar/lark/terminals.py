@@ -27,6 +27,7 @@ from wfsa.grammar.ir import Tokens
 from wfsa.grammar.regex import first_match  # noqa: F401  # loaded here, so that the first grammar does not wait for it
 from wfsa.grammar.regex.pattern import first_language, parse_regex
 from wfsa.grammar.regular import Alt, And, Cat, Literal, Minus, Regular, Repeat, literal
+from wfsa.grammar.token_ids import tokens_of
 
 MAX_PATTERN = 1_000_000  # characters of one joined regular expression: A: B B, B: C C, ... doubles it at each step
 _NO_LIMIT = 1 << 32  # the width of a pattern without a longest match; every sum is clipped to it
@@ -285,12 +286,7 @@ def declared_only(kind: str, name: str) -> GrammarError:
 
 def tokens_terminal(text: str) -> Tokens:
     """``<[12,40-42]>`` names token ids, ``<|tool|>`` (or any ``<name>``) a special token."""
-    if not text.startswith("<["):
-        return Tokens(name=text)
-    ids: set[int] = set()
-    for part in text[2:].removesuffix("]>").split(","):
-        m = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
-        if not m or not text.endswith("]>") or int(m[2] or m[1]) < int(m[1]):
-            raise GrammarError(f"bad token ids {text}: write them as in <[12,40-42]> (no complement, no wildcard)")
-        ids.update(range(int(m[1]), int(m[2] or m[1]) + 1))
-    return Tokens(ids=tuple(sorted(ids)))
+    tokens = tokens_of(text)
+    if tokens.others:
+        raise GrammarError(f"token ids {text}: no complement in Lark's own dialect; pass dialect='llguidance'")
+    return tokens

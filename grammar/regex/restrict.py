@@ -20,6 +20,7 @@ from wfsa.grammar.regular import (
     Regular,
     Repeat,
     Table,
+    Words,
     alt,
     cat,
     chars,
@@ -81,6 +82,8 @@ def nullable(tree: Regular) -> bool:
             return low == 0 or nullable(body)
         case Minus(left, right):
             return nullable(left) and not nullable(right)
+        case Words(words):
+            return b"" in words
         case Table(_, accept, start):
             return accept[start]
     return False

@@ -24,15 +24,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from wfsa.errors import GrammarError, LimitError, SchemaError
 from wfsa.grammar.allowance import check
 from wfsa.grammar.emit import emit_rules
-from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq
+from wfsa.grammar.expressions import Choice, Expr, Inline, Many, Ref, Seq
 from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.inline import takes_empty
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
@@ -88,8 +89,7 @@ class _Lowering:
         self.options = replace(options, unique_items="unchecked")
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
-        self.parts: dict[str, Grammar] = {}
-        self.schemas: dict[str, str] = {}  # schema and options, as text -> the name of its grammar
+        self.schemas: dict[str, Inline] = {}  # by schema and options, as text
         self.lowered: list[tuple[str, LoweredSchema]] = []  # with the places of the schemas
         self.notes: list[ReportEntry] = []
         self.depth = 0
@@ -98,7 +98,7 @@ class _Lowering:
         form, path = whole(description)
         e = self.format(form, path, NOTHING_AFTER)
         table = {**self.table, "text": e}
-        grammar = emit_rules(table, "text", {"text": "$", **self.origins}, self.parts)
+        grammar = emit_rules(table, "text", {"text": "$", **self.origins})
         parts = tuple((pointer_of(path), part.report) for path, part in self.lowered)
         lost = (w._replace(path=path + w.path.removeprefix("$")) for path, part in self.lowered for w in part.widenings)
         return LoweredSchema(
@@ -149,30 +149,27 @@ class _Lowering:
             options = replace(options, max_whitespace=min(f["max_whitespace_cnt"], 1 << 12))
         return _closed(self.schema(f["json_schema"], f"{path}.json_schema", options), after)
 
-    def schema(self, schema: Any, path: str, options: SchemaOptions) -> Ref:
+    def schema(self, schema: Any, path: str, options: SchemaOptions) -> Inline:
         """The documents of a schema."""
         key = repr((options, json.dumps(schema, default=repr)))
-        name = self.schemas.get(key)
-        if name is None:
+        got = self.schemas.get(key)
+        if got is None:
             dropped = frozenset("$" + p[len(path) :] for p in self.too_large if p.startswith(path))
             try:
                 lowered = read_json_schema(schema, options, dropped, embedded=True)
             except (SchemaError, LimitError) as error:
                 raise type(error)(_placed(str(error), path)) from None
             self.lowered.append((path, lowered))
-            name = self.schemas[key] = f"schema {len(self.schemas)}"
-            self.parts[name], self.origins[name] = lowered.grammar, path
-        return Ref(name)
+            got = self.schemas[key] = Inline(lowered.grammar, path)
+        return got
 
-    def part(self, path: str, field: str, read: Any) -> Ref:
+    def part(self, path: str, field: str, read: Callable[[], Grammar]) -> Inline:
         """A grammar that is written in one of the fields."""
         try:
             grammar = read()
         except (GrammarError, LimitError) as error:
             raise type(error)(f"{error}; at {path}.{field}") from None
-        name = f"grammar {len(self.parts)}"
-        self.parts[name], self.origins[name] = grammar, f"{path}.{field}"
-        return Ref(name)
+        return Inline(grammar, f"{path}.{field}", takes_empty(grammar))
 
     def _any_text(self, f: dict[str, Any], path: str, after: After) -> Expr:
         if f["max_tokens"] is not None:

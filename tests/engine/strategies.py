@@ -12,7 +12,7 @@ follows the grammar wherever a smaller grammar leads, and stays meaningful while
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import reject
 from hypothesis import strategies as st
@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from tests.oracles.earley import CfgOracle
 from tests.oracles.longest import LongestOracle
 from wfsa.grammar.ir import Grammar, Terminal, Tokens, Unordered
+from wfsa.grammar.regex.shortest import shortest
 from wfsa.grammar.regular import (
     ANY_CHAR,
     NOTHING,
@@ -174,9 +175,12 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
         elif ids:
             found.append(Tokens(tuple(sorted(draw(st.sets(st.sampled_from(ids), min_size=1, max_size=2))))))
     priority = st.sampled_from([0, 0, 0, 1, -1, 2])
+    ties = "all" if policy == "longest" and draw(st.sampled_from([False, False, True])) else "first"
     terminals = tuple(
         Terminal(f"T{i}", pattern, draw(priority) if policy == "longest" else 0) for i, pattern in enumerate(found)
     )
+    if policy == "longest" and draw(st.booleans()):
+        terminals = tuple(map(_matching, terminals, draw(st.lists(_match, min_size=len(terminals), max_size=4 + 1))))
     if policy == "cfg" and not composed and draw(st.sampled_from([False, False, True])):
         terminals += draw(_counted)
     n = draw(st.integers(1, 5))
@@ -199,8 +203,19 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
             terminals += (Terminal("WS", draw(st.sampled_from([plus(literal(" ")), literal(" "), literal("c")]))),)
             ignore = (len(terminals) - 1,)
         else:
-            ignore = (draw(st.integers(0, len(drawn) - 1)),)
-    return Grammar(terminals, tuple(f"n{i}" for i in range(n)), tuple(rules), 0, policy, tuple(ignore))  # type: ignore[arg-type]
+            ignore = tuple(i for i in [draw(st.integers(0, len(drawn) - 1))] if terminals[i].match == "longest")
+    return Grammar(terminals, tuple(f"n{i}" for i in range(n)), tuple(rules), 0, policy, tuple(ignore), ties=ties)  # type: ignore[arg-type]
+
+
+_match = st.sampled_from(["longest", "longest", "shortest", "any"])
+
+
+def _matching(terminal: Terminal, match: str) -> Terminal:
+    """The terminal with this way of matching; one of tokens has none."""
+    if isinstance(terminal.pattern, Tokens):
+        return terminal
+    pattern = shortest(terminal.pattern) if match == "shortest" else terminal.pattern
+    return replace(terminal, pattern=pattern, match=match)  # type: ignore[arg-type]
 
 
 def _with_lists(

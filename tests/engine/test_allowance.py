@@ -62,6 +62,16 @@ LONG: dict[str, Callable[[], tuple[Callable[..., Any], Any]]] = {
         "start: (" + "|".join(f"T{i}" for i in range(3000)) + ")+\n"
         + "\n".join(f"T{i}: /[a-z]*{chr(97 + i % 26)}{i}[a-z]*/" for i in range(3000)),
     ),
+    "rules with parameters": lambda: (
+        wfsa.compile_lark,
+        "start: p::0\np::_ : " + " | ".join(f'"{i}" p::set_bit({i}) %if bit_clear({i})' for i in range(14)),
+    ),
+    "substrings": lambda: (
+        wfsa.compile_lark, "start: %regex " + json.dumps({"substring_chars": "abcde" * 100_000 + "f" * 100_000}),
+    ),
+    "a schema in a grammar": lambda: (
+        wfsa.compile_lark, 'start: "a" %json ' + json.dumps({**optional(30_000), "additionalProperties": False}),
+    ),
 }  # fmt: skip
 
 

@@ -516,7 +516,7 @@ def test_missing_and_strange_arrays(data: bytes, vocab: wfsa.Vocab) -> None:
                 wfsa.Constraint.from_bytes(edited(data, change), vocab)
 
 
-@pytest.mark.parametrize("key", ["terminal_names", "terminal_origins"])
+@pytest.mark.parametrize("key", ["terminal_names", "terminal_origins", "attributes"])
 def test_bad_head(key: str, data: bytes, vocab: wfsa.Vocab) -> None:
     for value in (None, 3, [1], "abc", {"a": 1}):
         with pytest.raises(wfsa.ArtifactError):

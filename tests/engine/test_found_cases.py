@@ -11,7 +11,7 @@ import pytest
 from tests.engine.modes import begin, check, constraints
 from tests.engine.strategies import BYTES, LETTERS, Case, VocabCase
 from tests.oracles.mask import TokenText
-from wfsa.grammar.ir import Grammar, Terminal, Tokens
+from wfsa.grammar.ir import Grammar, Match, Terminal, Ties, Tokens
 from wfsa.grammar.regular import ANY_CHAR, Literal, Minus, Regular, Repeat, cat, char_set, literal, minus, plus, star
 
 pytestmark = pytest.mark.engine
@@ -29,18 +29,45 @@ def case(
     priorities: tuple[int, ...] = (),
     special: tuple[int, ...] = (),
     eos: tuple[int, ...] = (),
+    match: tuple[Match, ...] = (),
+    ties: Ties = "first",
 ) -> Case:
     """Terminals by number, nonterminals as ~number; the first is the start."""
     terminals = tuple(
-        Terminal(f"T{i}", literal(p) if isinstance(p, str) else p, priorities[i] if priorities else 0)
+        Terminal(
+            f"T{i}", literal(p) if isinstance(p, str) else p, priorities[i] if priorities else 0,
+            match=match[i] if match else "longest",
+        )
         for i, p in enumerate(patterns)
     )
     names = tuple(f"n{i}" for i in range(1 + max(lhs for lhs, _ in rules)))
-    return Case(Grammar(terminals, names, tuple(rules), 0, policy, ignore), VocabCase(tokens, special, eos))  # type: ignore[arg-type]
+    grammar = Grammar(terminals, names, tuple(rules), 0, policy, ignore, ties=ties)  # type: ignore[arg-type]
+    return Case(grammar, VocabCase(tokens, special, eos))
 
 
 E0 = ~0
 CASES = {
+    # How terminals match.
+    "a shortest match gives up a longer one": case(
+        "longest", [cat(star(char_set("ab")), literal("c")), plus(char_set("abc")), "b"], [(0, (0, 2)), (0, (1,))],
+        (b"a", b"b", b"c", b"ac", b"cb"), match=("shortest", "longest", "longest"),
+    ),
+    "a shortest match in the watch of a cut": case(
+        "longest", ["a", "abc", "b"], [(0, (0, 2)), (0, (1, E0)), (0, ())], (b"a", b"b", b"c", b"ab", b"bc"),
+        match=("longest", "shortest", "longest"),
+    ),
+    "a terminal that competes with none": case(
+        "longest", [plus(literal("a")), "ab", plus(char_set("ab"))], [(0, (0, 1)), (0, (0, E0)), (0, (2,))],
+        (b"a", b"b", b"aa", b"ab"), match=("any", "any", "longest"),
+    ),
+    "beside ignored white space": case(
+        "longest", [plus(literal("a")), "ab", "a", plus(literal(" "))], [(0, (0, 1)), (0, (2, E0)), (0, (2,))],
+        (b"a", b"b", b" ", b"a ", b" b"), match=("any", "shortest", "longest", "longest"), ignore=(3,),
+    ),
+    "ties taken by all": case(
+        "longest", ["a", char_set("ab"), "b"], [(0, (0, 2)), (0, (1, 0)), (0, (1, 1, E0))],
+        (b"a", b"b", b"ab", b"aa"), ties="all",
+    ),
     # Found by the random walks.
     "saved ahead: two equal terminals and blanks": case(
         "longest", ["a", "a", plus(literal(" "))], [(0, ()), (0, (1,)), (0, (1, E0, 0))], (b"a", b"aa"), ignore=(2,)

@@ -11,6 +11,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -45,6 +46,15 @@ LARK = [
     'start: <|x|> "a" | <[3,5-9]> start\n',
     '%declare X\n%override a: "b"\nstart: a\na: "a"\n%extend a: "c"\n',
 ]
+GUIDANCE = [
+    'start: (call | other)* TEXT\ncall: head %json {"type": "object", "properties": {"x": {"enum": [1, "a"]}}} "</f>"\n'
+    'head[lazy]: TEXT "<f>"\nother[suffix=/!+/, capture]: /[a-z]{1,4}/\nTEXT: /(.|\\n)*/\n',
+    'start: perm::0x0\nperm::_ : "" %if is_ones([0:3])\n | "a" perm::set_bit(0) %if bit_clear(0)\n'
+    ' | "b" perm::set_bit(1) %if and(bit_clear(1), not(bit_set(0)))\n | "c" perm::incr([2:4]) %if lt([2:4], 3)\n',
+    '%llguidance {"ignore_once": true}\n%ignore /[ ]+/\nstart: A{2,3} B{,2} %regex {"substring_words": "a b a b"}\n'
+    'A: /[a-z]+/ & ~"abc"\nB: "x".."z" | "Q"i\n',
+    'start: <[*]> <[^1-3]> | %lark { start: "q" r\n r: "(" r ")" | "" } | start-2\nstart-2: "\\x41" ["b"]\n',
+]
 GBNF = [
     'root ::= "a" [b-d]+ ( x | . ){2,5} # c\nx ::= [^"\\\\\\n]* | "é\\x41\\u00e9\\U0001F600"\n',
     'root ::= value ("," value)*\nvalue ::= "[" root? "]" | number\nnumber ::= "-"? ("0" | [1-9] [0-9]{0,15})\n',
@@ -71,6 +81,10 @@ SNIPPETS = {
     "lark": ["start", "a:", "|", "%import common.INT", "%import .x.y", "%ignore", "/a/", "/(/", '"a".."z"', "~3..1",
              "~99999", "{a}", "{x,y}:", "->", "?start", "/a/imsx", "[", "]", "(" * 200, "NAME", "<|x|>", "<[1-300]>",
              "\\", "//", "_x", "'"],
+    "guidance": ["start", "a:", "|", "&", "~", "{2,}", "{,3}", "[lazy]", '[suffix="x"]', "[stop=/a/]",
+                 "[max_tokens=3]", "::_", "::0x0", "::incr([0:2])", "%if bit_clear(0)", '%json {"type": 1}', "%json {",
+                 "%regex {", '%regex {"substring_chars": "abab"}', '%lark { start: "a" }', "%llguidance {}", "@x",
+                 "<[^1]>", "<[*]>", "<|x|>", "%ignore / /", "(" * 200, "/a*/", '""', "A", "a-b", "%import common.INT"],
     "gbnf": ["root", "::=", "|", "[^a]", "[a-", "{3,1}", "{99999}", "{,}", "(" * 200, ")", "<|x|>", "<[", "!<x>", '"',
              "\\x", "#", "/*", ";", ".", "a ::= a", "''"],
     "regex": ["(?:", "(?=", "(?!", "(?<=", "(?<!", "(?P<n>", "(?#", ")", "*", "+?", "{3,1}", "{99999}", "{1000}", "[",
@@ -79,6 +93,7 @@ SNIPPETS = {
 }  # fmt: skip
 COMPILERS: dict[str, Callable[..., wfsa.Constraint]] = {
     "lark": wfsa.compile_lark,
+    "guidance": partial(wfsa.compile_lark, dialect="llguidance"),
     "gbnf": wfsa.compile_gbnf,
     "regex": wfsa.compile_regex,
     "schema": wfsa.compile_json_schema,
@@ -93,10 +108,12 @@ def small_files(folder: str, pattern: str) -> Iterator[str]:
 
 def seeds(kind: str) -> list[Any]:
     """The small ones above, and real ones where there are some."""
-    own = {"lark": LARK, "gbnf": GBNF, "regex": REGEX, "schema": SCHEMAS}[kind]
+    own = {"lark": LARK, "guidance": GUIDANCE, "gbnf": GBNF, "regex": REGEX, "schema": SCHEMAS}[kind]
     real: list[Any] = []
     if kind == "lark":
         real = [*small_files("lark", "*.lark"), *small_files("syncode", "*.lark"), *(c.grammar for c in cases("lark"))]
+    elif kind == "guidance":
+        real = [c.grammar for c in cases("guidance")]
     elif kind == "gbnf":
         real = [*small_files("gbnf", "*.gbnf"), *(c.grammar for c in cases("ebnf"))]
     elif kind == "regex":
@@ -133,7 +150,9 @@ def attempt(kind: str, source: Any, vocab: wfsa.Vocab, choose: random.Random) ->
 
 
 @pytest.mark.parametrize("batch", range(N_BATCHES))
-@pytest.mark.parametrize(("kind", "n"), [("lark", 2000), ("gbnf", 4000), ("regex", 2000), ("schema", 3000)])
+@pytest.mark.parametrize(
+    ("kind", "n"), [("lark", 2000), ("guidance", 2000), ("gbnf", 4000), ("regex", 2000), ("schema", 3000)]
+)
 def test_mutants(kind: str, n: int, batch: int, vocab: wfsa.Vocab) -> None:
     pool, compiled = seeds(kind), 0
     for number in range(batch, examples(n), N_BATCHES):

@@ -1,14 +1,17 @@
 """Conformance cases: grammars with texts they accept and refuse, taken from the test suites of llguidance and xgrammar.
 
-    for case in cases("lark"):        kinds: "lark", "ebnf", "regex", "builtin"
+    for case in cases("lark"):        kinds: "lark", "guidance", "ebnf", "regex", "builtin"
         case.id, case.grammar, case.accept, case.reject, case.refused, case.left_out
+
+"guidance" are the grammars of "lark" again, as they were meant: in llguidance's dialect.
 
 The data is not ours and not in the repository; it is read where it lies (``../shared/data``), and without it there are
 no cases.  An id is the name of the original test plus a few digits of the hash of its grammar.
 
-Both suites were written for other engines.  ``left_out.txt`` lists the cases that do not hold here, one a line with its
-reason: ``id <TAB> reason``; ids ending in ``:<n>`` leave out the n-th text of a case (accepted ones first) and keep the
-rest.  Nothing is left out silently: a test asserts that every line of the file names a case or text of the data.
+Both suites were written for other engines.  ``left_out.txt`` lists the cases that do not hold here, and
+``left_out_guidance.txt`` those that do not hold even in the dialect, one a line with its reason: ``id <TAB> reason``;
+ids ending in ``:<n>`` leave out the n-th text of a case (accepted ones first) and keep the rest.
+Nothing is left out silently: a test asserts that every line of the file names a case or text of the data.
 """
 
 from __future__ import annotations
@@ -22,8 +25,13 @@ from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "grammars" / "conformance"
-LEFT_OUT = Path(__file__).with_name("left_out.txt")
 FILES = ("llguidance_lark", "xgrammar")
+# What the names in some cases stand for is not recorded; these are the smallest grammars that the texts allow.
+NAMED: dict[str, Any] = {
+    "value": {"type": "integer", "minimum": 0},
+    "pair": 'start: WORD ":" WORD\nWORD: /[a-z]+/',
+    "wrapper": 'start: "[" @value "]"',
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +47,11 @@ class Case:
     texts_left_out: tuple[tuple[str, str], ...] = ()  # (text, reason)
 
 
-def reasons() -> dict[str, str]:
-    """What ``left_out.txt`` says: id -> reason."""
+def reasons(kind: str = "lark") -> dict[str, str]:
+    """What the file for a kind says: id -> reason."""
     out = {}
-    for line in LEFT_OUT.read_text(encoding="utf8").splitlines():
+    file = Path(__file__).with_name("left_out_guidance.txt" if kind == "guidance" else "left_out.txt")
+    for line in file.read_text(encoding="utf8").splitlines():
         if line.strip() and not line.startswith("#"):
             name, _, reason = line.partition("\t")
             out[name] = reason.strip()
@@ -51,7 +60,7 @@ def reasons() -> dict[str, str]:
 
 def cases(kind: str = "lark") -> Iterator[Case]:
     """All cases of a kind, those left out included (with their reason)."""
-    why = reasons()
+    why = reasons(kind)
     for file in FILES:
         path = DATA / f"{file}.jsonl.gz"
         if not path.exists():
@@ -60,7 +69,7 @@ def cases(kind: str = "lark") -> Iterator[Case]:
         with gzip.open(path, "rt", encoding="utf8") as lines:
             for line in lines:
                 raw = json.loads(line)
-                if raw.get("kind", "lark") != kind:
+                if raw.get("kind", "lark") != ("lark" if kind == "guidance" else kind):
                     continue
                 name = f"{raw['id']}#{hashlib.sha256(raw['grammar'].encode()).hexdigest()[:8]}"
                 while name in seen:  # the same grammar in the same test once more

@@ -1,7 +1,8 @@
 """The recorded cases of other engines' suites, on this engine: every text accepted to its end, or refused.
 
 Fed as bytes in both modes, and token by token on a real vocabulary, where each token has to be in the mask before
-it is committed.  What does not hold here is listed with its reason in ``left_out.txt``; nothing else is excused.
+it is committed.  What does not hold here is listed with its reason in ``left_out.txt`` and ``left_out_guidance.txt``;
+nothing else is excused.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ import pytest
 import wfsa
 from tests.conftest import VocabFile
 from tests.engine.tokenise import Tokeniser, random_tokeniser, tokeniser
-from tests.grammar.conformance import Case, cases
+from tests.grammar.conformance import NAMED, Case, cases, reasons
 from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.guidance.reader import read_any_lark, read_guidance
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.regex.grammar import read_regex
 
-pytestmark = pytest.mark.engine
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.filterwarnings("ignore::wfsa.errors.GrammarWarning"),
+]
 MODES = ("lazy", "ahead")
+KINDS = ("lark", "guidance", "ebnf", "regex")
 # (ab){2,50000}: a terminal of 100,000 states in a chain, which takes minutes to minimise.
 SLOW = frozenset(("588036f3",))
 LONG = 20_000  # bytes; such texts are fed whole and not token by token
@@ -30,6 +36,8 @@ LONG = 20_000  # bytes; such texts are fed whole and not token by token
 def read(case: Case) -> Grammar:
     if case.kind == "lark":
         return read_lark(case.grammar)
+    if case.kind == "guidance":
+        return read_guidance(case.grammar, grammars=NAMED)
     if case.kind == "regex":
         return read_regex(case.grammar)
     return read_gbnf(case.grammar, case.options.get("root", "root"))
@@ -71,6 +79,33 @@ def in_tokens(constraint: wfsa.Constraint, ids: list[int]) -> bool:
     return accepted
 
 
+def test_everything_left_out_in_the_dialect_exists() -> None:
+    known = {case.id: len(case.accept) + len(case.reject) + len(case.texts_left_out) for case in cases("guidance")}
+    need(list(cases("guidance")), "guidance")
+    for name, reason in reasons("guidance").items():
+        case, _, number = name.partition(":")
+        assert case in known, name
+        assert not number or int(number) < known[case], name
+        assert reason, f"{name} is left out without a reason"
+
+
+def test_most_cases_of_the_dialect_are_whole() -> None:
+    """At least 97 % of the verdicts: that the grammar is refused or taken, and each text."""
+    found = list(cases("guidance"))
+    need(found, "guidance")
+    n_texts = {case.id: 1 + len(case.accept) + len(case.reject) + len(case.texts_left_out) for case in found}
+    out = sum(n_texts[case.id] if case.left_out else len(case.texts_left_out) for case in found)
+    assert out <= 0.03 * sum(n_texts.values())
+
+
+def test_auto_reads_plain_lark_as_lark() -> None:
+    found = wanted("lark")
+    need(found, "lark")
+    for case in found:
+        if not case.refused:
+            assert read_any_lark(case.grammar) == read_lark(case.grammar), case.id
+
+
 def wanted(kind: str, *, slow: bool = False) -> list[Case]:
     return [c for c in cases(kind) if not c.left_out and (slow or c.id.rpartition("#")[2].rstrip("+") not in SLOW)]
 
@@ -81,7 +116,7 @@ def need(found: list[Case], kind: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", ["lark", "ebnf", "regex"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_bytes(kind: str, mode: str) -> None:
     wrong: list[tuple[str, str, str]] = []
     found = wanted(kind)
@@ -114,7 +149,7 @@ def check_tokens(found: list[Case], vocab: wfsa.Vocab, encode: Tokeniser, modes:
     assert wrong == []
 
 
-@pytest.mark.parametrize("kind", ["lark", "ebnf", "regex"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_tokens(kind: str, vocab_npz: Callable[[str], VocabFile]) -> None:
     found = wanted(kind)
     need(found, kind)
@@ -126,7 +161,7 @@ def test_tokens(kind: str, vocab_npz: Callable[[str], VocabFile]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama3", "o200k", "gemma3", "gpt2"])
-@pytest.mark.parametrize("kind", ["lark", "ebnf", "regex"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_all_tokens(kind: str, name: str, vocab_npz: Callable[[str], VocabFile]) -> None:
     found = wanted(kind, slow=True)
     need(found, kind)

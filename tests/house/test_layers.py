@@ -50,6 +50,7 @@ FRONT_ENDS: dict[str, set[str]] = {
     "grammar/lark": {"grammar", "grammar/regex", "wfsa/errors.py"},
     "grammar/json_schema": {"grammar", "grammar/regex", "wfsa/errors.py"},
     "grammar/structural_tag": {"grammar", "grammar/json_schema", "grammar/regex", "wfsa/errors.py"},
+    "grammar/guidance": {"grammar", "grammar/json_schema", "grammar/lark", "grammar/regex", "wfsa/errors.py"},
 }
 PACKAGE: dict[str, set[str]] = {
     "wfsa/errors.py": set(),
@@ -59,17 +60,18 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/arguments.py": {"grammar/json_schema"},
     "wfsa/bitmask": {"wfsa/_ext", "wfsa/errors.py"},
     "wfsa/vocab": {"wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
-    "wfsa/storage": {"grammar/json_schema", "wfsa/_ext", "wfsa/errors.py", "wfsa/items", "wfsa/vocab"},
+    "wfsa/storage": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py", "wfsa/items", "wfsa/vocab"},
     "wfsa/caches.py": {"wfsa/_ext", "wfsa/errors.py"},
     "wfsa/compile_options.py": set(),
     "wfsa/jump_forward.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/constraint.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/jump_forward.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/grammar_constraint.py": {
-        "grammar/json_schema", "wfsa/_ext", "wfsa/constraint.py", "wfsa/explain.py", "wfsa/storage", "wfsa/vocab",
+        "grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/constraint.py", "wfsa/explain.py", "wfsa/storage",
+        "wfsa/vocab",
     },
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
-        "grammar", "grammar/json_schema", "grammar/lark", "grammar/regex", "grammar/structural_tag", "wfsa/_ext",
+        "grammar", "grammar/guidance", "grammar/json_schema", "grammar/regex", "grammar/structural_tag", "wfsa/_ext",
         "wfsa/arguments.py",
         "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
     },

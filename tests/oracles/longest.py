@@ -8,8 +8,13 @@ A *cut* (σ, e) says: the first e items of the text are lexed, as σ.  The first
 of n items, t in A(σ) *may end* at e' (e < e' <= n) iff
 
     1.  text[e:e'] is a word of t;
-    2.  t wins among the terminals of A(σ) that match exactly text[e:e']: highest priority, then lowest number;
+    2.  t wins among the terminals of A(σ) that match exactly text[e:e']: highest priority, then, unless ties are all
+        taken, lowest number;
     3.  no terminal of A(σ) matches text[e:e''] for any e'' with e' < e'' <= n.
+
+A terminal that matches "any" needs only 1, and does not count for the others in 2 and 3.  Of the rest let f be the
+least end at which one matches that is to match "shortest": from there on only those that do so at f are left, the
+others neither end nor go on.
 
 An ignored terminal leaves σ as it is, also where a rule could take that very terminal (Lark drops it too).
 
@@ -126,15 +131,35 @@ class LongestOracle:
 
     def _ends(self, sigma: Sigma, e: int, text: Text) -> Iterator[tuple[int, int]]:
         """All (t, e') such that t may end at e' from the cut (σ, e)."""
-        matching: dict[int, list[int]] = {}  # end -> the terminals of A(σ) that match up to there
+        matching: dict[int, list[int]] = {}  # end -> the terminals of A(σ) that compete and match up to there
+        given_up = self._given_up(sigma, text[e:])
         for end in range(e + 1, len(text) + 1):
             candidates = [t for t in self.takes(sigma) if self._matches(t, text[e:end])]
+            yield from ((t, end) for t in candidates if self._how(t) == "any")
+            candidates = [t for t in candidates if self._how(t) != "any"]
+            if given_up is not None and end >= e + given_up:
+                candidates = [t for t in candidates if self._how(t) == "shortest" and end == e + given_up]
             if candidates:
                 matching[end] = candidates
         for end, candidates in matching.items():
             if any(longer > end for longer in matching):
                 continue  # void: something the parser could take is longer
-            yield min(candidates, key=lambda t: (-self.grammar.terminals[t].priority, t)), end
+            best = max(self.grammar.terminals[t].priority for t in candidates)
+            winners = sorted(t for t in candidates if self.grammar.terminals[t].priority == best)
+            yield from ((t, end) for t in (winners if self.grammar.ties == "all" else winners[:1]))
+
+    def _how(self, t: int) -> str:
+        return self.grammar.terminals[t].match
+
+    def _given_up(self, sigma: Sigma, rest: Text) -> int | None:
+        """f, from the cut on: None if no terminal that is to match shortest matches."""
+        short = [t for t in self.takes(sigma) if self._how(t) == "shortest"]
+        return next((n for n in range(1, len(rest) + 1) if any(self._matches(t, rest[:n]) for t in short)), None)
+
+    def _is_pending(self, sigma: Sigma, rest: Text) -> bool:
+        """Can a terminal that begins with `rest` (not empty) still end?"""
+        alone = self._given_up(sigma, rest) is not None
+        return any(self._can_go_on(t, rest) for t in self.takes(sigma) if not alone or self._how(t) == "any")
 
     def cuts(self, text: Text) -> set[tuple[Sigma, int]]:
         """All cuts that a chain of cuts reaches."""
@@ -153,7 +178,7 @@ class LongestOracle:
     def viable(self, items: Iterable[Item]) -> bool:
         text = tuple(items)
         return any(
-            e == len(text) or any(self._can_go_on(t, text[e:]) for t in self.takes(sigma))
+            e == len(text) or self._is_pending(sigma, text[e:])
             for sigma, e in self.cuts(text)
         )
 

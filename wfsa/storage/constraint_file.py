@@ -1,7 +1,7 @@
 """The file of a compiled grammar or schema: one file of arrays (wfsa/storage/array_file.py), for one vocabulary.
 
     arrays    the engine's tables (ext/artifact/write.hpp), each in the narrowest integer type that holds it
-    head      vocabulary fingerprint, names and origins of terminals, stats, report, schema
+    head      vocabulary fingerprint, names and origins of terminals, stats, report, schema, attributes
 
 Same constraint, same bytes: stats are kept without times.
 Loading checks format, version, checksums and vocabulary, then every index in every table, before anything is used.
@@ -9,7 +9,8 @@ Loading checks format, version, checksums and vocabulary, then every index in ev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
@@ -17,12 +18,13 @@ import numpy as np
 from wfsa._ext.constraint import ConstraintCore
 from wfsa._ext.vocabulary import VocabCore
 from wfsa.errors import ArtifactError, WfsaError
+from wfsa.grammar.ir import RuleAttributes
 from wfsa.grammar.json_schema import ReportEntry, SchemaReport, SchemaSource
 from wfsa.grammar.json_schema.sources import from_text, to_text
 from wfsa.storage.array_file import ArrayFile, Arrays
 
 FORMAT: Final = "wfsa-constraint"
-VERSION: Final = 5
+VERSION: Final = 6
 KIND: Final = "a wfsa constraint"
 _TYPES: Final = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 _COUNTS: Final = ("lr_states", "contexts", "lexer_roots", "lexer_states", "profiles", "dwa_states", "dwa_transitions")
@@ -42,6 +44,7 @@ class StoredConstraint:
     counts: dict[str, int]
     report: SchemaReport | None
     source: SchemaSource | None
+    attributes: tuple[RuleAttributes, ...] = ()
 
 
 def packed(stored: StoredConstraint, vocabulary: str) -> tuple[dict[str, Any], Arrays]:
@@ -55,6 +58,7 @@ def packed(stored: StoredConstraint, vocabulary: str) -> tuple[dict[str, Any], A
         "counts": stored.counts,
         "report": None if stored.report is None else [list(entry) for entry in stored.report],
         "schema": None if stored.source is None else to_text(stored.source),
+        "attributes": [list(astuple(a)) for a in stored.attributes],
     }
     return head, {name: _narrow(array) for name, array in stored.core.to_arrays().items()}
 
@@ -79,7 +83,8 @@ def unpacked(file: ArrayFile, vocab: VocabCore) -> StoredConstraint:
         source = None if schema is None else from_text(schema)
     except (WfsaError, ValueError, TypeError, RecursionError):
         raise ArtifactError(f"{where} is damaged: bad schema") from None
-    return StoredConstraint(core, names, origins, _counts(head, where), _report(head.get("report"), where), source)
+    report, attributes = _report(head.get("report"), where), _attributes(head.get("attributes"), where)
+    return StoredConstraint(core, names, origins, _counts(head, where), report, source, attributes)
 
 
 def _counts(head: dict[str, Any], where: str) -> dict[str, int]:
@@ -103,6 +108,18 @@ def _report(entries: Any, where: str) -> SchemaReport | None:
         return SchemaReport(tuple(ReportEntry(*entry) for entry in entries))
     except TypeError:
         raise ArtifactError(f"{where} is damaged: bad report") from None
+
+
+def _attributes(entries: Any, where: str) -> tuple[RuleAttributes, ...]:
+    kinds = ((str,), (str, NoneType), (str, NoneType), (int, NoneType), (int, float, NoneType))
+    if isinstance(entries, list) and all(
+        isinstance(entry, list)
+        and len(entry) == len(kinds)
+        and all(isinstance(value, kind) for value, kind in zip(entry, kinds, strict=True))
+        for entry in entries
+    ):
+        return tuple(RuleAttributes(*entry) for entry in entries)
+    raise ArtifactError(f"{where} is damaged: bad attributes of rules")
 
 
 def _narrow(array: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, Any]:

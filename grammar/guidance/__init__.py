@@ -1,0 +1,1 @@
+"""Lark as llguidance reads it (see :mod:`.reader`)."""

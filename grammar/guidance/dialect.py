@@ -1,0 +1,42 @@
+"""Whether a Lark grammar is written in llguidance's dialect: whether it has a construct that only the dialect has.
+
+Each of these is an error in Lark, so that no file that Lark reads is taken for the dialect:
+
+    %json  %regex  %lark  %llguidance  %if  @name     keywords and references
+    name[lazy]: ...   name::_ : ...                   attributes and parameters of rules
+    A & B   ~A   a{2,3}   foo-bar                     operators, repetitions, names with a hyphen
+    <[^1]>   <[*]>                                    complements of tokens
+
+Strings, regular expressions and comments are skipped by Lark's own lexemes.
+"""
+
+from __future__ import annotations
+
+from wfsa.grammar.lark.syntax import lexemes
+
+_KEYWORDS = frozenset(("json", "regex", "lark", "llguidance", "if"))
+_NAMES = frozenset(("RULE", "TERMINAL"))
+
+
+def is_guidance(text: str) -> bool:
+    """Whether the text uses a construct that only llguidance's dialect has."""
+    kinds, texts, offsets = lexemes(text)
+    last, before = "NL", "NL"  # the two kinds in front
+    for i, kind in enumerate(kinds[:-1]):
+        got, after = texts[i], kinds[i + 1]
+        if kind == "BAD":
+            touches = offsets[i] + 1 == offsets[i + 1]
+            if got == "&" or (got == "@" and after in _NAMES) or (got == "%" and texts[i + 1] in _KEYWORDS):
+                return True
+            if got == "-" and last in _NAMES and after in _NAMES and touches:
+                return True
+        elif (
+            (kind == "~" and after != "NUMBER")
+            or (kind == "[" and last == "RULE" and before in ("NL", "RULE_MODIFIERS"))
+            or (kind == ":" and after == ":" and last == "RULE")
+            or (kind == "{" and after in ("NUMBER", ","))
+            or (kind == "SPECIAL" and got.startswith(("<[^", "<[*")))
+        ):
+            return True
+        before, last = last, kind
+    return False

@@ -1,0 +1,25 @@
+"""JSON text with some escapes only: ``json_allowed_escapes`` of a schema's ``x-guidance``.
+
+A backslash stands in strings only, and no terminal of a JSON grammar ends inside an escape.  So every terminal is
+intersected with the texts whose escapes are all allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wfsa.grammar.inline import uncounted
+from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.regular import alt, both, cat, char_set, chars, literal, negate_ranges, star
+
+_BACKSLASH = ord("\\")
+
+
+def with_escapes(grammar: Grammar, allowed: str) -> Grammar:
+    """The sentences of a grammar of JSON texts with no escapes but a backslash and one of the letters `allowed`."""
+    texts = star(alt(chars(negate_ranges(((_BACKSLASH, _BACKSLASH),))), cat(literal("\\"), char_set(allowed))))
+    terminals = tuple(
+        t if isinstance(t.pattern, Tokens) else replace(t, pattern=both(uncounted(t), texts), units=None)
+        for t in grammar.terminals
+    )
+    return replace(grammar, terminals=terminals)

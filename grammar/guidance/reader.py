@@ -1,0 +1,81 @@
+r"""Lark as llguidance reads it -> IR, policy "longest" with ties taken by all.
+
+    read_guidance(text, start="start", grammars={}) -> Grammar
+    read_any_lark(text, dialect="auto", ...)         this reader or Lark's own, by what the text uses
+
+    text -> lexemes -> tree     lexemes.py, syntax.py, nodes.py
+    terminals                   terminals.py, substring.py           regular trees
+    rules                       rules.py, parameters.py              expressions, one for each parameter that occurs
+    other grammars              schemas.py, and this reader again
+    expressions -> IR           wfsa.grammar.emit
+
+What differs from Lark: ``docs/guidance.md``.  A grammar that is one JSON Schema is that schema's grammar, under "cfg".
+
+Differences from llguidance, all in the direction of the grammar as it is written:
+
+- A longer lexeme that comes to nothing gives the shorter one back (docs/lexer-and-longest-match.md); llguidance's lexer
+  refuses the text.
+- The parts of a JSON document are no lexemes: a number may end wherever it is one, whatever stands behind the document.
+- ``stop=`` keeps its text, as ``suffix=`` does, because nothing can be taken back from a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from typing import Literal as OneOf
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.emit import emit_rules
+from wfsa.grammar.expressions import Inline
+from wfsa.grammar.guidance.dialect import is_guidance
+from wfsa.grammar.guidance.rules import Rules
+from wfsa.grammar.guidance.syntax import parse
+from wfsa.grammar.ir import Grammar
+from wfsa.grammar.lark.reader import library_terminal, read_lark
+
+LarkDialect = OneOf["auto", "lark", "llguidance"]
+
+
+def read_any_lark(
+    text: str, *, dialect: LarkDialect = "auto", start: str = "start", grammars: Mapping[str, Any] | None = None
+) -> Grammar:
+    """The grammar that the text defines, in Lark's own dialect or in llguidance's.
+
+    "auto": llguidance's if the text uses a construct that only this dialect has, or if `grammars` are given.
+    Raises GrammarError, with a line where there is one.
+    """
+    if not isinstance(text, str):
+        raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
+    if dialect not in ("auto", "lark", "llguidance"):
+        raise GrammarError(f"unknown dialect {dialect!r}: use 'auto', 'lark' or 'llguidance'")
+    if dialect == "lark" and grammars:
+        raise GrammarError("named grammars belong to the dialect 'llguidance'; Lark has %import")
+    if dialect == "llguidance" or (dialect == "auto" and (grammars or is_guidance(text))):
+        return read_guidance(text, start=start, grammars=grammars)
+    return read_lark(text, start=start)
+
+
+def read_guidance(text: str, *, start: str = "start", grammars: Mapping[str, Any] | None = None) -> Grammar:
+    """The grammar that the text defines as llguidance reads it.
+
+    `grammars` are what ``@name`` leads to: Lark text in this dialect, or a JSON Schema (a dict or a bool).
+    Raises GrammarError, with line and column.  Warns (GrammarWarning) of attributes that are kept and not enforced.
+    """
+    if not isinstance(text, str):
+        raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
+    try:
+        text.encode()
+        rules = Rules(grammars or {}, library_terminal)
+        name = rules.lower(parse(text), start)
+        attributes = tuple(rules.attributes.values())
+        body = rules.table[name]
+        if isinstance(body, Inline):
+            return replace(body.grammar, attributes=attributes)
+        grammar = emit_rules(rules.table, name, rules.origins, "longest", "all")
+        return replace(grammar, attributes=attributes)
+    except RecursionError:
+        raise GrammarError("the grammar is nested too deeply: give inner groups names of their own") from None
+    except UnicodeError as e:
+        raise GrammarError(f"the grammar is not valid Unicode: {e}") from None

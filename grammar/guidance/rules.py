@@ -1,0 +1,317 @@
+"""Rules of llguidance's dialect as expressions (:mod:`wfsa.grammar.expressions`).
+
+What becomes of what:
+
+    "if", /[a-z]+/, NAME      a lexeme; the longest match wins, and all that match alike do
+    rule[lazy], [suffix=...]  a lexeme of the shortest matches of the body, or of the body and the suffix behind it
+    %ignore /x/               behind each lexeme and each token, any number of times
+    rule::step                the rule once more for each value of the parameter that can be reached
+    %json, %lark, @name       the other grammar's sentences; a Lark grammar keeps lexemes and %ignore of its own
+
+A rule is named as in the text; those of inner grammars have the inner grammar's name and a slash in front.
+
+A lexeme that is empty is a lexeme: what is ignored may stand behind it, and so before all that is not empty.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from wfsa.errors import GrammarError, GrammarWarning
+from wfsa.grammar.allowance import check
+from wfsa.grammar.expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq
+from wfsa.grammar.guidance.nodes import (
+    Alternatives,
+    Atom,
+    CharRange,
+    Ending,
+    Item,
+    Name,
+    Nested,
+    Not,
+    Pattern,
+    Place,
+    Reference,
+    Rule,
+    Schema,
+    Source,
+    Special,
+    Substring,
+    Text,
+)
+from wfsa.grammar.guidance.parameters import ALWAYS
+from wfsa.grammar.guidance.schemas import schema_grammar
+from wfsa.grammar.guidance.syntax import parse
+from wfsa.grammar.guidance.terminals import Terminals
+from wfsa.grammar.ir import Match, RuleAttributes
+from wfsa.grammar.regex.shortest import shortest
+from wfsa.grammar.regular import EPSILON, Regular, cat, minus
+from wfsa.grammar.token_ids import tokens_of
+
+MAX_INSTANCES = 20_000  # of rules with parameters
+Library = Callable[[tuple[str, ...], str], Regular]  # a terminal of Lark's library, by file and name
+
+
+class Rules:
+    """All rules that the start rule needs, as `table`; `attributes` and `origins` by the way.
+
+    `named`: grammars for ``@name``, Lark text in this dialect or a schema.
+    """
+
+    def __init__(self, named: Mapping[str, Any], library: Library) -> None:
+        self.named = named
+        self.library = library
+        self.table: dict[str, Expr] = {}
+        self.origins: dict[str, str] = {}
+        self.attributes: dict[str, RuleAttributes] = {}
+        self.todo: list[Callable[[], None]] = []
+        self.n_instances = 0
+        self._references: dict[str, Expr] = {}
+        self._inside: dict[Schema | Nested, Expr] = {}  # by where they stand
+
+    def lower(self, source: Source, start: str) -> str:
+        """The name in `table` of the start rule, all rules it needs being there.  Raises GrammarError."""
+        scope = _Scope(self, source, "")
+        name = scope.start(start)
+        while self.todo:
+            check()
+            self.todo.pop()()
+        return name
+
+    def inside(self, atom: Schema | Nested) -> Expr:
+        """A grammar inside braces, lowered once however many rules it is in."""
+        got = self._inside.get(atom)
+        if got is None:
+            if isinstance(atom, Schema):
+                got = Inline(schema_grammar(atom.schema, atom.place))
+            else:
+                got = Ref(_Scope(self, atom.source, f"%lark{len(self._inside) + 1}/").start("start"))
+            self._inside[atom] = got
+        return got
+
+    def reference(self, name: str, place: Place) -> Expr:
+        """``@name``."""
+        got = self._references.get(name)
+        if got is not None:
+            return got
+        if name not in self.named:
+            known = ", ".join(self.named) or "none"
+            raise GrammarError(f"the grammar @{name} at {place} is not given: pass it in grammars= (given: {known})")
+        given = self.named[name]
+        where = f"@{name}"
+        if isinstance(given, str):
+            try:
+                self._references[name] = Ref(f"{where}/start")  # before its rules: they may lead back here
+                got = self._references[name] = Ref(_Scope(self, parse(given), f"{where}/").start("start"))
+            except GrammarError as e:
+                raise GrammarError(f"in the grammar {where}: {e}") from None
+        else:
+            got = self._references[name] = Inline(schema_grammar(given, where))
+        return got
+
+
+class _Scope:
+    """One grammar: its names, its terminals, and what it ignores."""
+
+    def __init__(self, rules: Rules, source: Source, prefix: str) -> None:
+        self.rules = rules
+        self.source = source
+        self.prefix = prefix
+        imported: dict[str, Callable[[], Regular]] = {}
+        for one in source.imports:
+            for there, here in one.names:
+                if here in imported or here in source.terminals:
+                    raise GrammarError(f"the terminal {here} is defined twice, the second time at {one.place}")
+                imported[here] = partial(rules.library, one.path, there)
+        self.terminals = Terminals(source.terminals, imported)
+        self.ignored = self._ignored()
+        self.lexemes: dict[Atom, Expr] = {}
+
+    def _ignored(self) -> Expr:
+        lexemes: list[Expr] = [
+            Lexeme(minus(self.terminals.language(tree), EPSILON), f"%ignore at line {tree.place.line}")
+            for tree in self.source.ignored
+        ]
+        if not lexemes:
+            return EPSILON
+        return Many(Choice(tuple(lexemes)), 0, 1 if self.source.options.get("ignore_once") else None)
+
+    def start(self, name: str) -> str:
+        """Lower from this rule on; its name in the table."""
+        if name not in self.source.rules:
+            known = ", ".join(list(self.source.rules)[:8]) or "none"
+            raise GrammarError(f"the start rule {name!r} is not defined; rules are: {known}")
+        rule = self.symbol(Name(name, self.source.rules[name].place), None)
+        if not self.source.options.get("allow_initial_skip") or self.ignored == EPSILON:
+            return rule.name
+        first = f"{rule.name} "
+        self.rules.table[first] = Seq((self.ignored, rule))
+        return first
+
+    # -- rules ---------------------------------------------------------------------------------------------------
+
+    def symbol(self, use: Name, parameter: int | None) -> Ref:
+        """A rule where it is used, in a rule whose parameter is `parameter` (None: it has none)."""
+        rule = self.source.rules.get(use.name)
+        if rule is None:
+            raise GrammarError(f"unknown name {use.name} at {use.place}: define it")
+        value = None
+        if use.step is not None:
+            if not rule.parametric:
+                raise GrammarError(f"the rule {use.name} takes no parameter ({use.place}): write {use.name}::_ : there")
+            if use.step.needs_parameter and parameter is None:
+                raise GrammarError(f"{use.name}:: at {use.place} needs a parameter, and the rule around it has none")
+            value = use.step.apply(parameter or 0)
+        elif rule.parametric:
+            raise GrammarError(
+                f"the rule {use.name} takes a parameter, and none is given at {use.place}: write {use.name}::0"
+            )
+        name = self.prefix + use.name + ("" if value is None else f"::{value:#x}")
+        if name not in self.rules.table:
+            if value is not None:
+                self.rules.n_instances += 1
+                if self.rules.n_instances > MAX_INSTANCES:
+                    raise GrammarError(
+                        f"the rule {use.name} is needed for more than {MAX_INSTANCES:,} parameters: bound them with %if"
+                    )
+            self.rules.table[name] = EPSILON  # its place in the order
+            self.rules.origins[name] = f"line {rule.place.line}"
+            self.rules.todo.append(partial(self._define, name, rule, value))
+        return Ref(name)
+
+    def _define(self, name: str, rule: Rule, value: int | None) -> None:
+        try:
+            self.rules.table[name] = self._body(rule, value)
+        except GrammarError as e:
+            raise GrammarError(f"rule {self.prefix}{rule.name} (line {rule.place.line}): {e}") from None
+        if rule.capture or rule.stop_capture or rule.max_tokens is not None or rule.temperature is not None:
+            self.rules.attributes.setdefault(
+                self.prefix + rule.name,
+                RuleAttributes(
+                    self.prefix + rule.name, rule.capture, rule.stop_capture, rule.max_tokens, rule.temperature
+                ),
+            )
+
+    def _body(self, rule: Rule, value: int | None) -> Expr:
+        if rule.parametric:
+            if rule.ending is not None or rule.temperature is not None or rule.max_tokens is not None:
+                raise GrammarError("a rule with a parameter takes no attribute but capture")
+            if not _needs_parameter(rule.body):
+                raise GrammarError("it takes a parameter, but nothing in it needs one: drop ::_")
+        if rule.stop_capture is not None and rule.ending is None:
+            raise GrammarError("stop_capture= needs stop= or suffix=")
+        if rule.max_tokens == 0:
+            return EPSILON
+        if rule.max_tokens is not None:
+            warnings.warn(
+                f"rule {rule.name}: max_tokens={rule.max_tokens} is not enforced; it is kept in the attributes of the "
+                "constraint for the program that samples",
+                GrammarWarning,
+                stacklevel=2,
+            )
+        if rule.ending is not None:
+            return self._ended(rule, rule.ending)
+        return self.alternatives(rule.body, value)
+
+    def _ended(self, rule: Rule, ending: Ending) -> Expr:
+        """A rule that is one lexeme, up to its first end."""
+        body = self.terminals.language(rule.body)
+        marker = EPSILON if ending.marker is None else self.terminals.atom(ending.marker)
+        if ending.marker is not None and marker == EPSILON:  # the end of the text is the mark
+            return self.lexeme(body, rule.name)
+        if ending.is_stop:
+            warnings.warn(
+                f"rule {rule.name}: what matches stop= stays in the text, like that of suffix=; nothing is taken back",
+                GrammarWarning,
+                stacklevel=2,
+            )
+        return self.lexeme(shortest(cat(body, marker)), rule.name, "shortest")
+
+    # -- right-hand sides ----------------------------------------------------------------------------------------
+
+    def alternatives(self, tree: Alternatives, parameter: int | None) -> Expr:
+        """A right-hand side in a rule with this parameter."""
+        check()
+        out: list[Expr] = []
+        for option in tree.options:
+            if len(option.conjuncts) > 1:
+                raise GrammarError(f"& at {tree.place} joins terminals, not rules: write the rule's name in capitals")
+            if option.condition != ALWAYS:
+                if parameter is None:
+                    raise GrammarError(f"%if at {tree.place} needs a parameter, and the rule has none")
+                if not option.condition.holds(parameter):
+                    continue
+            out.append(_sequence(self.item(item, parameter) for item in option.conjuncts[0]))
+        return out[0] if len(out) == 1 else Choice(tuple(out))
+
+    def item(self, item: Item, parameter: int | None) -> Expr:
+        """One item of a sequence, repetitions included."""
+        atom = self.atom(item.atom, parameter)
+        if (item.low, item.high) == (1, 1):
+            return atom
+        return EPSILON if item.high == 0 else Many(atom, item.low, item.high)
+
+    def atom(self, atom: Atom, parameter: int | None) -> Expr:
+        match atom:
+            case Alternatives():
+                return self.alternatives(atom, parameter)
+            case Name() if not atom.is_terminal:
+                return self.symbol(atom, parameter)
+            case Reference(name, place):
+                return self.then_ignored(self.rules.reference(name, place))
+            case Schema() | Nested():
+                return self.then_ignored(self.rules.inside(atom))
+            case Special(text):
+                return self.then_ignored(tokens_of(text))
+            case Text("", _):
+                return EPSILON
+        got = self.lexemes.get(atom)
+        if got is None:
+            got = self.lexemes[atom] = self.lexeme(self.terminals.atom(atom), _shown(atom))
+        return got
+
+    def lexeme(self, language: Regular, name: str, match: Match = "longest") -> Expr:
+        """A lexeme and what may be ignored behind it."""
+        return self.then_ignored(Lexeme(language, name, match))
+
+    def then_ignored(self, expression: Expr) -> Expr:
+        return expression if self.ignored == EPSILON else Seq((expression, self.ignored))
+
+
+def _sequence(parts: Iterable[Expr]) -> Expr:
+    flat = tuple(p for part in parts for p in (part.parts if isinstance(part, Seq) else (part,)) if p != EPSILON)
+    return flat[0] if len(flat) == 1 else Seq(flat) if flat else EPSILON
+
+
+def _needs_parameter(tree: Alternatives) -> bool:
+    for option in tree.options:
+        if option.condition != ALWAYS:
+            return True
+        for item in option.conjuncts[0]:
+            match item.atom:
+                case Name(_, _, step) if step is not None and step.needs_parameter:
+                    return True
+                case Alternatives() if _needs_parameter(item.atom):
+                    return True
+    return False
+
+
+def _shown(atom: Atom) -> str:
+    """A lexeme's name in messages."""
+    match atom:
+        case Name(name):
+            return name
+        case Text(text, ignores_case):
+            return repr(text) + "i" * ignores_case
+        case Pattern(pattern, flags):
+            return f"/{pattern}/{flags}"
+        case CharRange(first, last):
+            return f"{first!r}..{last!r}"
+        case Substring():
+            return "%regex"
+        case Not(inner):
+            return f"~{_shown(inner)}"
+    return str(atom.place)

@@ -1,0 +1,116 @@
+"""Substrings in whole pieces: the texts ``pieces[i:j]`` joined, for any i <= j, as one automaton.
+
+Problem.  n pieces have n² / 2 such texts.  Written as alternatives they are far too many.
+
+Method.  1. The suffix automaton over the pieces as letters (Blumer and others 1985): at most 2 n states, built in
+linear time; every state accepts, because every prefix of a substring is one.  2. Its letters are spelled out as bytes.
+A piece may begin another one ("foo", "foobar"), so what is read may be at several places; sets of places are the states
+of the result, made as they are reached.  A set has one place for each piece that may be under way, which is one nearly
+always.
+
+Cost: linear in the bytes, except where many pieces begin with one another; `MAX_STATES` bounds that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.allowance import check
+from wfsa.grammar.regular import EPSILON, Regular, Table
+
+MAX_STATES = 1 << 20
+_AT_END = (-1, 0)  # of no piece: between two
+
+# A place: the piece being read (-1: none) and how much of it has been, and the state of the suffix automaton behind it.
+_Place = tuple[int, int, int]
+
+
+def words_of(text: str) -> list[str]:
+    """The text cut where the kind of its characters changes: words, white space, and all else."""
+    out: list[str] = []
+    last = None
+    for c in text:
+        kind = "space" if c.isspace() else "word" if c.isalnum() or c == "_" else "other"
+        if kind == last:
+            out[-1] += c
+        else:
+            out.append(c)
+        last = kind
+    return out
+
+
+def substrings(pieces: Iterable[str]) -> Regular:
+    """The joined runs of `pieces`, the empty one included.  Raises GrammarError past `MAX_STATES`."""
+    data = [p.encode() for p in pieces if p]
+    if not data:
+        return EPSILON
+    letters = {piece: number for number, piece in enumerate(dict.fromkeys(data))}
+    automaton = _suffix_automaton([letters[piece] for piece in data])
+    return _spelled(automaton, list(letters))
+
+
+def _suffix_automaton(letters: Sequence[int]) -> list[dict[int, int]]:
+    """The transitions of each state; 0 is the start."""
+    after: list[dict[int, int]] = [{}]
+    length, link = [0], [-1]
+    last = 0
+    for letter in letters:
+        check()
+        new = len(after)
+        after.append({})
+        length.append(length[last] + 1)
+        link.append(0)
+        p = last
+        while p >= 0 and letter not in after[p]:
+            after[p][letter] = new
+            p = link[p]
+        if p >= 0:
+            q = after[p][letter]
+            if length[p] + 1 == length[q]:
+                link[new] = q
+            else:
+                copy = len(after)
+                after.append(dict(after[q]))
+                length.append(length[p] + 1)
+                link.append(link[q])
+                while p >= 0 and after[p].get(letter) == q:
+                    after[p][letter] = copy
+                    p = link[p]
+                link[q] = link[new] = copy
+        last = new
+    return after
+
+
+def _spelled(automaton: list[dict[int, int]], pieces: list[bytes]) -> Regular:
+    start = frozenset(((*_AT_END, 0),))
+    numbers: dict[frozenset[_Place], int] = {start: 0}
+    states = [start]
+    rows: list[tuple[tuple[int, int, int], ...]] = []
+    for state in states:  # grows while it is walked
+        if not len(rows) & 0xFF:
+            check()
+        if len(states) > MAX_STATES:
+            raise GrammarError(f"the substrings need more than {MAX_STATES:,} states: take a shorter text")
+        moves: dict[int, set[_Place]] = {}
+        for piece, read, behind in state:
+            if piece >= 0:
+                _read(pieces, piece, read, behind, moves)
+            else:
+                for letter, target in automaton[behind].items():
+                    _read(pieces, letter, 0, target, moves)
+        row = []
+        for byte in sorted(moves):
+            to = frozenset(moves[byte])
+            number = numbers.setdefault(to, len(states))
+            if number == len(states):
+                states.append(to)
+            row.append((byte, byte, number))
+        rows.append(tuple(row))
+    return Table(tuple(rows), tuple(any(piece < 0 for piece, _, _ in state) for state in states))
+
+
+def _read(pieces: list[bytes], piece: int, read: int, behind: int, moves: dict[int, set[_Place]]) -> None:
+    data = pieces[piece]
+    place = (piece, read + 1, behind) if read + 1 < len(data) else (*_AT_END, behind)
+    moves.setdefault(data[read], set()).add(place)

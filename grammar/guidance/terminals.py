@@ -1,0 +1,110 @@
+"""Terminals of llguidance's dialect as regular languages.
+
+They are composed as trees, not as text as Lark does: ``/a|b/ "c"`` is ``ac`` or ``bc``.  ``&`` is intersection, and
+``~`` takes all other byte strings, those that are no UTF-8 among them.  A terminal may have the empty word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.allowance import check
+from wfsa.grammar.guidance.nodes import (
+    Alternatives,
+    Atom,
+    CharRange,
+    Item,
+    Name,
+    Not,
+    Pattern,
+    Place,
+    Substring,
+    TerminalDefinition,
+    Text,
+)
+from wfsa.grammar.guidance.parameters import ALWAYS
+from wfsa.grammar.guidance.substring import substrings
+from wfsa.grammar.regex.pattern import parse_regex
+from wfsa.grammar.regular import ByteSet, Regular, alt, both, cat, chars, literal, minus, repeat, star
+
+_ANY_BYTES = star(ByteSet(((0, 255),)))
+
+
+class Terminals:
+    """The terminals of one grammar, each made when it is first asked for; `imported` gives those of Lark's library."""
+
+    def __init__(
+        self, definitions: Mapping[str, TerminalDefinition], imported: Mapping[str, Callable[[], Regular]]
+    ) -> None:
+        self.definitions = definitions
+        self.imported = imported
+        self.done: dict[str, Regular] = {}
+        self.open: set[str] = set()
+
+    def by_name(self, name: str, place: Place) -> Regular:
+        """Raises GrammarError for a name that is not defined, or that leads back to itself."""
+        got = self.done.get(name)
+        if got is not None:
+            return got
+        definition = self.definitions.get(name)
+        if definition is not None:
+            if name in self.open:
+                raise GrammarError(f"recursion in the terminal {name} at {place}: only rules may be recursive")
+            self.open.add(name)
+            got = self.language(definition.body)
+            self.open.discard(name)
+        elif name in self.imported:
+            got = self.imported[name]()
+        else:
+            raise GrammarError(f"unknown name {name} at {place}: define it, or import it from common")
+        self.done[name] = got
+        return got
+
+    def language(self, tree: Alternatives) -> Regular:
+        """What the right-hand side of a terminal matches."""
+        check()
+        options = []
+        for option in tree.options:
+            if option.condition != ALWAYS:
+                raise GrammarError(f"%if cannot be used in terminals ({tree.place}): write a rule")
+            options.append(both(*(cat(*map(self.item, items)) for items in option.conjuncts)))
+        return alt(*options)
+
+    def item(self, item: Item) -> Regular:
+        """One item of a sequence, repetitions included."""
+        return repeat(self.atom(item.atom), item.low, item.high)
+
+    def atom(self, atom: Atom) -> Regular:
+        """Raises GrammarError for what is more than regular."""
+        match atom:
+            case Alternatives():
+                return self.language(atom)
+            case Not(inner):
+                return minus(_ANY_BYTES, self.atom(inner))
+            case Name(name, place, step):
+                if step is not None:
+                    raise GrammarError(f"{name}:: at {place} cannot be used in terminals: parameters belong to rules")
+                if not atom.is_terminal:
+                    raise GrammarError(f"the rule {name} at {place} cannot be used in terminals: write it in capitals")
+                return self.by_name(name, place)
+            case Text(text, ignores_case):
+                return parse_regex(re.escape(text), flags="i") if ignores_case else literal(text)
+            case CharRange(first, last):
+                return chars(((ord(first), ord(last)),))
+            case Pattern():
+                return _pattern(atom)
+            case Substring(pieces):
+                return substrings(pieces)
+        what = {"Special": "a token", "Reference": "a grammar", "Schema": "%json", "Nested": "%lark"}
+        raise GrammarError(f"{what[type(atom).__name__]} at {atom.place} cannot be used in terminals: use it in a rule")
+
+
+def _pattern(atom: Pattern) -> Regular:
+    if "l" in atom.flags:
+        raise GrammarError(f"the flag l of the pattern at {atom.place} is not supported: text here is Unicode")
+    try:
+        return parse_regex(atom.pattern, flags=atom.flags)
+    except GrammarError as e:
+        raise GrammarError(f"{e} ({atom.place})") from None

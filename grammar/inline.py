@@ -1,0 +1,103 @@
+"""A grammar inside another one.
+
+Problem.  A grammar of the policy "cfg" (a JSON Schema's) counts every way of cutting the text into terminals; the
+grammar around it may do the same, or take the longest terminal.  What holds for a whole text (a bound on white space,
+items that must differ) cannot be part of one: it reads the text from its first byte.
+
+Method.  Its rules are copied.  In a grammar of the longest match its terminals end wherever they match (`Match` "any"),
+so that inside it every cut still counts, and none of them takes text from the grammar around, or gives way to it; and
+what only "cfg" knows is spelled out (a counted terminal is a repetition) or refused (members in any order).
+
+Invariant: the symbol derives exactly the sentences of the grammar.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.allowance import check
+from wfsa.grammar.ir import Grammar, GrammarBuilder, Terminal, Tokens, Unordered
+from wfsa.grammar.regex.restrict import nullable
+from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, cat, repeat
+
+
+def inlined(grammar: Grammar, out: GrammarBuilder, origin: str = "") -> int:
+    """The symbol in `out` that derives the sentences of `grammar`; `origin` stands in front of its symbols' places.
+
+    Raises GrammarError where the grammar needs what only a grammar by itself has.
+    """
+    alike = out.policy == "cfg"
+    if grammar.policy != "cfg":
+        raise GrammarError("terminals that take the longest match cannot be part of another grammar; write it in EBNF")
+    for what, there in (
+        ("items that must differ (uniqueItems)", grammar.distinct),
+        ("members in any order", grammar.unordered and not alike),
+        ("a bound on white space", grammar.white_space),
+        ("ignored terminals", grammar.ignore),
+    ):
+        if there:
+            raise GrammarError(f"a grammar with {what} cannot stand inside another: drop that, or compile it alone")
+    terminals = []
+    for t in grammar.terminals:
+        check()
+        place = origin + t.origin.removeprefix("$") if origin else t.origin
+        if alike:
+            terminals.append(out.terminal(t.pattern, t.name, t.priority, place, units=t.units))
+        else:
+            pattern = t.pattern if isinstance(t.pattern, Tokens) else uncounted(t)
+            terminals.append(out.terminal(pattern, t.name, t.priority, place, "any"))
+    n = len(out.nonterminals)
+    origins = grammar.origins or ("",) * len(grammar.nonterminals)
+    for name, place in zip(grammar.nonterminals, origins, strict=True):
+        out.nonterminal(name, origin + place.removeprefix("$") if origin else place)
+    for lhs, rhs in grammar.rules:
+        out.rules.append((n + lhs, tuple([terminals[s] if s >= 0 else s - n for s in rhs])))
+    out.unordered += [_moved(u, n) for u in grammar.unordered]
+    return ~(n + grammar.start)
+
+
+def _moved(u: Unordered, n: int) -> Unordered:
+    return replace(
+        u, body=u.body + n, rest=u.rest + n, members=tuple(m + n for m in u.members),
+        groups=tuple(tuple(m + n for m in group) for group in u.groups),
+    )  # fmt: skip
+
+
+def takes_empty(grammar: Grammar) -> bool:
+    """Whether `grammar` derives the empty word."""
+    empty: set[int] = set()
+    known: dict[int, bool] = {}
+
+    def may_be_empty(s: int) -> bool:
+        if s < 0:
+            return ~s in empty
+        if s not in known:
+            pattern = grammar.terminals[s].pattern
+            known[s] = isinstance(pattern, Regular) and nullable(pattern)
+        return known[s]
+
+    changed = True
+    while changed and grammar.start not in empty:
+        changed = False
+        for lhs, rhs in grammar.rules:
+            if lhs not in empty and all(map(may_be_empty, rhs)):
+                empty.add(lhs)
+                changed = True
+    return grammar.start in empty
+
+
+def uncounted(t: Terminal) -> Regular:
+    """The words of a terminal of bytes, with its bounds as a repetition."""
+    assert isinstance(t.pattern, Regular)
+    if t.units is None or not isinstance(t.pattern, Cat):
+        return t.pattern
+    least, most = t.units
+    parts = []
+    for part in t.pattern.parts:
+        match part:
+            case Repeat(Unit(body), 0, None):
+                parts.append(repeat(body, least, most))
+            case _:
+                parts.append(part)
+    return cat(*parts)

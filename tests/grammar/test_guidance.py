@@ -1,0 +1,452 @@
+"""llguidance's dialect of Lark: every construct, every error, and slow twins of what is new."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wfsa
+from tests.engine.strategies import regulars
+from tests.oracles.regular import matches
+from wfsa.errors import GrammarError, GrammarWarning
+from wfsa.grammar.guidance.dialect import is_guidance
+from wfsa.grammar.guidance.parameters import COMPARISONS, Bits, Condition, Step, clear_bit, set_bit
+from wfsa.grammar.guidance.reader import read_any_lark, read_guidance
+from wfsa.grammar.guidance.substring import substrings, words_of
+from wfsa.grammar.ir import RuleAttributes, Tokens
+from wfsa.grammar.lark.reader import read_lark
+from wfsa.grammar.regex.shortest import shortest
+
+pytestmark = pytest.mark.engine
+
+
+@lru_cache(maxsize=1)
+def byte_vocab() -> wfsa.Vocab:
+    """Bytes, the special tokens <|tool|> (256) and <think> (257), and the end."""
+    tokens = [bytes([b]) for b in range(256)] + [b"<|tool|>", b"<think>", b"</s>"]
+    return wfsa.Vocab(tokens, special_ids=[256, 257, 258], eos_ids=[258])
+
+
+def is_sentence(constraint: wfsa.Constraint, text: str) -> bool:
+    state = constraint.start()
+    return state.commit_bytes(text.encode()) and state.is_accepting()
+
+
+def language(text: str, texts: str, **options: Any) -> str:
+    """Those of the texts, separated by blanks (``ε``: the empty one, ``_``: a blank), that are sentences."""
+    constraint = wfsa.compile_lark(text, byte_vocab(), dialect="llguidance", mode="lazy", **options)
+    return " ".join(t for t in texts.split() if is_sentence(constraint, t.replace("_", " ").replace("ε", "")))
+
+
+# --- constructs ----------------------------------------------------------------------------------------------------
+
+CASES = {
+    # name: (grammar, texts, those that are sentences)
+    "repetitions": ('start: "a"{2} "b"{1,2} "c"{,1} "d"{2,}', "aabdd aabbcddd abdd aabd aabbbdd", "aabdd aabbcddd"),
+    "Lark's repetitions": ('start: "a"~2 "b"~1..2', "aab aabb ab aabbb", "aab aabb"),
+    "an optional group": ('start: "a" ["b" | "c"]', "a ab ac abc", "a ab ac"),
+    "names with a hyphen": ('start: foo-bar FOO-BAR\nfoo-bar: "a"\nFOO-BAR: "b"', "ab a", "ab"),
+    "an arrow behind a name": ('start: x->y\nx: "a"', "a", "a"),
+    "hex escapes": (r'start: "\x41\u0042\n"{0,1}"\\x41"', r"AB \x41 A", r"\x41"),
+    "ignoring case": ('start: "ab"i /c+/i', "ABc abCC Ab", "ABc abCC"),
+    "a range": ('start: "a".."c"+', "abc d ad", "abc"),
+    "terminals are trees": ('start: T\nT: /a|b/ "c"', "ac bc a abc", "ac bc"),
+    "an empty terminal": ('start: "<" T ">"\nT: /a*/', "<> <aa> <b>", "<> <aa>"),
+    "intersection": ("start: T\nT: /[a-m]+/ & /[h-z]+/", "hm a z hz", "hm"),
+    "intersection before alternatives": ("start: T\nT: /a+/ | /[bc]+/ & /[cd]+/", "aa c b d ac", "aa c"),
+    "complement": ('start: T\nT: /[ab]+/ & ~"ab" & ~/b+/', "a b ab abb bb ba", "a abb ba"),
+    "complement binds tightest": ("start: T\nT: /aa|b/ & ~/a/{2}", "aa b a", "aa b"),  # aa is ε aa, b is ε b
+    "ties are all taken": ('start: "x" "1" | /[a-z]/ "2"', "x1 x2 y2 y1", "x1 x2 y2"),
+    "the longest lexeme": ('start: /a+/ "ab"', "aab aaab ab", ""),
+    "chunks": (
+        'start: "<" %regex {"substring_chunks": ["ab", "c", "ab"]} ">"',
+        "<> <abc> <cab> <abcab> <b> <abab>",
+        "<> <abc> <cab> <abcab>",
+    ),
+    "words": ('start: %regex {"substring_words": "to be, or"}', "to to_be be, ,_or o b _", "to to_be be, ,_or _"),
+    "characters": ('start: T\nT: %regex {"substring_chars": "abca"} "!"', "! bc! ca! abca! ac!", "! bc! ca! abca!"),
+    "a shortest match": ('start: r "!"\nr[lazy]: /[a-z]+/', "a! ab!", "a!"),
+    "a shortest match of nothing": ('start: r "!"\nr[lazy]: /[a-z]*/', "! a!", "!"),
+    "a suffix": ('start: r /.*/\nr[suffix="-"]: /[a-z-]*/', "a-b a- a a-b-c", "a-b a- a-b-c"),
+    "a suffix ends at its first place": ('start: r "b"\nr[suffix="-"]: /[a-z-]*/', "a-b a-b-b -b", "a-b -b"),
+    "a suffix of a terminal": ('start: r "z"\nr[suffix=END]: /[a-z]*/\nEND: /!+/ | "?"', "a!z a?z a!!z", "a!z a?z"),
+    "an empty stop": ('start: r\nr[stop=""]: /a+/', "a aaa b", "a aaa"),
+    "a shortest match beside a longest": (
+        'start: call* TEXT\ncall: head /[0-9]/\nhead[lazy]: TEXT "<"\nTEXT: /.*/',
+        "a a<1 a<1b a<b <1<2 a<",
+        "a a<1 a<1b <1<2",
+    ),
+    "two shortest matches alike": (
+        'start: (f | g) "."\nf: fh "=f"\nfh[lazy]: /.*/ "<"\ng: gh "=g"\ngh[lazy]: /.*/ "<"',
+        "a<=f. b<=g. <=h.",
+        "a<=f. b<=g.",
+    ),
+    "ignored between and behind": ('%ignore " "\nstart: "a" "b"', "ab a_b ab__ _ab", "ab a_b ab__"),
+    "ignored before, too": (
+        '%llguidance {"allow_initial_skip": true}\n%ignore " "\nstart: "a"',
+        "a _a a_ _",
+        "a _a a_",
+    ),
+    "ignored once": (
+        '%llguidance {"ignore_once": true}\n%ignore / |  /\nstart: "a" "b"',
+        "ab a_b a__b a___b",
+        "ab a_b a__b",
+    ),
+    "ignored behind an empty lexeme": ('%ignore " "\nstart: /a*/ "b"', "b ab a_b _b", "b ab a_b _b"),
+    "not ignored where a rule is empty": ('%ignore " "\nstart: "a"? "" "b"', "b ab a_b _b", "b ab a_b"),
+    "nothing is ignored inside": ('%ignore " "\nstart: r "b"\nr[suffix=">"]: /[a-z]*/', "a>b a>_b a_a>b", "a>b a>_b"),
+    "no white space around a document": ('start: "(" %json {"type": "integer"} ")"', "(1) (_1) (1_)", "(1)"),
+    "ignored behind a document": ('%ignore " "\nstart: %json {"const": 1} "b"', "1b 1_b _1b", "1b 1_b"),
+    "a document among lexemes": (
+        'start: /[a-z]+/ %json {"type": "object", "properties": {"k": {"type": "integer"}}} /[a-z]+/',
+        'a{}b a{"k":1}b a{_"k":_12}b a{"k":"1"}b {}b',
+        'a{}b a{"k":1}b a{_"k":_12}b',
+    ),
+    "documents that begin alike": (
+        'start: a | b\na: %json {"properties": {"p": {"const": 1}}, "required": ["p"]} "x"\n'
+        'b: %json {"properties": {"p": {"const": 12}}, "required": ["p"]} "y"',
+        '{"p":1}x {"p":12}y {"p":1}y {"p":12}x',
+        '{"p":1}x {"p":12}y',
+    ),
+    "counted strings among lexemes": (
+        'start: "<" %json {"type": "string", "minLength": 2, "maxLength": 3} ">"',
+        '<"a"> <"ab"> <"abc"> <"abcd">',
+        '<"ab"> <"abc">',
+    ),
+    "separators": (
+        'start: "<" %json {"items": {"type": "integer"}, "type": "array", '
+        '"x-guidance": {"whitespace_flexible": false}} ">"',
+        "<[1,2]> <[1,_2]> <[_1]>",
+        "<[1,2]>",
+    ),
+    "some escapes": (
+        'start: %json {"type": "string", "maxLength": 1, "x-guidance": {"json_allowed_escapes": "n"}}',
+        r'"a" "\n" "\t" "\u0041"',
+        r'"a" "\n"',
+    ),
+    "a nested grammar": (
+        '%ignore " "\nstart: "a" %lark { start: "b" r\n r: "c" } "d"',
+        "abcd a_bcd ab_cd abc_d",
+        "abcd a_bcd abc_d",
+    ),
+    "recursion": ('start: "(" start ")" | "x"', "x ((x)) (x", "x ((x))"),
+    "a permutation": (
+        'start: p::0x0\np::_ : "" %if is_ones([0:3])\n | "a" p::set_bit(0) %if bit_clear(0)\n'
+        ' | "b" p::set_bit(1) %if bit_clear(1)\n | "c" p::set_bit(2) %if bit_clear(2)',
+        "abc cab bca ab aabc ε",
+        "abc cab bca",
+    ),
+    "counting": (
+        'start: aa::0\naa::_ : "a" aa::incr(_) %if lt(_, 3)\n | bb::_\n'
+        'bb::_ : "b" bb::decr(_) %if gt(_, 0)\n | "" %if eq(_, 0)',
+        "ab aabb aaabbb aab aaaabbbb ε",
+        "ab aabb aaabbb ε",
+    ),
+    "a parameter in a group": ('start: p::0\np::_ : ("x" | "y" p::_ %if lt(_, 2))', "x yx yyx", "x yx yyx"),
+    "imports": (
+        '%import common (INT, CNAME)\n%import common.WS_INLINE -> WS\n%ignore WS\nstart: CNAME "=" INT',
+        "a=1 a_=_1 1=a",
+        "a=1 a_=_1",
+    ),
+    "comments": ('start: "a" // one\n  # two\n  | "b"\n\n', "a b", "a b"),
+    "no tokens are left for a rule": ('start: "a" r\nr[max_tokens=0]: /b+/', "a ab", "a"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_construct(name: str) -> None:
+    grammar, texts, sentences = CASES[name]
+    assert language(grammar, texts) == sentences
+
+
+def test_named_grammars() -> None:
+    grammars = {"n": {"type": "integer"}, "list": 'start: "[" @n ("," @list)? "]"', "none": True}
+    assert language("start: @list", "[1] [1,[2]] [1,2] [", grammars=grammars) == "[1] [1,[2]]"
+    with pytest.raises(
+        GrammarError, match=r"@m at line 1 column 8 is not given: pass it in grammars= \(given: n, list"
+    ):
+        read_guidance("start: @m", grammars=grammars)
+    with pytest.raises(GrammarError, match=r"in the grammar @bad: .*line 1 column 8"):
+        read_guidance("start: @bad", grammars={"bad": "start: )"})
+
+
+def test_a_grammar_that_is_one_schema_is_the_schemas() -> None:
+    grammar = read_guidance('start: %json {"type": "array", "uniqueItems": true}')
+    assert grammar.policy == "cfg"
+    assert grammar.distinct
+    assert language('start: %json {"type": "array", "uniqueItems": true}', "[] [1,2] [1,1] _[]") == "[] [1,2]"
+
+
+# --- tokens --------------------------------------------------------------------------------------------------------
+
+
+def test_tokens() -> None:
+    vocab = byte_vocab()
+    for written, ids in (
+        ("<|tool|>", {256}), ("<think>", {257}), ("<[97]>", {97}), ("<[97-99,101]>", {97, 98, 99, 101}),
+        ("<[*]>", set(range(258))), ("<[^0-255]>", {256, 257}), ("<[^256,300-400]>", {*range(256), 257}),
+    ):  # fmt: skip
+        state = wfsa.compile_lark(f"start: {written}", vocab, dialect="llguidance").start()
+        assert set(state.get_mask().ids().tolist()) == ids, written
+    state = wfsa.compile_lark('start: <think> /(.|\\n)*/ <|tool|> "x"', vocab, dialect="llguidance").start()
+    assert not state.commit(97)
+    assert all(map(state.commit, (257, 97, 10, 256, ord("x"))))
+    assert state.is_accepting()
+
+
+def test_tokens_in_the_grammar() -> None:
+    grammar = read_guidance("start: <[^3,1]> <|tool|>")
+    assert [t.pattern for t in grammar.terminals] == [Tokens((1, 3), others=True), Tokens(name="<|tool|>")]
+
+
+def test_special_tokens_that_are_not_there() -> None:
+    with pytest.raises(GrammarError, match=r"no special token '<\|absent\|>'"):
+        wfsa.compile_lark("start: <|absent|>", byte_vocab(), dialect="llguidance")
+
+
+# --- attributes ----------------------------------------------------------------------------------------------------
+
+ATTRIBUTES = """
+start: name rest
+name[capture="who", suffix=",", stop_capture="comma", temperature=0.5]: /[a-z]*/
+rest[capture, max_tokens=7]: /.*/
+"""
+
+
+def test_attributes_are_kept(tmp_path: Any) -> None:
+    with pytest.warns(GrammarWarning, match="rule rest: max_tokens=7 is not enforced"):
+        constraint = wfsa.compile_lark(ATTRIBUTES, byte_vocab())
+    assert {a.rule: a for a in constraint.attributes} == {
+        "name": RuleAttributes("name", "who", "comma", None, 0.5),
+        "rest": RuleAttributes("rest", "rest", None, 7, None),
+    }
+    constraint.save(tmp_path / "a.wfsa")
+    loaded = wfsa.load(tmp_path / "a.wfsa", byte_vocab())
+    assert loaded.attributes == constraint.attributes
+    assert is_sentence(loaded, "ab,cd")
+    assert not is_sentence(loaded, "ab")
+
+
+def test_a_stop_stays_in_the_text() -> None:
+    with pytest.warns(GrammarWarning, match="rule r: what matches stop= stays in the text"):
+        assert language('start: r "x"\nr[stop="."]: /[a-z]*/', "a.x ax") == "a.x"
+
+
+def test_a_saved_constraint_matches_the_same() -> None:
+    text = 'start: (c %json {"type": "integer"})* T\nc[lazy]: T "<"\nT: /[a-z<0-9]*/'
+    for mode in ("lazy", "ahead"):
+        constraint = wfsa.compile_lark(text, byte_vocab(), mode=mode)
+        loaded = wfsa.Constraint.from_bytes(constraint.to_bytes(), byte_vocab())
+        for t, sentence in (("a<1b", True), ("ab", True), ("a<b", False), ("<1<2", True)):
+            assert is_sentence(constraint, t) == is_sentence(loaded, t) == sentence
+
+
+# --- errors --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("grammar", "message"),
+    [
+        ('start: "a" %', r"unexpected '%' at line 1 column 12"),
+        ('start: "a\n', r"unexpected '\"' at line 1 column 8"),
+        ("start: (", r"expected '\)', found the end of the line at line 1 column 9"),
+        ("\nstart: ]", r"expected the end of the line, found '\]' at line 2 column 8"),
+        ("start: %json {", r"no JSON behind %json: .* at line 1 column 15"),
+        ('start: %json {"a": NaN}', "no JSON behind %json: NaN is no number"),
+        ("start: %json []", "neither an object nor a boolean"),
+        ('start: %json {"type": 3}', r"the schema at line 1 column 8: .* at \$"),
+        ('start: %json {"x-guidance": {"a": 1}}', r"x-guidance.a .* not supported: leave it out"),
+        ('start: "a" %json {"type": "array", "uniqueItems": true}', "items that must differ .* cannot stand inside"),
+        ("start: %regex {}", "exactly one of substring_words"),
+        ('start: %regex {"substring_chunks": "a"}', "is a list of strings"),
+        ('%llguidance {"a": 1}\nstart: "a"', "unknown option 'a' in %llguidance at line 1 column 1; known are"),
+        ('%llguidance {"ignore_once": 1}\nstart: "a"', "'ignore_once' in %llguidance is true or false"),
+        ('%llguidance {"allow_invalid_utf8": true}\nstart: "a"', "is not supported: text here is UTF-8"),
+        ("start: A", r"unknown name A at line 1 column 8: define it"),
+        ("start: a", r"unknown name a at line 1 column 8: define it"),
+        ("start: A\nA: B\nB: A", r"recursion in the terminal A at line 3 column 4"),
+        ('start: A\nA: b\nb: "b"', r"the rule b at line 2 column 4 cannot be used in terminals: write it in capitals"),
+        ("start: A\nA: <|x|>", r"a token at line 2 column 4 cannot be used in terminals"),
+        ("start: A\nA: @x", r"a grammar at line 2 column 4 cannot be used in terminals"),
+        ("start: A\nA: %json {}", r"%json at line 2 column 4 cannot be used in terminals"),
+        ('start: A\nA: %lark { start: "a" }', r"%lark at line 2 column 4 cannot be used in terminals"),
+        ('start: "a" & "b"', r"& at line 1 column 8 joins terminals, not rules"),
+        ('start: "a"\nstart: "b"', r"the rule start is defined twice, the second time at line 2 column 1"),
+        ('start: A\nA: "b"\nA: "c"', "the terminal A is defined twice"),
+        ('start: A\n%import common.INT -> A\nA: "c"', "the terminal A is defined twice"),
+        ("start: A\n%import common.NOTHING -> A", "NOTHING"),
+        ('start: "a"{3,2}', r"a repetition from 3 to 2: the counts must rise"),
+        ('start: "a"{-1}', "-1 is not a count"),
+        ('start: "ab".."c"', r"both ends of the range at line 1 column 8 must be a single character"),
+        ('start: "c".."a"', r"the range at line 1 column 8 is empty"),
+        ("start: /(/", r"of the pattern '\('.*\(line 1 column 8\)"),
+        ("start: <[3-1]>", r"bad token ids <\[3-1\]>: write them as in"),
+        ("start: <[,]>", "name no token"),
+        ("start: r\nr[size=3]: /a/", r"unknown attribute 'size' at line 2 column \d+; known are lazy"),
+        ('start: r\nr[stop="a",suffix="b"]: /a/', "one of stop= and suffix="),
+        ('start: r\nr[max_tokens="a"]: /a/', "expected a number of tokens"),
+        ('start: r\nr[stop_capture="a"]: /a/', "needs stop= or suffix="),
+        ('start: r\nr[lazy]: s\ns: "a"', r"rule r \(line 2\): the rule s at line 2 column 10 cannot be"),
+        ('start: p::0\np::_ : "a"', "takes a parameter, but nothing in it needs one: drop ::_"),
+        ('start: p\np::_ : "a" %if bit_set(0)', "takes a parameter, and none is given at line 1 column 8: write p::0"),
+        ('start: p::_\np::_ : "a" %if bit_set(0)', "p:: at line 1 column 8 needs a parameter, and the rule around it"),
+        ('start: p::0\np: "a"', r"the rule p takes no parameter \(line 1 column 8\)"),
+        ('start: "a" %if true()\nA: "a" %if bit_set(0)\n', None),
+        ('start: A\nA: "a" %if bit_set(0)\n', "%if cannot be used in terminals"),
+        ('start: p::0\np::_[lazy]: "a" %if bit_set(0)', "takes no attribute but capture"),
+        ('start: p::0\np::_ : "a" %if eq([3:3], 0)', r"the bits \[3:3\] are none"),
+        ('start: p::0\np::_ : "a" %if bit_set(64)', "the number 64 is too large; at most 63"),
+        ('start: p::0\np::_ : "a" %if size(3)', "unknown condition 'size' at line 2"),
+        ('start: p::0\np::_ : "a" p::add(3)', "unknown step 'add'"),
+        ('start: p::0\np::_ : "a" p::incr(_)', "more than 20,000 parameters: bound them with %if"),
+        ("%override start: \"a\"\n&", "%override is not in this dialect"),
+        ('start: t{"a"}\nt{x}: x', "a template is not in this dialect"),
+        ('start: A\nA.2: "a"', "a priority is not in this dialect"),
+        ('%import .x.A\nstart: "a"', "an import from beside the file"),
+        ('a: "b"', r"the start rule 'start' is not defined; rules are: a"),
+        ("start: " + "(" * 500, "nested too deeply"),
+        ("start: " + "~" * 50_000 + '"a"', "nested too deeply"),
+        ('start: "\\ud800"', "half of a surrogate pair"),
+        ("start: \ud800", "not valid Unicode"),
+    ],
+)  # fmt: skip
+def test_errors(grammar: str, message: str | None) -> None:
+    if message is None:
+        read_guidance(grammar)
+        return
+    with pytest.raises(GrammarError, match=message):
+        read_guidance(grammar)
+
+
+def test_what_is_no_text_or_no_dialect() -> None:
+    for read in (read_guidance, read_any_lark):
+        with pytest.raises(GrammarError, match="a Lark grammar is a str, not bytes"):
+            read(b"start: A")  # type: ignore[arg-type]
+    with pytest.raises(GrammarError, match="unknown dialect 'ebnf': use"):
+        read_any_lark('start: "a"', dialect="ebnf")  # type: ignore[arg-type]
+    with pytest.raises(GrammarError, match="named grammars belong to"):
+        read_any_lark('start: "a"', dialect="lark", grammars={"a": True})
+
+
+# --- the choice of the dialect -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "start: %json {}", 'start: "a" @b', 'start: r\nr[lazy]: "a"', "start: p::0", 'start: A\nA: "a" & "b"',
+        'A: ~"a"',         'start: "a"{2,3}', 'start: "a"{,3}', "start: a-b", "start: <[^1]>", "start: <[*]>",
+        '%llguidance {}\nstart: "a"',         'start: %regex {"substring_chars": "a"}', 'start: %lark { start: "a" }',
+        '!r[lazy]: "a"',
+    ],
+)  # fmt: skip
+def test_dialect_of_its_own(text: str) -> None:
+    assert is_guidance(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'start: "%json {}" /@b[lazy]: &/ // %json {}\n', 'start: a~2 b~3..4\n# a & b\na: ["a"]\nb: ["b"] | "b" -> c\n',
+        "start: t{a, B}\n", "start: <|tool|> <[1-3]>", "start: a\n  | [b] c\n", "%import common.INT\n", "start: a->b\n",
+    ],
+)  # fmt: skip
+def test_plain_lark(text: str) -> None:
+    assert not is_guidance(text)
+
+
+def test_auto() -> None:
+    plain = 'start: T " "\nT: /a|b/ "c"\n%ignore " "\n'
+    assert read_any_lark(plain) == read_lark(plain) == read_any_lark(plain, dialect="lark")
+    assert read_any_lark(plain, dialect="llguidance") == read_guidance(plain) != read_lark(plain)
+    assert read_any_lark(plain, grammars={"a": True}) == read_guidance(plain)
+    marked = "%llguidance {}\n" + plain
+    assert read_any_lark(marked) == read_guidance(marked)
+    with pytest.raises(GrammarError):
+        read_any_lark(marked, dialect="lark")
+
+
+# --- slow twins ----------------------------------------------------------------------------------------------------
+
+
+@given(regulars(), st.lists(st.sampled_from([b"a", b"b", b"c", b" ", "é".encode()]), max_size=6))
+def test_shortest(tree: Any, letters: list[bytes]) -> None:
+    word = b"".join(letters)
+    earlier = any(matches(tree, word[:i]) for i in range(len(word)))
+    assert matches(shortest(tree), word) == (matches(tree, word) and not earlier)
+
+
+_pieces = st.lists(st.text("abé", max_size=3), max_size=6)
+
+
+@given(_pieces, st.text("abé", max_size=8))
+def test_substrings(pieces: list[str], text: str) -> None:
+    runs = {"".join(pieces[i:j]) for i in range(len(pieces) + 1) for j in range(i, len(pieces) + 1)}
+    tree = substrings(pieces)
+    for candidate in {text, *runs, *(run[:-1] for run in runs)}:
+        assert matches(tree, candidate.encode()) == (candidate in runs)
+
+
+def test_substrings_of_a_long_text_are_few_states() -> None:
+    text = "ab" * 20_000 + "c"
+    tree = substrings(text)
+    assert len(tree.rows) < 2 * len(text) + 2  # type: ignore[attr-defined]
+
+
+def test_words() -> None:
+    assert words_of("foo bar.  baz_1é!?") == ["foo", " ", "bar", ".", "  ", "baz_1é", "!?"]
+    assert words_of("") == []
+
+
+_bits = st.tuples(st.integers(0, 63), st.integers(1, 64)).filter(lambda b: b[0] < b[1]).map(lambda b: Bits(*b))
+_numbers = st.integers(0, (1 << 64) - 1)
+
+
+@given(_bits, _numbers, _numbers, st.integers(0, 63))
+def test_parameters(bits: Bits, p: int, v: int, k: int) -> None:
+    """Over the written-out bits, least significant first."""
+    written = [p >> i & 1 for i in range(64)]
+    inside = written[bits.low : bits.high]
+    number = sum(bit << i for i, bit in enumerate(inside))
+    assert bits.of(p) == number
+    assert bits.of(Step("incr", bits=bits).apply(p)) == min(number + 1, bits.ones)
+    assert bits.of(Step("decr", bits=bits).apply(p)) == max(number - 1, 0)
+    for step in (Step("incr", bits=bits), Step("decr", bits=bits)):
+        after = step.apply(p)
+        assert [after >> i & 1 for i in range(64) if not bits.low <= i < bits.high] == [
+            *written[:bits.low], *written[bits.high:]
+        ]  # fmt: skip
+    assert set_bit(k).apply(p) == sum(bit << i for i, bit in enumerate([*written[:k], 1, *written[k + 1 :]]))
+    assert clear_bit(k).apply(p) == sum(bit << i for i, bit in enumerate([*written[:k], 0, *written[k + 1 :]]))
+    for kind, compare in COMPARISONS.items():
+        assert Condition(kind, bits, v).holds(p) == compare(number, v)
+        assert Condition(f"bit_count_{kind}", bits, k).holds(p) == compare(sum(inside), k)
+    assert Condition("not", parts=(Condition("eq", bits, number),)).holds(p) is False
+
+
+def test_json_in_the_grammar_is_the_json_alone() -> None:
+    """A document inside lexemes has the texts that it has by itself, but for white space in front."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"enum": [1, 12, "x"]}, "ab": {"type": "array", "items": {"type": "number"}}},
+    }
+    inside = wfsa.compile_lark(f"start: /[a-z]+/ %json {json.dumps(schema)} /[0-9]*/", byte_vocab())
+    alone = wfsa.compile_json_schema(schema, byte_vocab(), schema_options=wfsa.SchemaOptions(max_whitespace=None))
+    for text in (
+        "{}",
+        '{"a":1}',
+        '{"a":12}',
+        '{"a":"x"}',
+        '{"a":11}',
+        '{"a":1,"ab":[1,2.5]}',
+        '{"ab":[1e3]}',
+        '{"c":null}',
+        '{"a": 1 }',
+        "[]",
+    ):
+        assert is_sentence(inside, f"q{text}7") == is_sentence(alone, text), text
