@@ -8,6 +8,7 @@
 #   make wheel      an sdist, a manylinux wheel out of it, and the wheel tried in an environment of its own
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
 #   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
+#   make integrations  vLLM itself, with a tiny model, in an environment of its own
 #   make soak       ten minutes of a busy service, watched   (SOAK_ARGS="--minutes 600" for a night)
 #   make bench      the rivals side by side, results under benches/results
 #   make bench-items  a constrained step against |C|, V and branching; BENCH_ARGS="--device cuda" on a GPU
@@ -29,7 +30,7 @@ STAMPS := $(VENV)/stamps
 STUBBED := $(addprefix wfsa._ext.,$(basename $(notdir $(wildcard ext/bindings/*.pyx))))
 ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
 
-.PHONY: build demo test lint types wheel sanitize threads soak nightly bench bench-items clean
+.PHONY: build demo test lint types wheel sanitize threads soak integrations nightly bench bench-items clean
 .DELETE_ON_ERROR:
 
 build: $(STAMPS)/engine $(STAMPS)/install
@@ -133,6 +134,20 @@ sanitize: build $(STAMPS)/model
 
 # Threads of one process, so no workers; the runtime needs addresses that are not random (setarch -R). Reports go to
 # files, because pytest keeps what is printed.
+# Programs that serve models, as installed, in an environment of their own: vLLM brings a torch and a transformers of its
+# own. What it brings for pictures and sound is built for CUDA, and without a GPU has to go.
+INTEGRATIONS := build/integrations
+$(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt $(STAMPS)/engine
+	@mkdir -p $(INTEGRATIONS)
+	$(PYTHON) -m venv $(INTEGRATIONS)/venv
+	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet -r tests/integrations/requirements.txt
+	$(INTEGRATIONS)/venv/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation .
+	@touch $@
+
+integrations: build $(INTEGRATIONS)/installed
+	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_vllm.py $(PYTEST_ARGS)
+
 threads: build
 	$(call checked,build/threads,thread)
 	@rm -f build/threads/report.*

@@ -1,0 +1,63 @@
+"""vLLM itself, with a tiny random model: everything that ends is valid, and a bad request takes no other with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="NO vllm: `make integrations` has it")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("vllm") / "model"
+
+
+def run(command: list[str], **environment: str) -> str:
+    ended = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True,
+        timeout=600, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-4000:]
+    return ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (["--named"], {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}),
+        ([], {}),
+        (["--drafts"], {}),
+    ],
+    ids=["by name, in one process", "by the environment, engine apart", "drafts"],
+)
+def test_all_kinds_of_requests(folder: Path, arguments: list[str], environment: dict[str, str]) -> None:
+    lines = run(["-m", "tests.integrations.vllm_engine", str(folder), *arguments], **environment).splitlines()
+    seen: dict[str, Any] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
+    assert not seen["invalid"]
+    assert seen["finished"] > seen["asked"] // 2
+    assert len(seen["refused"]) == 4 and all("wfsa: " in message for message in seen["refused"]), seen["refused"]
+    assert seen["after"] == "still"
+
+
+def test_the_example_runs(folder: Path) -> None:
+    environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
+    written = run(["examples/vllm_requests.py", str(folder), "--max-tokens", "60"], PYTHONPATH=str(ROOT), **environment)
+    assert "a choice (stop): " in written and "a tool call" in written
+
+
+def test_settings_that_there_are_not() -> None:
+    from wfsa.integrations.vllm import Settings
+
+    class Config:
+        additional_config = {"wfsa": {"second": 3}}  # noqa: RUF012
+
+    with pytest.raises(ValueError, match="has no field 'second'; it has schema_options, max_seconds"):
+        Settings.of(Config())
