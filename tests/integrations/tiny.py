@@ -47,7 +47,7 @@ def model(seed: int = 0, width: int = WIDTH, layers: int = 2, head_dim: int = 16
     torch.manual_seed(seed)
     config = transformers.LlamaConfig(
         vocab_size=width, hidden_size=64, intermediate_size=96, num_hidden_layers=layers, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=head_dim, max_position_embeddings=2048, initializer_range=0.3, bos_token_id=None,
-        eos_token_id=N_TOKENS - 1, pad_token_id=N_TOKENS - 2,
+        num_key_value_heads=2, head_dim=head_dim, max_position_embeddings=2048, initializer_range=0.3,
+        bos_token_id=None, eos_token_id=N_TOKENS - 1, pad_token_id=N_TOKENS - 2,
     )  # fmt: skip
     return transformers.LlamaForCausalLM(config).eval()

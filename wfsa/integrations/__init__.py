@@ -5,6 +5,9 @@
     wfsa.integrations.continuous_batching    its continuous batching
     wfsa.integrations.llama_cpp              llama.cpp's sampler chain, in any build of its library; llama-cpp-python
     wfsa.integrations.vllm                   vLLM's structured outputs
+    wfsa.integrations.vllm                   a backend of vLLM's structured outputs
+    wfsa.integrations.sglang                 a grammar backend of SGLang
+    wfsa.integrations.serving                what these two share
 
 Each module imports its program, and is itself imported when it is first named.
 """
@@ -16,9 +19,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wfsa.integrations import continuous_batching, llama_cpp, transformers, vllm
+    from wfsa.integrations import continuous_batching, llama_cpp, sglang, transformers, vllm
 
-__all__ = ["continuous_batching", "llama_cpp", "transformers", "vllm"]
+__all__ = ["continuous_batching", "llama_cpp", "sglang", "transformers", "vllm"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -15,7 +15,7 @@ vLLM has no registry of backends, so four things of it are wrapped, by name and 
     StructuredOutputManager.grammar_init             makes the backend
     StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
 
-``additional_config={"wfsa": {...}}`` of vLLM holds settings: fields of `Settings`.
+``additional_config={"wfsa": {...}}`` of vLLM holds settings: fields of :class:`wfsa.integrations.serving.Settings`.
 Tried with vLLM 0.32.0 (CPU); written for 0.32 and 0.33.
 """
 
@@ -24,11 +24,9 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -36,6 +34,7 @@ import numpy.typing as npt
 
 import wfsa
 from wfsa.errors import WfsaError
+from wfsa.integrations.serving import Constraints, Settings, vocabulary_of
 from wfsa.requests import compile_kind
 
 _LOG = logging.getLogger("wfsa.vllm")
@@ -48,75 +47,9 @@ _KINDS = {
 _WRAPPED = "__wfsa_original__"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a service may choose, under ``additional_config["wfsa"]``.
-
-    schema_options: fields of :class:`wfsa.SchemaOptions`, as ``{"whitespace": "compact"}``.
-    max_seconds, max_memory: of one compilation, which really ends there; seconds, and bytes.
-    kept: constraints that are kept for the next request, least recently used first out.
-    threads: that fill the masks of a step.
-    """
-
-    schema_options: dict[str, Any] = field(default_factory=dict)
-    max_seconds: float = 10.0
-    max_memory: int | None = 1 << 30
-    kept: int = 256
-    threads: int = 1
-
-    @classmethod
-    def of(cls, vllm_config: Any) -> Settings:
-        """The settings of an engine; ValueError names a field that there is not."""
-        given = getattr(vllm_config, "additional_config", None) or {}
-        given = given.get(_NAME, {}) if isinstance(given, dict) else {}
-        known = [f.name for f in fields(cls)]
-        unknown = sorted(set(given) - set(known))
-        if unknown:
-            raise ValueError(f"additional_config['wfsa'] has no field {unknown[0]!r}; it has {', '.join(known)}")
-        return cls(**given)
-
-
-class Constraints:
-    """Compiled once for each request text, and kept; shared by the threads that compile."""
-
-    def __init__(self, vocab: wfsa.Vocab, settings: Settings) -> None:
-        self.vocab, self.settings = vocab, settings
-        self._options = wfsa.SchemaOptions(**settings.schema_options)
-        self._kept: OrderedDict[tuple[str, str], wfsa.Constraint] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def of(self, kind: str, text: str) -> wfsa.Constraint:
-        """The constraint of a request; raises what compiling raises."""
-        with self._lock:
-            found = self._kept.get((kind, text))
-            if found is not None:
-                self._kept.move_to_end((kind, text))
-                return found
-        limits: dict[str, Any] = {"max_seconds": self.settings.max_seconds, "max_memory": self.settings.max_memory}
-        made = compile_kind(kind, text or None, self.vocab, schema_options=self._options, mode="lazy", **limits)
-        gone = []
-        with self._lock:
-            self._kept[kind, text] = made
-            while len(self._kept) > self.settings.kept:
-                gone.append(self._kept.popitem(last=False))
-        return made
-
-
 @functools.lru_cache(maxsize=8)
 def _bytes() -> wfsa.Vocab:
     return wfsa.Vocab([bytes([byte]) for byte in range(256)])
-
-
-_vocabularies: dict[int, tuple[Any, wfsa.Vocab]] = {}
-
-
-def _vocabulary(tokenizer: Any, size: int | None = None) -> wfsa.Vocab:
-    """That of a tokenizer, kept with it; `size` is the width of the model's logits."""
-    known = _vocabularies.get(id(tokenizer))
-    if known is None or known[0] is not tokenizer or (size is not None and known[1].size != size):
-        known = tokenizer, wfsa.Vocab.from_tokenizer(tokenizer, size=size)
-        _vocabularies[id(tokenizer)] = known
-    return known[1]
 
 
 def register() -> None:
@@ -147,6 +80,13 @@ def register() -> None:
     _wrap(SamplingParams, "_validate_structured_outputs", _validate)
     _wrap(StructuredOutputManager, "grammar_init", _grammar_init)
     _wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
+
+
+def settings_of(vllm_config: Any) -> Settings:
+    """The settings of an engine."""
+    given = getattr(vllm_config, "additional_config", None) or {}
+    given = given.get(_NAME, {}) if isinstance(given, dict) else {}
+    return Settings.of(given, "additional_config['wfsa']")
 
 
 def _wrap(holder: Any, name: str, around: Any) -> None:
@@ -197,7 +137,7 @@ def _validate(
     if tokenizer is None:
         raise refused("structured outputs need a tokenizer, so not skip_tokenizer_init")
     kind, text = get_structured_output_key(asked)
-    vocab = _vocabulary(tokenizer) if kind.name == "STRUCTURAL_TAG" else _bytes()
+    vocab = vocabulary_of(tokenizer) if kind.name == "STRUCTURAL_TAG" else _bytes()
     try:
         compile_kind(_KINDS[kind.name], text or None, vocab, mode="lazy", max_seconds=Settings().max_seconds)
     except WfsaError as error:
@@ -282,8 +222,8 @@ def backend_class() -> type[Any]:
         """Compiles requests and fills masks, for one engine."""
 
         def __post_init__(self) -> None:
-            self.settings = Settings.of(self.vllm_config)
-            self.vocab = _vocabulary(self.tokenizer, self.vocab_size)
+            self.settings = settings_of(self.vllm_config)
+            self.vocab = vocabulary_of(self.tokenizer, self.vocab_size)
             self.constraints = Constraints(self.vocab, self.settings)
             self._rows: tuple[int, npt.NDArray[np.int32]] | None = None
 

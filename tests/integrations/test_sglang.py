@@ -1,0 +1,119 @@
+"""SGLang's own grammar modules, with our backend in them; a stand-in for the scheduler, which needs a GPU."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sglang.srt.constrained.base_grammar_backend", reason="NO sglang: `make integrations` has it")
+import torch
+from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES
+from sglang.srt.constrained.base_grammar_backend import GRAMMAR_BACKEND_REGISTRY, GrammarRow, InvalidGrammarObject
+
+import wfsa
+from tests.integrations.tiny import N_TOKENS, WIDTH, tokenizer
+from wfsa.integrations import sglang as door
+from wfsa.integrations.serving import Settings
+
+EOS = N_TOKENS - 1
+
+
+@pytest.fixture(scope="module")
+def backend() -> Any:
+    return door.backend_class()(tokenizer(), WIDTH, {EOS}, Settings())
+
+
+def compiled(backend: Any, kind: str, text: str) -> Any:
+    value, _ = backend.get_cached_or_future_value((kind, text), False)
+    if isinstance(value, Future):
+        value = value.result()
+        backend.set_cache((kind, text), value)
+    return value.copy() if not isinstance(value, InvalidGrammarObject) else value
+
+
+def ids(text: str) -> list[int]:
+    return list(tokenizer()(text)["input_ids"])
+
+
+def test_the_backend_is_a_choice() -> None:
+    door.register()
+    door.register()
+    assert GRAMMAR_BACKEND_CHOICES.count("wfsa") == 1 and "wfsa" in GRAMMAR_BACKEND_REGISTRY
+
+
+TAG = {"format": {"type": "tag", "begin": "<t>", "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "</t>"}}
+KINDS = [
+    ("json", '{"type": "integer"}', "12"),
+    ("json", "$$ANY$$", '{"a": [1]}'),
+    ("regex", "[ab]+", "abba"),
+    ("ebnf", 'root ::= "(" root ")" | "x"', "((x))"),
+    ("structural_tag", json.dumps({"type": "structural_tag", **TAG}), "<t>7</t>"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "answer"), KINDS)
+def test_kinds_of_requests(backend: Any, kind: str, text: str, answer: str) -> None:
+    grammar = compiled(backend, kind, text)
+    mask = grammar.allocate_vocab_mask(WIDTH, 1, "cpu")
+    for token in [*ids(answer), EOS]:
+        assert not grammar.is_terminated()
+        grammar.fill_vocab_mask(mask, 0)
+        assert int(mask[0, token // 32]) >> (token % 32) & 1
+        logits = torch.zeros(1, WIDTH)
+        grammar.apply_vocab_mask(logits=logits, vocab_mask=mask)
+        assert logits[0, token] == 0 and torch.isinf(logits[0, N_TOKENS:]).all()
+        grammar.accept_token(token)
+    assert grammar.is_terminated()
+    grammar.rollback(1)
+    assert not grammar.is_terminated()
+    with pytest.raises(ValueError, match=r"token \d+ is refused"):
+        grammar.accept_token(ids("\x00")[0])
+
+
+def test_a_request_that_is_wrong_is_its_own(backend: Any) -> None:
+    wrong = compiled(backend, "json", '{"type": "strin"}')
+    assert isinstance(wrong, InvalidGrammarObject) and "unknown type 'strin'" in wrong.error_message
+    assert not isinstance(compiled(backend, "regex", "a"), InvalidGrammarObject)
+
+
+def test_rows_of_a_batch(backend: Any) -> None:
+    grammars = [compiled(backend, kind, text) for kind, text, _ in KINDS]
+    mask = grammars[0].allocate_vocab_mask(WIDTH, 8, "cpu")
+    entries = [GrammarRow(row, grammar) for row, grammar in zip((1, 2, 4, 5, 7), grammars, strict=True)]
+    grammars[0].fill_vocab_mask_batched(entries, mask)
+    one = mask.clone()
+    grammars[0].reset_vocab_mask(one)
+    for entry in entries:
+        entry.grammar.fill_vocab_mask(one, entry.row)
+    assert torch.equal(mask, one) and (mask[[0, 3, 6]] == -1).all()
+
+
+def test_draft_trees(backend: Any) -> None:
+    grammar = compiled(backend, "regex", "(ab|ac)*d")
+    a, b, c, d, x = (ids(letter)[0] for letter in "abcdx")
+    tokens, following, sibling = [x, a, d, b, c, x], [1, 3, -1, -1, -1, -1], [-1, 2, 5, 4, -1, -1]
+    arrays = [torch.tensor(one) for one in (following, sibling, tokens)]
+    mask = grammar.allocate_vocab_mask(WIDTH, len(tokens), "cpu")
+    door.traverse_tree(None, *arrays, grammar, mask)
+    wanted = mask.clone().fill_(-1)
+    for node, path in {0: [], 1: [a], 2: [d], 3: [a, b], 4: [a, c]}.items():
+        fork = grammar.state.fork()
+        assert all(fork.commit(token) for token in path)
+        fork.fill_bitmask(wanted, row=node)
+    assert torch.equal(mask, wanted)
+    told: list[Any] = []
+    door.traverse_tree(lambda *given: told.append(given), *arrays, "another's", mask)
+    assert told and told[0][3] == "another's"
+
+
+def test_a_copy_goes_its_own_way(backend: Any) -> None:
+    first = compiled(backend, "regex", "ab")
+    second = first.copy()
+    first.accept_token(ids("a")[0])
+    mask = np.zeros((2, WIDTH // 32), np.int32)
+    wfsa.fill_bitmasks([first.state, second.state], mask)
+    assert (mask[0] != mask[1]).any()
