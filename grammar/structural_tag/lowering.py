@@ -44,6 +44,7 @@ from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.regular import EPSILON, NOTHING, Literal, literal
 from wfsa.grammar.structural_tag.fields import fail, fields_of, whole
 from wfsa.grammar.structural_tag.free_text import free_text, text_until
+from wfsa.grammar.structural_tag.xml_styles import STYLES, arguments
 
 MAX_DEPTH = 60  # of formats in formats
 MAX_CHARS = 20_000  # of free text with a bound
@@ -138,16 +139,32 @@ class _Lowering:
         return _closed(self.part(path, "grammar", lambda: read_gbnf(f["grammar"])), after)
 
     def _json_schema(self, f: dict[str, Any], path: str, after: After) -> Expr:
-        if f["style"] != "json":
-            fail(f"{path}.style", f"the style {shown(f['style'])} is not known here; known is json")
         if f["excludes"]:
             fail(f"{path}.excludes", "strings of a schema cannot exclude others; give them a pattern")
+        if f["style"] != "json":
+            return _closed(self.styled(f["json_schema"], f["style"], f"{path}.json_schema", f["any_order"]), after)
         options = self.options
         if f["any_order"]:
             options = replace(options, property_order="any")
         if f["max_whitespace_cnt"] is not None:
             options = replace(options, max_whitespace=min(f["max_whitespace_cnt"], 1 << 12))
         return _closed(self.schema(f["json_schema"], f"{path}.json_schema", options), after)
+
+    def _qwen_xml_parameter(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return _closed(self.styled(f["json_schema"], "qwen_xml", f"{path}.json_schema", False), after)
+
+    def styled(self, schema: Any, name: str, path: str, any_order: bool) -> Expr:
+        style = STYLES.get(name)
+        if style is None:
+            fail(path, f"the style {shown(name)} is not known here; known are json, {', '.join(STYLES)}")
+
+        def documents(of: Any, place: str) -> Expr:
+            return self.schema(of, place, self.options)
+
+        def pattern(text: str, place: str) -> Expr:
+            return self.part(place.removesuffix(".pattern"), "pattern", lambda: read_regex(text))
+
+        return arguments(schema, path, style, any_order, documents, pattern)
 
     def schema(self, schema: Any, path: str, options: SchemaOptions) -> Inline:
         """The documents of a schema."""

@@ -129,6 +129,52 @@ def test_what_tokens_trigger() -> None:
     assert takes(compiled(rules), 66, CALL, "ab") and not takes(compiled(rules), CALL, "ab", 66)
 
 
+CALL_SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}, "tags": {"type": "array"}},
+    "required": ["name", "age"],
+}
+STYLES = {
+    "qwen_xml": ("<parameter=name>", "<parameter=age>", "</parameter>"),
+    "minimax_xml": ('<parameter name="name">', '<parameter name="age">', "</parameter>"),
+    "deepseek_xml": (
+        '<｜DSML｜parameter name="name" string="true">', '<｜DSML｜parameter name="age" string="false">',
+        "</｜DSML｜parameter>",
+    ),
+    "glm_xml": ("<arg_key>name</arg_key><arg_value>", "<arg_key>age</arg_key><arg_value>", "</arg_value>"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_xml_styles(style: str) -> None:
+    name, age, end = STYLES[style]
+    constraint = compiled(tag("<f>", schema(CALL_SCHEMA, style=style), "</f>"))
+    assert takes(constraint, f"<f>{name}Bob{end}{age}12{end}</f>")
+    assert takes(constraint, f"<f>\n{name}\nBob <b> said\n{end}\n{age}\n12\n{end}\n</f>")
+    assert not takes(constraint, f"<f>{name}Bob{end}{age}x{end}</f>")
+    assert not takes(constraint, f"<f>{name}Bob{end}</f>")
+    assert not takes(constraint, f"<f>{age}12{end}{name}Bob{end}</f>")
+    free = compiled(tag("<f>", schema(CALL_SCHEMA, style=style, any_order=True), "</f>"))
+    assert takes(free, f"<f>{age}12{end}{name}Bob{end}</f>")
+
+
+def test_values_in_xml_styles() -> None:
+    kinds = {
+        "unit": {"enum": ["c", "f"]},
+        "code": {"type": "string", "pattern": "^[A-Z]{2}$"},
+        "tags": {"$ref": "#/$defs/tags"},
+    }
+    more = {"type": "object", "properties": kinds, "$defs": {"tags": {"type": "array", "items": {"type": "integer"}}}}
+    constraint = compiled(schema(more, style="qwen_xml"))
+    assert takes(constraint, "")
+    assert takes(constraint, "<parameter=unit>c</parameter><parameter=tags>[1, 2]</parameter>")
+    assert takes(constraint, "<parameter=code>AB</parameter>")
+    assert not takes(constraint, "<parameter=code>abc</parameter>")
+    assert not takes(constraint, "<parameter=other>1</parameter>")
+    others = compiled(schema({**more, "additionalProperties": {"type": "integer"}}, style="qwen_xml"))
+    assert takes(others, "<parameter=other>1</parameter>") and not takes(others, "<parameter=other>x</parameter>")
+
+
 MISTAKES: list[tuple[Any, str]] = [
     ({"type": "any_txt"}, "a format of type 'any_txt' is not known here; .*; at \\$.format$"),
     ({"type": "tag", "begin": "<", "content": ANY}, "tag lacks the field 'end'; at \\$.format$"),
@@ -138,6 +184,10 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"type": "triggered_tags", "triggers": ["<a"], "tags": [tag("<b>", ANY, "")]}, "no trigger is a prefix of it; at"),
     ({"type": "triggered_tags", "triggers": ["<", "<a"], "tags": [tag("<a>", ANY, "")]}, "2 triggers are prefixes"),
     (tag("<", schema({"type": "strin"}), ">"), "unknown type 'strin'.*\\$.format.content.json_schema"),
+    (schema(CITY, style="yaml"), "the style 'yaml' is not known here; known are json, qwen_xml,"),
+    (schema({"type": "array"}, style="qwen_xml"), "an XML style writes the properties of an object"),
+    (schema({"properties": {"a": {"type": "string", "maxLength": 3}}}, style="glm_xml"), "takes enum, const and pattern"),
+    (schema({"properties": {"a": {"type": "string", "pattern": "a"}}}, style="glm_xml"), "is anchored: \\^...\\$; at"),
     ({"type": "grammar", "grammar": "root ::= x"}, "'x' is used but not defined.*; at \\$.format.grammar$"),
     ({"type": "regex", "pattern": "("}, "; at \\$.format.pattern$"),
     (token("<|nothing|>"), "the vocabulary has no token '<|nothing|>'; at \\$.format.token$".replace("|", "\\|")),

@@ -4,7 +4,6 @@
     wfsa.integrations.transformers           generate of the transformers library
     wfsa.integrations.continuous_batching    its continuous batching
     wfsa.integrations.llama_cpp              llama.cpp's sampler chain, in any build of its library; llama-cpp-python
-    wfsa.integrations.vllm                   vLLM's structured outputs
     wfsa.integrations.vllm                   a backend of vLLM's structured outputs
     wfsa.integrations.sglang                 a grammar backend of SGLang
     wfsa.integrations.serving                what these two share
