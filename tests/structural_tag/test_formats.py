@@ -186,7 +186,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (tag("<", schema({"type": "strin"}), ">"), "unknown type 'strin'.*\\$.format.content.json_schema"),
     (schema(CITY, style="yaml"), "the style 'yaml' is not known here; known are json, qwen_xml,"),
     (schema({"type": "array"}, style="qwen_xml"), "an XML style writes the properties of an object"),
-    (schema({"properties": {"a": {"type": "string", "maxLength": 3}}}, style="glm_xml"), "takes enum, const and pattern"),
+    (schema({"properties": {"a": {"type": "string", "maxLength": 3}}}, style="glm_xml"), "takes enum, const and patt"),
     (schema({"properties": {"a": {"type": "string", "pattern": "a"}}}, style="glm_xml"), "is anchored: \\^...\\$; at"),
     ({"type": "grammar", "grammar": "root ::= x"}, "'x' is used but not defined.*; at \\$.format.grammar$"),
     ({"type": "regex", "pattern": "("}, "; at \\$.format.pattern$"),
