@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import threading
 import time
 from array import array
@@ -18,6 +19,28 @@ def trim() -> None:
 
 def _quantile(times: list[float], q: float) -> float:
     return times[min(len(times) - 1, int(q * len(times)))] if times else 0.0
+
+
+class Collecting(threading.local):
+    """Processor seconds that Python's collector has taken from this thread, whosever objects it looked through."""
+
+    seconds = 0.0
+    begun = 0.0
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self.begun = time.thread_time()
+        else:
+            self.seconds += time.thread_time() - self.begun
+
+
+COLLECTING = Collecting()
+gc.callbacks.append(COLLECTING)
+
+
+def own_time() -> float:
+    """Processor seconds of this thread without the collector's."""
+    return time.thread_time() - COLLECTING.seconds
 
 
 class Tally:

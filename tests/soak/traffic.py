@@ -22,7 +22,7 @@ import numpy as np
 import wfsa
 from tests.fuzz.damage import damage
 from tests.soak.sources import Source
-from tests.soak.tally import Tally
+from tests.soak.tally import Tally, own_time
 
 LIMITS = {"max_seconds": 10.0, "max_memory": 512 << 20}
 POOL = 48  # constraints that are served at a time
@@ -73,9 +73,9 @@ def decoding(service: Service, choose: random.Random) -> None:
     tally, vocab, state = service.tally, service.vocab, constraint.start()
     buffer = np.zeros((1, (vocab.size + 31) // 32), np.int32)
     for _ in range(choose.randrange(2 * STEPS)):
-        begun = time.thread_time()
+        begun = own_time()
         state.fill_bitmask(buffer, row=0)
-        tally.took("mask", time.thread_time() - begun, name)
+        tally.took("mask", own_time() - begun, name)
         allowed = np.flatnonzero(np.unpackbits(buffer.view(np.uint8), bitorder="little"))
         if not len(allowed):
             if not state.is_finished():
@@ -94,9 +94,9 @@ def decoding(service: Service, choose: random.Random) -> None:
         elif what < 0.13:
             _drafted(state, [int(t) for t in choose.choices(range(vocab.size), k=4)])
         token = int(allowed[choose.randrange(len(allowed))])
-        begun = time.thread_time()
+        begun = own_time()
         taken = state.commit(token)
-        tally.took("commit", time.thread_time() - begun, name)
+        tally.took("commit", own_time() - begun, name)
         if not taken:
             tally.is_wrong(f"{name}: token {token} is in the mask behind {state.text()[-200:]!r} and was refused")
             break
@@ -138,9 +138,9 @@ def batching(service: Service, choose: random.Random) -> None:
     states = [service.any(choose)[1].start() for _ in range(choose.choice([4, 32, 128]))]
     buffer = np.zeros((len(states), (service.vocab.size + 31) // 32), np.int32)
     for _ in range(20):
-        begun = time.thread_time()
+        begun = own_time()
         wfsa.fill_bitmasks(states, buffer, threads=choose.choice([1, 2, 4]))
-        service.tally.took("batch", (time.thread_time() - begun) / len(states), f"{len(states)} texts")
+        service.tally.took("batch", (own_time() - begun) / len(states), f"{len(states)} texts")
         for k, state in enumerate(states):
             allowed = np.flatnonzero(np.unpackbits(buffer[k].view(np.uint8), bitorder="little"))
             if len(allowed) and not state.commit(int(allowed[choose.randrange(len(allowed))])):
