@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _LOG: Final = logging.getLogger("wfsa")  # no handler: what is done with it is the application's choice
+_MATCHES: Final = {match: number for number, match in enumerate(get_args(Match))}  # as in ext/lexer/terminals.hpp
 _CONTRADICTION_SECONDS = 5.0  # of processor time, for the message of a schema that nothing satisfies
 
 
@@ -62,7 +63,7 @@ class CompiledTerminal:
     automaton: Automaton | None
     token_ids: list[int]
     rank: int  # at equal length the higher one wins, and all of the same one do
-    match: int  # number of the IR's `Match`, as in ext/lexer/terminals.hpp
+    match: int  # how it ends, by `_MATCHES`
 
 
 def compile(
@@ -129,7 +130,7 @@ def _terminals(grammar: Grammar, vocab: Vocab, run: _Run) -> list[CompiledTermin
                 return _TooLarge(f"terminal {t.name!r}{where}: {e}; {remedy}", t.origin)
             except RecursionError:
                 raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
-            out.append(CompiledTerminal(dfa, [], ranks[number], get_args(Match).index(t.match)))
+            out.append(CompiledTerminal(dfa, [], ranks[number], _MATCHES[t.match]))
         run.tick("terminals", (number + 1) / len(grammar.terminals))
         check()
     return out
@@ -392,7 +393,6 @@ class _TokenNames:
 
     def __init__(self, vocab: Vocab) -> None:
         self._vocab = vocab
-        self._ends = frozenset(vocab.eos_ids)
 
     def ids_of(self, text: str) -> list[int]:
         special = self._vocab.token_name_to_id(text)
@@ -403,9 +403,6 @@ class _TokenNames:
 
     def is_special(self, name: str) -> bool:
         return self._vocab.token_name_to_id(name) is not None
-
-    def all_ids(self) -> list[int]:
-        return [number for number in range(self._vocab.n_tokens) if number not in self._ends]
 
     def is_token(self, number: int) -> bool:
         return 0 <= number < self._vocab.n_tokens

@@ -41,7 +41,7 @@ from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport, TagEntries
 from wfsa.grammar.regex.grammar import read_regex
-from wfsa.grammar.regular import EPSILON, NOTHING, Literal, literal
+from wfsa.grammar.regular import EPSILON, Literal, literal
 from wfsa.grammar.structural_tag.fields import fail, fields_of, whole
 from wfsa.grammar.structural_tag.free_text import free_text, text_until
 from wfsa.grammar.structural_tag.xml_styles import STYLES, arguments
@@ -51,13 +51,10 @@ MAX_CHARS = 20_000  # of free text with a bound
 
 
 class TokenNames(Protocol):
-    """What a description needs of a vocabulary: its tokens by name, and which of them end a text."""
+    """What a description needs of a vocabulary: its tokens by name."""
 
     def ids_of(self, text: str) -> list[int]:
         """The tokens that have this text: the special one of the name, else those of these bytes."""
-
-    def all_ids(self) -> Sequence[int]:
-        """All tokens but those that end a text, ascending."""
 
     def is_token(self, number: int) -> bool:
         """Whether it is the number of a token."""
@@ -341,8 +338,7 @@ class _Lowering:
     def other_tokens(self, excluded: Any, path: str, also: frozenset[int]) -> Expr:
         """Any token but some, and but those that end a text."""
         barred = also.union(*(self.ids(token, f"{path}[{k}]") for k, token in enumerate(excluded)))
-        kept = tuple(i for i in self.tokens.all_ids() if i not in barred)
-        return Tokens(kept) if kept else NOTHING
+        return Tokens(tuple(sorted(barred)), others=True)
 
     def _token(self, f: dict[str, Any], path: str, after: After) -> Expr:
         return _closed(Tokens(tuple(self.ids(f["token"], f"{path}.token"))), after)
