@@ -219,10 +219,15 @@ class TagEntries:
     def __iter__(self) -> Iterator[ReportEntry]:
         out = dict.fromkeys(self.own)
         for prefix, entries in self.parts:
-            for entry in entries:  # what holds for every document is said once
-                whole = not entry.keyword and entry.status != "widened"
-                out[entry if whole else entry._replace(pointer=prefix + entry.pointer)] = None
+            out.update(dict.fromkeys(placed(prefix, entries)))
         return iter(out)
+
+
+def placed(prefix: str, entries: Iterable[ReportEntry]) -> Iterator[ReportEntry]:
+    """The entries of a schema that stands at `prefix`; what holds for every document has no place, to be said once."""
+    for entry in entries:
+        whole = not entry.keyword and entry.status != "widened"
+        yield entry if whole else entry._replace(pointer=prefix + entry.pointer)
 
 
 def _closing(options: SchemaOptions) -> Iterator[str]:

@@ -31,7 +31,7 @@ from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import pointer_of
-from wfsa.grammar.json_schema.report import ReportEntry, SchemaEntries, SchemaReport
+from wfsa.grammar.json_schema.report import ReportEntry, SchemaEntries, SchemaReport, placed
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.json_schema.widening import Widening
 
@@ -57,9 +57,7 @@ class ToolsEntries:
         if self.options.property_order == "declared":
             out[ReportEntry("", "", "narrowed", "a call has its name before its arguments")] = None
         for prefix, entries in self.parts:
-            for entry in entries:  # what holds for every document is said once
-                whole = not entry.keyword and entry.status != "widened"
-                out[entry if whole else entry._replace(pointer=prefix + entry.pointer)] = None
+            out.update(dict.fromkeys(placed(prefix, entries)))
         for lost in self.widenings:
             out[ReportEntry(pointer_of(lost.path), lost.keyword, "widened", f"not enforced: {lost.why}")] = None
         return iter(out)

@@ -54,7 +54,7 @@ def test_the_example_runs(folder: Path) -> None:
 
 
 def test_settings_that_there_are_not() -> None:
-    from wfsa.integrations.vllm import settings_of
+    from wfsa.integrations.vllm_requests import settings_of
 
     class Config:
         additional_config = {"wfsa": {"second": 3}}  # noqa: RUF012

@@ -22,28 +22,20 @@ Tried with vLLM 0.32.0 (CPU); written for 0.32 and 0.33.
 from __future__ import annotations
 
 import functools
-import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal, get_args
-
-import numpy as np
-import numpy.typing as npt
 
 import wfsa
 from wfsa.errors import WfsaError
-from wfsa.integrations.serving import Constraints, Settings, vocabulary_of
+from wfsa.integrations.serving import Settings, vocabulary_of
+from wfsa.integrations.vllm_requests import KINDS
 from wfsa.requests import compile_kind
 
-_LOG = logging.getLogger("wfsa.vllm")
 _NAME = "wfsa"
 _ON = ("1", "true", "yes", "on")
-_KINDS = {
-    "JSON": "json", "JSON_OBJECT": "json_object", "REGEX": "regex", "GRAMMAR": "grammar", "CHOICE": "choice",
-    "STRUCTURAL_TAG": "structural_tag",
-}  # fmt: skip
 _WRAPPED = "__wfsa_original__"
 
 
@@ -80,13 +72,6 @@ def register() -> None:
     _wrap(SamplingParams, "_validate_structured_outputs", _validate)
     _wrap(StructuredOutputManager, "grammar_init", _grammar_init)
     _wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
-
-
-def settings_of(vllm_config: Any) -> Settings:
-    """The settings of an engine."""
-    given = getattr(vllm_config, "additional_config", None) or {}
-    given = given.get(_NAME, {}) if isinstance(given, dict) else {}
-    return Settings.of(given, "additional_config['wfsa']")
 
 
 def _wrap(holder: Any, name: str, around: Any) -> None:
@@ -139,7 +124,7 @@ def _validate(
     kind, text = get_structured_output_key(asked)
     vocab = vocabulary_of(tokenizer) if kind.name == "STRUCTURAL_TAG" else _bytes()
     try:
-        compile_kind(_KINDS[kind.name], text or None, vocab, mode="lazy", max_seconds=Settings().max_seconds)
+        compile_kind(KINDS[kind.name], text or None, vocab, mode="lazy", max_seconds=Settings().max_seconds)
     except WfsaError as error:
         raise refused(f"wfsa: {error}") from None
     asked._backend, asked._backend_was_auto = _NAME, structured_outputs_config.backend == "auto"
@@ -149,8 +134,10 @@ def _grammar_init(original: Any, self: Any, request: Any) -> None:
     """Make the backend at the first request that asks for one."""
     if request.structured_output_request is None:
         return
+    from wfsa.integrations.vllm_backend import WfsaBackend
+
     if self.backend is None and _is_on(self.vllm_config.structured_outputs_config):
-        self.backend = backend_class()(
+        self.backend = WfsaBackend(
             self.vllm_config, tokenizer=self.tokenizer, vocab_size=self.vllm_config.model_config.get_vocab_size()
         )
         if hasattr(self, "backend_name"):
@@ -159,14 +146,16 @@ def _grammar_init(original: Any, self: Any, request: Any) -> None:
         if self.fill_bitmask_parallel_threshold < self.vllm_config.scheduler_config.max_num_seqs:
             self.fill_bitmask_parallel_threshold = 0
             self.fill_bitmask_parallel_batch_size = self.vllm_config.scheduler_config.max_num_seqs
-    if self.backend is not None and isinstance(self.backend, backend_class()):
+    if isinstance(self.backend, WfsaBackend):
         request.sampling_params.structured_outputs._backend = _NAME  # a front end that is not Python's sets another
     original(self, request)
 
 
 def _submit(original: Any, self: Any, batch: Sequence[tuple[Any, ...]]) -> Future[None]:
     """Fill the rows of a step at once, without a thread of Python's."""
-    if self.backend is None or not isinstance(self.backend, backend_class()):
+    from wfsa.integrations.vllm_backend import WfsaBackend
+
+    if not isinstance(self.backend, WfsaBackend):
         return original(self, batch)  # type: ignore[no-any-return]
     done: Future[None] = Future()
     try:
@@ -175,95 +164,3 @@ def _submit(original: Any, self: Any, batch: Sequence[tuple[Any, ...]]) -> Futur
     except Exception as error:
         done.set_exception(error)
     return done
-
-
-@functools.cache
-def backend_class() -> type[Any]:
-    """The backend, a subclass of vLLM's; made when vLLM is there."""
-    import torch
-    from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
-
-    class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
-        """One request's text; called by one thread at a time."""
-
-        def __init__(self, backend: WfsaBackend, state: wfsa.State) -> None:
-            self.backend, self.state = backend, state
-
-        def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
-            for token in tokens:
-                if self.state.is_finished():
-                    return True  # what follows the end is not looked at
-                if not self.backend.is_token(token) or not self.state.commit(token):
-                    why = self.backend.why(self.state, token)
-                    _LOG.error("request %s: token %d is refused: %s", request_id, token, why)
-                    return False
-            return True
-
-        def validate_tokens(self, tokens: list[int]) -> list[int]:
-            if self.state.is_finished():
-                return []
-            known = next((k for k, token in enumerate(tokens) if not self.backend.is_token(token)), len(tokens))
-            return tokens[: self.state.validate(tokens[:known])]
-
-        def rollback(self, num_tokens: int) -> None:
-            self.state.rollback(num_tokens)
-
-        def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-            self.state.fill_bitmask(self.backend.rows_of(bitmask), row=batch_index)
-
-        def is_terminated(self) -> bool:
-            return self.state.is_finished()
-
-        def reset(self) -> None:
-            self.state.reset()
-
-    @dataclass
-    class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
-        """Compiles requests and fills masks, for one engine."""
-
-        def __post_init__(self) -> None:
-            self.settings = settings_of(self.vllm_config)
-            self.vocab = vocabulary_of(self.tokenizer, self.vocab_size)
-            self.constraints = Constraints(self.vocab, self.settings)
-            self._rows: tuple[int, npt.NDArray[np.int32]] | None = None
-
-        def compile_grammar(
-            self, request_type: Any, grammar_spec: str, stop_token_ids: Iterable[int] | None = None
-        ) -> WfsaGrammar:
-            constraint = self.constraints.of(_KINDS[request_type.name], grammar_spec)
-            stops = sorted(i for i in stop_token_ids or () if self.is_token(i))
-            return WfsaGrammar(self, constraint.start(stop_ids=stops) if stops else constraint.start())
-
-        def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
-            return torch.full((max_num_seqs, (self.vocab_size + 31) // 32), -1, dtype=torch.int32)
-
-        def destroy(self) -> None:
-            self._rows = None
-
-        def is_token(self, token: int) -> bool:
-            return 0 <= token < self.vocab.n_tokens
-
-        def why(self, state: wfsa.State, token: int) -> str:
-            return state.explain(token) if self.is_token(token) else f"the vocabulary has {self.vocab.n_tokens} tokens"
-
-        def rows_of(self, bitmask: torch.Tensor) -> npt.NDArray[np.int32]:
-            """The same memory for NumPy, kept: to make the view costs more than a mask."""
-            known = self._rows
-            if known is None or known[0] != bitmask.data_ptr() or known[1].shape != tuple(bitmask.shape):
-                known = self._rows = bitmask.data_ptr(), bitmask.numpy()
-            return known[1]
-
-        def fill(self, bitmask: torch.Tensor, batch: Sequence[tuple[Any, ...]]) -> None:
-            """The rows of (grammar, row, is it constrained, ...), all at once."""
-            rows = self.rows_of(bitmask)
-            constrained = []
-            for grammar, row, applies, *_ in batch:
-                if applies and not grammar.is_terminated():
-                    constrained.append((grammar.state, row))
-                else:
-                    rows[row] = -1
-            if constrained:
-                states, places = zip(*constrained, strict=True)
-                wfsa.fill_bitmasks(list(states), rows, threads=self.settings.threads, rows=list(places))
-
-    return WfsaBackend

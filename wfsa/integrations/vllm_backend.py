@@ -1,0 +1,104 @@
+"""The backend that vLLM asks: subclasses of its own, so that this module needs vLLM; :mod:`.vllm` puts it in place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
+
+import wfsa
+from wfsa.integrations.serving import Constraints, vocabulary_of
+from wfsa.integrations.vllm_requests import KINDS, settings_of
+
+LOG = logging.getLogger("wfsa.vllm")
+
+
+class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
+    """One request's text; called by one thread at a time."""
+
+    def __init__(self, backend: WfsaBackend, state: wfsa.State) -> None:
+        self.backend, self.state = backend, state
+
+    def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
+        for token in tokens:
+            if self.state.is_finished():
+                return True  # what follows the end is not looked at
+            if not self.backend.is_token(token) or not self.state.commit(token):
+                why = self.backend.why(self.state, token)
+                LOG.error("request %s: token %d is refused: %s", request_id, token, why)
+                return False
+        return True
+
+    def validate_tokens(self, tokens: list[int]) -> list[int]:
+        if self.state.is_finished():
+            return []
+        known = next((k for k, token in enumerate(tokens) if not self.backend.is_token(token)), len(tokens))
+        return tokens[: self.state.validate(tokens[:known])]
+
+    def rollback(self, num_tokens: int) -> None:
+        self.state.rollback(num_tokens)
+
+    def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
+        self.state.fill_bitmask(self.backend.rows_of(bitmask), row=batch_index)
+
+    def is_terminated(self) -> bool:
+        return self.state.is_finished()
+
+    def reset(self) -> None:
+        self.state.reset()
+
+
+@dataclass
+class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
+    """Compiles requests and fills masks, for one engine."""
+
+    def __post_init__(self) -> None:
+        self.settings = settings_of(self.vllm_config)
+        self.vocab = vocabulary_of(self.tokenizer, self.vocab_size)
+        self.constraints = Constraints(self.vocab, self.settings)
+        self._rows: tuple[int, npt.NDArray[np.int32]] | None = None
+
+    def compile_grammar(
+        self, request_type: Any, grammar_spec: str, stop_token_ids: Iterable[int] | None = None
+    ) -> WfsaGrammar:
+        constraint = self.constraints.of(KINDS[request_type.name], grammar_spec)
+        stops = sorted(i for i in stop_token_ids or () if self.is_token(i))
+        return WfsaGrammar(self, constraint.start(stop_ids=stops) if stops else constraint.start())
+
+    def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
+        return torch.full((max_num_seqs, (self.vocab_size + 31) // 32), -1, dtype=torch.int32)
+
+    def destroy(self) -> None:
+        self._rows = None
+
+    def is_token(self, token: int) -> bool:
+        return 0 <= token < self.vocab.n_tokens
+
+    def why(self, state: wfsa.State, token: int) -> str:
+        return state.explain(token) if self.is_token(token) else f"the vocabulary has {self.vocab.n_tokens} tokens"
+
+    def rows_of(self, bitmask: torch.Tensor) -> npt.NDArray[np.int32]:
+        """The same memory for NumPy, kept: to make the view costs more than a mask."""
+        known = self._rows
+        if known is None or known[0] != bitmask.data_ptr() or known[1].shape != tuple(bitmask.shape):
+            known = self._rows = bitmask.data_ptr(), bitmask.numpy()
+        return known[1]
+
+    def fill(self, bitmask: torch.Tensor, batch: Sequence[tuple[Any, ...]]) -> None:
+        """The rows of (grammar, row, is it constrained, ...), all at once."""
+        rows = self.rows_of(bitmask)
+        constrained = []
+        for grammar, row, applies, *_ in batch:
+            if applies and not grammar.is_terminated():
+                constrained.append((grammar.state, row))
+            else:
+                rows[row] = -1
+        if constrained:
+            states, places = zip(*constrained, strict=True)
+            wfsa.fill_bitmasks(list(states), rows, threads=self.settings.threads, rows=list(places))
