@@ -342,15 +342,15 @@ def compile_tools(
     too, and then the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
 
     Without a `format`: one call, ``{"name": <tool>, "arguments": {...}}``, and nothing else.
-    format: how the model's chat template writes calls: "hermes", "qwen", "llama3" or "mistral".  Then `tool_choice` is
-    "auto", the default: text and calls; "required": at least one call; or a tool's name, or OpenAI's object for one:
-    calls of that tool.  `parallel`: several calls in an answer.
+    format: how the model's chat template writes calls: "hermes", "llama3", "mistral", "deepseek_v31" and so on, as in
+    `wfsa.grammar.structural_tag.tools.FORMATS`.  Then `tool_choice` is "auto", the default: text and calls; "required":
+    at least one call; or a tool's name, or OpenAI's object for one: calls of that tool.  `parallel`: several calls in
+    an answer.
 
     Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """
     if format is not None:
-        names = _TokenNames(require_vocab(vocab))
-        tag = tools_tag(tools, tool_choice or "auto", parallel, format, names.is_special)
+        tag = tools_tag(tools, tool_choice or "auto", parallel, format)
         return compile_structural_tag(tag, vocab, schema_options=schema_options, options=options, **keywords)
     if tool_choice is not None:
         raise SchemaError("tool_choice asks for the format in which the model writes calls: format='hermes'; at $")
@@ -401,8 +401,9 @@ class _TokenNames:
         data = text.encode()
         return [number for number, token in enumerate(self._vocab.tokens) if token == data]
 
-    def is_special(self, name: str) -> bool:
-        return self._vocab.token_name_to_id(name) is not None
+    def special_names(self) -> dict[str, int]:
+        ends = set(self._vocab.eos_ids.tolist())
+        return {name: number for name, number in self._vocab.special_names.items() if number not in ends}
 
     def is_token(self, number: int) -> bool:
         return 0 <= number < self._vocab.n_tokens

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -41,7 +41,7 @@ from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport, TagEntries
 from wfsa.grammar.regex.grammar import read_regex
-from wfsa.grammar.regular import EPSILON, Literal, literal
+from wfsa.grammar.regular import EPSILON, Literal
 from wfsa.grammar.structural_tag.fields import fail, fields_of, whole
 from wfsa.grammar.structural_tag.free_text import free_text, text_until
 from wfsa.grammar.structural_tag.xml_styles import STYLES, arguments
@@ -59,13 +59,39 @@ class TokenNames(Protocol):
     def is_token(self, number: int) -> bool:
         """Whether it is the number of a token."""
 
+    def special_names(self) -> Mapping[str, int]:
+        """The special tokens that may stand in a text, by name."""
+
+
+class Marker(NamedTuple):
+    """A string of a description.  Where it names a special token, the token may stand for these bytes.
+
+    `by_token`, for each of the names: the bytes in front of it, the token, and what follows.
+    """
+
+    text: bytes
+    by_token: tuple[tuple[bytes, Tokens, Expr], ...] = ()
+
+    def behind(self, n: int) -> Expr:
+        """What follows the first `n` bytes of it, where they have been written as bytes."""
+        ways = [Seq((Literal(b[n:]), token, rest)) for b, token, rest in self.by_token if len(b) >= n]
+        return Choice((Literal(self.text[n:]), *ways)) if ways else Literal(self.text[n:])
+
+    def before(self, n: int) -> list[Expr]:
+        """The whole of it, in those ways in which a token begins before byte `n`."""
+        return [Seq((Literal(b), token, rest)) for b, token, rest in self.by_token if len(b) < n]
+
 
 class After(NamedTuple):
     """What stands behind a format: one of `ends` is to be written there; free text in front has nothing barred."""
 
-    ends: tuple[bytes, ...] = ()
+    ends: tuple[Marker, ...] = ()
     barred: frozenset[bytes] = frozenset()
     tokens: frozenset[int] = frozenset()
+
+    def stops(self) -> frozenset[bytes]:
+        """The strings that free text cannot hold."""
+        return self.barred.union(end.text for end in self.ends)
 
 
 NOTHING_AFTER = After()
@@ -91,6 +117,8 @@ class _Lowering:
         self.lowered: list[tuple[str, LoweredSchema]] = []  # with the places of the schemas
         self.notes: list[ReportEntry] = []
         self.depth = 0
+        names = sorted(tokens.special_names(), key=len, reverse=True)
+        self.special = re.compile("|".join(map(re.escape, names)) or "(?!)")
 
     def run(self, description: Any) -> LoweredSchema:
         form, path = whole(description)
@@ -125,7 +153,7 @@ class _Lowering:
     # ---- pieces of text ----------------------------------------------------------------------------------------------
 
     def _const_string(self, f: dict[str, Any], path: str, after: After) -> Expr:
-        return _closed(literal(f["value"]), after)
+        return _closed(self.marker(f["value"]).behind(0), after)
 
     def _regex(self, f: dict[str, Any], path: str, after: After) -> Expr:
         if f["excludes"]:
@@ -228,39 +256,53 @@ class _Lowering:
         return self.repeated(f, low, high, path, after)
 
     def repeated(self, f: dict[str, Any], low: int, high: int | None, path: str, after: After) -> Expr:
-        body = self.format(f["content"], f"{path}.content", After((), after.barred.union(after.ends), after.tokens))
+        body = self.format(f["content"], f"{path}.content", After((), after.stops(), after.tokens))
         return _closed(Many(body, low, high), after)
 
     # ---- tags --------------------------------------------------------------------------------------------------------
 
     def _tag(self, f: dict[str, Any], path: str, after: After) -> Expr:
-        return _closed(Seq((self.marker(f["begin"], f"{path}.begin"), self.rest(f, path))), after)
+        return _closed(Seq((self.begin(f["begin"], f"{path}.begin"), self.rest(f, path))), after)
 
     def rest(self, f: dict[str, Any], path: str) -> Expr:
         """What follows the beginning of a tag."""
         end = f["end"]
         if isinstance(end, dict):
-            token = self.marker(end, f"{path}.end")
+            token = self.begin(end, f"{path}.end")
             assert isinstance(token, Tokens)
             inside = After(tokens=frozenset(token.ids))
             return Seq((self.format(f["content"], f"{path}.content", inside), token))
-        ends = tuple(dict.fromkeys(text.encode() for text in ([end] if isinstance(end, str) else end)))
-        if ends == (b"",):
+        texts = tuple(dict.fromkeys([end] if isinstance(end, str) else end))
+        if texts == ("",):
             return self.format(f["content"], f"{path}.content", NOTHING_AFTER)
-        if b"" in ends:
+        if "" in texts:
             fail(f"{path}.end", "an end that is empty stands alone")
-        return self.format(f["content"], f"{path}.content", After(ends))
+        ends = tuple(map(self.marker, texts))
+        first = frozenset(i for end in ends for before, token, _ in end.by_token if not before for i in token.ids)
+        return self.format(f["content"], f"{path}.content", After(ends, tokens=first))
 
-    def marker(self, given: Any, path: str) -> Expr:
+    def begin(self, given: Any, path: str) -> Expr:
         """A begin or end: a text, or a token."""
         if isinstance(given, str):
-            return literal(given)
+            return self.marker(given).behind(0)
         return Tokens(tuple(self.ids(fields_of(given, path, "token")["token"], f"{path}.token")))
+
+    def marker(self, text: str) -> Marker:
+        rest: Expr = EPSILON
+        by_token: list[tuple[bytes, Tokens, Expr]] = []
+        end = len(text)
+        for found in reversed(list(self.special.finditer(text))):
+            rest = Seq((Literal(text[found.end() : end].encode()), rest))
+            token = Tokens(tuple(self.tokens.ids_of(found[0])))
+            by_token.append((text[: found.start()].encode(), token, rest))
+            rest, end = Seq((Choice((Literal(found[0].encode()), token)), rest)), found.start()
+        return Marker(text.encode(), tuple(reversed(by_token)))
 
     def _triggered_tags(self, f: dict[str, Any], path: str, after: After) -> Expr:
         triggers = tuple(dict.fromkeys(map(str.encode, f["triggers"])))
         groups: dict[bytes, list[Expr]] = {trigger: [] for trigger in triggers}
         whole_tags: list[Expr] = []
+        by_token: list[Expr] = []
         if not triggers or not f["tags"]:
             fail(path, "triggered_tags needs a trigger and a tag")
         for k, given in enumerate(f["tags"]):
@@ -268,45 +310,54 @@ class _Lowering:
             tag = fields_of(given, at, "tag")
             if not isinstance(tag["begin"], str):
                 fail(f"{at}.begin", "a tag that a string triggers begins with a string; see token_triggered_tags")
-            begin = tag["begin"].encode()
-            found = [trigger for trigger in triggers if begin.startswith(trigger)]
+            begin = self.marker(tag["begin"])
+            found = [trigger for trigger in triggers if begin.text.startswith(trigger)]
             if len(found) != 1:
                 which = f"{len(found)} triggers are prefixes of it" if found else "no trigger is a prefix of it"
                 fail(f"{at}.begin", f"the tag {shown(tag['begin'])} needs exactly one trigger, and {which}")
             rest = self.rule(self.rest(tag, at), at)
-            groups[found[0]].append(Seq((Literal(begin[len(found[0]) :]), rest)))
-            whole_tags.append(Seq((Literal(begin), rest)))
+            groups[found[0]].append(Seq((begin.behind(len(found[0])), rest)))
+            by_token += (Seq((way, rest)) for way in begin.before(len(found[0])))
+            whole_tags.append(Seq((begin.behind(0), rest)))
         for trigger, rests in groups.items():
             if not rests:
                 fail(f"{path}.triggers", f"no tag begins with the trigger {shown(trigger.decode())}")
         return self.dispatched(
-            [(trigger, self.rule(Choice(tuple(rests)), path)) for trigger, rests in groups.items()],
+            [(trigger, self.rule(Choice(tuple(rests)), path)) for trigger, rests in groups.items()], by_token,
             frozenset(map(str.encode, f["excludes"])), path, after, loop=not f["stop_after_first"],
             first=Choice(tuple(whole_tags)) if f["at_least_one"] else None,
         )  # fmt: skip
 
     def _dispatch(self, f: dict[str, Any], path: str, after: After) -> Expr:
         rules: dict[bytes, list[Expr]] = {}
+        by_token: list[Expr] = []
         for k, (pattern, form) in enumerate(f["rules"]):
             if not isinstance(pattern, str) or not pattern:
                 fail(f"{path}.rules[{k}][0]", f"a pattern must be a string that is not empty, not {shown(pattern)}")
-            rules.setdefault(pattern.encode(), []).append(self.format(form, f"{path}.rules[{k}][1]", NOTHING_AFTER))
+            begin, rest = self.marker(pattern), self.format(form, f"{path}.rules[{k}][1]", NOTHING_AFTER)
+            rules.setdefault(begin.text, []).append(rest)
+            by_token += (Seq((way, rest)) for way in begin.before(len(begin.text)))
         return self.dispatched(
-            [(pattern, self.rule(Choice(tuple(forms)), path)) for pattern, forms in rules.items()],
+            [(pattern, self.rule(Choice(tuple(forms)), path)) for pattern, forms in rules.items()], by_token,
             frozenset(map(str.encode, f["excludes"])), path, after, loop=f["loop"], first=None,
         )  # fmt: skip
 
     def dispatched(
-        self, rules: Sequence[tuple[bytes, Expr]], excludes: frozenset[bytes], path: str, after: After, *, loop: bool,
-        first: Expr | None,
+        self, rules: Sequence[tuple[bytes, Expr]], by_token: Sequence[Expr], excludes: frozenset[bytes], path: str,
+        after: After, *, loop: bool, first: Expr | None,
     ) -> Expr:  # fmt: skip
-        """Free text, in which what follows the first string that occurs is what belongs to it, and so on."""
+        """Free text, in which what follows the first string that occurs is what belongs to it, and so on.
+
+        `by_token`: what begins with a special token, or with bytes and one, with all that follows.
+        """
         words = frozenset(word for word, _ in rules)
-        stops = excludes | after.barred | words | frozenset(after.ends)
+        stops = excludes | words | after.stops()
         ended = _until(after, excludes | words, None)
         again = self.rule(EPSILON, path)
         done = again if loop else _closed(EPSILON, after)
         turns = [Seq((text_until(word, stops - {word}), rest, done)) for word, rest in rules]
+        if by_token:
+            turns.append(Seq((free_text(stops), self.rule(Choice(tuple(by_token)), path), done)))
         self.table[again.name] = Choice((*turns, ended))
         return again if first is None else Seq((first, done))
 
@@ -317,10 +368,10 @@ class _Lowering:
         for k, given in enumerate(f["tags"]):
             at = f"{path}.tags[{k}]"
             tag = fields_of(given, at, "tag")
-            tags.append(Seq((self.marker(tag["begin"], f"{at}.begin"), self.rest(tag, at))))
+            tags.append(Seq((self.begin(tag["begin"], f"{at}.begin"), self.rest(tag, at))))
         one: Expr = self.rule(Choice(tuple(tags)), path)
         if not f["stop_after_first"]:
-            one = Seq((one, Many(Seq((literal(f["separator"]), one)), 0, None)))
+            one = Seq((one, Many(Seq((self.marker(f["separator"]).behind(0), one)), 0, None)))
         return _closed(one if f["at_least_one"] else Many(one, 0, 1), after)
 
     # ---- tokens ------------------------------------------------------------------------------------------------------
@@ -356,7 +407,7 @@ class _Lowering:
         for k, given in enumerate(f["tags"]):
             at = f"{path}.tags[{k}]"
             tag = fields_of(given, at, "tag")
-            begin = self.marker(tag["begin"], f"{at}.begin")
+            begin = self.begin(tag["begin"], f"{at}.begin")
             if not isinstance(begin, Tokens):
                 fail(f"{at}.begin", "a tag that a token triggers begins with a token; see triggered_tags")
             if not triggers.issuperset(begin.ids):
@@ -395,18 +446,19 @@ def _closed(e: Expr, after: After) -> Expr:
     """`e`, and one of the ends behind it."""
     if not after.ends:
         return e
-    ends: Expr = Literal(after.ends[0]) if len(after.ends) == 1 else Choice(tuple(map(Literal, after.ends)))
-    return Seq((e, ends))
+    ends = tuple(end.behind(0) for end in after.ends)
+    return Seq((e, ends[0] if len(ends) == 1 else Choice(ends)))
 
 
 def _until(after: After, barred: frozenset[bytes], max_chars: int | None) -> Expr:
     """Free text, and behind it one of the ends where it first occurs."""
-    barred |= after.barred
+    stops = barred | after.stops()
     if not after.ends:
-        return free_text(barred, max_chars)
-    stops = barred.union(after.ends)
-    until = tuple(text_until(end, stops - {end}, max_chars) for end in after.ends)
-    return until[0] if len(until) == 1 else Choice(until)
+        return free_text(stops, max_chars)
+    until: list[Expr] = [text_until(end.text, stops - {end.text}, max_chars) for end in after.ends]
+    by_token = [way for end in after.ends for way in end.before(len(end.text))]
+    until += (Seq((free_text(stops, max_chars), way)) for way in by_token)
+    return until[0] if len(until) == 1 else Choice(tuple(until))
 
 
 def _placed(message: str, path: str) -> str:

@@ -1,14 +1,7 @@
 r"""Tool calls as models write them: a list of tools and a format of calls, as a structural tag.
 
-    format    one call                                                       several
-    hermes    <tool_call>\n{"name": N, "arguments": S}\n</tool_call>         one behind the other, text between
-    qwen      the same
-    llama3    {"name": N, "parameters": S}, or behind <|python_tag|>         separated by "; "
-    mistral   [TOOL_CALLS][{"name": N, "arguments": S}]                      in the list
-
-where N is the tool's name and S a document of its schema.  Sources: the chat templates of Hermes 2 Pro, Qwen 2.5 and 3,
-Llama 3.1 and Mistral 7B v0.3.  What begins a call there may be a special token, and is that token where the vocabulary
-has one of the name.
+`FORMATS` has the formats, by the names that vLLM's tool parsers have.  Sources: the chat templates of the models, and
+those parsers.  What begins or ends a call may be a special token of the vocabulary; :mod:`.lowering` sees to that.
 
     tool_choice   "auto": text, and calls where one begins; "required": calls; the name of a tool: calls of that one
     parallel      more than one call
@@ -17,8 +10,9 @@ has one of the name.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from wfsa.errors import SchemaError
 from wfsa.grammar.json_schema.keywords import shown
@@ -27,9 +21,57 @@ from wfsa.grammar.json_schema.tools import ToolSchema, listed_tools
 Format = dict[str, Any]
 
 
-def tools_tag(
-    tools: Any, tool_choice: Any, parallel: bool, form: str, has_token: Callable[[str], bool]
-) -> Format:
+class CallFormat(NamedTuple):
+    """How calls are written.  `begin` and `end` of one are round its arguments; NAME in it is the tool's name.
+
+    opening, closing: round all calls of an answer.  lead: in front of the opening, where no text is.  style: of the
+    arguments.  behind_index: calls are numbered, and this is behind the number, which ends `begin`.
+    """
+
+    begin: str
+    end: str
+    separator: str = ""
+    opening: str = ""
+    closing: str = ""
+    lead: str = ""
+    style: str = "json"
+    behind_index: str = ""
+
+
+_HERMES = CallFormat('<tool_call>\n{"name": "NAME", "arguments": ', "}\n</tool_call>", "\n")
+FORMATS: Mapping[str, CallFormat] = {
+    "hermes": _HERMES,  # Hermes 2 Pro
+    "qwen": _HERMES,  # Qwen 2.5 and 3
+    "qwen3_coder": CallFormat("<tool_call>\n<function=NAME>\n", "\n</function>\n</tool_call>", "\n", style="qwen_xml"),
+    "llama3": CallFormat('{"name": "NAME", "parameters": ', "}", "; "),  # 3.1; begins an answer, see `_llama3`
+    "mistral": CallFormat('{"name": "NAME", "arguments": ', "}", ", ", "[TOOL_CALLS][", "]"),  # up to 7B v0.3
+    "mistral_v11": CallFormat("[TOOL_CALLS]NAME[ARGS]", ""),
+    "granite": CallFormat('{"name": "NAME", "arguments": ', "}", ", ", "<|tool_call|>[", "]"),  # 3
+    "deepseek_v3": CallFormat(
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\n", "\n```<｜tool▁call▁end｜>", "\n",
+        "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
+    ),
+    "deepseek_v31": CallFormat(
+        "<｜tool▁call▁begin｜>NAME<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "",
+        "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
+    ),
+    "deepseek_v32": CallFormat(
+        '<｜DSML｜invoke name="NAME">\n', "</｜DSML｜invoke>\n", "",
+        "<｜DSML｜function_calls>\n", "</｜DSML｜function_calls>", "\n\n", "deepseek_xml",
+    ),
+    "kimi_k2": CallFormat(
+        "<|tool_call_begin|>functions.NAME:", "<|tool_call_end|>", "",
+        "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", behind_index="<|tool_call_argument_begin|>",
+    ),
+    "glm47": CallFormat("<tool_call>NAME", "</tool_call>", style="glm_xml"),
+    "minimax_m2": CallFormat(
+        '<invoke name="NAME">\n', "</invoke>\n", "",
+        "<minimax:tool_call>\n", "</minimax:tool_call>", "\n", "minimax_xml",
+    ),
+}  # fmt: skip
+
+
+def tools_tag(tools: Any, tool_choice: Any, parallel: bool, form: str) -> Format:
     """The structural tag of answers with calls.
 
     `tool_choice`: "auto", "required", a name, or OpenAI's ``{"type": "function", "function": {"name": ...}}``.
@@ -44,7 +86,9 @@ def tools_tag(
         if not listed:
             raise SchemaError(f"tool_choice names the tool {shown(name)}, which is not in the list; at $")
     must = name is not None or tool_choice == "required"
-    return FORMATS[form](listed, must, parallel, has_token)
+    if form == "llama3":
+        return _llama3(listed, must, parallel)
+    return _written(FORMATS[form], listed, must, parallel)
 
 
 def chosen_name(tool_choice: Any) -> str | None:
@@ -62,52 +106,48 @@ def chosen_name(tool_choice: Any) -> str | None:
     return tool_choice
 
 
-def _call(tool: ToolSchema, arguments: str, before: str = "", after: str = "") -> Format:
-    begin = f'{before}{{"name": {json.dumps(tool.name, ensure_ascii=False)}, "{arguments}": '
+def _tag(tool: ToolSchema, form: CallFormat) -> Format:
     schema = tool.schema
     if isinstance(schema, dict) and "type" not in schema:
         schema = {"type": "object", **schema}
-    content = {"type": "json_schema", "json_schema": schema if isinstance(schema, dict) else {"type": "object"}}
-    return {"type": "tag", "begin": begin, "content": content, "end": "}" + after}
+    content: Format = {
+        "type": "json_schema", "json_schema": schema if isinstance(schema, dict) else {"type": "object"},
+        "style": form.style,
+    }  # fmt: skip
+    if form.behind_index:
+        content = _sequence({"type": "regex", "pattern": "[0-9]+"}, _constant(form.behind_index), content)
+    quoted = json.dumps(tool.name, ensure_ascii=False)
+    begin = form.begin.replace('"NAME"', quoted).replace("NAME", tool.name)
+    return {"type": "tag", "begin": begin, "content": content, "end": form.end}
 
 
-def _hermes(tools: Sequence[ToolSchema], must: bool, parallel: bool, has_token: Callable[[str], bool]) -> Format:
-    trigger = "<tool_call>"
-    tags = [_call(tool, "arguments", f"{trigger}\n", "\n</tool_call>") for tool in tools]
-    if must:
-        return {
-            "type": "tags_with_separator", "tags": tags, "separator": "\n", "at_least_one": True,
-            "stop_after_first": not parallel,
-        }  # fmt: skip
-    return {"type": "triggered_tags", "triggers": [trigger], "tags": tags, "stop_after_first": not parallel}
-
-
-def _llama3(tools: Sequence[ToolSchema], must: bool, parallel: bool, has_token: Callable[[str], bool]) -> Format:
-    calls: Format = {
-        "type": "tags_with_separator", "tags": [_call(tool, "parameters") for tool in tools], "separator": "; ",
+def _calls(form: CallFormat, tools: Sequence[ToolSchema], parallel: bool) -> Format:
+    return {
+        "type": "tags_with_separator", "tags": [_tag(tool, form) for tool in tools], "separator": form.separator,
         "at_least_one": True, "stop_after_first": not parallel,
     }  # fmt: skip
-    if has_token("<|python_tag|>"):
-        calls = _sequence({"type": "optional", "content": {"type": "token", "token": "<|python_tag|>"}}, calls)
+
+
+def _written(form: CallFormat, tools: Sequence[ToolSchema], must: bool, parallel: bool) -> Format:
+    calls = _calls(form, tools, parallel)
+    if form.opening:
+        behind = _sequence(calls, _constant(form.closing))
+        if must:
+            return _sequence(_constant(form.lead + form.opening), behind)
+        return {"type": "dispatch", "rules": [[form.opening, behind]], "loop": False}
+    if must:
+        return calls
+    trigger = re.match(r"[^>\]]*[>\]]", form.begin)
+    assert trigger is not None
+    return {"type": "triggered_tags", "triggers": [trigger[0]], "tags": calls["tags"], "stop_after_first": not parallel}
+
+
+def _llama3(tools: Sequence[ToolSchema], must: bool, parallel: bool) -> Format:
+    tag = {"type": "optional", "content": _constant("<|python_tag|>")}
+    calls = _sequence(tag, _calls(FORMATS["llama3"], tools, parallel))
     # An answer that begins with a brace is a call.
     text = {"type": "regex", "pattern": r"([^{\s][\s\S]*)?"}
     return calls if must else {"type": "or", "elements": [calls, text]}
-
-
-def _mistral(tools: Sequence[ToolSchema], must: bool, parallel: bool, has_token: Callable[[str], bool]) -> Format:
-    begin = "[TOOL_CALLS]"
-    tags = [_call(tool, "arguments") for tool in tools]
-    listed = {
-        "type": "tags_with_separator", "tags": tags, "separator": ", ", "at_least_one": True,
-        "stop_after_first": not parallel,
-    }  # fmt: skip
-    calls = _sequence(_constant("["), listed, _constant("]"))
-    if has_token(begin):
-        called = _sequence({"type": "token", "token": begin}, calls)
-        return called if must else _sequence({"type": "any_text"}, {"type": "optional", "content": called})
-    if must:
-        return _sequence(_constant(begin), calls)
-    return {"type": "dispatch", "rules": [[begin, calls]], "loop": False}
 
 
 def _sequence(*elements: Format) -> Format:
@@ -116,8 +156,3 @@ def _sequence(*elements: Format) -> Format:
 
 def _constant(text: str) -> Format:
     return {"type": "const_string", "value": text}
-
-
-FORMATS: Mapping[str, Callable[[Sequence[ToolSchema], bool, bool, Callable[[str], bool]], Format]] = {
-    "hermes": _hermes, "qwen": _hermes, "llama3": _llama3, "mistral": _mistral,
-}  # fmt: skip

@@ -10,8 +10,8 @@ A VALUE of the type string is the text itself, which ends where its end first oc
 "false" then).  Between, and round JSON, stands white space of at most `MAX_SPACE` characters.
 
 Taken are objects with ``properties`` and ``required``; names that the schema does not list only where it has
-``additionalProperties`` that is true or a schema.  Of a string's keywords, ``enum``, ``const`` and ``pattern`` count;
-a pattern has to be anchored, lengths and formats are refused.
+``additionalProperties`` that is true or a schema.  Of a string's keywords ``enum``, ``const``, ``minLength``,
+``maxLength``, ``format`` and ``pattern`` count; a pattern has to be anchored.
 Source of the styles: XGrammar's documentation of structural tags, and the chat templates of the models.
 """
 
@@ -21,30 +21,48 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from wfsa.grammar.expressions import Choice, Expr, Many, Seq
+from wfsa.grammar.json_schema.formats import format_language, format_name
 from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.regular import EPSILON, ByteSet, Chars, alt, cat, literal, negate_ranges, plus, repeat
+from wfsa.grammar.regular import (
+    ANY_CHAR,
+    EPSILON,
+    ByteSet,
+    Chars,
+    Regular,
+    alt,
+    both,
+    cat,
+    literal,
+    negate_ranges,
+    optional,
+    plus,
+    repeat,
+)
 from wfsa.grammar.structural_tag.fields import fail
 from wfsa.grammar.structural_tag.free_text import text_until
 
 MAX_SPACE = 20
 _SPACE = repeat(ByteSet(((9, 10), (13, 13), (32, 32))), 0, MAX_SPACE)
-_MORE = ("minLength", "maxLength", "format")
 
 
 class Style(NamedTuple):
-    """What stands in front of a name, behind it (by whether the value is text), and behind the value."""
+    """What stands in front of a name, behind it (by whether the value is text), and behind the value.
+
+    `around`: what may stand round a text and is not part of it.
+    """
 
     before: str
     text: str
     json: str
     after: str
+    around: Regular = EPSILON
 
     def begin(self, name: str, is_text: bool) -> str:
         return f"{self.before}{name}{self.text if is_text else self.json}"
 
 
 STYLES: Mapping[str, Style] = {
-    "qwen_xml": Style("<parameter=", ">", ">", "</parameter>"),
+    "qwen_xml": Style("<parameter=", ">", ">", "</parameter>", optional(literal("\n"))),
     "minimax_xml": Style('<parameter name="', '">', '">', "</parameter>"),
     "deepseek_xml": Style(
         '<｜DSML｜parameter name="', '" string="true">', '" string="false">', "</｜DSML｜parameter>"
@@ -75,7 +93,7 @@ def arguments(schema: Any, path: str, style: Style, any_order: bool, documents: 
 
     def value(of: Any, place: str) -> tuple[Expr, bool]:
         end = style.after.encode()
-        text = _text(of, place, end, pattern)
+        text = _text(of, place, style, pattern)
         if text is not None:
             return text, True
         whole = {**shared, **of} if isinstance(of, dict) else of
@@ -118,20 +136,33 @@ def _others(
     return kinds[0] if len(kinds) == 1 else Choice(tuple(kinds))
 
 
-def _text(of: Any, path: str, end: bytes, pattern: Pattern) -> Expr | None:
+def _text(of: Any, path: str, style: Style, pattern: Pattern) -> Expr | None:
     """The text of a value that is a string, with its end; None if the value is JSON."""
     if not isinstance(of, dict):
         return None
+    end = style.after.encode()
     values = of.get("enum", [of["const"]] if "const" in of else None)
     if values is not None and all(isinstance(one, str) for one in values):
         return Seq((alt(*(literal(one) for one in values)), literal(end)))
     if of.get("type") != "string" or values is not None:
         return None
-    for keyword in of:
-        if keyword in _MORE:
-            fail(f"{path}.{keyword}", f"a string in an XML style takes enum, const and pattern, no {keyword}")
-    if "pattern" in of:
-        if not (isinstance(of["pattern"], str) and of["pattern"].startswith("^") and of["pattern"].endswith("$")):
-            fail(f"{path}.pattern", "the pattern of a string in an XML style is anchored: ^...$")
-        return Seq((pattern(of["pattern"], f"{path}.pattern"), literal(end)))
-    return text_until(end, frozenset())
+    low, high = _length(of, "minLength", path) or 0, _length(of, "maxLength", path)
+    name = format_name(of["format"], 2020) if isinstance(of.get("format"), str) else None
+    bounds = [] if name is None else [format_language(name)]
+    if low or high is not None:
+        bounds.append(repeat(ANY_CHAR, low, high))
+    if "pattern" not in of:
+        bounds = [cat(style.around, bound, style.around, literal(end)) for bound in bounds]
+        return both(text_until(end, frozenset()), *bounds)
+    if bounds:
+        fail(f"{path}.pattern", "a string in an XML style has a pattern, or lengths and a format, not both")
+    if not (isinstance(of["pattern"], str) and of["pattern"].startswith("^") and of["pattern"].endswith("$")):
+        fail(f"{path}.pattern", "the pattern of a string in an XML style is anchored: ^...$")
+    return Seq((pattern(of["pattern"], f"{path}.pattern"), literal(end)))
+
+
+def _length(of: dict[str, Any], keyword: str, path: str) -> int | None:
+    value = of.get(keyword)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        fail(f"{path}.{keyword}", f"{keyword} must be a number of characters, not {shown(value)}")
+    return value

@@ -117,6 +117,17 @@ def test_tokens() -> None:
     assert takes(compiled(token("call")), N - 1) and not takes(compiled(token("call")), "call")
 
 
+def test_strings_that_name_a_special_token() -> None:
+    call = [tag("<|call|>f(", schema({"type": "integer"}), ")<|end|>")]
+    triggered = compiled({"type": "triggered_tags", "triggers": ["<|call"], "tags": call})
+    assert takes(triggered, "hello ", CALL, "f(12)", END)
+    assert takes(triggered, "<|call|>f(12)<|end|> <", CALL, "f(1)", END)
+    assert not takes(triggered, CALL, "g(") and not takes(triggered, CALL) and not takes(triggered, END)
+    inside = compiled(tag("<", ANY, "<|end|>"))
+    assert takes(inside, "<call", END) and takes(inside, "<call<|end|>") and not takes(inside, "<", CALL, END)
+    assert compiled({"type": "const_string", "value": "a<|eos|>"}).start().commit_bytes(b"a<|eos|>")  # ends a text
+
+
 def test_what_tokens_trigger() -> None:
     tags = [tag(token("<|call|>"), schema({"type": "integer"}), token("<|end|>"))]
     form = {"type": "token_triggered_tags", "trigger_tokens": ["<|call|>"], "tags": tags}
@@ -175,6 +186,15 @@ def test_values_in_xml_styles() -> None:
     assert takes(others, "<parameter=other>1</parameter>") and not takes(others, "<parameter=other>x</parameter>")
 
 
+def test_lengths_and_formats_in_xml_styles() -> None:
+    kinds = {"short": {"type": "string", "minLength": 2, "maxLength": 3}, "day": {"type": "string", "format": "date"}}
+    constraint = compiled(schema({"type": "object", "properties": kinds}, style="qwen_xml"))
+    for text, is_short in [("a", False), ("ab", True), ("ä<b", True), ("abcd", False), ("\nabc\n", True), ("", False)]:
+        assert takes(constraint, f"<parameter=short>{text}</parameter>") is is_short
+    assert takes(constraint, "<parameter=day>2026-02-28</parameter>")
+    assert not takes(constraint, "<parameter=day>2026-02-30</parameter>")
+
+
 MISTAKES: list[tuple[Any, str]] = [
     ({"type": "any_txt"}, "a format of type 'any_txt' is not known here; .*; at \\$.format$"),
     ({"type": "tag", "begin": "<", "content": ANY}, "tag lacks the field 'end'; at \\$.format$"),
@@ -186,7 +206,8 @@ MISTAKES: list[tuple[Any, str]] = [
     (tag("<", schema({"type": "strin"}), ">"), "unknown type 'strin'.*\\$.format.content.json_schema"),
     (schema(CITY, style="yaml"), "the style 'yaml' is not known here; known are json, qwen_xml,"),
     (schema({"type": "array"}, style="qwen_xml"), "an XML style writes the properties of an object"),
-    (schema({"properties": {"a": {"type": "string", "maxLength": 3}}}, style="glm_xml"), "takes enum, const and patt"),
+    (schema({"properties": {"a": {"type": "string", "maxLength": -3}}}, style="glm_xml"), "a number of characters"),
+    (schema({"properties": {"a": {"type": "string", "minLength": 1, "pattern": "^a$"}}}, style="glm_xml"), "not both;"),
     (schema({"properties": {"a": {"type": "string", "pattern": "a"}}}, style="glm_xml"), "is anchored: \\^...\\$; at"),
     ({"type": "grammar", "grammar": "root ::= x"}, "'x' is used but not defined.*; at \\$.format.grammar$"),
     ({"type": "regex", "pattern": "("}, "; at \\$.format.pattern$"),

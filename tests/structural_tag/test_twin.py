@@ -1,4 +1,4 @@
-"""Structural tags accept what their definition accepts, over all short texts of two letters."""
+"""Structural tags accept what their definition accepts, over all short texts of few letters and a special token."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wfsa
-from tests.structural_tag.twin import accepts
+from tests.structural_tag.twin import NAMED, TOKEN, accepts
 
 pytestmark = pytest.mark.engine
-VOCAB = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"ab", b"ba", b"aab", b"abb"])
+TOKENS = [*(bytes([b]) for b in range(256)), b"ab", b"ba", b"aab", b"abb", NAMED.encode()]
+VOCAB = wfsa.Vocab(TOKENS, special_ids=[len(TOKENS) - 1])
 TEXTS = ["".join(letters) for n in range(8) for letters in product("ab", repeat=n)]
+WITH_TOKENS = ["".join(letters) for n in range(5) for letters in product(["a", "b", NAMED, TOKEN], repeat=n)]
 WORDS = st.text("ab", min_size=1, max_size=3)
 
 
@@ -69,8 +71,8 @@ FORMATS = st.recursive(
 )
 
 
-def check(form: dict[str, Any], mode: str) -> None:
-    wanted = {text for text in TEXTS if accepts(form, text)}
+def check(form: dict[str, Any], mode: str, texts: list[str] = TEXTS) -> None:
+    wanted = {text for text in texts if accepts(form, text)}
     try:
         constraint = wfsa.compile_structural_tag({"type": "structural_tag", "format": form}, VOCAB, mode=mode)  # type: ignore[arg-type]
     except wfsa.GrammarError:
@@ -80,9 +82,10 @@ def check(form: dict[str, Any], mode: str) -> None:
         assert "no document" in str(error) and not wanted
         return
     found = set()
-    for text in TEXTS:
+    for text in texts:
         state = constraint.start()
-        if state.commit_bytes(text.encode()) and state.is_accepting():
+        taken = all(state.commit(len(TOKENS) - 1) if c == TOKEN else state.commit_bytes(c.encode()) for c in text)
+        if taken and state.is_accepting():
             found.add(text)
     assert found == wanted
 
@@ -97,3 +100,18 @@ def test_the_language_is_that_of_the_definition(form: dict[str, Any]) -> None:
 @given(FORMATS)
 def test_the_same_ahead(form: dict[str, Any]) -> None:
     check(form, "ahead")
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(FORMATS, st.randoms(use_true_random=False))
+def test_a_special_token_stands_for_its_name(form: dict[str, Any], random: Any) -> None:
+    def renamed(part: Any) -> Any:
+        """Some letters of the strings are the token's name."""
+        if isinstance(part, dict):
+            return {key: value if key == "type" else renamed(value) for key, value in part.items()}
+        if isinstance(part, (list, tuple)):
+            return [renamed(one) for one in part]
+        return "".join(letters[c] for c in part) if isinstance(part, str) else part
+
+    letters = random.choice([{"a": NAMED, "b": "b"}, {"a": "a", "b": NAMED}])
+    check(renamed(form), "lazy", WITH_TOKENS)

@@ -1,6 +1,7 @@
 """The slow twin of structural tags: where in a text a format that begins at one place may end, by its definition.
 
-For formats of strings; whole tokens and schemas are leaves that the tests of their own judge.
+For formats of strings; whole tokens and schemas are leaves that the tests of their own judge.  A `TOKEN` in a text is a
+special token whose name is `NAMED`: it may stand for that letter in strings of a format, and never in free text.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 Ends = tuple[str, ...]
+NAMED, TOKEN = "c", "C"
 
 
 def accepts(form: dict[str, Any], text: str) -> bool:
@@ -19,26 +21,43 @@ def accepts(form: dict[str, Any], text: str) -> bool:
 def _first(text: str, start: int, words: Iterable[str]) -> tuple[int, set[str]]:
     """Where the first occurrence of one of `words` behind `start` ends, or -1, and which of them end there."""
     words = set(words)
-    for end in range(start, len(text) + 1):
+    for end in range(start, _free_to(text, start) + 1):
         found = {word for word in words if end - len(word) >= start and text[:end].endswith(word)}
         if found:
             return end, found
     return -1, set()
 
 
+def _free_to(text: str, start: int) -> int:
+    return len(text) if (found := text.find(TOKEN, start)) < 0 else found
+
+
+def _starts(text: str, word: str, place: int) -> bool:
+    here = text[place : place + len(word)]
+    return len(here) == len(word) and all(w == h or (w, h) == (NAMED, TOKEN) for w, h in zip(word, here, strict=True))
+
+
+def _by_token(text: str, start: int, word: str, n: int, stops: Iterable[str]) -> set[int]:
+    """Where free text may end before `word`, one of whose first `n` letters is the next token of the text."""
+    places = {_free_to(text, start) - k for k in range(n) if word[k] == NAMED}
+    clear = [p for p in places if p >= start and _starts(text, word, p) and _first(text[:p], start, stops)[0] < 0]
+    return {p for p in clear if TOKEN in text[p : p + n]}
+
+
 def _closed(places: set[int], text: str, after: Ends) -> set[int]:
     if not after:
         return places
-    return {place + len(end) for place in places for end in after if text.startswith(end, place)}
+    return {place + len(end) for place in places for end in after if _starts(text, end, place)}
 
 
 def _free(text: str, start: int, barred: Iterable[str], after: Ends, most: int | None = None) -> set[int]:
-    end, found = _first(text, start, {*barred, *after})
+    stops = {*barred, *after}
+    end, found = _first(text, start, stops)
     if after:
-        if end < 0 or not found.intersection(after):
-            return set()
-        return {end for word in found.intersection(after) if most is None or end - len(word) - start <= most}
-    last = len(text) if end < 0 else end - 1
+        by_token = [(p, p + len(word)) for word in after for p in _by_token(text, start, word, len(word), stops)]
+        out = {end for place, end in by_token if most is None or place - start <= most}
+        return out | {end for word in found.intersection(after) if most is None or end - len(word) - start <= most}
+    last = _free_to(text, start) if end < 0 else end - 1
     return {place for place in range(start, last + 1) if most is None or place - start <= most}
 
 
@@ -46,7 +65,7 @@ def _ends(form: dict[str, Any], text: str, start: int, after: Ends, barred: froz
     kind = form["type"]
     if kind == "const_string":
         value = form["value"]
-        return _closed({start + len(value)} if text.startswith(value, start) else set(), text, after)
+        return _closed({start + len(value)} if _starts(text, value, start) else set(), text, after)
     if kind == "any_text":
         return _free(text, start, {*form.get("excludes", ()), *barred}, after, form.get("max_chars"))
     if kind == "sequence":
@@ -65,7 +84,7 @@ def _ends(form: dict[str, Any], text: str, start: int, after: Ends, barred: froz
         return _closed(_tag(form, text, start, form["begin"]), text, after)
     if kind == "triggered_tags":
         rules = [
-            (trigger, (tag, tag["begin"][len(trigger) :]))
+            (trigger, (tag, trigger))
             for tag in form["tags"] for trigger in form["triggers"] if tag["begin"].startswith(trigger)
         ]  # fmt: skip
         firsts = [(tag, tag["begin"]) for tag in form["tags"]] if form["at_least_one"] else None
@@ -75,7 +94,7 @@ def _ends(form: dict[str, Any], text: str, start: int, after: Ends, barred: froz
     assert kind == "tags_with_separator"
     places = all_places = {end for tag in form["tags"] for end in _tag(tag, text, start, tag["begin"])}
     while places and not form["stop_after_first"]:
-        behind = {p + len(form["separator"]) for p in places if text.startswith(form["separator"], p)}
+        behind = {p + len(form["separator"]) for p in places if _starts(text, form["separator"], p)}
         new = {end for p in behind for tag in form["tags"] for end in _tag(tag, text, p, tag["begin"])}
         places = new - all_places
         all_places = all_places | places
@@ -93,7 +112,7 @@ def _repeated(one: dict[str, Any], text: str, start: int, low: int, high: int, b
 
 
 def _tag(form: dict[str, Any], text: str, start: int, begin: str) -> set[int]:
-    if not text.startswith(begin, start):
+    if not _starts(text, begin, start):
         return set()
     ends = form["end"] if isinstance(form["end"], list) else [form["end"]]
     return _ends(form["content"], text, start + len(begin), () if ends == [""] else tuple(ends), frozenset())
@@ -106,10 +125,11 @@ def _dispatched(
     words = {word for word, _ in rules}
     excluded = {*form.get("excludes", ()), *barred}
 
-    def one(what: Any, place: int) -> set[int]:
-        if isinstance(what, tuple):  # a tag, and what is left of its beginning
-            return _tag(what[0], text, place, what[1])
-        return _ends(what, text, place, (), frozenset())
+    def one(word: str, what: Any, place: int) -> set[int]:
+        """Where what begins with `word` at a place may end."""
+        if isinstance(what, tuple):  # a tag, and its trigger
+            return _tag(what[0], text, place, what[0]["begin"])
+        return _ends(what, text, place + len(word), (), frozenset())
 
     out: set[int] = set()
     begun: set[int] = set()
@@ -124,14 +144,15 @@ def _dispatched(
             continue
         begun.add(place)
         out |= _free(text, place, excluded | words, after)
-        end, found = _first(text, place, excluded | words | set(after))
-        if end < 0:
-            continue
+        stops = excluded | words | set(after)
+        end, found = _first(text, place, stops)
         for word, what in rules:
-            if word in found:
-                places = one(what, end)
-                if loop:
-                    todo |= places
-                else:
-                    out |= _closed(places, text, after)
+            begins = {end - len(word)} if word in found else set()
+            whole = what[0]["begin"] if isinstance(what, tuple) else word
+            begins |= _by_token(text, place, whole, len(word), stops)
+            places = {end for begin in begins for end in one(word, what, begin)}
+            if loop:
+                todo |= places
+            else:
+                out |= _closed(places, text, after)
     return out
