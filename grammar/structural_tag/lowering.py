@@ -41,10 +41,10 @@ from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport, TagEntries
 from wfsa.grammar.regex.grammar import read_regex
-from wfsa.grammar.regular import EPSILON, Literal
+from wfsa.grammar.regular import EPSILON, Literal, Regular, both, cat
 from wfsa.grammar.structural_tag.fields import fail, fields_of, whole
 from wfsa.grammar.structural_tag.free_text import free_text, text_until
-from wfsa.grammar.structural_tag.xml_styles import STYLES, arguments
+from wfsa.grammar.structural_tag.xml_styles import STYLES, Arguments
 
 MAX_DEPTH = 60  # of formats in formats
 MAX_CHARS = 20_000  # of free text with a bound
@@ -114,6 +114,7 @@ class _Lowering:
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
         self.schemas: dict[str, Inline] = {}  # by schema and options, as text
+        self.styled_rules: dict[str, Ref] = {}
         self.lowered: list[tuple[str, LoweredSchema]] = []  # with the places of the schemas
         self.notes: list[ReportEntry] = []
         self.depth = 0
@@ -183,13 +184,33 @@ class _Lowering:
         if style is None:
             fail(path, f"the style {shown(name)} is not known here; known are json, {', '.join(STYLES)}")
 
-        def documents(of: Any, place: str) -> Expr:
-            return self.schema(of, place, self.options)
+        return Arguments(style, any_order, self, schema).properties(schema, path)
 
-        def pattern(text: str, place: str) -> Expr:
-            return self.part(place.removesuffix(".pattern"), "pattern", lambda: read_regex(text))
+    # ---- pieces of an XML style (`xml_styles.Parts`) -----------------------------------------------------------------
 
-        return arguments(schema, path, style, any_order, documents, pattern)
+    def written(self, text: str) -> Expr:
+        return self.marker(text).behind(0)
+
+    def ended(self, words: Regular | None, end: str) -> Expr:
+        marker = self.marker(end)
+        if words is None:
+            return _until(After((marker,)), frozenset(), None)
+        by_bytes = both(text_until(marker.text, frozenset()), cat(words, Literal(marker.text)))
+        text = both(free_text(frozenset((marker.text,))), words)
+        ways = [Seq((text, way)) for way in marker.before(len(marker.text))]
+        return Choice((by_bytes, *ways)) if ways else by_bytes
+
+    def documents(self, schema: Any, place: str) -> Expr:
+        return self.schema(schema, place, self.options)
+
+    def pattern(self, text: str, place: str) -> Expr:
+        return self.part(place.removesuffix(".pattern"), "pattern", lambda: read_regex(text))
+
+    def shared(self, key: str, place: str, make: Callable[[], Expr]) -> Ref:
+        if key not in self.styled_rules:
+            self.styled_rules[key] = self.rule(EPSILON, place)
+            self.table[self.styled_rules[key].name] = make()
+        return self.styled_rules[key]
 
     def schema(self, schema: Any, path: str, options: SchemaOptions) -> Inline:
         """The documents of a schema."""

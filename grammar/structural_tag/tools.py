@@ -25,7 +25,7 @@ class CallFormat(NamedTuple):
     """How calls are written.  `begin` and `end` of one are round its arguments; NAME in it is the tool's name.
 
     opening, closing: round all calls of an answer.  lead: in front of the opening, where no text is.  style: of the
-    arguments.  behind_index: calls are numbered, and this is behind the number, which ends `begin`.
+    arguments.  behind_index: calls are numbered, and this is between the number behind `begin` and the arguments.
     """
 
     begin: str
@@ -67,6 +67,10 @@ FORMATS: Mapping[str, CallFormat] = {
     "minimax_m2": CallFormat(
         '<invoke name="NAME">\n', "</invoke>\n", "",
         "<minimax:tool_call>\n", "</minimax:tool_call>", "\n", "minimax_xml",
+    ),
+    "minimax_m3": CallFormat(
+        ']<]minimax[>[<invoke name="NAME">', "]<]minimax[>[</invoke>\n", "",
+        "]<]minimax[>[<tool_call>\n", "]<]minimax[>[</tool_call>", "", "minimax_m3_xml",
     ),
 }  # fmt: skip
 
@@ -115,7 +119,8 @@ def _tag(tool: ToolSchema, form: CallFormat) -> Format:
         "style": form.style,
     }  # fmt: skip
     if form.behind_index:
-        content = _sequence({"type": "regex", "pattern": "[0-9]+"}, _constant(form.behind_index), content)
+        index = {"type": "regex", "pattern": "[0-9]{1,6}"}
+        content = _sequence(index, _constant(form.behind_index), content)
     quoted = json.dumps(tool.name, ensure_ascii=False)
     begin = form.begin.replace('"NAME"', quoted).replace("NAME", tool.name)
     return {"type": "tag", "begin": begin, "content": content, "end": form.end}

@@ -22,7 +22,7 @@ MARKS = [
     "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>",
     "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>", "<|tool_call_end|>",
     "<|tool_call_argument_begin|>", "｜DSML｜", "<minimax:tool_call>", "</minimax:tool_call>", "<arg_key>",
-    "</arg_key>", "<arg_value>", "</arg_value>",
+    "</arg_key>", "<arg_value>", "</arg_value>", "]<]minimax[>[",
 ]  # fmt: skip
 PROPERTIES = {
     "city": {"enum": ["Rome", "Oslo"]}, "days": {"type": "integer", "minimum": 0, "maximum": 9},

@@ -153,6 +153,11 @@ STYLES = {
         "</｜DSML｜parameter>",
     ),
     "glm_xml": ("<arg_key>name</arg_key><arg_value>", "<arg_key>age</arg_key><arg_value>", "</arg_value>"),
+    "kimi_k3_xml": (
+        '<|open|>argument key="name" type="string"<|sep|>', '<|open|>argument key="age" type="number"<|sep|>',
+        "<|close|>argument<|sep|>",
+    ),
+    "cohere_xml": ('<cofl:value name="name" type="raw">', '<cofl:value name="age" type="json">', "</cofl:value>"),
 }  # fmt: skip
 
 
@@ -186,6 +191,42 @@ def test_values_in_xml_styles() -> None:
     assert takes(others, "<parameter=other>1</parameter>") and not takes(others, "<parameter=other>x</parameter>")
 
 
+def test_values_of_several_types_in_xml_styles() -> None:
+    kinds = {
+        "unit": {"$ref": "#/$defs/unit", "description": "of the degrees"},
+        "city": {"anyOf": [{"type": "string", "minLength": 2}, {"type": "null"}], "default": None},
+        "day": {"type": ["integer", "string"]},
+    }
+    whole = {"type": "object", "properties": kinds, "$defs": {"unit": {"type": "string", "enum": ["C", "F"]}}}
+    plain = compiled(schema(whole, style="glm_xml"))
+
+    def one(name: str, value: str) -> str:
+        return f"<arg_key>{name}</arg_key><arg_value>{value}</arg_value>"
+
+    assert takes(plain, one("unit", "C") + one("city", "Ulm")) and takes(plain, one("city", "null") + one("day", "x"))
+    assert not takes(plain, one("unit", '"C"')) and not takes(plain, one("city", "U"))
+    typed = compiled(schema(whole, style="kimi_k3_xml"))
+    city = '<|open|>argument key="city" type="{}"<|sep|>{}<|close|>argument<|sep|>'
+    assert takes(typed, city.format("null", "null")) and takes(typed, city.format("string", "null"))
+    assert not takes(typed, city.format("null", "Ulm"))
+
+
+def test_nested_xml_styles() -> None:
+    listed = {"type": "array", "items": {"$ref": "#/$defs/t"}}
+    tree = {"type": "object", "properties": {"n": {"type": "integer"}, "a<b": listed}, "required": ["n"]}
+    whole = {**tree, "$defs": {"t": tree}}
+    cohere = compiled(schema(whole, style="cohere_xml"))
+    number, inner = '<cofl:value name="n" type="json">1</cofl:value>', '<cofl:value type="dict">{}</cofl:value>'
+    more = '<cofl:value name="a&lt;b" type="list">{}</cofl:value>'
+    assert takes(cohere, number) and takes(cohere, number + more.format(""))
+    assert takes(cohere, number + more.format(2 * inner.format(number + more.format(inner.format(number)))))
+    assert not takes(cohere, number + more.format(number)) and not takes(cohere, more.format(""))
+    minimax = compiled(schema(whole, style="minimax_m3_xml"))
+    mark = "]<]minimax[>["
+    assert takes(minimax, f"{mark}<n>1{mark}</n>{mark}<a<b>{mark}<item>{mark}<n>2{mark}</n>{mark}</item>{mark}</a<b>")
+    assert not takes(minimax, f"{mark}<n>1{mark}</n>{mark}<a<b>{mark}<item>2{mark}</item>{mark}</a<b>")
+
+
 def test_lengths_and_formats_in_xml_styles() -> None:
     kinds = {"short": {"type": "string", "minLength": 2, "maxLength": 3}, "day": {"type": "string", "format": "date"}}
     constraint = compiled(schema({"type": "object", "properties": kinds}, style="qwen_xml"))
@@ -206,7 +247,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (tag("<", schema({"type": "strin"}), ">"), "unknown type 'strin'.*\\$.format.content.json_schema"),
     (schema(CITY, style="yaml"), "the style 'yaml' is not known here; known are json, qwen_xml,"),
     (schema({"type": "array"}, style="qwen_xml"), "an XML style writes the properties of an object"),
-    (schema({"properties": {"a": {"type": "string", "maxLength": -3}}}, style="glm_xml"), "a number of characters"),
+    (schema({"properties": {"a": {"type": "string", "maxLength": -3}}}, style="glm_xml"), "that is not negative"),
     (schema({"properties": {"a": {"type": "string", "minLength": 1, "pattern": "^a$"}}}, style="glm_xml"), "not both;"),
     (schema({"properties": {"a": {"type": "string", "pattern": "a"}}}, style="glm_xml"), "is anchored: \\^...\\$; at"),
     ({"type": "grammar", "grammar": "root ::= x"}, "'x' is used but not defined.*; at \\$.format.grammar$"),
