@@ -1,7 +1,18 @@
 // An automaton made small: states that cannot reach acceptance go, equal ones are united, all are numbered breadth
 // first.
 //
-// Method: refining signatures (Moore 1956), with only touched classes looked at again.
+// Method: strongly connected components (Tarjan 1972), those that are reached last first, as for acyclic automata
+// (Revuz 1992).  A state without a way back to itself equals another one if their rows are equal, which one look-up
+// tells.  If a state of a cycle equals one that has been before, which has then a way back to itself too, all states of
+// its component do: so one state is walked beside each of those.  If there is none, the component is refined for itself
+// (Moore 1956).
+//
+// Cost: linear in what has no cycles, quadratic in the size of a component and in the number of classes on cycles.
+// Both are small in a terminal: the body of a string has 15 states.  In a component of more than `kRefineMost` states
+// only rows that are equal as they stand are united, which costs space and nothing else.
+//
+// Refining all states at once (it was so) took half of a terminal's time: a chain, which every literal is, splits off
+// one state a round.
 #pragma once
 #include "containers/interner.hpp"
 #include "interrupt.hpp"
@@ -9,163 +20,244 @@
 
 namespace wfsa {
 
-// The states with an edge into a state, as often as they have one.
-class Predecessors {
+class Minimiser {
   public:
-    explicit Predecessors(const Dfa& d) : indptr_(size_t(d.size()) + 1, 0) {
-        for (const Edge& e : d.edges) if (e.target < kTail) ++indptr_[size_t(e.target) + 1];
-        for (size_t s = 1; s < indptr_.size(); ++s) indptr_[s] += indptr_[s - 1];
-        states_.resize(size_t(indptr_.back()));
-        vector<int32_t> at(indptr_.begin(), indptr_.end() - 1);
-        for (int32_t s = 0; s < d.size(); ++s)
-            for (const Edge& e : d.row(s)) if (e.target < kTail) states_[size_t(at[size_t(e.target)]++)] = s;
-    }
-    List of(int32_t s) const {
-        return {states_.data() + indptr_[size_t(s)], indptr_[size_t(s) + 1] - indptr_[size_t(s)]};
+    // Edges of a row of `draft` ascend; states from kTail on are those of `tail`.
+    Minimiser(const Dfa& draft, const Dfa& tail) : draft_(draft), tail_(tail) {}
+
+    Dfa run(int32_t start) {
+        Dfa dfa;
+        if (start < kTail) {
+            if (draft_.size() == 0) return dfa;
+            cls_.assign(size_t(draft_.size()), kUnseen);
+            visit(start);
+            if (cls_[size_t(start)] == kDead) return dfa;
+        }
+        vector<int32_t> number(first_.size(), -1), tail_number(size_t(tail_.size()), -1), order;
+        auto number_of = [&](int32_t c) {  // of a class, or of a state of the tail
+            int32_t& got = c >= kTail ? tail_number[size_t(c - kTail)] : number[size_t(c)];
+            if (got < 0) { got = int32_t(order.size()); order.push_back(c); }
+            return got;
+        };
+        number_of(start >= kTail ? start : cls_[size_t(start)]);
+        vector<Edge> row;
+        for (size_t k = 0; k < order.size(); ++k) {
+            poll();
+            row.clear();
+            if (const int32_t s = order[k] - kTail; s >= 0) {
+                for (const Edge& e : tail_.row(s)) row.push_back({e.lo, e.hi, number_of(kTail + e.target)});
+                dfa.accept.push_back(tail_.accept[size_t(s)]);
+            } else {
+                const int32_t state = first_[size_t(order[k])];
+                classes_of(state, merged_);
+                for (const Edge& e : merged_) row.push_back({e.lo, e.hi, number_of(e.target), e.count});
+                dfa.accept.push_back(draft_.accept[size_t(state)]);
+            }
+            dfa.add_row(row);
+        }
+        return dfa;
     }
 
   private:
-    vector<int32_t> indptr_, states_;
+    static constexpr int32_t kUnseen = -1, kOpen = -2, kDead = -3;
+    static constexpr int32_t kNone = 256;  // no byte
+    static constexpr size_t kRefineMost = 400;
+    const Dfa &draft_, &tail_;
+    vector<int32_t> cls_;    // of a state: its class, or one of the above
+    vector<int32_t> first_;  // of a class: one of its states
+    Interner rows_;          // what the states of a class do; its number is the class's
+    vector<int32_t> cyclic_;   // classes that have a way back to themselves
+    vector<int32_t> partner_;  // of a state on a cycle: the class that it may equal, or -1
+    vector<int32_t> row_;
+    vector<Edge> merged_;
+
+    // ---- components --------------------------------------------------------------------------------------------------
+
+    struct Frame { int32_t state, edge; };
+
+    void visit(int32_t start) {
+        vector<int32_t> index(size_t(draft_.size()), -1), low(size_t(draft_.size())), open, finished;
+        vector<Frame> path;
+        int32_t n = 0;
+        auto enter = [&](int32_t s) {
+            index[size_t(s)] = low[size_t(s)] = n++;
+            cls_[size_t(s)] = kOpen;
+            open.push_back(s);
+            path.push_back({s, draft_.indptr[size_t(s)]});
+        };
+        enter(start);
+        while (!path.empty()) {
+            poll();
+            Frame& at = path.back();
+            const int32_t s = at.state;
+            if (at.edge < draft_.indptr[size_t(s) + 1]) {
+                const int32_t t = draft_.edges[size_t(at.edge++)].target;
+                if (t >= kTail) continue;
+                if (cls_[size_t(t)] == kUnseen) enter(t);
+                else if (cls_[size_t(t)] == kOpen) low[size_t(s)] = std::min(low[size_t(s)], index[size_t(t)]);
+                continue;
+            }
+            path.pop_back();
+            if (!path.empty()) {
+                int32_t& above = low[size_t(path.back().state)];
+                above = std::min(above, low[size_t(s)]);
+            }
+            finished.push_back(s);
+            if (low[size_t(s)] != index[size_t(s)]) continue;
+            size_t from = open.size();
+            while (open[--from] != s) {}
+            const size_t size = open.size() - from;
+            const bool on_cycle = size > 1 || leads_to_itself(s);
+            if (!on_cycle) alone(s);
+            else together({finished.end() - int64_t(size), finished.end()});
+            open.resize(from);
+            finished.resize(finished.size() - size);
+        }
+    }
+
+    bool leads_on(int32_t s) const {  // to acceptance, apart from open states
+        if (draft_.accept[size_t(s)]) return true;
+        for (const Edge& e : draft_.row(s))
+            if (e.target >= kTail || cls_[size_t(e.target)] >= 0) return true;
+        return false;
+    }
+
+    bool leads_to_itself(int32_t s) const {
+        for (const Edge& e : draft_.row(s)) if (e.target == s) return true;
+        return false;
+    }
+
+    void alone(int32_t s) { cls_[size_t(s)] = leads_on(s) ? class_of(s) : kDead; }
+
+    // The states of a component, those first that were left first.
+    void together(const vector<int32_t>& states) {
+        if (std::none_of(states.begin(), states.end(), [&](int32_t s) { return leads_on(s); })) {
+            for (int32_t s : states) cls_[size_t(s)] = kDead;
+            return;
+        }
+        for (int32_t c : cyclic_)
+            if (equals(states, c)) {
+                for (int32_t s : states) cls_[size_t(s)] = partner_[size_t(s)];
+                return;
+            }
+        if (states.size() > kRefineMost) return unite_as_they_stand(states);
+        const int32_t from = int32_t(first_.size());
+        for (int32_t s : refined(states, from)) cyclic_.push_back(class_of(s));
+    }
+
+    // ---- equal states ------------------------------------------------------------------------------------------------
+
+    // The row of a state by classes: dead targets left out, neighbours that lead to one class united.
+    void classes_of(int32_t s, vector<Edge>& out) const {
+        out.clear();
+        for (const Edge& e : draft_.row(s)) {
+            const int32_t c = e.target >= kTail ? e.target : cls_[size_t(e.target)];
+            if (c == kDead) continue;
+            const Edge to{e.lo, e.hi, c, e.count};
+            if (!out.empty() && to.continues(out.back().hi, out.back().target, out.back().count)) out.back().hi = e.hi;
+            else out.push_back(to);
+        }
+    }
+
+    // The class of a state, all of whose successors have theirs; a new one where none does the same.
+    int32_t class_of(int32_t s) {
+        classes_of(s, merged_);
+        row_.assign(1, draft_.accept[size_t(s)]);
+        for (const Edge& e : merged_) {
+            row_.push_back(e.label());
+            row_.push_back(e.target);
+        }
+        const auto [c, is_new] = rows_.insert(row_);
+        if (is_new) first_.push_back(s);
+        return c;
+    }
+
+    // Splits the states of a component by what they do until nothing changes; gives them classes from `from` on, and
+    // returns one state of each.
+    vector<int32_t> refined(const vector<int32_t>& states, int32_t from) {
+        for (int32_t s : states) cls_[size_t(s)] = from;
+        vector<int32_t> parts(states.size()), representatives;
+        for (size_t before = 1;; before = representatives.size()) {
+            poll();
+            Interner rows;
+            representatives.clear();
+            for (size_t k = 0; k < states.size(); ++k) {
+                classes_of(states[k], merged_);
+                row_.assign({cls_[size_t(states[k])], draft_.accept[size_t(states[k])]});
+                for (const Edge& e : merged_) {
+                    row_.push_back(e.label());
+                    row_.push_back(e.target);
+                }
+                const auto [part, is_new] = rows.insert(row_);
+                parts[k] = from + part;
+                if (is_new) representatives.push_back(states[k]);
+            }
+            for (size_t k = 0; k < states.size(); ++k) cls_[size_t(states[k])] = parts[k];
+            if (representatives.size() == before) return representatives;
+        }
+    }
+
+    // Whether the first of the states equals class `c`; then `partner_` has what each of them equals.
+    bool equals(const vector<int32_t>& states, int32_t c) {
+        if (partner_.empty()) partner_.resize(size_t(draft_.size()));
+        for (int32_t s : states) partner_[size_t(s)] = -1;
+        vector<int32_t> todo{states[0]};
+        partner_[size_t(states[0])] = c;
+        while (!todo.empty()) {
+            poll();
+            const int32_t s = todo.back(), its = first_[size_t(partner_[size_t(s)])];
+            todo.pop_back();
+            if (draft_.accept[size_t(s)] != draft_.accept[size_t(its)]) return false;
+            classes_of(its, merged_);
+            size_t k = 0;
+            int32_t from = merged_.empty() ? kNone : merged_[0].lo;  // the next byte that the class takes
+            for (const Edge& e : draft_.row(s)) {
+                const bool is_tail = e.target >= kTail;
+                const int32_t to = is_tail ? e.target : cls_[size_t(e.target)];
+                if (to == kDead) continue;
+                for (int32_t lo = e.lo; lo <= e.hi;) {
+                    if (lo != from || merged_[k].count != e.count) return false;
+                    const int32_t target = merged_[k].target;
+                    if (to != kOpen) {
+                        if (to != target) return false;
+                    } else if (target >= kTail) {
+                        return false;
+                    } else if (int32_t& partner = partner_[size_t(e.target)]; partner < 0) {
+                        partner = target;
+                        todo.push_back(e.target);
+                    } else if (partner != target) {
+                        return false;
+                    }
+                    const int32_t hi = std::min<int32_t>(e.hi, merged_[k].hi);
+                    from = lo = hi + 1;
+                    if (hi == merged_[k].hi) from = ++k < merged_.size() ? merged_[k].lo : kNone;
+                }
+            }
+            if (from != kNone) return false;
+        }
+        return true;
+    }
+
+    // One pass over a large component: states whose rows are equal, where those that are still open stand for
+    // themselves.
+    void unite_as_they_stand(const vector<int32_t>& states) {
+        for (int32_t s : states) {
+            poll();
+            row_.assign(1, draft_.accept[size_t(s)]);
+            for (const Edge& e : draft_.row(s)) {
+                const int32_t c = e.target >= kTail ? e.target : cls_[size_t(e.target)];
+                if (c == kDead) continue;
+                row_.push_back(e.label());
+                row_.push_back(c == kOpen ? -2 - e.target : c);
+            }
+            const auto [c, is_new] = rows_.insert(row_);
+            if (is_new) first_.push_back(s);
+            cls_[size_t(s)] = c;
+        }
+    }
 };
 
-// Moore refinement; cls and members describe the coarsest partition of the live states.  A class is looked at again
-// only when a successor of a member changed class.
-inline void refine(const Dfa& draft, const Predecessors& into, const vector<uint8_t>& live, vector<int32_t>& cls,
-                   vector<vector<int32_t>>& members) {
-    const int32_t n = draft.size();
-    members.resize(2);
-    for (int32_t s = 0; s < n; ++s)
-        if (live[s]) { cls[s] = draft.accept[s] ? 1 : 0; members[cls[s]].push_back(s); }
-    vector<uint8_t> dirty(2, 1);
-    vector<int32_t> queue{0, 1}, sig;
-    std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> groups;
-    vector<Edge> merged;
-    while (!queue.empty()) {
-        int32_t c = queue.back(); queue.pop_back();
-        poll();
-        dirty[c] = 0;
-        if (members[c].size() < 2) continue;
-        groups.clear();
-        for (int32_t s : members[c]) {
-            merged.clear();
-            for (const Edge& e : draft.row(s)) {
-                const bool tail = e.target >= kTail;
-                if (!tail && !live[e.target]) continue;
-                const Edge to{e.lo, e.hi, tail ? e.target : cls[e.target], e.count};
-                const bool goes_on =
-                    !merged.empty() && to.continues(merged.back().hi, merged.back().target, merged.back().count);
-                if (goes_on) merged.back().hi = e.hi;
-                else merged.push_back(to);
-            }
-            sig.clear();
-            for (const Edge& e : merged) { sig.push_back(e.label()); sig.push_back(e.target); }
-            groups[sig].push_back(s);
-        }
-        if (groups.size() < 2) continue;
-        // Keep the largest group in place, give the others new classes; order by smallest member for determinism.
-        vector<vector<int32_t>*> parts;
-        for (auto& g : groups) parts.push_back(&g.second);
-        std::sort(parts.begin(), parts.end(), [](auto* a, auto* b) {
-            return a->size() != b->size() ? a->size() > b->size() : a->front() < b->front(); });
-        vector<int32_t> moved;
-        for (size_t k = 1; k < parts.size(); ++k) {
-            int32_t fresh = int32_t(members.size());
-            members.push_back(*parts[k]);
-            dirty.push_back(0);
-            for (int32_t s : *parts[k]) { cls[s] = fresh; moved.push_back(s); }
-        }
-        members[c] = *parts[0];
-        for (int32_t s : moved)
-            for (int32_t p : into.of(s))
-                if (live[p] && !dirty[cls[p]]) { dirty[cls[p]] = 1; queue.push_back(cls[p]); }
-    }
-}
-
-// The same for large automata, where refinement is quadratic (a counter to 5,000 splits off one state a round): one
-// pass in post-order that unites states with equal acceptance and equal successors.  Exact where there are no cycles
-// but self-loops; elsewhere it may leave equal states apart, which costs space only.
-constexpr int32_t kRefineMost = 400;
-
-inline void merge_equal(int32_t start, const Dfa& draft, const vector<uint8_t>& live, vector<int32_t>& cls,
-                        vector<int32_t>& first) {
-    Interner known;
-    vector<uint8_t> seen(size_t(draft.size()), 0);
-    vector<std::pair<int32_t, int32_t>> path{{start, draft.indptr[start]}};
-    vector<int32_t> sig;
-    seen[start] = 1;
-    while (!path.empty()) {
-        poll();
-        auto& [s, k] = path.back();
-        if (k < draft.indptr[s + 1]) {
-            const int32_t t = draft.edges[k++].target;
-            if (t < kTail && live[t] && !seen[t]) { seen[t] = 1; path.push_back({t, draft.indptr[t]}); }
-            continue;
-        }
-        sig.assign(1, draft.accept[s]);
-        for (const Edge& e : draft.row(s)) {
-            const bool tail = e.target >= kTail;
-            if (!tail && !live[e.target]) continue;
-            sig.push_back(e.label());
-            sig.push_back(e.target == s ? -1 : tail ? e.target : cls[e.target] >= 0 ? cls[e.target] : -2 - e.target);
-        }
-        const auto [number, is_new] = known.insert(sig);
-        if (is_new) first.push_back(s);
-        cls[s] = number;
-        path.pop_back();
-    }
-}
-
 // Trim to co-accessible states, minimise, number breadth first.  States from kTail on are those of `tail`.
-inline Dfa finish(int32_t start, const Dfa& draft, const Dfa& tail = {}) {
-    const int32_t n = draft.size();
-    const Predecessors into(draft);
-    vector<uint8_t> live(size_t(n), 0);
-    vector<int32_t> todo;
-    for (int32_t s = 0; s < n; ++s) {
-        for (const Edge& e : draft.row(s)) if (e.target >= kTail) live[s] = 1;
-        if (draft.accept[s]) live[s] = 1;
-        if (live[s]) todo.push_back(s);
-    }
-    while (!todo.empty()) {
-        int32_t s = todo.back(); todo.pop_back();
-        for (int32_t p : into.of(s)) if (!live[p]) { live[p] = 1; todo.push_back(p); }
-    }
-    Dfa dfa;
-    if (start < kTail && (n == 0 || !live[start])) return dfa;
-
-    vector<int32_t> cls(size_t(n), -1), first;  // of a state; of a class, one of its states
-    if (n > kRefineMost) {
-        merge_equal(start, draft, live, cls, first);
-    } else {
-        vector<vector<int32_t>> members;
-        refine(draft, into, live, cls, members);
-        for (const vector<int32_t>& m : members) first.push_back(m.empty() ? -1 : m.front());
-    }
-
-    vector<int32_t> number(first.size(), -1), tail_number(size_t(tail.size()), -1), order;
-    auto number_of = [&](int32_t c) {  // of a class, or of a state of the tail
-        int32_t& got = c >= kTail ? tail_number[c - kTail] : number[c];
-        if (got < 0) { got = int32_t(order.size()); order.push_back(c); }
-        return got;
-    };
-    number_of(start >= kTail ? start : cls[start]);
-    vector<Edge> row;
-    for (size_t k = 0; k < order.size(); ++k) {
-        poll();
-        row.clear();
-        if (const int32_t s = order[k] - kTail; s >= 0) {
-            for (const Edge& e : tail.row(s)) row.push_back({e.lo, e.hi, number_of(kTail + e.target)});
-            dfa.accept.push_back(tail.accept[s]);
-        } else {
-            for (const Edge& e : draft.row(first[order[k]]))
-                if (e.target >= kTail) row.push_back({e.lo, e.hi, number_of(e.target), e.count});
-                else if (live[e.target]) row.push_back({e.lo, e.hi, number_of(cls[e.target]), e.count});
-            tidy(row);
-            dfa.accept.push_back(draft.accept[first[order[k]]]);
-        }
-        dfa.add_row(row);
-    }
-    return dfa;
-}
+inline Dfa finish(int32_t start, const Dfa& draft, const Dfa& tail = {}) { return Minimiser(draft, tail).run(start); }
 
 }  // namespace wfsa

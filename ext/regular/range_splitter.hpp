@@ -1,6 +1,7 @@
 // Edges of many states on one: where their byte ranges begin and end.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "containers/growth_lock.hpp"
@@ -11,7 +12,8 @@ namespace wfsa {
 // Split the union of many edge lists into disjoint ranges; calls visit(lo, hi, targets) with sorted unique targets.
 //
 // Cost: for each place where a range begins or ends, what is at hand there; targets that are added in order need no
-// sorting.
+// sorting.  Few ranges, as nearly every state has, are all looked at for each place: looking at all 257 places took
+// half of the time that a literal needs to become an automaton.
 class RangeSplitter {
   public:
     int64_t work = 0;  // steps taken, for who has to bound them
@@ -20,6 +22,7 @@ class RangeSplitter {
     void add(uint8_t lo, uint8_t hi, int32_t target) { ranges_.push_back({target, lo, hi}); }
 
     template <class Visit> void run(Visit visit) {
+        if (ranges_.size() <= kFew) return run_few(visit);
         sort_by_place();
         active_.clear();
         for (int32_t at = 0; at < kPlaces; ++at) {
@@ -41,6 +44,7 @@ class RangeSplitter {
     }
 
   private:
+    static constexpr size_t kFew = 16;
     static constexpr int32_t kPlaces = 257;  // before each byte, and behind the last one
     struct Range { int32_t target; uint8_t lo, hi; };
     struct Span {
@@ -66,6 +70,29 @@ class RangeSplitter {
     ByPlace begins_, ends_;
     vector<int32_t> active_, kept_, out_;  // targets of the ranges at hand, ascending; without those that end; once each
 
+    template <class Visit> void run_few(const Visit& visit) {
+        if (ranges_.empty()) return;
+        const auto by_target = [](const Range& a, const Range& b) { return a.target < b.target; };
+        if (!std::is_sorted(ranges_.begin(), ranges_.end(), by_target))
+            std::sort(ranges_.begin(), ranges_.end(), by_target);
+        std::array<int32_t, 2 * kFew> places;
+        int32_t n = 0;
+        for (const Range& r : ranges_) {
+            places[size_t(n++)] = r.lo;
+            places[size_t(n++)] = r.hi + 1;
+        }
+        std::sort(places.begin(), places.begin() + n);
+        n = int32_t(std::unique(places.begin(), places.begin() + n) - places.begin());
+        for (int32_t k = 0; k + 1 < n; ++k) {
+            const int32_t lo = places[size_t(k)], hi = places[size_t(k) + 1] - 1;
+            GrowthLock::let_read();
+            work += int64_t(ranges_.size());
+            out_.clear();
+            for (const Range& r : ranges_)
+                if (r.lo <= lo && hi <= r.hi && (out_.empty() || out_.back() != r.target)) out_.push_back(r.target);
+            if (!out_.empty()) visit(uint8_t(lo), uint8_t(hi), out_);
+        }
+    }
     void sort_by_place() {
         begins_.fill(ranges_, [](const Range& r) { return size_t(r.lo); });
         ends_.fill(ranges_, [](const Range& r) { return size_t(r.hi) + 1; });

@@ -1,0 +1,47 @@
+"""Automata of terminals are minimal: no two states have the same words, and each one has some."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wfsa._ext.regular import automaton
+from wfsa.grammar.regular import ByteSet, Literal, Regular, alt, both, cat, minus, repeat
+
+LETTERS = st.sampled_from([Literal(b"a"), Literal(b"b"), Literal(b"ab"), ByteSet(((97, 99),)), ByteSet(((98, 120),))])
+TREES: st.SearchStrategy[Regular] = st.recursive(
+    LETTERS,
+    lambda trees: st.one_of(
+        st.builds(cat, trees, trees, trees),
+        st.builds(alt, trees, trees),
+        st.builds(both, trees, trees),
+        st.builds(minus, trees, trees),
+        st.builds(repeat, trees, st.integers(0, 2), st.sampled_from([None, 2, 3])),
+    ),
+    max_leaves=14,
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(TREES)
+def test_states_differ_and_are_alive(tree: Regular) -> None:
+    indptr, lows, highs, targets, accept = (array.tolist() for array in automaton(tree).arrays())
+    rows = [
+        {byte: targets[e] for e in range(begin, end) for byte in range(lows[e], highs[e] + 1)}
+        for begin, end in itertools.pairwise(indptr)
+    ]
+    classes = list(accept)
+    while True:
+        keys = [(c, *sorted((b, classes[t]) for b, t in row.items())) for c, row in zip(classes, rows, strict=True)]
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        finer = [numbers[key] for key in keys]
+        if len(set(finer)) == len(set(classes)):
+            break
+        classes = finer
+    assert len(set(classes)) == len(rows)
+    alive = {s for s, accepts in enumerate(accept) if accepts}
+    while more := {s for s, row in enumerate(rows) if s not in alive and not alive.isdisjoint(row.values())}:
+        alive |= more
+    assert len(alive) == len(rows)
