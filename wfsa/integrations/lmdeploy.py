@@ -54,6 +54,7 @@ class LogitsProcessor:
                 f"write ({vocab.tokens[filler]!r}): rows could not be told apart; give the model's config a "
                 "bos_token_id that is a special token, or use response_format"
             )
+        self._filler = filler
         self._masks = TextMasks(constraint, HOST, _FITS, stop_ids=stop_ids)
 
     def check(self) -> None:
@@ -64,7 +65,7 @@ class LogitsProcessor:
         """float[V], masked in place; ``input_ids`` int64[n], prompt, text and what the row was filled up with."""
         row = input_ids.cpu().numpy().astype(np.int32)
         known = (row >= 0) & (row < len(self._is_special))
-        text = row[~known | ~self._is_special[np.where(known, row, 0)]]
+        text = row[(row != self._filler) & ~(known & self._is_special[np.where(known, row, 0)])]
         words = self._masks.after_or_end(text, logits.shape[-1])
         apply_bitmask_(logits, words)
         return logits
