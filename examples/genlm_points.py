@@ -32,9 +32,7 @@ async def main() -> None:
     llm = PromptedLLM.from_name(arguments.model, backend="hf")
     llm.set_prompt_from_str("A point, as JSON:")
     sampler = AWRS(llm, potential(POINT, llm))
-    sequences = await sampler.smc(
-        n_particles=arguments.particles, ess_threshold=0.5, max_tokens=arguments.max_tokens
-    )
+    sequences = await sampler.smc(n_particles=arguments.particles, ess_threshold=0.5, max_tokens=arguments.max_tokens)
     for text, weight in sorted(sequences.decoded_posterior.items(), key=lambda item: -item[1]):
         print(f"{weight:.3f}  {json.dumps(json.loads(text))}")
 

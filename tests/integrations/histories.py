@@ -1,4 +1,4 @@
-"""Random rows as programs show them to a door, and the slow twin: every row replayed by commits, one token at a time."""
+"""Random rows as programs show them to a door, and the slow twin: every row replayed by commits."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def rows_in_turn(constraint: wfsa.Constraint, choose: random.Random, prompts: li
     Every row is one that was shown before, or one token longer than one. The caller may not change them.
     """
     rows = [Row(prompt, []) for prompt in prompts for _ in range(choose.choice([1, 1, 2]))]
-    for row in rows:
-        yield row
+    yield from rows
     for _ in range(n):
         at = choose.randrange(len(rows))
         prompt, written = rows[at]

@@ -1,4 +1,4 @@
-"""The processor for LMDeploy, called as its PyTorch engine (0.18.0) calls it: rows of a batch filled up to one length."""
+"""The processor for LMDeploy, called as its PyTorch engine does: rows of a batch filled up to one length."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from wfsa.integrations.lmdeploy import LogitsProcessor, processor  # noqa: E402
 
 pytestmark = pytest.mark.engine
 BOS, END, TURN, WIDTH = 256, 257, 258, 320
-VOCAB = wfsa.Vocab(
-    [*(bytes([b]) for b in range(256)), b"<bos>", b"<end>", b"<turn>", b"ab", b"[1,", b'"x"'], [BOS, TURN], [END], size=300
-)
+TOKENS = [*(bytes([b]) for b in range(256)), b"<bos>", b"<end>", b"<turn>", b"ab", b"[1,", b'"x"']
+VOCAB = wfsa.Vocab(TOKENS, [BOS, TURN], [END], size=300)
 CONSTRAINTS = [
     wfsa.compile_regex("(ab|c)*d?", VOCAB),
     wfsa.compile_json_schema({"type": "array", "items": {"enum": [1, "x", [1, 2]]}}, VOCAB),

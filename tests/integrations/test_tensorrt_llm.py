@@ -84,7 +84,7 @@ def test_what_goes_wrong_ends_the_text() -> None:
 
 
 def test_a_schema_and_a_tokenizer() -> None:
-    pytest.importorskip("transformers", reason="NO TRANSFORMERS: the processor for TensorRT-LLM was not made of a schema")
+    pytest.importorskip("transformers", reason="NO TRANSFORMERS: TensorRT-LLM's was not made of a schema")
     from tests.integrations import tiny
 
     logits = torch.zeros((1, 1, tiny.WIDTH))

@@ -16,7 +16,8 @@ from wfsa.integrations.text_masks import TextMasks, allowed
 
 pytestmark = pytest.mark.engine
 END = 256
-VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"<end>", b"ab", b"[1,", b'"x"', b"<pad>"], [260], [256], size=300)
+TOKENS = [*(bytes([b]) for b in range(256)), b"<end>", b"ab", b"[1,", b'"x"', b"<pad>"]
+VOCAB = wfsa.Vocab(TOKENS, [260], [END], size=300)
 CONSTRAINTS = [
     wfsa.compile_regex("(ab|c)*d?", VOCAB),
     wfsa.compile_json_schema({"type": "array", "items": {"enum": [1, "x", [1, 2]]}}, VOCAB),

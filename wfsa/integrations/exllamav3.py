@@ -13,20 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from wfsa.integrations.hosts import known, named
-
-_WRITTEN_FOR: Final = "1.6.5"
-with known("wfsa.integrations.exllamav3", "exllamav3", _WRITTEN_FOR):
-    import torch
-    from exllamav3.generator.filter import Filter
-
 from wfsa.bitmask import allocate_bitmask
 from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import StateError
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.integrations.hosts import known, named
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
+
+_WRITTEN_FOR: Final = "1.6.5"
+with known("wfsa.integrations.exllamav3", "exllamav3", _WRITTEN_FOR):
+    import torch
+    from exllamav3.generator.filter import Filter
 
 HOST: Final = named("exllamav3")
 

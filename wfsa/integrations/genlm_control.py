@@ -15,20 +15,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from wfsa.integrations.hosts import known, named
-
-_WRITTEN_FOR: Final = "0.4.1"
-with known("wfsa.integrations.genlm_control", "genlm-control", _WRITTEN_FOR, remedy="pip install 'wfsa[genlm]'"):
-    from genlm.control import Potential
-
 from wfsa._ext.state import State
 from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import VocabError
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.integrations.hosts import known, named
 from wfsa.integrations.prefix_states import PrefixStates
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
+
+_WRITTEN_FOR: Final = "0.4.1"
+with known("wfsa.integrations.genlm_control", "genlm-control", _WRITTEN_FOR, remedy="pip install 'wfsa[genlm]'"):
+    from genlm.control import Potential
 
 HOST: Final = named("genlm-control")
 _KEPT: Final = 1 << 12  # states: those of some hundred particles, for some steps

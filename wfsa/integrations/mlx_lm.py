@@ -17,20 +17,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from wfsa.integrations.hosts import called_otherwise, known, named
-
-_WRITTEN_FOR: Final = "0.32.2"
-with known("wfsa.integrations.mlx_lm", "mlx-lm", _WRITTEN_FOR, remedy="pip install 'wfsa[mlx]'"):
-    import mlx.core as mx
-
 from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import DecodingError
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.integrations.hosts import called_otherwise, known, named
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 from wfsa.integrations.text_masks import TextMasks, allowed
 from wfsa.vocab import Vocab
+
+_WRITTEN_FOR: Final = "0.32.2"
+with known("wfsa.integrations.mlx_lm", "mlx-lm", _WRITTEN_FOR, remedy="pip install 'wfsa[mlx]'"):
+    import mlx.core as mx
 
 HOST: Final = named("mlx-lm")
 _FITS: Final = "pass model=model to processor(), which leaves out tokens that the model cannot choose"

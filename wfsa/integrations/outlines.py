@@ -13,17 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from wfsa.compile_options import CompileOptions
+from wfsa.errors import DecodingError
+from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.integrations.hosts import known, named
+from wfsa.integrations.schemas import constraint_of
+from wfsa.vocab import Vocab
 
 _WRITTEN_FOR: Final = "1.3.3"
 with known("wfsa.integrations.outlines", "outlines", _WRITTEN_FOR, remedy="pip install 'wfsa[outlines]'"):
     from outlines.models import MLXLM, LlamaCpp, Transformers
-
-from wfsa.compile_options import CompileOptions
-from wfsa.errors import DecodingError
-from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.integrations.schemas import constraint_of
-from wfsa.vocab import Vocab
 
 HOST: Final = named("outlines")
 
@@ -60,6 +59,6 @@ def processor(
         constraint = constraint_of(schema, vocab, HOST, schema_options, options)
         return LogitsProcessor(constraint, stop_ids=stop_ids)
     raise DecodingError(
-        f"{HOST}: {type(model).__name__} takes no logits processor of this kind; take a Transformers, MLXLM or LlamaCpp "
-        "model, or for a server its own door"
+        f"{HOST}: {type(model).__name__} takes no logits processor of this kind; take a Transformers, MLXLM or "
+        "LlamaCpp model, or for a server its own door"
     )

@@ -47,9 +47,7 @@ class TextMasks:
     stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
     """
 
-    def __init__(
-        self, constraint: Constraint, host: str, fits: str, *, stop_ids: Iterable[int] | None = None
-    ) -> None:
+    def __init__(self, constraint: Constraint, host: str, fits: str, *, stop_ids: Iterable[int] | None = None) -> None:
         self.constraint, self.host, self.fits = constraint, host, fits
         self.stop_ids = None if stop_ids is None else sorted(stop_ids)
         self.start: State = constraint.start(stop_ids=self.stop_ids)
@@ -88,9 +86,9 @@ class TextMasks:
             )
         if state.is_finished():
             return self.ends()
-        words = allocate_bitmask(1, self.size)
-        state.fill_bitmask(words, row=0)
-        return words[0]
+        words: Words = allocate_bitmask(1, self.size)[0]
+        state.fill_bitmask(words)
+        return words
 
     def after_or_end(self, row: Tokens, width: int, prompt_length: int | None = None) -> Words:
         """The same; where something goes wrong, only end tokens, since the program cannot be told by an exception.
@@ -115,7 +113,7 @@ class TextMasks:
 
     def ends(self) -> Words:
         """The tokens that end a text."""
-        words = allocate_bitmask(1, self.size)[0]
+        words: Words = allocate_bitmask(1, self.size)[0]
         words[:] = 0
         for token in self.start.end_ids:
             words.view(np.uint32)[token >> 5] |= np.uint32(1 << (token & 31))
