@@ -100,6 +100,16 @@ def test_end_tokens_and_stop_ids() -> None:
     assert made.is_active and PAD in ids(made.get_next_logit_mask())
 
 
+def test_tokens_that_were_not_taken_are_not_taken_back() -> None:
+    """The host replays what is left then; the prefix stays."""
+    made = filter_of(CONSTRAINTS[0], prefix_str="ab")
+    assert not made.rollback_tokens(1)
+    made.accept_token(97)
+    assert not made.rollback_tokens(2)
+    assert made.rollback_tokens(1)
+    assert made.state.text() == b"ab"
+
+
 def test_what_does_not_fit() -> None:
     with pytest.raises(wfsa.StateError, match=r"exllamav3.* does not allow the prefix 'x'"):
         filter_of(CONSTRAINTS[0], prefix_str="x")
@@ -124,8 +134,7 @@ def test_a_schema_and_a_tokenizer() -> None:
     assert made.constraint.vocab.n_tokens == tiny.N_TOKENS
     one = tiny.tokenizer().convert_tokens_to_ids("1")
     assert one in ids(made.get_next_logit_mask())
-    made.feed(one)
-    assert tiny.N_TOKENS - 1 in ids(made.get_next_logit_mask())
+    assert made.feed(one) is True
     with pytest.raises(wfsa.VocabError, match=r"exllamav3.*compiled for another vocabulary"):
         constraint_filter(CONSTRAINTS[0], tokenizer)
 
