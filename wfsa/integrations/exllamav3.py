@@ -114,8 +114,14 @@ def constraint_filter(
     """
     vocab = vocabulary_of(tokenizer.tokenizer)
     constraint = constraint_of(schema, vocab, HOST, schema_options, options)
-    ends = getattr(tokenizer.config, "eos_token_id_list", None) if stop_ids is None else stop_ids
+    if stop_ids is None:
+        ends = getattr(tokenizer.config, "eos_token_id_list", None) or ()
+        stop_ids = [token for token in ends if token is not None and token < constraint.vocab.n_tokens] or None
     return ConstraintFilter(
-        tokenizer, constraint, trigger_token=trigger_token, prefix_str=prefix_str,
-        eos_after_completed=eos_after_completed, stop_ids=[i for i in ends or () if i is not None] or None,
-    )  # fmt: skip
+        tokenizer,
+        constraint,
+        trigger_token=trigger_token,
+        prefix_str=prefix_str,
+        eos_after_completed=eos_after_completed,
+        stop_ids=stop_ids,
+    )

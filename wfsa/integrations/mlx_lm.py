@@ -78,13 +78,11 @@ def processor(
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """
-    inner, ends = tokenizer, stop_ids
-    if type(tokenizer).__module__.startswith("mlx_lm."):  # a wrapper
-        inner = tokenizer._tokenizer
-        ends = tokenizer.eos_token_ids if stop_ids is None else stop_ids
-    if model is None:
-        vocab = vocabulary_of(inner)
-    else:
-        vocab = Vocab.from_tokenizer(inner, model_config={"vocab_size": model.args.vocab_size})
+    is_wrapper = type(tokenizer).__module__.startswith("mlx_lm.")
+    inner = tokenizer._tokenizer if is_wrapper else tokenizer
+    width = getattr(getattr(model, "args", None), "vocab_size", None)
+    vocab = vocabulary_of(inner) if width is None else Vocab.from_tokenizer(inner, model_config={"vocab_size": width})
     constraint = constraint_of(schema, vocab, HOST, schema_options, options)
-    return LogitsProcessor(constraint, stop_ids=ends or None)
+    if stop_ids is None and is_wrapper:
+        stop_ids = [token for token in tokenizer.eos_token_ids if token < constraint.vocab.n_tokens] or None
+    return LogitsProcessor(constraint, stop_ids=stop_ids)
