@@ -8,7 +8,8 @@
 #   make wheel      an sdist, a manylinux wheel out of it, and the wheel tried in an environment of its own
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
 #   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
-#   make integrations  vLLM itself with a tiny model, and the grammar modules of SGLang, in an environment of their own
+#   make integrations  vLLM, MLX-LM, Outlines and genlm-control with a tiny model, and modules of SGLang and ExLlamaV3, in an
+#                      environment of their own
 #   make soak       ten minutes of a busy service, watched   (SOAK_ARGS="--minutes 600" for a night)
 #   make bench      the rivals side by side, results under benches/results
 #   make bench-items  a constrained step against |C|, V and branching; BENCH_ARGS="--device cuda" on a GPU
@@ -141,13 +142,16 @@ $(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt $(
 	@mkdir -p $(INTEGRATIONS)
 	$(PYTHON) -m venv $(INTEGRATIONS)/venv
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet -r tests/integrations/requirements.txt
-	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps sglang==0.5.23 orjson==3.13.0 ipython==9.18.1 traitlets==5.16.1
+	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps sglang==0.5.23 exllamav3==1.6.5 orjson==3.13.0 ipython==9.18.1 traitlets==5.16.1
 	$(INTEGRATIONS)/venv/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation .
 	@touch $@
 
+# genlm-control imports vLLM where it finds it, and sets it up its own way: a process of its own.
 integrations: build $(INTEGRATIONS)/installed
 	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_sglang.py tests/integrations/test_vllm.py $(PYTEST_ARGS)
+	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_mlx_lm.py tests/integrations/test_outlines.py tests/integrations/test_exllamav3.py $(PYTEST_ARGS)
+	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_genlm_control.py $(PYTEST_ARGS)
 
 threads: build
 	$(call checked,build/threads,thread)

@@ -7,6 +7,12 @@
     wfsa.integrations.vllm                   a backend of vLLM's structured outputs
     wfsa.integrations.sglang                 a grammar backend of SGLang
     wfsa.integrations.serving                what these two share
+    wfsa.integrations.mlx_lm                 logits processors of MLX-LM
+    wfsa.integrations.outlines               processors for Outlines' generators
+    wfsa.integrations.genlm_control          a potential of genlm-control
+    wfsa.integrations.exllamav3              a filter of ExLlamaV3
+    wfsa.integrations.lmdeploy               logits processors of LMDeploy's PyTorch engine
+    wfsa.integrations.tensorrt_llm           logits processors of TensorRT-LLM
 
 Each module imports its program, and is itself imported when it is first named.
 """
@@ -18,9 +24,33 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wfsa.integrations import continuous_batching, llama_cpp, sglang, transformers, vllm
+    from wfsa.integrations import (
+        continuous_batching,
+        exllamav3,
+        genlm_control,
+        llama_cpp,
+        lmdeploy,
+        mlx_lm,
+        outlines,
+        sglang,
+        tensorrt_llm,
+        transformers,
+        vllm,
+    )
 
-__all__ = ["continuous_batching", "llama_cpp", "sglang", "transformers", "vllm"]
+__all__ = [
+    "continuous_batching",
+    "exllamav3",
+    "genlm_control",
+    "llama_cpp",
+    "lmdeploy",
+    "mlx_lm",
+    "outlines",
+    "sglang",
+    "tensorrt_llm",
+    "transformers",
+    "vllm",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -20,8 +20,7 @@ and cut them; but what an earlier one has cut off cannot come back, so this one 
 **Errors.** An exception cannot pass through C. What goes wrong in a callback is kept, from then on only end tokens are
 allowed, and ``check()`` raises it: a text is never longer than what the constraint allows.
 
-**The function of llama-cpp-python** sees all tokens, the prompt's first; the prompt is what stands in the first call,
-and later calls belong to the same text as long as they begin with it and are at most one token longer than any before.
+**The function of llama-cpp-python** sees all tokens, the prompt's first (:mod:`.text_masks`).
 With a ``draft_model`` that library (0.3.36) shows it tokens that may be taken back while it asks about earlier ones:
 do not use both.
 """
@@ -40,7 +39,7 @@ import numpy.typing as npt
 from wfsa._ext.state import State
 from wfsa.constraint import Constraint
 from wfsa.errors import StateError
-from wfsa.integrations.prefix_states import PrefixStates
+from wfsa.integrations.text_masks import TextMasks, allowed
 
 Pointer = ctypes.c_void_p
 _NAME: Final = ctypes.CFUNCTYPE(Pointer, Pointer)
@@ -265,56 +264,20 @@ class LogitsProcessor:
     """
 
     def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
-        self._begin = constraint.start(stop_ids=stop_ids)
-        self._states = PrefixStates([self._begin], 64)
-        self._prompt: npt.NDArray[np.int32] | None = None
-        self._longest = 0
-        self.error: Exception | None = None
+        fits = "compile the constraint for Vocab.from_gguf(model_path) of this model"
+        self._masks = TextMasks(constraint, "llama-cpp-python", fits, stop_ids=stop_ids)
 
     def reset(self) -> None:
         """The next call begins a new text."""
-        self._prompt, self._longest, self.error = None, 0, None
-        self._states.clear()
+        self._masks.reset()
 
     def check(self) -> None:
         """Raise what went wrong in a call."""
-        if self.error is not None:
-            raise self.error
+        self._masks.check()
 
     def __call__(self, input_ids: npt.NDArray[np.intc], scores: npt.NDArray[np.single]) -> npt.NDArray[np.single]:
         """float32[V], -inf where a token is not allowed."""
         out = np.array(scores, np.float32)
-        allowed = _Text(self._begin, None).allowed()
-        try:
-            tokens = np.array(input_ids, np.int32)
-            self._begin_if_new(tokens)
-            assert self._prompt is not None
-            size = len(allowed)
-            if len(out) < size:
-                raise StateError(
-                    f"llama-cpp-python: the model has logits for {len(out)} tokens, the constraint's vocabulary "
-                    f"{size}; compile it for Vocab.from_gguf(model_path) of this model"
-                )
-            state = self._states.after(0, tokens[len(self._prompt) :])
-            if state is None and self.error is None:
-                last = tokens[len(self._prompt) :][-8:].tolist()
-                raise StateError(
-                    f"llama-cpp-python: one of the tokens {last} is not allowed by the constraint: another processor "
-                    "chose it, or a draft_model is in use"
-                )
-            allowed = _Text(self._begin, state if self.error is None else None).allowed()
-        except Exception as error:
-            self.error = self.error or error
-        width = min(len(out), len(allowed))
-        out[:width][~allowed[:width]] = -np.inf
-        out[width:] = -np.inf
+        words = self._masks.after_or_end(np.array(input_ids, np.int32), len(out))
+        out[~allowed(words, len(out))] = -np.inf
         return out
-
-    def _begin_if_new(self, tokens: npt.NDArray[np.int32]) -> None:
-        known = self._prompt
-        if known is None or not (
-            len(known) <= len(tokens) <= self._longest + 1 and np.array_equal(known, tokens[: len(known)])
-        ):
-            self.reset()
-            self._prompt = tokens
-        self._longest = max(self._longest, len(tokens))

@@ -1,0 +1,37 @@
+"""Programs by name and version: what is not there, or is not what a door was written for, is said with a remedy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+import wfsa.integrations
+from wfsa.integrations.hosts import called_otherwise, known, named
+
+
+def test_an_unknown_version_and_a_missing_package() -> None:
+    assert named("pytest") == f"pytest {version('pytest')}"
+    assert named("no-such-package") == "no-such-package"
+    unknown = rf"^door does not know this pytest {version('pytest')}: .*it is written for 1\.0"
+    with pytest.raises(ImportError, match=unknown), known("door", "pytest", "1.0"):
+        from pytest import no_such_name  # noqa: F401
+    missing, remedy = r"^door needs no-such-package \(.*\): pip install 'wfsa\[none\]'", "pip install 'wfsa[none]'"
+    with pytest.raises(ImportError, match=missing) as caught, known("door", "no-such-package", "1.0", remedy):
+        import no_such_package  # noqa: F401
+    assert caught.value.name == "no_such_package"
+    said = called_otherwise("pytest", "1.0", "calls with three arrays")
+    assert said.startswith(f"pytest {version('pytest')} calls with three arrays, which 1.0 does not")
+
+
+def test_doors_are_imported_when_they_are_named() -> None:
+    """And none of the programs before."""
+    programs = {"torch", "transformers", "mlx", "mlx_lm", "outlines", "genlm", "exllamav3", "lmdeploy", "tensorrt_llm"}
+    doors = [name for name in wfsa.integrations.__all__ if name in ("llama_cpp", "lmdeploy", "tensorrt_llm")]
+    script = (
+        f"import sys, wfsa.integrations as doors; assert not [name for name in doors.__all__ if name in vars(doors)]; "
+        f"found = [getattr(doors, name) for name in {doors}]; assert not {programs} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=100)

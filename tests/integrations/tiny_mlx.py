@@ -1,0 +1,21 @@
+"""The tiny random model of :mod:`.tiny` in MLX, loaded as ``mlx_lm.load`` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.integrations import tiny
+
+
+def save(folder: Path, seed: int = 0, width: int = tiny.WIDTH, layers: int = 2) -> None:
+    tiny.model(seed, width, layers).save_pretrained(folder)
+    tiny.tokenizer().save_pretrained(folder)
+
+
+def load(folder: Path) -> tuple[Any, Any]:
+    """A model and a tokenizer."""
+    import mlx_lm
+
+    loaded: tuple[Any, Any] = mlx_lm.load(str(folder))
+    return loaded

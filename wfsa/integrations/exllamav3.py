@@ -1,0 +1,127 @@
+"""ExLlamaV3 under constraints: a filter for its generator.
+
+    constrain = wfsa.integrations.exllamav3.constraint_filter(schema, tokenizer)
+    generator.generate(prompt, filters=[constrain], stop_conditions=[tokenizer.eos_token_id])
+
+A filter serves one job at a time. The generator tells it every token, takes tokens back (banned strings, checkpoints),
+and asks for the mask in a thread beside the model's forward pass.
+Written for 1.6.5. Tried with its filter module on a CPU; the generator around it needs a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from wfsa.bitmask import allocate_bitmask
+from wfsa.compile_options import CompileOptions
+from wfsa.constraint import Constraint
+from wfsa.errors import StateError
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.integrations.hosts import known, named
+from wfsa.integrations.schemas import constraint_of
+from wfsa.integrations.serving import vocabulary_of
+
+_WRITTEN_FOR: Final = "1.6.5"
+with known("wfsa.integrations.exllamav3", "exllamav3", _WRITTEN_FOR):
+    import torch
+    from exllamav3.generator.filter import Filter
+
+HOST: Final = named("exllamav3")
+
+
+class ConstraintFilter(Filter):  # type: ignore[misc]
+    """A ``Filter`` that lets pass what a constraint allows.
+
+    tokenizer, trigger_token, prefix_str: as ExLlamaV3 has them; a prefix is the beginning of the constrained text.
+    eos_after_completed: end the job where nothing but an end may follow; without it, what follows is free.
+    stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
+
+    Raises StateError where the constraint does not allow the prefix.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        constraint: Constraint,
+        *,
+        trigger_token: int | None = None,
+        prefix_str: str | None = None,
+        eos_after_completed: bool = True,
+        stop_ids: Iterable[int] | None = None,
+    ) -> None:
+        super().__init__(tokenizer, trigger_token, prefix_str, eos_after_completed)
+        self.constraint = constraint
+        self.state = constraint.start(stop_ids=stop_ids)
+        if prefix_str and not self.state.commit_bytes(prefix_str.encode()):
+            raise StateError(f"{HOST}: the constraint does not allow the prefix {prefix_str!r}; change one of them")
+        self._begin = self.state.fork()
+        self._mask = torch.from_numpy(allocate_bitmask(1, constraint.vocab.size))
+
+    def attach(self, job: Any) -> None:
+        super().attach(job)
+        if self.vocab_size < self.constraint.vocab.size:
+            raise StateError(
+                f"{HOST}: the model has logits for {self.vocab_size} tokens, the constraint's vocabulary "
+                f"{self.constraint.vocab.size}: they are not of one model; compile it for this model's tokenizer"
+            )
+
+    def reset(self) -> None:
+        self.state = self._begin.fork()
+
+    def accept_token(self, token: int) -> None:
+        if self.state.is_finished():
+            return
+        if not 0 <= token < self.constraint.vocab.n_tokens or not self.state.commit(token):
+            raise StateError(
+                f"{HOST}: token {token} is not allowed after {self.state.text()[-40:]!r}: another filter or a forced "
+                "token chose it"
+            )
+
+    def get_next_logit_mask(self) -> Any:
+        self.state.fill_bitmask(self._mask, row=0)
+        return self._mask
+
+    def is_completed(self) -> bool:
+        if self.state.is_finished():
+            return True
+        return self.state.is_accepting() and set(self.state.get_mask().ids().tolist()) <= set(self.state.end_ids)
+
+    def rollback_tokens(self, num_tokens: int) -> bool:
+        if num_tokens > self.state.n_commits - self._begin.n_commits:
+            return False  # tokens behind the end, which were not taken: the host replays what is left
+        self.state.rollback(num_tokens)
+        return True
+
+
+def constraint_filter(
+    schema: Any,
+    tokenizer: Any,
+    *,
+    trigger_token: int | None = None,
+    prefix_str: str | None = None,
+    eos_after_completed: bool = True,
+    stop_ids: Iterable[int] | None = None,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+) -> ConstraintFilter:
+    """What goes into ``filters=[...]`` of a generator or a job.
+
+    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    tokenizer: the model's, of ExLlamaV3; the other arguments are those of :class:`ConstraintFilter`.
+
+    Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
+    """
+    vocab = vocabulary_of(tokenizer.tokenizer)
+    constraint = constraint_of(schema, vocab, HOST, schema_options, options)
+    if stop_ids is None:
+        ends = getattr(tokenizer.config, "eos_token_id_list", None) or ()
+        stop_ids = [token for token in ends if token is not None and token < constraint.vocab.n_tokens] or None
+    return ConstraintFilter(
+        tokenizer,
+        constraint,
+        trigger_token=trigger_token,
+        prefix_str=prefix_str,
+        eos_after_completed=eos_after_completed,
+        stop_ids=stop_ids,
+    )

@@ -1,0 +1,108 @@
+"""genlm-control under constraints: a potential that is 1 where the constraint allows a text, and 0 elsewhere.
+
+    llm = PromptedLLM.from_name(name)
+    potential = wfsa.integrations.genlm_control.potential(schema, llm)
+    sampler = direct_token_sampler(llm * potential)         or AWRS(llm, potential)
+
+It is over the model's own tokens, told by their ids, so that products with it need no coercion. The end of a text is
+genlm-control's own EOS, in place of the vocabulary's end tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from wfsa._ext.state import State
+from wfsa.compile_options import CompileOptions
+from wfsa.constraint import Constraint
+from wfsa.errors import VocabError
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.integrations.hosts import known, named
+from wfsa.integrations.prefix_states import PrefixStates
+from wfsa.integrations.schemas import constraint_of
+from wfsa.integrations.serving import vocabulary_of
+
+_WRITTEN_FOR: Final = "0.4.1"
+with known("wfsa.integrations.genlm_control", "genlm-control", _WRITTEN_FOR, remedy="pip install 'wfsa[genlm]'"):
+    from genlm.control import Potential
+
+HOST: Final = named("genlm-control")
+_KEPT: Final = 1 << 12  # states: those of some hundred particles, for some steps
+_NO: Final = float("-inf")
+
+
+class ConstraintPotential(Potential):  # type: ignore[misc]
+    """Log weights of 0 and -inf over the tokens of a language model of genlm-control.
+
+    llm: a ``PromptedLLM``, or any potential over ``genlm.backend`` tokens.
+    Raises VocabError where the tokens are not those of the constraint's vocabulary.
+    """
+
+    def __init__(self, constraint: Constraint, llm: Any) -> None:
+        super().__init__(llm.vocab, tables=llm.tables)
+        self.constraint, self.llm = constraint, llm
+        vocab = constraint.vocab
+        self._places = np.full(vocab.size, -1, np.int64)  # in self.vocab, by the token's id
+        special = set(vocab.special_ids.tolist())
+        for place, token in enumerate(self.vocab):
+            token_id = _id_of(token)
+            if token_id >= vocab.n_tokens:
+                continue  # never allowed
+            if token_id not in special and vocab.tokens[token_id] != bytes(token):
+                raise VocabError(
+                    f"{HOST}: token {token_id} is {bytes(token)!r} in the model and {vocab.tokens[token_id]!r} in the "
+                    "constraint's vocabulary; compile it for Vocab.from_tokenizer(llm.model.tokenizer)"
+                )
+            self._places[token_id] = place
+        self._places[list(vocab.eos_ids)] = -1  # EOS stands for them
+        self._states = PrefixStates([constraint.start()], _KEPT)
+
+    def _after(self, context: Sequence[Any]) -> State | None:
+        ids = np.fromiter(map(_id_of, context), np.int32, len(context))
+        if len(ids) and (ids.max() >= len(self._places) or (self._places[ids] < 0).any()):
+            return None
+        return self._states.after(0, ids)
+
+    async def complete(self, context: Sequence[Any]) -> float:
+        state = self._after(context)
+        return 0.0 if state is not None and state.is_accepting() else _NO
+
+    async def prefix(self, context: Sequence[Any]) -> float:
+        return _NO if self._after(context) is None else 0.0
+
+    async def sparse_logw_next(self, context: Sequence[Any]) -> tuple[Any, float, float]:
+        """Places of the tokens that may follow, their log weight, and that of the end."""
+        state = self._after(context)
+        if state is None:
+            raise ValueError(f"the constraint does not allow {b''.join(map(bytes, context))!r}")
+        places = self._places[state.get_mask().ids()]
+        return places[places >= 0], 0.0, 0.0 if state.is_accepting() else _NO
+
+    def spawn(self) -> ConstraintPotential:
+        return ConstraintPotential(self.constraint, self.llm)
+
+
+def _id_of(token: Any) -> int:
+    try:
+        found: int = token.token_id
+    except AttributeError:
+        raise VocabError(
+            f"{HOST}: {token!r} is a {type(token).__name__} and not a token of a language model; make the potential "
+            "for a PromptedLLM, whose tokens have ids"
+        ) from None
+    return found
+
+
+def potential(
+    schema: Any, llm: Any, *, schema_options: SchemaOptions | None = None, options: CompileOptions | None = None
+) -> ConstraintPotential:
+    """What is multiplied with a ``PromptedLLM``, or is the condition of ``AWRS``.
+
+    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
+    """
+    vocab = vocabulary_of(llm.model.tokenizer)
+    return ConstraintPotential(constraint_of(schema, vocab, HOST, schema_options, options), llm)

@@ -1,0 +1,88 @@
+"""MLX-LM under constraints.
+
+    masks = wfsa.integrations.mlx_lm.processor(schema, tokenizer)
+    mlx_lm.generate(model, tokenizer, prompt, logits_processors=[masks])
+
+Also ``stream_generate``, ``generate_step``, ``speculative_generate_step``, and ``BatchGenerator``, where several
+sequences may share a processor: it is called with the tokens of one sequence at a time, the prompt's first
+(:mod:`.text_masks`). A step then waits for the tokens of the one before, since a mask depends on them.
+
+**Not done.** A prompt of ``input_embeddings`` alone: MLX-LM asks no processor about the first token behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from wfsa.compile_options import CompileOptions
+from wfsa.constraint import Constraint
+from wfsa.errors import DecodingError
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.integrations.hosts import called_otherwise, known, named
+from wfsa.integrations.schemas import constraint_of
+from wfsa.integrations.serving import vocabulary_of
+from wfsa.integrations.text_masks import TextMasks, allowed
+from wfsa.vocab import Vocab
+
+_WRITTEN_FOR: Final = "0.32.2"
+with known("wfsa.integrations.mlx_lm", "mlx-lm", _WRITTEN_FOR, remedy="pip install 'wfsa[mlx]'"):
+    import mlx.core as mx
+
+HOST: Final = named("mlx-lm")
+_FITS: Final = "pass model=model to processor(), which leaves out tokens that the model cannot choose"
+
+
+class LogitsProcessor:
+    """What MLX-LM takes in ``logits_processors=[...]``; for any number of texts, in turn or one after the other.
+
+    stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
+    """
+
+    def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
+        self._masks = TextMasks(constraint, HOST, _FITS, stop_ids=stop_ids)
+
+    def reset(self) -> None:
+        """The next call begins a new text."""
+        self._masks.reset()
+
+    def __call__(self, tokens: Any, logits: Any) -> Any:
+        """float[1, V], -inf where a token is not allowed; ``tokens`` int[n], prompt and all.
+
+        Raises StateError where the model is narrower than the vocabulary, or a token is not allowed.
+        """
+        if tokens.ndim != 1 or logits.ndim != 2 or len(logits) != 1:
+            shapes = f"calls processors with tokens {tokens.shape} and logits {logits.shape}"
+            raise DecodingError(called_otherwise("mlx-lm", _WRITTEN_FOR, shapes))
+        width = logits.shape[-1]
+        words = self._masks.after(np.array(tokens).astype(np.int32), width)
+        return mx.where(mx.array(allowed(words, width)), logits, mx.array(-np.inf, logits.dtype))
+
+
+def processor(
+    schema: Any,
+    tokenizer: Any,
+    *,
+    model: Any = None,
+    stop_ids: Iterable[int] | None = None,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+) -> LogitsProcessor:
+    """What goes into ``logits_processors=[...]``.
+
+    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    tokenizer: what ``mlx_lm.load`` gives, whose ``eos_token_ids`` end a text; or a fast one of transformers.
+    model: if it is given, tokens that it has no logits for are left out.
+
+    Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
+    """
+    is_wrapper = type(tokenizer).__module__.startswith("mlx_lm.")
+    inner = tokenizer._tokenizer if is_wrapper else tokenizer
+    width = getattr(getattr(model, "args", None), "vocab_size", None)
+    vocab = vocabulary_of(inner) if width is None else Vocab.from_tokenizer(inner, model_config={"vocab_size": width})
+    constraint = constraint_of(schema, vocab, HOST, schema_options, options)
+    if stop_ids is None and is_wrapper:
+        stop_ids = [token for token in tokenizer.eos_token_ids if token < constraint.vocab.n_tokens] or None
+    return LogitsProcessor(constraint, stop_ids=stop_ids)

@@ -1,0 +1,99 @@
+"""TensorRT-LLM under constraints, with its PyTorch backend or its own engines.
+
+    masks = wfsa.integrations.tensorrt_llm.processor(schema, tokenizer)
+    llm.generate(prompts, SamplingParams(logits_processor=masks))
+
+A processor is called once a step and request, with the tokens of each beam, the prompt's first, and masks logits in
+place. The first call for a request has its prompt alone, so that its text begins where that ends.
+
+What goes wrong ends the text and is logged: an exception would end the executor. Requests go to an executor in another
+process by a pickle that takes classes it knows; where it refuses this one, register it there, or run the executor in
+the process that asks.
+Written for the interface of ``tensorrt_llm.sampling_params.LogitsProcessor``, from the sources; it was not run.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Any, Final
+
+import numpy as np
+
+from wfsa.bitmask import apply_bitmask_
+from wfsa.compile_options import CompileOptions
+from wfsa.constraint import Constraint
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.integrations.hosts import named
+from wfsa.integrations.schemas import constraint_of
+from wfsa.integrations.serving import vocabulary_of
+from wfsa.integrations.text_masks import TextMasks, Tokens, digest
+
+HOST: Final = named("tensorrt-llm")
+_FITS: Final = "compile the constraint for Vocab.from_tokenizer(tokenizer, model_config=config) of this model"
+_REQUESTS: Final = 1 << 14  # whose prompts' ends are kept
+
+
+class LogitsProcessor:
+    """What TensorRT-LLM takes in ``SamplingParams(logits_processor=...)``; for any number of requests at once.
+
+    stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
+    """
+
+    def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
+        self._masks = TextMasks(constraint, HOST, _FITS, stop_ids=stop_ids)
+        self._prompts: OrderedDict[int, tuple[int, bytes]] = OrderedDict()  # of a request: length and digest
+
+    def check(self) -> None:
+        """Raise what went wrong in a call, where the executor runs in this process."""
+        self._masks.check()
+
+    def __call__(
+        self, req_id: int, logits: Any, token_ids: list[list[int]], stream_ptr: int | None, client_id: int | None
+    ) -> None:
+        """Mask float[..., V] with a row for each beam, in place; ``token_ids``: each beam's, prompt and all."""
+        rows = logits.view(-1, logits.shape[-1])
+        beams = [np.array(tokens, np.int32) for tokens in token_ids]
+        begin = self._prompt_length(req_id, beams[0])
+        words = np.stack([self._masks.after_or_end(beam, rows.shape[-1], begin) for beam in beams])
+        with _stream(stream_ptr):
+            apply_bitmask_(rows, words)
+
+    def _prompt_length(self, request: int, row: Tokens) -> int:
+        """Numbers of requests come again, with another executor: then the prompt is another."""
+        length, prompt = self._prompts.get(request, (0, b""))
+        if not prompt or digest(row[:length]) != prompt:
+            length = len(row)
+            self._prompts[request] = length, digest(row)
+            while len(self._prompts) > _REQUESTS:
+                self._prompts.popitem(last=False)
+        return length
+
+
+def _stream(pointer: int | None) -> Any:
+    """The CUDA stream that the logits are written in."""
+    if pointer is None:
+        return nullcontext()
+    import torch
+
+    return torch.cuda.stream(torch.cuda.ExternalStream(pointer))
+
+
+def processor(
+    schema: Any,
+    tokenizer: Any,
+    *,
+    stop_ids: Iterable[int] | None = None,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+) -> LogitsProcessor:
+    """What goes into ``SamplingParams(logits_processor=...)``.
+
+    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    tokenizer: the model's, a fast one of transformers.
+
+    Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
+    """
+    constraint = constraint_of(schema, vocabulary_of(tokenizer), HOST, schema_options, options)
+    return LogitsProcessor(constraint, stop_ids=stop_ids)
