@@ -244,6 +244,8 @@ cdef int _add_terminals(Engine* e, grammar, list terminals, vector[uint8_t]& dea
     for t, terminal in enumerate(terminals):
         a, ids, rank, skipped = terminal.automaton, terminal.token_ids, terminal.rank, t in ignored
         match = terminal.match
+        if a is not None:
+            a.label()
         units = grammar.terminals[t].units
         if a is None:
             e.lexer.terms.add(none, no_names, no_counters, rank, match, skipped)

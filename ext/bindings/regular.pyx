@@ -51,9 +51,15 @@ cdef extern from "bindings/regular_calls.hpp" namespace "wfsa":
     Fragment embedded(Nfa&, const Dfa&) except +wfsa_translate
     Dfa determinized(Nfa&, Fragment) except +wfsa_translate
     Dfa product_of(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
+    cbool concatenated(const vector[const Dfa*]&, int64_t, Dfa&) except +wfsa_translate
     Dfa nonempty_words(const Dfa&) except +wfsa_translate
     vector[int64_t] names_of(const Dfa&, cbool) except +wfsa_translate
     Counters counters_of(const Dfa&) except +wfsa_translate
+
+
+cdef extern from "regular/concatenate.hpp" namespace "wfsa":
+    Dfa chain(const uint8_t*, size_t)
+    Dfa finish(int32_t, const Dfa&) except +wfsa_translate nogil
 
 
 cdef extern from "regular/state_names.hpp" namespace "wfsa::StateNames" nogil:
@@ -170,6 +176,16 @@ cdef class Automaton:
     cdef const Dfa* full(self) noexcept:
         return &self.with_empty if self.nullable else &self.dfa
 
+    cdef int label(self) except -1:
+        """Find the names of its states and its counters, unless they are known: parts of others need none."""
+        if self.labelled:
+            return 0
+        names = names_of(self.dfa, self.kept)
+        counters = counters_of(self.dfa)
+        if not self.labelled:  # by another thread
+            self.names, self.counters, self.labelled = names, counters, True
+        return 0
+
     @property
     def n_states(self):
         return self.dfa.size()
@@ -211,10 +227,8 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     if got.nullable:
         got.with_empty = got.dfa
         got.dfa = nonempty_words(got.with_empty)
-    kept = got.dfa.size() <= _KEPT_STATES
-    got.names = names_of(got.dfa, kept)
-    got.counters = counters_of(got.dfa)
-    if kept:
+    got.kept = got.dfa.size() <= _KEPT_STATES
+    if got.kept:
         _KEPT.put(key, got)
     return got
 
@@ -232,11 +246,41 @@ cdef Dfa _dfa(tree, int64_t limit, int depth) except *:
     if kind is Minus:
         one, other = automaton(tree.left, limit), automaton(tree.right, limit)
         return product_of(one.full()[0], other.full()[0], False, limit)
+    if kind is Alt and all([type(part) is Literal for part in tree.parts]):
+        return _words({part.data for part in tree.parts}, True)
+    if kind is Cat and _concatenation(tree.parts, limit, left):
+        return left
     cdef Nfa* nfa = new Nfa(limit)
     try:
         return determinized(nfa[0], _nfa(nfa, tree, limit, depth, True))
     finally:
         del nfa
+
+
+cdef bint _concatenation(parts, int64_t limit, Dfa& out) except *:
+    """Parts whose automata are small or needed as they are, one behind the other, if that stays deterministic."""
+    cdef vector[Dfa] literals
+    cdef vector[const Dfa*] all_parts
+    cdef Automaton one
+    for part in parts:
+        kind = type(part)
+        if kind is Repeat:
+            kind = type(part.body)
+            if kind is not Chars and kind is not ByteSet:
+                return False
+        elif kind is not Literal and kind is not And and kind is not Minus and kind is not ByteSet:
+            return False
+    literals.reserve(len(parts))  # so that they do not move
+    automata = []
+    for part in parts:
+        if type(part) is Literal:
+            literals.push_back(chain(<const uint8_t*>PyBytes_AS_STRING(part.data), PyBytes_GET_SIZE(part.data)))
+            all_parts.push_back(&literals.back())
+        else:
+            one = automaton(part, limit)
+            automata.append(one)  # lives as long
+            all_parts.push_back(one.full())
+    return concatenated(all_parts, limit, out)
 
 
 cdef int _turn() except -1:
@@ -250,17 +294,26 @@ cdef int _turn() except -1:
     return 0
 
 
-cdef Fragment _word_set(Nfa* nfa, words, bint last) except *:
-    """The automaton of different words, in any order."""
+cdef Dfa _words(words, bint numbered) except *:
+    """The automaton of different words, in any order; `numbered`: as that of any tree is."""
     cdef vector[string_view] views
     cdef Dfa d
-    if not words:
-        return nfa.nothing()
     ordered = sorted(words)  # holds the bytes of the views
     for word in ordered:
         views.push_back(string_view(PyBytes_AS_STRING(word), PyBytes_GET_SIZE(word)))
     with nogil:
         d = automaton_of_words(views)
+        if numbered:
+            d = finish(0, d)
+    return d
+
+
+cdef Fragment _word_set(Nfa* nfa, words, bint last) except *:
+    """The same in an automaton."""
+    cdef Dfa d
+    if not words:
+        return nfa.nothing()
+    d = _words(words, False)
     if last and not nfa.has_tail():
         return nfa.embed_last(move(d))
     return embedded(nfa[0], d)

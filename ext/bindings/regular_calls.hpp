@@ -1,6 +1,7 @@
 // The steps from a regular tree to an automaton, as regular.pyx calls them: other threads run beside the long ones.
 #pragma once
 #include "bindings/translate.hpp"
+#include "regular/concatenate.hpp"
 #include "regular/counter.hpp"
 #include "regular/nfa.hpp"
 #include "regular/product.hpp"
@@ -19,6 +20,10 @@ inline Dfa determinized(Nfa& nfa, Fragment whole) {
 inline Dfa product_of(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     const LetOthers here;
     return product(a, b, keep, limit);
+}
+inline bool concatenated(const vector<const Dfa*>& parts, int64_t limit, Dfa& out) {
+    const LetOthers here;
+    return concatenate(parts, limit, out);
 }
 inline Dfa nonempty_words(const Dfa& d) {
     const LetOthers here;

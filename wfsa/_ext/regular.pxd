@@ -23,11 +23,13 @@ cdef extern from "regular/counter.hpp" namespace "wfsa" nogil:
 cdef class Automaton:
     cdef Dfa with_empty  # only where the empty word is in it
     cdef Dfa dfa         # without
-    cdef vector[int64_t] names  # of its states
+    cdef vector[int64_t] names  # of its states; this and the next when `labelled`
     cdef Counters counters
+    cdef bint labelled, kept
     cdef readonly bint nullable
     cdef const Dfa* full(self) noexcept
     cdef int64_t bytes(self) noexcept
+    cdef int label(self) except -1
 
 
 cpdef Automaton automaton(tree, int64_t max_states=*)
