@@ -32,7 +32,16 @@ MAX_CODE_POINT = 0x10FFFF
 class Regular:
     """Base of all nodes."""
 
-    __slots__ = ()
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        """Of the fields, once: trees are looked up often."""
+        known: int | None = getattr(self, "_hash", None)
+        if known is None:
+            known = hash((type(self), *(getattr(self, name) for name in self.__slots__)))
+            object.__setattr__(self, "_hash", known)
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +68,14 @@ class ByteSet(Regular):
 class Cat(Regular):
     parts: tuple[Regular, ...]
 
+    __hash__ = Regular.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class Alt(Regular):
     parts: tuple[Regular, ...]
+
+    __hash__ = Regular.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +84,14 @@ class Repeat(Regular):
     min: int
     max: int | None
 
+    __hash__ = Regular.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class And(Regular):
     parts: tuple[Regular, ...]
+
+    __hash__ = Regular.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +99,14 @@ class Minus(Regular):
     left: Regular
     right: Regular
 
+    __hash__ = Regular.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class Unit(Regular):
     body: Regular
+
+    __hash__ = Regular.__hash__
 
 
 @dataclass(frozen=True, slots=True)
