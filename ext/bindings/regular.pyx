@@ -371,16 +371,17 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
         high = -1 if tree.max is None else integer(tree.max)
         if low > limit or high > limit:
             raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states")
-        if low + high > 3:
+        small = low + high > 3 or type(tree.body) is Alt  # the body once more as an automaton, instead of its parts
+        if small:
             body = automaton(tree.body, limit).full()[0]
         f = nfa.empty()
         for k in range(low):
             _turn()
-            g = embedded(nfa[0], body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
+            g = embedded(nfa[0], body) if small else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
         if high < 0:
-            g = _nfa(nfa, tree.body, limit, depth + 1, False)
+            g = embedded(nfa[0], body) if small else _nfa(nfa, tree.body, limit, depth + 1, False)
             h = nfa.pair()
             nfa.epsilon(f.end, h.start)
             nfa.epsilon(h.start, g.start)
@@ -392,7 +393,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
         for k in range(low, high):
             _turn()
             nfa.epsilon(f.end, end.end)
-            g = embedded(nfa[0], body) if low + high > 3 else _nfa(nfa, tree.body, limit, depth + 1, False)
+            g = embedded(nfa[0], body) if small else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
         nfa.epsilon(f.end, end.end)
