@@ -21,8 +21,11 @@ _INDENTED: Final = (2, 4)  # for max_whitespace="indented": a line end may have 
 _GAP: Final = 20  # ... inside a larger text, where the depth is not counted: a line end and four levels of four
 
 _CHOICES = {
-    "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder, "unique_items": UniqueItems,
-    "formats": Formats, "additional_properties": AdditionalProperties, "required": Required,
+    name: get_args(choices)
+    for name, choices in {
+        "whitespace": Whitespace, "spelling": Spelling, "property_order": PropertyOrder, "unique_items": UniqueItems,
+        "formats": Formats, "additional_properties": AdditionalProperties, "required": Required,
+    }.items()
 }  # fmt: skip
 _COUNTS = {"max_whitespace": 1 << 12, "indent": 64, "max_depth": 256}  # the most of each
 
@@ -81,8 +84,8 @@ class SchemaOptions:
     draft: int = 2020
 
     def __post_init__(self) -> None:
-        for name, choice in _CHOICES.items():
-            value, known = getattr(self, name), get_args(choice)
+        for name, known in _CHOICES.items():
+            value = getattr(self, name)
             if not isinstance(value, str):
                 raise TypeError(f"SchemaOptions.{name} must be one of {', '.join(known)}, not {value!r}")
             if value not in known:
@@ -120,6 +123,8 @@ class SchemaOptions:
 
     def as_written(self) -> SchemaOptions:
         """The options under which a schema admits what it says, and no less."""
+        if (self.additional_properties, self.required) == ("allow", "listed"):
+            return self
         return replace(self, additional_properties="allow", required="listed")
 
     @property
