@@ -54,12 +54,11 @@ def main() -> None:
     os.environ.update(
         VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1"
     )
-    from tests.integrations.tiny import model, tokenizer
+    from tests.integrations.tiny import save
     from tests.integrations.vllm_engine import requests
 
     if not given.folder.exists():
-        tokenizer().save_pretrained(given.folder)
-        model(head_dim=32).save_pretrained(given.folder)
+        save(given.folder)
     if given.backend == "wfsa":
         import wfsa.integrations.vllm
 

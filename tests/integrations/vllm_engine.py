@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.integrations.tiny import model, tokenizer
+from tests.integrations.tiny import save
 
 SCHEMAS: list[dict[str, Any]] = [
     {
@@ -76,8 +76,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=140)
     given = parser.parse_args()
     if not given.folder.exists():
-        tokenizer().save_pretrained(given.folder)
-        model(head_dim=32).save_pretrained(given.folder)  # vLLM has no kernel for less
+        save(given.folder)
     os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1")
     options: dict[str, Any] = {}
     if given.named:
