@@ -59,8 +59,13 @@ def model(seed: int = 0, width: int = WIDTH, layers: int = 2, head_dim: int = 16
 
 
 def save(folder: Path) -> None:
-    """What vLLM serves: the tokenizer with marks of reasoning and a template of chats, a model of heads it can do."""
+    """What vLLM serves: with a template of chats, heads it can do, and marks of reasoning, whose end is often written."""
+    import torch
+
     own = tokenizer("<think>", "</think>")
     own.chat_template = CHAT
     own.save_pretrained(folder)
-    model(head_dim=32).save_pretrained(folder)
+    served = model(head_dim=32)
+    with torch.no_grad():
+        served.lm_head.weight[own.convert_tokens_to_ids("</think>")] *= 4
+    served.save_pretrained(folder)

@@ -31,6 +31,11 @@ LARK = 'start: WORD ("," WORD)*\nWORD: /[a-c]{1,3}/'
 WRONG: list[dict[str, Any]] = [
     {"json": {"type": "strin"}}, {"regex": "("}, {"grammar": "root ::= x"}, {"structural_tag": '{"format": {}}'},
 ]  # fmt: skip
+DRAFTS: dict[str, Any] = {
+    "speculative_config": {
+        "method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4, "prompt_lookup_min": 1,
+    }
+}  # fmt: skip
 TAGGED = re.compile(r"<t>(.*)</t>", re.DOTALL)
 
 
@@ -87,9 +92,7 @@ def main() -> None:
     else:
         os.environ["WFSA_VLLM"] = "1"  # and the entry point does the rest
     if given.drafts:
-        options["speculative_config"] = {
-            "method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4, "prompt_lookup_min": 1,
-        }  # fmt: skip
+        options.update(DRAFTS)
     from vllm import LLM, SamplingParams
     from vllm.exceptions import VLLMValidationError
     from vllm.sampling_params import StructuredOutputsParams
