@@ -59,7 +59,7 @@ def model(seed: int = 0, width: int = WIDTH, layers: int = 2, head_dim: int = 16
 
 
 def save(folder: Path) -> None:
-    """What vLLM serves: with a template of chats, heads it can do, and marks of reasoning, whose end is often written."""
+    """What vLLM serves: with a template of chats, heads it has kernels for, and reasoning that often ends."""
     import torch
 
     own = tokenizer("<think>", "</think>")
