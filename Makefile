@@ -8,7 +8,7 @@
 #   make wheel      an sdist, a manylinux wheel out of it, and the wheel tried in an environment of its own
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
 #   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
-#   make integrations  vLLM itself with a tiny model, and the grammar modules of SGLang, in an environment of their own
+#   make integrations  vLLM itself with a tiny model, its server too, and the grammar modules of SGLang, in an environment of their own
 #   make soak       ten minutes of a busy service, watched   (SOAK_ARGS="--minutes 600" for a night)
 #   make bench      the rivals side by side, results under benches/results
 #   make bench-items  a constrained step against |C|, V and branching; BENCH_ARGS="--device cuda" on a GPU
@@ -147,7 +147,7 @@ $(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt $(
 	@touch $@
 
 integrations: build $(INTEGRATIONS)/installed
-	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_sglang.py tests/integrations/test_vllm.py $(PYTEST_ARGS)
+	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_sglang.py tests/integrations/test_vllm.py tests/integrations/test_vllm_server.py $(PYTEST_ARGS)
 
 threads: build
 	$(call checked,build/threads,thread)

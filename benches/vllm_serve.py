@@ -1,6 +1,6 @@
 """vLLM's own benchmark of a server, `vllm bench serve`, with structured outputs: one backend a server.
 
-    python -m benches.vllm_serve FOLDER --backend wfsa|xgrammar|guidance|none [--n 200] [--concurrency 32]
+    python -m benches.vllm_serve FOLDER --backend wfsa|xgrammar|guidance|none [--n 100] [--concurrency 32]
 
 The benchmark can send one constraint with all requests (`--extra-body`), and has no data set with constraints of its
 own that needs no download; so its requests are given theirs here, before it sends them: the same schema each, and one
@@ -20,7 +20,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from benches.vllm_steps import real_schemas
+from benches.vllm_steps import ONE_THREAD, real_schemas
 
 ONE = {
     "type": "object",
@@ -95,10 +95,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="a model; made if it is not there")
     parser.add_argument("--backend", default="wfsa")
-    parser.add_argument("--n", type=int, default=200)
+    parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--concurrency", type=int, default=32)
     given = parser.parse_args()
-    os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1")
+    os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", **ONE_THREAD)
     from tests.integrations.tiny import save
     from tests.integrations.vllm_server import Server
 
