@@ -1,8 +1,9 @@
 """Backends of vLLM's structured outputs, one after the other: steps of the engine, and vLLM's benchmark of a server.
 
-    python -m benches.vllm_report FOLDER
+    build/integrations/venv/bin/python -m benches vllm
 
-Runs `benches.vllm_steps` and `benches.vllm_serve` for every backend, and writes ``results/vllm.md`` and ``.jsonl``.
+Runs `benches.vllm_steps` and `benches.vllm_serve` for every backend, in an environment with vLLM (`make integrations`
+makes that one).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from benches import machine, markdown
 from benches.markdown import number
+from benches.supervisor import ROOT, tell
 
 BACKENDS = ("none", "wfsa", "guidance", "xgrammar", "outlines")
 SECONDS = {"outlines": 20}  # each of its patterns may take five, and what they leave behind goes on
@@ -45,7 +47,7 @@ def lines_of(module: str, *arguments: str) -> list[dict[str, Any]]:
 
 
 def pair(times: dict[str, float] | None) -> str:
-    return "–" if times is None else f"{number(times['p50'])} / {number(times['p99'])}"
+    return "–" if times is None or not times["p50"] else f"{number(times['p50'])} / {number(times['p99'])}"
 
 
 def table_of_steps(lines: list[dict[str, Any]]) -> str:
@@ -77,41 +79,38 @@ def table_of_servers(lines: list[dict[str, Any]]) -> str:
     return markdown.table(head, rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="a model; made if it is not there")
-    parser.add_argument("--n", type=int, default=200)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", type=Path, default=ROOT / "build" / "vllm-model", help="made if it is not there")
+    parser.add_argument("-n", type=int, default=200, help="requests at once, in one process")
     parser.add_argument("--backends", nargs="+", default=BACKENDS)
-    given = parser.parse_args()
+
+
+def main(args: argparse.Namespace) -> Path:
     where = machine.describe()
     where["packages"] = ", ".join(f"{name} {machine.version(name)}" for name in PACKAGES)
     lines: list[dict[str, Any]] = []
     sections = ["# vLLM's structured outputs, backend by backend", markdown.facts(where), ABOUT]
-    asked = str(given.n)
+    asked = "20" if args.quick else str(args.n)
     for title, more in ((f"{asked} requests of seven kinds", ()), (f"{asked} real schemas", ("--schemas",))):
         own: list[dict[str, Any]] = []
         failed: list[str] = []
-        for backend in given.backends:
+        for backend in args.backends:
             seconds = str(SECONDS.get(backend, 120))
-            steps = [str(given.folder), "--backend", backend, "--n", asked, "--seconds", seconds, *more]
+            steps = [str(args.model), "--backend", backend, "--n", asked, "--seconds", seconds, *more]
             measured = lines_of("benches.vllm_steps", *steps)
             if not measured:
                 failed.append(f"{backend} gave nothing in {LIMIT_SECONDS} s and {LIMIT_GB} GB.")
             own += measured
-            print(own[-1:], flush=True)
+            tell(f"vllm {backend}, {title}: done.")
         lines += own
         sections += [f"## {title}, all at once, in one process", table_of_steps(own), *failed]
     served = []
-    for backend in given.backends:
+    for backend in args.backends:
         if backend != "outlines":
-            served += lines_of("benches.vllm_serve", str(given.folder), "--backend", backend)
-            print(served[-2:], flush=True)
+            served += lines_of("benches.vllm_serve", str(args.model), "--backend", backend, "--n", str(int(asked) // 2))
+            tell(f"vllm {backend}, as a server: done.")
     lines += served
     for kind in ("one schema", "a schema each"):
         own = [line for line in served if line["requests"] == kind]
         sections += [f"## `vllm bench serve`, {kind}, 32 at a time", table_of_servers(own)]
-    markdown.write(markdown.RESULTS, "vllm", sections, lines)
-
-
-if __name__ == "__main__":
-    main()
+    return markdown.write(args.out, "vllm", sections, lines)

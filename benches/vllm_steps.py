@@ -6,7 +6,7 @@ Prints a line of JSON: requests that were taken, finished and are valid, and wal
 in it: of each step of the engine, of the masks in it, of the whole, and until a request's first token, for all at once
 and then for forty others one after the other.  "none" asks for the same without constraints.  A backend that has not
 taken all requests after `--seconds` is not given the rest, and is stopped after as many again.  Needs vLLM, for a CPU
-(`make integrations` has an environment with it); `python -m benches.vllm_report` runs all of them.
+(`make integrations` has an environment with it); `python -m benches vllm` runs all of them.
 """
 
 from __future__ import annotations
