@@ -8,7 +8,7 @@
 #   make wheel      an sdist, a manylinux wheel out of it, and the wheel tried in an environment of its own
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
 #   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
-#   make integrations  vLLM, MLX-LM, Outlines and genlm-control with a tiny model, and modules of SGLang and ExLlamaV3, in an
+#   make integrations  vLLM and its server, MLX-LM, Outlines and genlm-control with a tiny model, and modules of SGLang and ExLlamaV3, in an
 #                      environment of their own
 #   make soak       ten minutes of a busy service, watched   (SOAK_ARGS="--minutes 600" for a night)
 #   make bench      the rivals side by side, results under benches/results
@@ -149,7 +149,7 @@ $(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt $(
 
 # genlm-control imports vLLM where it finds it, and sets it up its own way: a process of its own.
 integrations: build $(INTEGRATIONS)/installed
-	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_sglang.py tests/integrations/test_vllm.py $(PYTEST_ARGS)
+	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_sglang.py tests/integrations/test_vllm.py tests/integrations/test_vllm_server.py tests/integrations/test_vllm_tools.py $(PYTEST_ARGS)
 	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_mlx_lm.py tests/integrations/test_outlines.py tests/integrations/test_exllamav3.py $(PYTEST_ARGS)
 	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_genlm_control.py $(PYTEST_ARGS)
 

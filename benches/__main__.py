@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import readme_table, vocabularies
+from benches import readme_table, vllm_report, vocabularies
 from benches.decoding import disc, nezha, trie
 from benches.grammars import grammar_run
 from benches.items import indexes, latency, texts
@@ -42,12 +42,13 @@ _BENCHES = {
     "decoding-trie": (trie, "beam search on one shared KV trie, beside generate()"),
     "items": (indexes, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
     "texts": (texts, "compile_texts over millions of names"),
+    "vllm": (vllm_report, "backends of vLLM's structured outputs, in its engine and in its server"),
     "readme": (readme_table, "writes README's table from results/schemas.jsonl; measures nothing"),
     "items-latency": (latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
 }
 
-# Hours, gigabytes, or pages that are written: only where they are asked for by name.
-_BY_NAME = {"corpus", "items-latency", "texts", "rival-keywords", "schema-support", "readme"}
+# Hours, gigabytes, another environment, or pages that are written: only where they are asked for by name.
+_BY_NAME = {"corpus", "items-latency", "texts", "rival-keywords", "schema-support", "readme", "vllm"}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,10 +1,12 @@
 """Backends of vLLM's structured outputs side by side: the same requests, one backend a process.
 
-    python -m benches.vllm_steps FOLDER --backend wfsa|xgrammar|guidance|outlines [--n 200] [--schemas]
+    python -m benches.vllm_steps FOLDER --backend wfsa|xgrammar|guidance|outlines|none [--n 200] [--schemas]
 
 Prints a line of JSON: requests that were taken, finished and are valid, and wall times of one process, whose engine is
-in it: of each step of the engine, of the masks in it, of the whole, and of a first request alone.  Needs vLLM, for a
-CPU (`make integrations` has an environment with it).
+in it: of each step of the engine, of the masks in it, of the whole, and until a request's first token, for all at once
+and then for forty others one after the other.  "none" asks for the same without constraints.  A backend that has not
+taken all requests after `--seconds` is not given the rest, and is stopped after as many again.  Needs vLLM, for a CPU
+(`make integrations` has an environment with it); `python -m benches vllm` runs all of them.
 """
 
 from __future__ import annotations
@@ -22,9 +24,13 @@ from typing import Any
 import numpy as np
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "schemas" / "dev.jsonl.gz"
+ALONE = 40
+# For the model: its threads wait for each other in every operation, and on a busy machine that is most of a step.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+Asked = list[tuple[dict[str, Any], Callable[[str], bool]]]
 
 
-def real_schemas(n: int) -> list[tuple[dict[str, Any], Callable[[str], bool]]]:
+def real_schemas(n: int) -> Asked:
     """Real schemas of at most 3,000 characters, with their judge."""
     import jsonschema
 
@@ -44,28 +50,80 @@ def quantiles(seconds: list[float]) -> dict[str, float]:
     return {name: round(float(np.quantile(ordered, q)), 3) for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))}
 
 
+class Run:
+    """Requests of one engine: when each was asked, when its first token came, how it ended."""
+
+    def __init__(self, engine: Any, constrained: bool) -> None:
+        self.engine, self.constrained = engine, constrained
+        self.judges: dict[str, Callable[[str], bool]] = {}
+        self.asked_at: dict[str, float] = {}
+        self.first: dict[str, float] = {}
+        self.steps: list[float] = []
+        self.answers: dict[str, Any] = {}
+
+    def ask(self, fields: dict[str, Any], judge: Callable[[str], bool], max_tokens: int = 150) -> str | None:
+        """Its name, or None where the backend does not take it."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import StructuredOutputsParams
+
+        name, begun = str(len(self.asked_at)), time.perf_counter()
+        self.asked_at[name] = begun
+        asked = StructuredOutputsParams(**fields) if self.constrained else None
+        params = SamplingParams(max_tokens=max_tokens, temperature=1.0, seed=int(name), structured_outputs=asked)
+        try:
+            self.engine.add_request(name, "ab, ab, ab, c: ", params)
+        except Exception:
+            return None
+        self.judges[name] = judge
+        return name
+
+    def step(self) -> None:
+        begun = time.perf_counter()
+        outputs = self.engine.step()
+        now = time.perf_counter()
+        self.steps.append(now - begun)
+        for output in outputs:
+            name = output.request_id.partition("-")[0]
+            if output.outputs[0].token_ids:
+                self.first.setdefault(name, now - self.asked_at[name])
+            if output.finished:
+                self.answers[name] = output.outputs[0]
+
+    def ended(self) -> dict[str, Any]:
+        return {name: answer for name, answer in self.answers.items() if answer.finish_reason == "stop"}
+
+    def n_valid(self) -> int:
+        valid = 0
+        for name, answer in self.ended().items():
+            try:
+                valid += self.judges[name](answer.text)
+            except ValueError:
+                pass
+        return valid
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="a model; made if it is not there")
     parser.add_argument("--backend", default="wfsa")
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--schemas", action="store_true", help="real schemas instead of seven kinds of requests")
+    parser.add_argument("--seconds", type=float, default=120, help="for taking the requests in, and again for the rest")
     given = parser.parse_args()
     os.environ.update(
-        VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1"
-    )
-    from tests.integrations.tiny import model, tokenizer
+        VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1",
+        **ONE_THREAD,
+    )  # fmt: skip
+    from tests.integrations.tiny import save
     from tests.integrations.vllm_engine import requests
 
     if not given.folder.exists():
-        tokenizer().save_pretrained(given.folder)
-        model(head_dim=32).save_pretrained(given.folder)
+        save(given.folder)
     if given.backend == "wfsa":
         import wfsa.integrations.vllm
 
         wfsa.integrations.vllm.register()
-    from vllm import LLM, SamplingParams
-    from vllm.sampling_params import StructuredOutputsParams
+    from vllm import LLM
     from vllm.v1.structured_output import StructuredOutputManager
 
     masks: list[float] = []
@@ -79,50 +137,44 @@ def main() -> None:
             masks.append(time.perf_counter() - begun)
 
     StructuredOutputManager.grammar_bitmask = timed
+    constrained = given.backend != "none"
     llm = LLM(
         str(given.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=256,
-        structured_outputs_config={"backend": given.backend},
+        structured_outputs_config={"backend": given.backend if constrained else "auto"},
     )  # fmt: skip
-    engine = llm.llm_engine
-    asked = real_schemas(given.n) if given.schemas else requests(given.n)
-    prompt = "ab, ab, ab, c: "
-    begun = time.perf_counter()
-    warm = StructuredOutputsParams(json={"type": "object", "properties": {"first": {"type": "integer"}}})
-    llm.generate([prompt], SamplingParams(max_tokens=1, structured_outputs=warm), use_tqdm=False)
-    first = time.perf_counter() - begun
+    everything = real_schemas(given.n + ALONE) if given.schemas else requests(given.n + ALONE)
+
+    warm = Run(llm.llm_engine, constrained)
+    warm.ask({"json": {"type": "object", "properties": {"first": {"type": "integer"}}}}, lambda _: True, 1)
+    while llm.llm_engine.has_unfinished_requests():
+        warm.step()
+
     masks.clear()
-    taken: dict[str, Callable[[str], bool]] = {}
-    begun = time.perf_counter()
-    for number, (fields, judge) in enumerate(asked):
-        params = SamplingParams(
-            max_tokens=150, temperature=1.0, seed=number, structured_outputs=StructuredOutputsParams(**fields)
-        )
-        try:
-            engine.add_request(str(number), prompt, params)
-        except Exception:
-            continue
-        taken[str(number)] = judge
+    batch, begun = Run(llm.llm_engine, constrained), time.perf_counter()
+    for fields, judge in everything[: given.n]:
+        if time.perf_counter() - begun < given.seconds:
+            batch.ask(fields, judge)
     admitted = time.perf_counter() - begun
-    steps: list[float] = []
-    answers: dict[str, Any] = {}
-    while engine.has_unfinished_requests():
-        at = time.perf_counter()
-        for output in engine.step():
-            if output.finished:
-                answers[output.request_id] = output.outputs[0]
-        steps.append(time.perf_counter() - at)
-    ended = {name: answer for name, answer in answers.items() if answer.finish_reason == "stop"}
-    valid = 0
-    for name, answer in ended.items():
-        try:
-            valid += taken[name.split("-")[0]](answer.text)
-        except ValueError:
-            pass
+    while llm.llm_engine.has_unfinished_requests() and time.perf_counter() - begun < 2 * given.seconds:
+        batch.step()
+    whole, step_masks = time.perf_counter() - begun, quantiles(masks)
+
+    alone, begun = Run(llm.llm_engine, constrained), time.perf_counter()
+    for fields, judge in everything[given.n :]:
+        late = llm.llm_engine.has_unfinished_requests() or time.perf_counter() - begun > given.seconds
+        if not late and alone.ask(fields, judge, 1) is not None:
+            while llm.llm_engine.has_unfinished_requests() and time.perf_counter() - begun < given.seconds:
+                alone.step()
+
     print(json.dumps({
-        "backend": given.backend, "asked": len(asked), "taken": len(taken), "finished": len(ended), "valid": valid,
-        "tokens": sum(len(answer.token_ids) for answer in answers.values()), "first s": round(first, 3),
-        "admitted s": round(admitted, 2), "whole s": round(time.perf_counter() - begun, 2), "step ms": quantiles(steps),
-        "masks of a step ms": quantiles(masks),
+        "backend": given.backend, "requests": "real schemas" if given.schemas else "seven kinds", "n": given.n,
+        "asked": len(batch.asked_at), "taken": len(batch.judges), "finished": len(batch.ended()),
+        "valid": batch.n_valid() if constrained else None,
+        "tokens": sum(len(answer.token_ids) for answer in batch.answers.values()),
+        "first s": round(max(warm.first.values()), 3), "admitted s": round(admitted, 2), "whole s": round(whole, 2),
+        "step ms": quantiles(batch.steps), "masks of a step ms": step_masks if constrained else None,
+        "first token of a batch ms": quantiles(list(batch.first.values())),
+        "first token alone ms": quantiles(list(alone.first.values())), "alone": len(alone.first),
     }))  # fmt: skip
 
 

@@ -47,6 +47,24 @@ def test_all_kinds_of_requests(folder: Path, arguments: list[str], environment: 
     assert seen["after"] == "still"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--drafts"], ["--in-reasoning", "--drafts"], ["--parser", "qwen3", "--drafts"]],
+    ids=["free", "free, drafts", "constrained, drafts", "free, another parser, drafts"],
+)
+def test_reasoning_and_aborts(folder: Path, arguments: list[str]) -> None:
+    """What follows the end of the reasoning is constrained, the reasoning only when asked; requests are taken back."""
+    lines = run(["-m", "tests.integrations.vllm_reasoning", str(folder), *arguments]).splitlines()
+    seen: dict[str, Any] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
+    assert not seen["invalid"]
+    for round_, least in (("seen", 100), ("after aborts", 65)):
+        assert set(seen[round_]) <= {"valid", "length", "in reasoning"}, seen
+        assert seen[round_]["valid"] > least
+    assert (seen["reasoned"] == 0) == ("--in-reasoning" in arguments)
+    assert seen["left"] > 10 and seen["stayed"] == 93
+    assert seen["grammars alive"] == 0
+
+
 def test_the_example_runs(folder: Path) -> None:
     environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
     written = run(["examples/vllm_requests.py", str(folder), "--max-tokens", "60"], PYTHONPATH=str(ROOT), **environment)

@@ -22,9 +22,12 @@ def training_texts() -> list[str]:
     return [*pages, *documents]
 
 
+CHAT = "{% for one in messages %}{{ one.role }}: {{ one.content }}\n{% endfor %}assistant: "
+
+
 @lru_cache
-def tokenizer() -> Any:
-    """Of transformers, with <|pad|> and <|end|> as its last two of 2,000 tokens."""
+def tokenizer(*markers: str) -> Any:
+    """Of transformers, with <|pad|> and <|end|> as its last two of 2,000 tokens; before them, such ones of text."""
     import tokenizers
     import transformers
 
@@ -32,8 +35,10 @@ def tokenizer() -> Any:
     inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = tokenizers.decoders.ByteLevel()
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=N_TOKENS - 2, initial_alphabet=alphabet, show_progress=False)
+    size = N_TOKENS - 2 - len(markers)
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
     inner.train_from_iterator(training_texts(), trainer)
+    inner.add_tokens(list(markers))
     inner.add_special_tokens(["<|pad|>", "<|end|>"])
     assert inner.get_vocab_size() == N_TOKENS
     return transformers.PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<|pad|>", eos_token="<|end|>")
@@ -51,3 +56,16 @@ def model(seed: int = 0, width: int = WIDTH, layers: int = 2, head_dim: int = 16
         bos_token_id=None, eos_token_id=N_TOKENS - 1, pad_token_id=N_TOKENS - 2,
     )  # fmt: skip
     return transformers.LlamaForCausalLM(config).eval()
+
+
+def save(folder: Path) -> None:
+    """What vLLM serves: with a template of chats, heads it has kernels for, and reasoning that often ends."""
+    import torch
+
+    own = tokenizer("<think>", "</think>")
+    own.chat_template = CHAT
+    own.save_pretrained(folder)
+    served = model(head_dim=32)
+    with torch.no_grad():
+        served.lm_head.weight[own.convert_tokens_to_ids("</think>")] *= 4
+    served.save_pretrained(folder)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.integrations.tiny import model, tokenizer
+from tests.integrations.tiny import save
 
 SCHEMAS: list[dict[str, Any]] = [
     {
@@ -31,6 +31,11 @@ LARK = 'start: WORD ("," WORD)*\nWORD: /[a-c]{1,3}/'
 WRONG: list[dict[str, Any]] = [
     {"json": {"type": "strin"}}, {"regex": "("}, {"grammar": "root ::= x"}, {"structural_tag": '{"format": {}}'},
 ]  # fmt: skip
+DRAFTS: dict[str, Any] = {
+    "speculative_config": {
+        "method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4, "prompt_lookup_min": 1,
+    }
+}  # fmt: skip
 TAGGED = re.compile(r"<t>(.*)</t>", re.DOTALL)
 
 
@@ -76,8 +81,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=140)
     given = parser.parse_args()
     if not given.folder.exists():
-        tokenizer().save_pretrained(given.folder)
-        model(head_dim=32).save_pretrained(given.folder)  # vLLM has no kernel for less
+        save(given.folder)
     os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1")
     options: dict[str, Any] = {}
     if given.named:
@@ -88,9 +92,7 @@ def main() -> None:
     else:
         os.environ["WFSA_VLLM"] = "1"  # and the entry point does the rest
     if given.drafts:
-        options["speculative_config"] = {
-            "method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4, "prompt_lookup_min": 1,
-        }  # fmt: skip
+        options.update(DRAFTS)
     from vllm import LLM, SamplingParams
     from vllm.exceptions import VLLMValidationError
     from vllm.sampling_params import StructuredOutputsParams

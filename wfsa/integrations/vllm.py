@@ -8,11 +8,13 @@ process of vLLM.  It is switched on by either of
 
 and offline by ``wfsa.integrations.vllm.register()`` before ``LLM(structured_outputs_config={"backend": "wfsa"})``.
 
-vLLM has no registry of backends, so four things of it are wrapped, by name and checked before:
+vLLM has no registry of backends, so these things of it are wrapped, by name and checked before:
 
     StructuredOutputsConfig.backend                  takes the name "wfsa"
-    SamplingParams._validate_structured_outputs      the request is read where it comes in: a mistake is a 400
-    StructuredOutputManager.grammar_init             makes the backend
+    InputProcessor                                   reads the settings where requests come in
+    SamplingParams._validate_structured_outputs      the request is read there: a mistake is a 400
+    StructuredOutputManager                          makes the backend, before the first request
+    StructuredOutputManager.grammar_init             takes requests that were read by another front end
     StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
 
 ``additional_config={"wfsa": {...}}`` of vLLM holds settings: fields of :class:`wfsa.integrations.serving.Settings`.
@@ -30,18 +32,12 @@ from typing import Any, Literal, get_args
 
 import wfsa
 from wfsa.errors import WfsaError
-from wfsa.integrations.serving import Settings, vocabulary_of
-from wfsa.integrations.vllm_requests import KINDS
-from wfsa.requests import compile_kind
+from wfsa.integrations.serving import Constraints, Settings, vocabulary_of
+from wfsa.integrations.vllm_requests import KINDS, settings_of
 
 _NAME = "wfsa"
 _ON = ("1", "true", "yes", "on")
 _WRAPPED = "__wfsa_original__"
-
-
-@functools.lru_cache(maxsize=8)
-def _bytes() -> wfsa.Vocab:
-    return wfsa.Vocab([bytes([byte]) for byte in range(256)])
 
 
 def register() -> None:
@@ -52,6 +48,7 @@ def register() -> None:
     import vllm
     from vllm.config import structured_outputs as config
     from vllm.sampling_params import SamplingParams
+    from vllm.v1.engine.input_processor import InputProcessor
     from vllm.v1.structured_output import StructuredOutputManager
 
     wanted: list[tuple[Any, str]] = [
@@ -69,7 +66,9 @@ def register() -> None:
     if hasattr(SamplingParams._validate_structured_outputs, _WRAPPED):
         return
     _name_backend(config)
+    _wrap(InputProcessor, "__init__", _make_input_processor)
     _wrap(SamplingParams, "_validate_structured_outputs", _validate)
+    _wrap(StructuredOutputManager, "__init__", _make_manager)
     _wrap(StructuredOutputManager, "grammar_init", _grammar_init)
     _wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
 
@@ -106,6 +105,42 @@ def _is_on(structured_outputs_config: Any) -> bool:
     return backend == _NAME or (backend == "auto" and os.environ.get("WFSA_VLLM", "").lower() in _ON)
 
 
+class _Reader:
+    """Reads requests where they come in, and keeps what was read."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.of_bytes = Constraints(wfsa.Vocab([bytes([byte]) for byte in range(256)]), settings)
+        self.of_tokens: Constraints | None = None
+
+    def read(self, kind: str, text: str, tokenizer: Any) -> None:
+        """Raises what compiling raises.  A structural tag may name tokens, so it is read over those there are."""
+        if kind != "structural_tag":
+            self.of_bytes.of(kind, text)
+            return
+        vocab = vocabulary_of(tokenizer)
+        if self.of_tokens is None or self.of_tokens.vocab is not vocab:
+            self.of_tokens = Constraints(vocab, self.of_bytes.settings)
+        self.of_tokens.of(kind, text)
+
+
+_readers: dict[int, tuple[Any, _Reader]] = {}
+
+
+def _reader_of(structured_outputs_config: Any, settings: Settings | None = None) -> _Reader:
+    """That of a configuration, kept with it; `settings` makes a new one."""
+    known = _readers.get(id(structured_outputs_config))
+    if known is None or known[0] is not structured_outputs_config or settings is not None:
+        known = structured_outputs_config, _Reader(settings or Settings())
+        _readers[id(structured_outputs_config)] = known
+    return known[1]
+
+
+def _make_input_processor(original: Any, self: Any, vllm_config: Any, *more: Any, **keywords: Any) -> None:
+    original(self, vllm_config, *more, **keywords)
+    if _is_on(vllm_config.structured_outputs_config):
+        _reader_of(vllm_config.structured_outputs_config, settings_of(vllm_config))
+
+
 def _validate(
     original: Any, self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any, *more: Any,
     **keywords: Any,
@@ -115,38 +150,40 @@ def _validate(
     if asked is None or structured_outputs_config is None or not _is_on(structured_outputs_config):
         original(self, model_config, structured_outputs_config, tokenizer, *more, **keywords)
         return
+    if tokenizer is None or model_config.is_diffusion or asked.json_object is False:
+        original(self, model_config, structured_outputs_config, tokenizer, *more, **keywords)  # which refuses these
     from vllm import exceptions
     from vllm.v1.structured_output.request import get_structured_output_key
 
-    refused = getattr(exceptions, "VLLMValidationError", ValueError)
-    if tokenizer is None:
-        raise refused("structured outputs need a tokenizer, so not skip_tokenizer_init")
     kind, text = get_structured_output_key(asked)
-    vocab = vocabulary_of(tokenizer) if kind.name == "STRUCTURAL_TAG" else _bytes()
     try:
-        compile_kind(KINDS[kind.name], text or None, vocab, mode="lazy", max_seconds=Settings().max_seconds)
+        _reader_of(structured_outputs_config).read(KINDS[kind.name], text, tokenizer)
     except WfsaError as error:
-        raise refused(f"wfsa: {error}") from None
+        raise getattr(exceptions, "VLLMValidationError", ValueError)(f"wfsa: {error}") from None
+    if kind.name == "JSON":
+        asked.json = text  # an object goes through pickle, whose depth is bounded, on its way to the workers
     asked._backend, asked._backend_was_auto = _NAME, structured_outputs_config.backend == "auto"
 
 
-def _grammar_init(original: Any, self: Any, request: Any) -> None:
-    """Make the backend at the first request that asks for one."""
-    if request.structured_output_request is None:
+def _make_manager(original: Any, self: Any, vllm_config: Any) -> None:
+    original(self, vllm_config)
+    if not _is_on(vllm_config.structured_outputs_config) or vllm_config.model_config.skip_tokenizer_init:
         return
     from wfsa.integrations.vllm_backend import WfsaBackend
 
-    if self.backend is None and _is_on(self.vllm_config.structured_outputs_config):
-        self.backend = WfsaBackend(
-            self.vllm_config, tokenizer=self.tokenizer, vocab_size=self.vllm_config.model_config.get_vocab_size()
-        )
-        if hasattr(self, "backend_name"):
-            self.backend_name = _NAME
-        # All masks of a step in one call, however many there are.
-        if self.fill_bitmask_parallel_threshold < self.vllm_config.scheduler_config.max_num_seqs:
-            self.fill_bitmask_parallel_threshold = 0
-            self.fill_bitmask_parallel_batch_size = self.vllm_config.scheduler_config.max_num_seqs
-    if isinstance(self.backend, WfsaBackend):
+    self.backend = WfsaBackend(
+        vllm_config, tokenizer=self.tokenizer, vocab_size=vllm_config.model_config.get_vocab_size()
+    )
+    if hasattr(self, "backend_name"):
+        self.backend_name = _NAME
+    # All masks of a step in one call, however many there are.
+    if self.fill_bitmask_parallel_threshold < vllm_config.scheduler_config.max_num_seqs:
+        self.fill_bitmask_parallel_threshold = 0
+        self.fill_bitmask_parallel_batch_size = vllm_config.scheduler_config.max_num_seqs
+
+
+def _grammar_init(original: Any, self: Any, request: Any) -> None:
+    if request.structured_output_request is not None and _is_on(self.vllm_config.structured_outputs_config):
         request.sampling_params.structured_outputs._backend = _NAME  # a front end that is not Python's sets another
     original(self, request)
 
