@@ -47,6 +47,11 @@ cdef extern from "runtime/session.hpp" namespace "wfsa" nogil:
         Session(shared_ptr[Generations]) except +wfsa_translate
 
 
+cdef extern from "bindings/constraint_calls.hpp" namespace "wfsa":
+    void normalise_rules(Engine&, Normaliser&, int32_t, const vector[uint8_t]&, const vector[uint8_t]&, cbool) except +wfsa_translate
+    void build_tables(Engine&, int64_t, cbool) except +wfsa_translate
+
+
 cdef extern from "ahead.hpp" namespace "wfsa" nogil:
     cdef cppclass Ahead:
         Ahead(Engine&) except +wfsa_translate
@@ -64,6 +69,7 @@ def _stop():
 
 
 _NO_MOST = 0x7FFFFFFF
+_MANY_RULES = 1000  # the tables of fewer take less than a millisecond or two
 
 
 cdef class ConstraintCore:
@@ -203,6 +209,7 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     cdef Normaliser* norm
     cdef int32_t n_terms = len(terminals) + 1  # and the end of the text, the last one
     cdef int32_t start
+    cdef bint is_large = len(grammar.rules) > _MANY_RULES
     allowed.hold()
     out.vocab = vocab
     cdef shared_ptr[Engine] engine = make_engine(vocab.ptr)
@@ -216,17 +223,13 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     try:
         _add_rules(norm, grammar, n_terms)
         start = grammar.start
-        with nogil:
-            e.grammar = norm.run(norm.augmented(start, e.end_term), dead, nullable)
+        normalise_rules(e[0], norm[0], start, dead, nullable, is_large)
     finally:
         del norm
     if e.grammar.start < 0:
         return None
-    with nogil:
-        e.build(max_lr_states)
-        e.settle()
-        prepare(e[0])
-        out.tables = make_shared[Generations](engine)
+    build_tables(e[0], max_lr_states, is_large)
+    out.tables = make_shared[Generations](engine)
     return out
 
 

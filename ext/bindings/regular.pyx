@@ -52,6 +52,7 @@ cdef extern from "bindings/regular_calls.hpp" namespace "wfsa":
     Dfa determinized(Nfa&, Fragment) except +wfsa_translate
     Dfa product_of(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
     cbool concatenated(const vector[const Dfa*]&, int64_t, Dfa&) except +wfsa_translate
+    Dfa words_of(const vector[string_view]&, cbool) except +wfsa_translate
     Dfa nonempty_words(const Dfa&) except +wfsa_translate
     vector[int64_t] names_of(const Dfa&, cbool) except +wfsa_translate
     Counters counters_of(const Dfa&) except +wfsa_translate
@@ -59,7 +60,6 @@ cdef extern from "bindings/regular_calls.hpp" namespace "wfsa":
 
 cdef extern from "regular/concatenate.hpp" namespace "wfsa":
     Dfa chain(const uint8_t*, size_t)
-    Dfa finish(int32_t, const Dfa&) except +wfsa_translate nogil
 
 
 cdef extern from "regular/state_names.hpp" namespace "wfsa::StateNames" nogil:
@@ -68,10 +68,6 @@ cdef extern from "regular/state_names.hpp" namespace "wfsa::StateNames" nogil:
 
     NameSizes name_sizes "wfsa::StateNames::sizes"()
     void set_name_limit "wfsa::StateNames::set_limit"(size_t)
-
-
-cdef extern from "regular/word_set.hpp" namespace "wfsa" nogil:
-    Dfa automaton_of_words "wfsa::WordSet::automaton"(const vector[string_view]&) except +wfsa_translate
 
 
 cdef int64_t _TURN = 1 << 12  # nodes of trees and copies of bodies, after which another thread has its turn
@@ -297,15 +293,10 @@ cdef int _turn() except -1:
 cdef Dfa _words(words, bint numbered) except *:
     """The automaton of different words, in any order; `numbered`: as that of any tree is."""
     cdef vector[string_view] views
-    cdef Dfa d
     ordered = sorted(words)  # holds the bytes of the views
     for word in ordered:
         views.push_back(string_view(PyBytes_AS_STRING(word), PyBytes_GET_SIZE(word)))
-    with nogil:
-        d = automaton_of_words(views)
-        if numbered:
-            d = finish(0, d)
-    return d
+    return words_of(views, numbered)
 
 
 cdef Fragment _word_set(Nfa* nfa, words, bint last) except *:

@@ -6,6 +6,7 @@
 #include "regular/nfa.hpp"
 #include "regular/product.hpp"
 #include "regular/state_names.hpp"
+#include "regular/word_set.hpp"
 
 namespace wfsa {
 
@@ -24,6 +25,11 @@ inline Dfa product_of(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
 inline bool concatenated(const vector<const Dfa*>& parts, int64_t limit, Dfa& out) {
     const LetOthers here;
     return concatenate(parts, limit, out);
+}
+inline Dfa words_of(const vector<std::string_view>& words, bool numbered) {
+    const LetOthers here(words.size() > 256);  // it asks nobody
+    Dfa d = WordSet::automaton(words);
+    return numbered ? finish(0, d) : d;
 }
 inline Dfa nonempty_words(const Dfa& d) {
     const LetOthers here;

@@ -22,11 +22,14 @@ inline void raise_as(const char* name, const char* message) {
     Py_XDECREF(module);
 }
 
-// Round a call that touches no Python object: from a millisecond on, other threads run beside it. For less, to take the
-// interpreter lock again may cost more than the call.
+// Round a call that touches no Python object: from a millisecond on, other threads run beside it, or `at_once`. For
+// less, to take the interpreter lock again may cost more than the call: 5 ms where another thread computes in Python.
 class LetOthers {
   public:
-    LetOthers() : outer_(innermost_) { innermost_ = this; }
+    explicit LetOthers(bool at_once = false) : outer_(innermost_) {
+        innermost_ = this;
+        if (at_once) released_ = PyEval_SaveThread();
+    }
     ~LetOthers() {
         if (released_) PyEval_RestoreThread(released_);
         innermost_ = outer_;

@@ -1,0 +1,20 @@
+// The steps from rules and terminals to a constraint, as constraint.pyx calls them: other threads run beside long ones.
+#pragma once
+#include "bindings/translate.hpp"
+#include "runtime/session.hpp"
+
+namespace wfsa {
+
+inline void normalise_rules(Engine& e, Normaliser& rules, int32_t start, const vector<uint8_t>& dead,
+                            const vector<uint8_t>& nullable, bool is_large) {
+    const LetOthers here(is_large);
+    e.grammar = rules.run(rules.augmented(start, e.end_term), dead, nullable);
+}
+inline void build_tables(Engine& e, int64_t max_lr_states, bool is_large) {
+    const LetOthers here(is_large);
+    e.build(max_lr_states);
+    e.settle();
+    Session::prepare(e);
+}
+
+}  // namespace wfsa
