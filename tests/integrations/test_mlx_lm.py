@@ -27,22 +27,11 @@ from mlx_lm.sample_utils import make_sampler  # noqa: E402
 
 from tests.integrations import tiny, tiny_mlx  # noqa: E402
 from tests.integrations.histories import allowed_after, masked, rows_in_turn  # noqa: E402
+from tests.integrations.tiny import FLAG, PERSON, PROMPTS  # noqa: E402
 from wfsa.integrations.mlx_lm import LogitsProcessor, processor  # noqa: E402
 
 pytestmark = pytest.mark.engine
 END, PAD = tiny.N_TOKENS - 1, tiny.N_TOKENS - 2
-PERSON = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 12},
-        "age": {"type": "integer", "minimum": 0, "maximum": 150},
-        "tags": {"type": "array", "items": {"enum": ["a", "b", "cd"]}, "maxItems": 3},
-    },
-    "required": ["name", "age", "tags"],
-    "additionalProperties": False,
-}
-FLAG = {"enum": [True, False, None]}
-PROMPTS = ["A person:", "Somebody else, of whom more is known, as JSON:", "x"]
 
 
 @pytest.fixture(scope="module")

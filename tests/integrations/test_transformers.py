@@ -26,24 +26,12 @@ torch = pytest.importorskip("torch", reason=REASON)
 transformers = pytest.importorskip("transformers", reason=REASON)
 
 from tests.integrations import tiny  # noqa: E402
+from tests.integrations.tiny import FLAG, PERSON, PROMPTS  # noqa: E402
 from tests.oracles.replayed_rows import ReplayingProcessor  # noqa: E402
 from wfsa.integrations.transformers import HOST, ConstraintLogitsProcessor, processor  # noqa: E402
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
 END, PAD = tiny.N_TOKENS - 1, tiny.N_TOKENS - 2
-
-PERSON = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 12},
-        "age": {"type": "integer", "minimum": 0, "maximum": 150},
-        "tags": {"type": "array", "items": {"enum": ["a", "b", "cd"]}, "maxItems": 3},
-    },
-    "required": ["name", "age", "tags"],
-    "additionalProperties": False,
-}
-FLAG = {"enum": [True, False, None]}
-PROMPTS = ["A person:", "Somebody else, of whom more is known, as JSON:", "x"]
 
 
 @pytest.fixture(scope="module")

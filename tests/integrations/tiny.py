@@ -9,6 +9,19 @@ from typing import Any
 
 N_TOKENS, WIDTH = 2000, 2048
 ROOT = Path(__file__).resolve().parents[2]
+# What tests ask for.
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 12},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "tags": {"type": "array", "items": {"enum": ["a", "b", "cd"]}, "maxItems": 3},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+FLAG = {"enum": [True, False, None]}
+PROMPTS = ["A person:", "Somebody else, of whom more is known, as JSON:", "x"]
 
 
 def training_texts() -> list[str]:
