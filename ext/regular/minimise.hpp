@@ -4,12 +4,12 @@
 // Method: strongly connected components (Tarjan 1972), those that are reached last first, as for acyclic automata
 // (Revuz 1992).  A state without a way back to itself equals another one if their rows are equal, which one look-up
 // tells.  If a state of a cycle equals one that has been before, which has then a way back to itself too, all states of
-// its component do: so one state is walked beside each of those.  If there is none, the component is refined for itself
-// (Moore 1956).
+// its component do: so one state is walked beside each of those that lead where it leads.  If there is none, the
+// component is refined for itself (Moore 1956).
 //
-// Cost: linear in what has no cycles, quadratic in the size of a component and in the number of classes on cycles.
-// Both are small in a terminal: the body of a string has 15 states.  In a component of more than `kRefineMost` states
-// only rows that are equal as they stand are united, which costs space and nothing else.
+// Cost: linear but in the size of a component, where it is quadratic.  They are small in a terminal: the body of a
+// string has 15 states.  In a component of more than `kRefineMost` states only rows that are equal as they stand are
+// united, which costs space and nothing else.
 //
 // Refining all states at once (it was so) took half of a terminal's time: a chain, which every literal is, splits off
 // one state a round.
@@ -61,12 +61,14 @@ class Minimiser {
   private:
     static constexpr int32_t kUnseen = -1, kOpen = -2, kDead = -3;
     static constexpr int32_t kNone = 256;  // no byte
+    static constexpr int32_t kNowhere = -1;     // those of components that nothing leads out of
+    static constexpr size_t kTriedMost = 256;   // beyond that states that are equal may be left apart
     static constexpr size_t kRefineMost = 400;
     const Dfa &draft_, &tail_;
     vector<int32_t> cls_;    // of a state: its class, or one of the above
     vector<int32_t> first_;  // of a class: one of its states
     Interner rows_;          // what the states of a class do; its number is the class's
-    vector<int32_t> cyclic_;   // classes that have a way back to themselves
+    std::unordered_map<int32_t, vector<int32_t>> leading_to_;  // by class: those on cycles with an edge to it
     vector<int32_t> partner_;  // of a state on a cycle: the class that it may equal, or -1
     vector<int32_t> row_;
     vector<Edge> merged_;
@@ -135,14 +137,36 @@ class Minimiser {
             for (int32_t s : states) cls_[size_t(s)] = kDead;
             return;
         }
-        for (int32_t c : cyclic_)
-            if (equals(states, c)) {
+        // A class that equals a state leads where that leads, so few have to be looked at.
+        int32_t with = states[0];
+        const vector<int32_t>* candidates = &leading_to_[kNowhere];
+        for (int32_t s : states)
+            for (const Edge& e : draft_.row(s)) {
+                const int32_t to = e.target >= kTail ? e.target : cls_[size_t(e.target)];
+                if (to < 0) continue;
+                const vector<int32_t>& those = leading_to_[to];
+                if (candidates != &leading_to_[kNowhere] && those.size() >= candidates->size()) continue;
+                candidates = &those;
+                with = s;
+            }
+        for (size_t k = 0; k < std::min(candidates->size(), kTriedMost); ++k)
+            if (equals(states, with, (*candidates)[k])) {
                 for (int32_t s : states) cls_[size_t(s)] = partner_[size_t(s)];
                 return;
             }
         if (states.size() > kRefineMost) return unite_as_they_stand(states);
         const int32_t from = int32_t(first_.size());
-        for (int32_t s : refined(states, from)) cyclic_.push_back(class_of(s));
+        bool leads_out = false;
+        for (int32_t s : refined(states, from)) {
+            const int32_t c = class_of(s);
+            for (const Edge& e : merged_) {
+                leads_out |= e.target < from || e.target >= kTail;
+                vector<int32_t>& those = leading_to_[e.target];
+                if (those.empty() || those.back() != c) those.push_back(c);
+            }
+        }
+        if (leads_out) return;
+        for (int32_t c = from; c < int32_t(first_.size()); ++c) leading_to_[kNowhere].push_back(c);
     }
 
     // ---- equal states ------------------------------------------------------------------------------------------------
@@ -197,12 +221,12 @@ class Minimiser {
         }
     }
 
-    // Whether the first of the states equals class `c`; then `partner_` has what each of them equals.
-    bool equals(const vector<int32_t>& states, int32_t c) {
+    // Whether state `with` equals class `c`; then `partner_` has what each of the states equals.
+    bool equals(const vector<int32_t>& states, int32_t with, int32_t c) {
         if (partner_.empty()) partner_.resize(size_t(draft_.size()));
         for (int32_t s : states) partner_[size_t(s)] = -1;
-        vector<int32_t> todo{states[0]};
-        partner_[size_t(states[0])] = c;
+        vector<int32_t> todo{with};
+        partner_[size_t(with)] = c;
         while (!todo.empty()) {
             poll();
             const int32_t s = todo.back(), its = first_[size_t(partner_[size_t(s)])];

@@ -369,8 +369,9 @@ def test_longest_is_closed_under_prefixes_and_cuts_in_one_way(g: Grammar, text: 
     verdicts = [oracle.viable(text[:n]) for n in range(len(text) + 1)]
     assert verdicts == sorted(verdicts, reverse=True), "viable again after having been dead"
     assert all(oracle.viable(text[:n]) for n in range(len(text) + 1) if oracle.sentence(text[:n]))
-    ends = [e for _, e in oracle.cuts(tuple(text))]
-    assert len(ends) == len(set(ends)), "one maximal munch is one chain"
+    if all(terminal.match != "any" for terminal in g.terminals):  # what ends anywhere is cut beside all others
+        ends = [e for _, e in oracle.cuts(tuple(text))]
+        assert len(ends) == len(set(ends)), "one maximal munch is one chain"
 
 
 @given(any_grammars("longest"), st.lists(st.sampled_from(BYTES), max_size=6))
