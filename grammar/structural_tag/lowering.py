@@ -118,8 +118,9 @@ class _Lowering:
         self.lowered: list[tuple[str, LoweredSchema]] = []  # with the places of the schemas
         self.notes: list[ReportEntry] = []
         self.depth = 0
-        names = sorted(tokens.special_names(), key=len, reverse=True)
-        self.special = re.compile("|".join(map(re.escape, names)) or "(?!)")
+        self.special = tokens.special_names()
+        self.first_letters = {name[0] for name in self.special if name}
+        self.lengths = sorted({len(name) for name in self.special if name}, reverse=True)
 
     def run(self, description: Any) -> LoweredSchema:
         form, path = whole(description)
@@ -312,12 +313,25 @@ class _Lowering:
         rest: Expr = EPSILON
         by_token: list[tuple[bytes, Tokens, Expr]] = []
         end = len(text)
-        for found in reversed(list(self.special.finditer(text))):
-            rest = Seq((Literal(text[found.end() : end].encode()), rest))
-            token = Tokens(tuple(self.tokens.ids_of(found[0])))
-            by_token.append((text[: found.start()].encode(), token, rest))
-            rest, end = Seq((Choice((Literal(found[0].encode()), token)), rest)), found.start()
+        for start, name in reversed(self.named(text)):
+            rest = Seq((Literal(text[start + len(name) : end].encode()), rest))
+            token = Tokens((self.special[name],))
+            by_token.append((text[:start].encode(), token, rest))
+            rest, end = Seq((Choice((Literal(name.encode()), token)), rest)), start
         return Marker(text.encode(), tuple(reversed(by_token)))
+
+    def named(self, text: str) -> list[tuple[int, str]]:
+        """Where a string names special tokens, the longest name first, and which.  Vocabularies have thousands."""
+        out: list[tuple[int, str]] = []
+        at = 0
+        while at < len(text):
+            name = ""
+            if text[at] in self.first_letters:
+                name = next((text[at : at + n] for n in self.lengths if text[at : at + n] in self.special), "")
+            if name:
+                out.append((at, name))
+            at += len(name) or 1
+        return out
 
     def _triggered_tags(self, f: dict[str, Any], path: str, after: After) -> Expr:
         triggers = tuple(dict.fromkeys(map(str.encode, f["triggers"])))
