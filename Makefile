@@ -22,7 +22,7 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
 SANITIZE_TESTS ?= tests
-THREAD_TESTS ?= tests/engine/test_threads.py tests/engine/test_generations.py
+THREAD_TESTS ?= tests/engine/test_threads.py tests/engine/test_generations.py tests/engine/test_background.py
 
 VENV := .venv
 PY := $(VENV)/bin/python

@@ -14,7 +14,7 @@ from benches.decoding import disc, nezha, trie
 from benches.grammars import grammar_run
 from benches.items import indexes, latency, texts
 from benches.markdown import RESULTS
-from benches.schemas import batch_masks, corpus, rival_keywords, sample_run, support_tables, unique_items
+from benches.schemas import batch_masks, corpus, rival_keywords, sample_run, since_compile, support_tables, unique_items
 
 _EXAMPLES = """examples:
   python -m benches                                   everything; an hour on two cores, most of it XGrammar's
@@ -33,6 +33,7 @@ _BENCHES = {
     "corpus": (corpus, "every JSON Schema of the recorded corpus: coverage, compile times, reasons"),
     "unique-items": (unique_items, "what comparing items costs under uniqueItems"),
     "batch": (batch_masks, "all masks of a step of 256 states, in one call"),
+    "since-compile": (since_compile, "masks against the time since compiling, and while other schemas compile"),
     "rival-keywords": (rival_keywords, "what each engine makes of each keyword of JSON Schema"),
     "schema-support": (support_tables, "writes the tables of docs/schema-support.md; measures nothing"),
     "grammars": (grammar_run, "Lark and GBNF grammars over real and made texts"),

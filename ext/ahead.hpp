@@ -11,7 +11,8 @@
 // or the work passes a cap (a string of at most 500 characters has 500 times the states), the rest stays on demand and
 // `complete()` is false; so it is, always, under "longest", and where a list has any order: its sets stay on demand.
 // Caps count steps, not time: same input, same tables.
-// Work comes in small slices, so that the caller can report progress and stop.
+// Work comes in small slices, so that the caller can report progress and stop.  An exception may end one anywhere (a
+// limit; GrowthLock::Preempted in the background): what it was doing is begun again by the next one.
 #pragma once
 #include "ahead/lr_states.hpp"
 #include "ahead/situations.hpp"
@@ -45,7 +46,7 @@ class Ahead {
                 stage_ = complete() && n_lexed_ < e_.lexer.states.size() ? kLexerStates : kDone;
                 return true;
             default:
-                if (complete()) e_.freeze();
+                if (complete()) retired_ = e_.freeze();
                 return false;
         }
     }
@@ -70,6 +71,7 @@ class Ahead {
     Stage stage_ = kContexts;
     size_t n_lexed_ = 0;   // lexer states with profiles
     bool is_cut_ = false;  // a cap was met
+    Retired retired_;      // destroyed with this
 
     bool expand_lexer() {
         if (e_.profiler.work() > kWalkCap || e_.lexer.states.size() > kStateCap) {
@@ -77,6 +79,7 @@ class Ahead {
             return false;
         }
         for (size_t stop = std::min(n_lexed_ + kSlice, e_.lexer.states.size()); n_lexed_ < stop; ++n_lexed_) {
+            GrowthLock::let_read();
             e_.lexer.expand(int32_t(n_lexed_));
             e_.profiler.profile(int32_t(n_lexed_));
         }

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 Progress = Callable[[str, float], None]
-Mode = Literal["ahead", "lazy"]
+Mode = Literal["ahead", "lazy", "background"]
 
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
     """How to compile.
 
-    mode: "ahead" expands everything that can be reached; "lazy" expands on first use.
+    mode: "ahead" expands everything that can be reached; "lazy" expands on first use; "background" returns when "lazy"
+        would, and expands everything on a thread of the process, beside those who decode (``Constraint.wait``).
     max_terminal_states, max_lr_states, max_lexer_states: LimitError beyond these. What is linear in the grammar is not
         counted: the states of a set of words (an enum) that ends a terminal, lexer states that stand in one terminal.
     max_seconds: LimitError when compiling takes longer, the front end included; None for no limit.
@@ -35,8 +36,8 @@ class CompileOptions:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        if self.mode not in ("ahead", "lazy"):
-            raise ValueError(f"mode must be 'ahead' or 'lazy', not {self.mode!r}")
+        if self.mode not in get_args(Mode):
+            raise ValueError(f"mode must be 'ahead', 'lazy' or 'background', not {self.mode!r}")
 
 
 class CompileKeywords(TypedDict, total=False):

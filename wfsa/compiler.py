@@ -7,6 +7,8 @@
     lexer states         ext/lexer/lexer.hpp           contexts -> lexer DFA            } on demand in "lazy" mode,
     profiles             ext/profiles/profile.hpp         lexer state × vocabulary         } all that can be reached
     parser DWA           ext/tails/parser_dwa.hpp      tails × LR states                } in "ahead" mode
+
+In "background" mode a thread of the process does the latter after the constraint has been returned.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from wfsa._ext.constraint import build_core
 from wfsa._ext.regular import Automaton, automaton
@@ -45,7 +47,7 @@ from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.structural_tag import read_structural_tag
 from wfsa.grammar.structural_tag.tools import tools_tag
-from wfsa.grammar_constraint import GrammarConstraint, GrammarStats
+from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.vocab import Vocab, require_vocab
 
 if TYPE_CHECKING:
@@ -102,12 +104,15 @@ def _compile(
         check()
         if options.mode == "ahead":
             core.expand(run.tick, check)
+        elif options.mode == "background":
+            core.expand_in_background()
     except LimitError as e:
         raise LimitError(f"{e}; {run.costliest()}") from None
     stages, seconds = run.finish(), run.seconds()
-    stats = cast("GrammarStats", {**core.counts(), "complete": core.frozen, "seconds": seconds, "stages": stages})
     names, origins = tuple(t.name for t in grammar.terminals), tuple(t.origin for t in grammar.terminals)
-    constraint = GrammarConstraint(core, vocab, names, origins, stats, report, source, grammar.attributes)
+    constraint = GrammarConstraint(
+        core, vocab, names, origins, {"seconds": seconds, "stages": stages}, report, source, grammar.attributes
+    )
     if _LOG.isEnabledFor(logging.DEBUG):
         times = ", ".join(f"{name} {1000 * spent:.1f}" for name, spent in stages.items())
         _LOG.debug("compiled %r, mode %s, in %.1f ms (%s)", constraint, options.mode, 1000 * seconds, times)

@@ -96,6 +96,20 @@ class Constraint(ABC):
                 raise StateError(f"{what} {min(both)} is a token of the grammar; stop_ids cannot be used with it")
         return stops
 
+    def expand_in_background(self) -> None:  # noqa: B027 - where there is nothing to expand
+        """Expand what is missing on a thread of the process, beside decoding, as ``mode="background"`` does at once.
+
+        For a constraint that was compiled lazily, or saved before it was complete.  Returns at once; masks and commits
+        are held up by less than a slice of that work.  It ends when all is expanded, at a cap, or with the constraint.
+        """
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for that thread, for so many seconds at most; False if it is still at work.
+
+        ``stats["complete"]`` tells whether all is expanded now, or some is left to be expanded on use.
+        """
+        return True
+
     # --- files ----------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class GrammarStats(TypedDict):
-    """Sizes of the tables when they were compiled, and times in seconds."""
+class GrammarTimes(TypedDict):
+    """Seconds that compiling, or loading, took, and seconds by stage."""
+
+    seconds: float
+    stages: dict[str, float]
+
+
+class GrammarStats(GrammarTimes):
+    """Sizes of the tables by now, and times in seconds."""
 
     lr_states: int
     contexts: int
@@ -30,8 +37,6 @@ class GrammarStats(TypedDict):
     dwa_states: int
     dwa_transitions: int
     complete: bool  # nothing is left to be expanded on use
-    seconds: float  # that compiling, or loading, took
-    stages: dict[str, float]  # seconds by stage
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -47,12 +52,27 @@ class GrammarConstraint(Constraint):
     vocab: Vocab
     terminal_names: tuple[str, ...]
     terminal_origins: tuple[str, ...]
-    stats: GrammarStats
+    _times: GrammarTimes
     report: SchemaReport | None = None
     source: SchemaSource | None = None
     attributes: tuple[RuleAttributes, ...] = ()
+    _counts_in_file: dict[str, int] | None = None  # a file of a complete constraint leaves out some of what it counts
 
     FILE: ClassVar[FileKind] = FileKind(constraint_file.KIND, constraint_file.FORMAT, constraint_file.VERSION)
+
+    @property
+    def stats(self) -> GrammarStats:
+        core, counts = self._core, self._counts_in_file
+        complete = core.frozen
+        if counts is None or not complete:
+            counts = core.counts()
+        return cast("GrammarStats", {**counts, "complete": complete, **self._times})
+
+    def expand_in_background(self) -> None:
+        self._core.expand_in_background()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        return self._core.wait(seconds)
 
     def _start(self, stop_ids: list[int] | None) -> State:
         return self._core.start(self, stop_ids)
@@ -61,8 +81,7 @@ class GrammarConstraint(Constraint):
         return self._core.memory()
 
     def _packed(self) -> tuple[dict[str, Any], Arrays]:
-        times = ("seconds", "stages", "complete")
-        counts = cast("dict[str, int]", {name: value for name, value in self.stats.items() if name not in times})
+        counts = self._counts_in_file or self._core.counts()
         stored = constraint_file.StoredConstraint(
             self._core, self.terminal_names, self.terminal_origins, counts, self.report, self.source, self.attributes
         )
@@ -73,14 +92,11 @@ class GrammarConstraint(Constraint):
         begin = time.perf_counter()
         stored = constraint_file.unpacked(file, vocab.core)
         seconds = time.perf_counter() - begin
-        complete = stored.core.frozen
-        stats = cast(
-            "GrammarStats",
-            {**stored.counts, "complete": complete, "seconds": seconds, "stages": {"load": seconds}},
-        )
+        times: GrammarTimes = {"seconds": seconds, "stages": {"load": seconds}}
+        counts = stored.counts if stored.core.frozen else None
         return cls(
-            stored.core, vocab, stored.terminal_names, stored.terminal_origins, stats, stored.report, stored.source,
-            stored.attributes,
+            stored.core, vocab, stored.terminal_names, stored.terminal_origins, times, stored.report, stored.source,
+            stored.attributes, counts,
         )  # fmt: skip
 
     def describe(self, terminal: int) -> str:

@@ -67,6 +67,7 @@ def has_bit(buffer: Buffer, token_id: int) -> bool:
 ENGINES = {
     "wfsa": ("benches.engines.wfsa_engine", "WfsaAhead"),
     "wfsa-lazy": ("benches.engines.wfsa_engine", "WfsaLazy"),
+    "wfsa-background": ("benches.engines.wfsa_engine", "WfsaBackground"),
     "wfsa-any-order": ("benches.engines.wfsa_engine", "WfsaAnyOrder"),
     "llguidance": ("benches.engines.llguidance_engine", "LLGuidance"),
     "glrmask": ("benches.engines.glrmask_engine", "GLRMask"),

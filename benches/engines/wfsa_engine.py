@@ -1,4 +1,4 @@
-"""This project, in its two modes, and with the members of objects in any order."""
+"""This project, in its three modes, and with the members of objects in any order."""
 
 from __future__ import annotations
 
@@ -64,6 +64,11 @@ class WfsaAhead:
 class WfsaLazy(WfsaAhead):
     name = "wfsa-lazy"
     mode = "lazy"
+
+
+class WfsaBackground(WfsaAhead):
+    name = "wfsa-background"
+    mode = "background"
 
 
 class WfsaAnyOrder(WfsaLazy):

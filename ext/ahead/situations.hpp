@@ -75,7 +75,8 @@ class Situations : public Reach {
     bool reading_ = false;
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> by_shape_;
     std::map<int32_t, vector<Accept>> accepts_;  // root -> what can be cut before the next root
-    vector<size_t> seen_;                        // lexer state -> the last root that reached it
+    vector<size_t> seen_;                        // lexer state -> the last search that met it
+    size_t n_searches_ = 0;
     vector<vector<int32_t>> universes_of_;       // terminal -> universes
 
     void add_watch(int32_t n, int32_t watch) {
@@ -85,38 +86,42 @@ class Situations : public Reach {
         todo_.push_back({n, watch});
     }
     int32_t after(int32_t n, int32_t term) {
-        auto got = situations_[size_t(n)].after.emplace(term, -1);
-        if (!got.second) return got.first->second;
-        if (++n_shifted_ > kShiftCap) return -1;
+        const auto known = situations_[size_t(n)].after.find(term);
+        if (known != situations_[size_t(n)].after.end()) return known->second;
+        const int32_t to = ++n_shifted_ > kShiftCap ? -1 : find_after(n, term);
+        return situations_[size_t(n)].after[term] = to;
+    }
+    int32_t find_after(int32_t n, int32_t term) {
         const Config to = policy_.shifted(situations_[size_t(n)].config, term, arena_);
         if (!to.n_tops) return -1;
         vector<int32_t> key = shape(to);
-        auto known = by_shape_.find(key);
-        if (known != by_shape_.end()) return got.first->second = known->second;
+        const auto known = by_shape_.find(key);
+        if (known != by_shape_.end()) return known->second;
         if (situations_.size() >= kSituationCap) return -1;
-        by_shape_.emplace(std::move(key), int32_t(situations_.size()));
         situations_.push_back({to, {}, {}});
-        return got.first->second = int32_t(situations_.size()) - 1;
+        return by_shape_[std::move(key)] = int32_t(situations_.size()) - 1;
     }
     // The terminals that can end before the next root, by going through all lexer states from one.
     const vector<Accept>& accepts(int32_t root) {
-        auto got = accepts_.emplace(root, vector<Accept>{});
-        if (!got.second) return got.first->second;
+        const auto known = accepts_.find(root);
+        if (known != accepts_.end()) return known->second;
         std::set<std::pair<int32_t, int32_t>> found;
         vector<int32_t> todo{root};
+        ++n_searches_;
         for (size_t i = 0; i < todo.size(); ++i) {
             t_.lexer.expand(todo[i]);
             const LexState& y = t_.lexer.states[size_t(todo[i])];
             for (const Accept& a : y.accepts) found.insert({a.term, a.watch});
             for (const Edge& e : y.edges) {
                 if (seen_.size() <= size_t(e.target)) seen_.resize(size_t(e.target) + 1, 0);
-                if (seen_[size_t(e.target)] == accepts_.size()) continue;
-                seen_[size_t(e.target)] = accepts_.size();
+                if (seen_[size_t(e.target)] == n_searches_) continue;
+                seen_[size_t(e.target)] = n_searches_;
                 todo.push_back(e.target);
             }
         }
-        for (auto [t, w] : found) got.first->second.push_back({t, w});
-        return got.first->second;
+        vector<Accept>& out = accepts_[root];
+        for (auto [t, w] : found) out.push_back({t, w});
+        return out;
     }
     // The topmost states of all stacks, as sets of nodes: for each set its states, and which set lies below each.
     static vector<int32_t> shape(const Config& c) {

@@ -14,6 +14,7 @@ from wfsa._ext.state cimport Decoder, State, start_state
 from wfsa._ext.vocabulary cimport VocabCore, Vocabulary, wfsa_translate
 
 import atexit
+import time
 
 import numpy as np
 
@@ -38,6 +39,7 @@ cdef extern from "artifact/read.hpp" namespace "wfsa" nogil:
 cdef extern from "runtime/memory.hpp" namespace "wfsa" nogil:
     shared_ptr[Engine] make_engine(shared_ptr[Vocabulary]) except +wfsa_translate
     map[string, int64_t] memory_of(const Engine&) except +wfsa_translate
+    map[string, int64_t] sizes_of(const Engine&) except +wfsa_translate
     void stop_reaper "wfsa::Reaper::stop"()
 
 
@@ -47,7 +49,13 @@ cdef extern from "runtime/session.hpp" namespace "wfsa" nogil:
         Session(shared_ptr[Generations]) except +wfsa_translate
 
 
+cdef extern from "background.hpp" namespace "wfsa" nogil:
+    cbool wait_for "wfsa::Background::wait_for"(const Engine&, int64_t)
+    void stop_background "wfsa::Background::stop"()
+
+
 cdef extern from "bindings/constraint_calls.hpp" namespace "wfsa":
+    void expand_in_background(Generations&) nogil
     void normalise_rules(Engine&, Normaliser&, int32_t, const vector[uint8_t]&, const vector[uint8_t]&, cbool) except +wfsa_translate
     void build_tables(Engine&, int64_t, cbool) except +wfsa_translate
 
@@ -63,8 +71,9 @@ cdef extern from "ahead.hpp" namespace "wfsa" nogil:
 
 @atexit.register
 def _stop():
-    """No thread destroys engines while the process ends."""
+    """No thread expands or destroys engines while the process ends."""
     with nogil:
+        stop_background()
         stop_reaper()
 
 
@@ -84,14 +93,11 @@ cdef class ConstraintCore:
 
     def counts(self):
         """Sizes of the tables so far."""
+        cdef map[string, int64_t] sizes
         cdef shared_ptr[Engine] held = self.engine()
-        cdef Engine* e = held.get()
-        return {
-            "lr_states": e.lr.n_states(), "contexts": e.lexer.n_contexts(), "lexer_roots": e.lexer.n_roots(),
-            "lexer_states": e.lexer.n_states(), "profiles": e.profiler.n_profiles(),
-            "dwa_states": e.dwa.n_states() + e.joint.n_states(),
-            "dwa_transitions": e.dwa.n_transitions() + e.joint.n_transitions(),
-        }
+        with nogil:
+            sizes = sizes_of(held.get()[0])
+        return {item.first.decode(): item.second for item in sizes}
 
     def start(self, constraint, stop_ids):
         """A :class:`State` before the first token; `stop_ids`: a sorted list, or None."""
@@ -185,6 +191,29 @@ cdef class ConstraintCore:
             return ahead.complete()
         finally:
             del ahead
+
+
+    def expand_in_background(self):
+        """The same on a thread of the process, beside decoding; returns at once."""
+        with nogil:
+            expand_in_background(self.tables.get()[0])
+
+    def wait(self, seconds):
+        """Until the thread in the background is through, for so many seconds (None: for ever); false if it is not.
+
+        Handlers of signals may raise meanwhile.
+        """
+        cdef shared_ptr[Engine] held = self.engine()
+        cdef int64_t most
+        cdef cbool ended = False
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            most = 50 if until is None else max(0, min(50, round(1000 * (until - time.monotonic()))))
+            with nogil:
+                ended = wait_for(held.get()[0], most)
+            if ended or (until is not None and time.monotonic() >= until):
+                return bool(ended)
+            PyErr_CheckSignals()
 
 
 cdef _as_array(const vector[int32_t]& v):

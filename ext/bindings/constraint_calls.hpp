@@ -1,5 +1,6 @@
 // The steps from rules and terminals to a constraint, as constraint.pyx calls them: other threads run beside long ones.
 #pragma once
+#include "background.hpp"
 #include "bindings/translate.hpp"
 #include "runtime/session.hpp"
 
@@ -15,6 +16,11 @@ inline void build_tables(Engine& e, int64_t max_lr_states, bool is_large) {
     e.build(max_lr_states);
     e.settle();
     Session::prepare(e);
+}
+
+// The tables of the constraint, those of later generations too, are expanded by a thread of the process.
+inline void expand_in_background(Generations& of) {
+    of.each([](const std::shared_ptr<Engine>& tables) { Background::begin(tables); });
 }
 
 }  // namespace wfsa

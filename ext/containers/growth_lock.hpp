@@ -8,6 +8,10 @@
 //
 // A thread that wants to extend is not kept out by a stream of readers: new ones wait behind it, for one slice of its
 // work. Behind fork() in a child all is free; fork waits for who extends (fork_gate.hpp).
+//
+// Who extends for nobody's sake yet (kInBackground) gives way to those who need it now: what it is doing ends with
+// Preempted where let_read() finds one of them, and is begun again later. It waits for nobody, and nobody hands over to
+// it.
 // The method is that of phase-fair locks (Brandenburg and Anderson, 2010), with phases that may be cut short.
 #pragma once
 #include <atomic>
@@ -23,6 +27,9 @@ namespace wfsa {
 
 class GrowthLock final : public ForkGate::Renewed {
   public:
+    struct Preempted {};
+    enum Purpose { kNeeded, kInBackground };
+
     class Reading {
       public:
         explicit Reading(GrowthLock& of) : of_(of) { of.begin_reading(); }
@@ -34,7 +41,8 @@ class GrowthLock final : public ForkGate::Renewed {
     };
     class Growing {
       public:
-        explicit Growing(GrowthLock& of) : of_(of) {
+        // kInBackground: throws Preempted where others extend or want to.
+        explicit Growing(GrowthLock& of, Purpose purpose = kNeeded) : of_(of), purpose_(purpose) {
             begin();
             mine_ = this;
         }
@@ -47,10 +55,12 @@ class GrowthLock final : public ForkGate::Renewed {
       private:
         friend GrowthLock;
         GrowthLock& of_;
+        const Purpose purpose_;
         std::optional<ForkGate::Change> change_;
 
         void begin() {
-            of_.begin_growing();
+            if (purpose_ == kInBackground) of_.begin_growing_if_free();
+            else of_.begin_growing();
             change_.emplace();  // in this order: who reads may want the gate
         }
         void end() {
@@ -61,11 +71,13 @@ class GrowthLock final : public ForkGate::Renewed {
 
     // Nothing happens where this thread extends no tables.
     static void let_read() {
-        if (mine_ && mine_->of_.n_readers_.load(std::memory_order_relaxed)) mine_->of_.step_aside();
+        if (!mine_) return;
+        if (mine_->purpose_ == kInBackground && mine_->of_.is_wanted()) throw Preempted();
+        if (mine_->of_.n_readers_.load(std::memory_order_relaxed)) mine_->of_.step_aside();
     }
     static void take_turns() {
         if (!mine_) return;
-        if (!mine_->of_.n_growers_.load(std::memory_order_relaxed)) return let_read();
+        if (mine_->purpose_ == kInBackground || !mine_->of_.is_wanted()) return let_read();
         mine_->end();
         mine_->begin();
     }
@@ -92,6 +104,7 @@ class GrowthLock final : public ForkGate::Renewed {
         explicit Counted(std::atomic<int>& n_) : n(n_) { ++n; }
         ~Counted() { --n; }
     };
+    bool is_wanted() const { return n_growers_.load(std::memory_order_relaxed); }
     void begin_reading() {
         if (!wanted_.load(std::memory_order_relaxed) && tables_.try_lock_shared()) return;
         const Counted waiting(n_readers_);
@@ -117,6 +130,10 @@ class GrowthLock final : public ForkGate::Renewed {
             const std::lock_guard<std::shared_mutex> first(next_);
             growth_.lock();
         }
+        lock_tables();
+    }
+    void begin_growing_if_free() {
+        if (is_wanted() || !growth_.try_lock()) throw Preempted();
         lock_tables();
     }
     void end_growing() {

@@ -170,13 +170,13 @@ class Lexer {
         return keys_.table_bytes() + wfsa::heap_bytes(ids_) + wfsa::heap_bytes(roots_) + wfsa::heap_bytes(slots_) +
                wfsa::heap_bytes(key_) + wfsa::heap_bytes(alone_) + wfsa::heap_bytes(bytes_);
     }
-    void close() {
-        terms.close();
-        keys_.close();
-        vector<int32_t>().swap(ids_);
-        vector<Slot>().swap(slots_);
-        vector<int32_t>().swap(alone_);
-        bytes_.clear();
+    void close(Retired& out) {
+        terms.close(out);
+        keys_.close(out);
+        out.take(ids_);
+        out.take(slots_);
+        out.take(alone_);
+        out.take(bytes_);
     }
     void restore_root(int32_t context, int32_t watch, int32_t y) {
         roots_[pair_key(context, watch)] = y;

@@ -81,10 +81,10 @@ struct Terminals {
         return false;
     }
     // What only expansion needs.
-    void close() {
-        vector<int64_t>().swap(name);
-        vector<int32_t>().swap(place);
-        vector<int32_t>().swap(remaining);
+    void close(Retired& out) {
+        out.take(name);
+        out.take(place);
+        out.take(remaining);
     }
     bool competes(int32_t c) const { return match[size_t(term[c])] != uint8_t(Match::kAny); }
     bool goes_on(int32_t c) const { return indptr[c] < indptr[c + 1]; }

@@ -18,7 +18,7 @@ class BaseStates {
 
     void add(const vector<int32_t>& signature, int32_t y) { examples_[signature].push_back(y); }
 
-    void clear() { decltype(examples_)().swap(examples_); }
+    void close(Retired& out) { out.take(examples_); }
     size_t bytes() const { return heap_bytes(examples_); }
 
     // A state to describe y as a change of, or -1.
@@ -138,7 +138,7 @@ class Delta {
             if (!y2 || !z2 ? y2 != z2 : y2->target != z2->target || y2->count != z2->count) {
                 c = int32_t(std::lower_bound(bytes + c, bytes + end, uint8_t(at)) - bytes);
                 for (; c < end && bytes[c] <= stop; ++c) {
-                    --budget_;
+                    if (--budget_ % 64 == 0) GrowthLock::let_read();
                     if (spent()) return;
                     compare_child(c, y2, z2, depth, count, open);
                 }

@@ -63,11 +63,11 @@ class Pieces {
             out.tail_terms.push_back(local_number(terms, term));
         }
     }
-    void clear() {
-        vector<Piece>().swap(list);
-        vector<Word>().swap(words_);
-        decltype(known_)().swap(known_);
-        for (auto& bytes : first_bytes_) bytes.clear();
+    void close(Retired& out) {
+        out.take(list);
+        out.take(words_);
+        out.take(known_);
+        for (auto& bytes : first_bytes_) out.take(bytes);
     }
     size_t bytes() const {
         size_t n = heap_bytes(list) + heap_bytes(words_) + heap_bytes(first_bytes_[0]) + heap_bytes(first_bytes_[1]);

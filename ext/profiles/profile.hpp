@@ -106,12 +106,12 @@ class Profiler {
                sizeof(std::pair<vector<int32_t>, void*>) * vetoed_.size();
     }
     // All that can be reached has its profile: let go of what only more of them would need.
-    void close() {
-        walk_.clear();
-        bases_.clear();
-        decltype(finish_ids_)().swap(finish_ids_);
-        decltype(vetoed_)().swap(vetoed_);
-        decltype(shared_)().swap(shared_);
+    void close(Retired& out) {
+        walk_.close(out);
+        bases_.close(out);
+        out.take(finish_ids_);
+        out.take(vetoed_);
+        out.take(shared_);
     }
 
   private:
@@ -184,6 +184,7 @@ class Profiler {
             narrow->tails.clear();
             narrow->tail_terms.clear();
             for (size_t i = 0; i < wide->tails.size(); ++i) {
+                GrowthLock::let_read();
                 const int32_t term = wide->tail_terms[i];
                 const auto tails = narrow_tails(*wide->tails[i], t.follow[size_t(walk_.terms[size_t(term)])]);
                 if (!tails) continue;
@@ -199,10 +200,12 @@ class Profiler {
     }
     std::shared_ptr<const WalkResult> wide_walk(int32_t y, const vector<int32_t>& key) {
         if (auto known = cache_.walks.find(key)) return known;
-        walk_.pieces.wide = true;
-        const auto fresh = walk_under(key, y);
-        walk_.pieces.wide = false;
-        return fresh;
+        struct Wide {
+            bool& on;
+            ~Wide() { on = false; }
+        } wide{walk_.pieces.wide};
+        wide.on = true;
+        return walk_under(key, y);
     }
     // A walk that is kept under a key; key_ is set.
     std::shared_ptr<const WalkResult> walk_under(const vector<int32_t>& key, int32_t y) {
@@ -264,7 +267,7 @@ class Profiler {
 
     // Tokens of which some prefix makes a watched component accept.
     std::shared_ptr<const vector<uint32_t>> vetoed(List watch) {
-        auto& got = vetoed_[watch.vector()];
+        std::shared_ptr<const vector<uint32_t>>& got = vetoed_[watch.vector()];
         if (got) return got;
         auto out = std::make_shared<vector<uint32_t>>(size_t(n_words_), 0u);
         veto(0, lexer_.watches.intern(watch), *out);

@@ -57,12 +57,12 @@ class Walk {
         const int32_t span = local_number(spans, t.span);
         for (int32_t k = lo; k < hi; ++k) counted_.push_back({span, count, trie_.slot_tokens[k]});
     }
-    void clear() {
-        vector<int32_t>().swap(tokens_);
-        vector<uint64_t>().swap(bits_);
-        vector<Inside::Counted>().swap(counted_);
-        decltype(segments_)().swap(segments_);
-        pieces.clear();
+    void close(Retired& out) {
+        out.take(tokens_);
+        out.take(bits_);
+        out.take(counted_);
+        out.take(segments_);
+        pieces.close(out);
     }
     size_t bytes() const {
         size_t n = pieces.bytes() + heap_bytes(tokens_) + heap_bytes(bits_) + heap_bytes(counted_);
@@ -113,15 +113,16 @@ class Walk {
     void segments(int32_t y) {
         lexer_.expand(y);
         children(0, lexer_.states[y], [&](int32_t c, const Edge& e) {
-            auto got = segments_.emplace(uint64_t(uint32_t(c)) << 32 | uint32_t(e.target), Segment{});
-            Segment& known = got.first->second;
-            const size_t n = tokens_.size(), m = pieces.list.size();
-            if (got.second) {
+            const uint64_t key = uint64_t(uint32_t(c)) << 32 | uint32_t(e.target);
+            const auto got = segments_.find(key);
+            if (got == segments_.end()) {
+                const auto n = int64_t(tokens_.size()), m = int64_t(pieces.list.size());
                 enter(c, e, 0, 0);
-                known.tokens.assign(tokens_.begin() + int64_t(n), tokens_.end());
-                known.pieces.assign(pieces.list.begin() + int64_t(m), pieces.list.end());
+                segments_.emplace(key, Segment{{tokens_.begin() + n, tokens_.end()},
+                                               {pieces.list.begin() + m, pieces.list.end()}});
                 return;
             }
+            const Segment& known = got->second;
             tokens_.insert(tokens_.end(), known.tokens.begin(), known.tokens.end());
             pieces.list.insert(pieces.list.end(), known.pieces.begin(), known.pieces.end());
         });

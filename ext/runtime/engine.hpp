@@ -20,13 +20,16 @@ class Engine : public Tables {
 
     size_t budget = size_t(64) << 20;  // bytes by which tables grow before they are spent (generations.hpp)
 
+    enum Expansion { kUnexpanded, kExpanding, kExpanded };
+    std::atomic<Expansion> expansion{kUnexpanded};  // by the thread in the background (background.hpp)
+
     std::atomic<int64_t> n_given_up{0};  // searches for what may follow that passed their limit (distinct_search.hpp)
 
     explicit Engine(std::shared_ptr<Vocabulary> v) : Tables(std::move(v)) {}
 
     // What is there now is no growth.
     void settle() { settled_ = rough_bytes(); }
-    bool spent() const { return grown_ > budget || half_full_ || limit_met_; }
+    bool spent() const { return !frozen && (grown_ > budget || half_full_ || limit_met_); }
 
     // op(operations) with the operations of this constraint's policy; more than once, if something was missing.
     template <class Op> auto run(const Op& op) -> decltype(op(std::declval<Operations<Cfg>&>())) {
@@ -44,6 +47,17 @@ class Engine : public Tables {
             limit_met_ = true;
             throw;
         }
+    }
+
+    // Extends the tables for no text, behind all others: `work` may be ended by Preempted (growth_lock.hpp).
+    template <class Work> void extend_in_background(const Work& work) {
+        const GrowthLock::Growing growing(lock, GrowthLock::kInBackground);
+        struct Settled {  // what it adds is no growth that texts have caused
+            Engine& of;
+            const size_t before = of.rough_bytes();
+            ~Settled() { of.settled_ += std::max(of.rough_bytes(), before) - before; }
+        } settled{*this};
+        work();
     }
 
     // For tests: masks are made by the slow twin of the machines that read tails.

@@ -6,15 +6,19 @@
 // the last of them takes the old tables along. The same happens after a limit was met: a text may fail, never the
 // constraint.
 #pragma once
+#include <functional>
+
 #include "runtime/memory.hpp"
 
 namespace wfsa {
 
-// New tables for the same grammar, terminals and LR automaton; nothing that was learnt.
+// New tables for the same grammar, terminals and LR automaton; nothing that was learnt. None where they are complete by
+// now: then nothing grows any more.
 inline std::shared_ptr<Engine> fresh(const Engine& of) {
     std::shared_ptr<Engine> out = make_engine(of.vocab);
     Engine& e = *out;
     const GrowthLock::Reading reading(of.lock);  // other threads may be decoding
+    if (of.frozen) return nullptr;
     e.grammar = of.grammar;
     e.ignored = of.ignored;
     e.lr = of.lr.without_sets_of_texts();
@@ -37,6 +41,14 @@ class Generations {
   public:
     explicit Generations(std::shared_ptr<Engine> first) : engine_(std::move(first)) {}
 
+    // What is done with tables from now on, with those at hand first.
+    void each(std::function<void(const std::shared_ptr<Engine>&)> begin) {
+        const ForkGate::Change change;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        begin_ = std::move(begin);
+        begin_(engine_);
+    }
+
     std::shared_ptr<Engine> latest() const {
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -49,7 +61,10 @@ class Generations {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (engine_->spent()) {
             spent = engine_;
-            engine_ = fresh(*spent);
+            if (std::shared_ptr<Engine> next = fresh(*spent)) {
+                engine_ = std::move(next);
+                if (begin_) begin_(engine_);
+            }
         }
         return engine_;
     }
@@ -57,6 +72,7 @@ class Generations {
   private:
     mutable std::mutex mutex_;
     std::shared_ptr<Engine> engine_;
+    std::function<void(const std::shared_ptr<Engine>&)> begin_;
 };
 
 }  // namespace wfsa

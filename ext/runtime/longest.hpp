@@ -94,6 +94,7 @@ class Longest {
             if (tables.weights[t.weight].size() >= kMany)
                 large.insert({tables.joint.states[pair_first(key)][0], t.weight});
         for (int32_t end = 0; end < int32_t(tables.profiler.terminal_ends.size()); ++end) {
+            GrowthLock::let_read();
             const int32_t universe = tables.profiler.terminal_ends[size_t(end)].universe;
             for (auto at = large.lower_bound({universe, -1}); at != large.end() && at->first == universe; ++at)
                 if (!tables.find_bulk(end, at->second)) tables.make_bulk(end, at->second);

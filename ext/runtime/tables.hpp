@@ -37,7 +37,7 @@ struct Tables {
     vector<uint8_t> distinct;    // by symbol, or empty: not 0 if what stands beside the parse may bar it (Grammar.distinct)
     bool may_run_out = false;    // is one of them 2?
     int32_t white_space[2] = {-1, 0};  // runs outside JSON's strings: bytes, and more for each open bracket; -1: no bound
-    bool frozen = false;         // complete: nothing grows any more
+    std::atomic<bool> frozen{false};  // complete: nothing grows any more
     const int64_t uid = next_uid();  // among all tables of the process
 
     explicit Tables(std::shared_ptr<Vocabulary> v)
@@ -59,12 +59,14 @@ struct Tables {
                128 * dwa.n_transitions() + 64 * joint.n_transitions() + 4 * size_t(vocab->n_words()) * bulk.size();
     }
 
-    // All that decoding can reach is there: tables are only read from now on.
-    void freeze() {
+    // All that decoding can reach is there: tables are only read from now on. What only expansion needed is returned.
+    Retired freeze() {
+        Retired out;
+        lexer.close(out);
+        profiler.close(out);
+        dwa.close(out);
         frozen = true;
-        lexer.close();
-        profiler.close();
-        dwa.close();
+        return out;
     }
 
     // One more terminal behind the grammar's own: the end of the text, which the vocabulary's end tokens stand for.
@@ -124,6 +126,7 @@ struct Tables {
             if (profiler.terminal_ends[i].universe < 0) by_term[profiler.terminal_ends[i].term].push_back(int32_t(i));
         for (auto& [term, ends] : by_term) {
             poll();
+            GrowthLock::let_read();
             add_universe(universes, profiler, *vocab, lexer.terms, ends);
         }
     }

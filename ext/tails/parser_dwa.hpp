@@ -105,9 +105,11 @@ class ParserDwa {
         return n;
     }
     // All that can be read is there: let go of what more of it would be made from.
-    void close() {
-        for (State& s : states_) vector<int32_t>().swap(s.places);
-        decltype(ids_)().swap(ids_);
+    void close(Retired& out) {
+        vector<vector<int32_t>> places(states_.size());
+        for (size_t d = 0; d < places.size(); ++d) places[d].swap(states_[d].places);
+        out.take(places);
+        out.take(ids_);
     }
 
     void restore_state(int32_t universe, bool is_start, vector<int32_t> places) {
@@ -149,6 +151,7 @@ class ParserDwa {
     vector<int32_t> slots_;
     vector<Shifted> todo_;
     vector<Level> levels_;
+    uint32_t n_entered_ = 0;
 
     // What is to be done, and what follows from it: apply all reductions to each stack, lex from what can shift,
     // leave open what needs more states.
@@ -185,6 +188,7 @@ class ParserDwa {
             Level& level = levels_.back();
             if (level.child == level.end) { levels_.pop_back(); continue; }
             const int32_t c = level.child++;
+            if (++n_entered_ % 64 == 0) GrowthLock::let_read();
             const Edge* e = lexer_.states[size_t(level.y)].edge(tails.byte[size_t(c)]);
             if (!e) continue;
             const int32_t to = e->target, after = lexer_.count_after(lexer_.states[size_t(to)], level.count, *e);

@@ -222,14 +222,27 @@ def test_states_of_other_threads_outlive_their_origin() -> None:
 LONG: dict[str, Callable[[wfsa.Vocab], wfsa.Constraint]] = {
     "an automaton": lambda vocab: wfsa.compile_regex("(a|b)*a(a|b){17}", vocab),
     "many properties": lambda vocab: wfsa.compile_json_schema(
-        {"properties": {f"k{i}": {} for i in range(3000)}}, vocab, mode="lazy"
+        {"properties": {f"k{i}": {} for i in range(10_000)}}, vocab, mode="lazy"
     ),
 }
+N_TRIES = 3  # the system may take either thread off for long
 
 
 @pytest.mark.parametrize("stage", LONG)
 def test_others_run_while_one_compiles(stage: str) -> None:
     """A thread that wants to run a moment in every millisecond does so, whatever stage another one's compile is in."""
+    seen = []
+    for _ in range(N_TRIES):
+        n, longest, whole = moments_beside(LONG[stage])
+        assert whole > 0.1, "too short to say anything"
+        if n > 20 and longest < 0.5 * whole:
+            return
+        seen.append((n, longest, whole))
+    raise AssertionError(seen)
+
+
+def moments_beside(compiles: Callable[[wfsa.Vocab], wfsa.Constraint]) -> tuple[int, float, float]:
+    """How often another thread ran meanwhile, the longest time it did not, and all of the time, in seconds."""
     vocab = wfsa.Vocab([b"a", b"b", b"c", b"</s>"], eos_ids=[3])
     moments: list[float] = []
     done = threading.Event()
@@ -242,14 +255,13 @@ def test_others_run_while_one_compiles(stage: str) -> None:
     thread.start()
     began = time.perf_counter()
     try:
-        LONG[stage](vocab)
+        compiles(vocab)
     finally:
         ended = time.perf_counter()
         done.set()
         thread.join()
     gaps = np.diff([began, *(t for t in moments if t < ended), ended])
-    assert ended - began > 0.1, "too short to say anything"
-    assert len(gaps) > 20 and max(gaps) < 0.5 * (ended - began), (len(gaps), max(gaps), ended - began)
+    return len(gaps), float(max(gaps)), ended - began
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a reader beside growth needs a processor of its own")

@@ -33,13 +33,14 @@ KERNELS: dict[str, set[str]] = {
     "ext/runtime": {"ext/containers", "ext/errors.hpp", "ext/json", "ext/parser", "ext/regular", "ext/tails"},
     "ext/ahead": {"ext/runtime"},
     "ext/ahead.hpp": {"ext/ahead", "ext/runtime"},
+    "ext/background.hpp": {"ext/ahead.hpp"},
     "ext/artifact": {"ext/errors.hpp", "ext/runtime"},
     "ext/texts": {"ext/runtime", "ext/vocabulary"},
     "ext/items": set(),
     # The Cython modules: they check what comes in, walk the regular trees, and raise the project's errors.
     "ext/bindings": {
-        "ext/ahead.hpp", "ext/artifact", "ext/containers", "ext/errors.hpp", "ext/items", "ext/regular", "ext/runtime",
-        "ext/texts",
+        "ext/ahead.hpp", "ext/artifact", "ext/background.hpp", "ext/containers", "ext/errors.hpp", "ext/items",
+        "ext/regular", "ext/runtime", "ext/texts",
         "ext/interrupt.hpp", "ext/vocabulary", "grammar", "wfsa/_ext", "wfsa/errors.py",
     },
 }  # fmt: skip

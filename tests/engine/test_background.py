@@ -1,0 +1,205 @@
+"""Tables that a thread of the process expands, beside those who decode: the same masks, the same tables, no waiting."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+import wfsa
+from tests.engine.test_threads import GRAMMARS, fresh_vocab, program, together
+
+pytestmark = pytest.mark.engine
+
+# Takes long: many contexts, each with strings of a length of its own.
+WIDE = {
+    "properties": {
+        f"key{i}": {"type": "string", "pattern": f"^[a-z]{{1,{i % 9 + 2}}}[0-9]*(-{i})?$"} for i in range(300)
+    }
+}
+
+
+def wide(mode: str, vocab: wfsa.Vocab | None = None) -> wfsa.Constraint:
+    return wfsa.compile_json_schema(WIDE, vocab or fresh_vocab(), mode=mode)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_it_ends_with_what_ahead_of_time_makes(name: str) -> None:
+    ahead, behind = GRAMMARS[name](fresh_vocab(), "ahead"), GRAMMARS[name](fresh_vocab(), "background")
+    assert behind.wait(60)
+    assert behind.to_bytes() == ahead.to_bytes()
+    times = {"seconds": 0, "stages": 0}
+    assert {**behind.stats, **times} == {**ahead.stats, **times}
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_masks_beside_it_are_those_of_a_lazy_constraint(name: str) -> None:
+    alone = [program(GRAMMARS[name](fresh_vocab(), "lazy"), seed) for seed in range(4)]
+    for _ in range(10):
+        constraint = GRAMMARS[name](fresh_vocab(), "background")
+        assert together([partial(program, constraint, seed) for seed in range(4)]) == alone
+        assert constraint.wait(60)
+        assert [program(constraint, seed) for seed in range(4)] == alone
+
+
+def test_complete_at_the_end_though_texts_made_some_of_it() -> None:
+    constraint = wide("background")
+    seen = [program(constraint, seed) for seed in range(3)]
+    assert constraint.wait(60) and constraint.stats["complete"] and "complete" in repr(constraint)
+    ahead = wide("ahead")
+    assert seen == [program(ahead, seed) for seed in range(3)]
+    assert constraint.stats["lexer_states"] == ahead.stats["lexer_states"]
+
+
+def test_waiting_ends_in_time() -> None:
+    constraint = wide("background")
+    began = time.monotonic()
+    assert not constraint.wait(0)
+    assert time.monotonic() - began < 1
+    assert constraint.wait() and constraint.wait(0) and constraint.stats["complete"]
+    lazy = wide("lazy")
+    assert lazy.wait(0) and not lazy.stats["complete"]
+    assert wfsa.compile_choice(["a", "b"], fresh_vocab()).wait(0)
+
+
+def test_saved_in_whatever_state_it_is() -> None:
+    vocab = fresh_vocab()
+    constraint = wide("background", vocab)
+    files = [constraint.to_bytes()]
+    while not constraint.wait(0.005):
+        files.append(constraint.to_bytes())
+    files.append(constraint.to_bytes())
+    expected = [program(wide("ahead"), seed) for seed in range(2)]
+    for data in files[:: max(1, len(files) // 8)] + files[-1:]:
+        again = wfsa.Constraint.from_bytes(data, fresh_vocab())
+        assert again.wait(0)
+        again.expand_in_background()
+        assert [program(again, seed) for seed in range(2)] == expected
+        assert again.wait(60) and again.stats["complete"]
+        assert again.stats["lexer_states"] == constraint.stats["lexer_states"]
+    assert wfsa.Constraint.from_bytes(files[-1], fresh_vocab()).stats["complete"]
+
+
+def test_a_lazy_constraint_can_be_expanded_later() -> None:
+    constraint = wide("lazy")
+    for _ in range(3):
+        constraint.expand_in_background()
+    assert constraint.wait(60) and constraint.stats["complete"]
+    constraint.expand_in_background()
+    assert constraint.wait(0)
+    ahead = GRAMMARS["cfg"](fresh_vocab(), "ahead")
+    ahead.expand_in_background()
+    assert ahead.wait(0)
+
+
+def test_it_stops_where_nobody_holds_the_constraint() -> None:
+    for _ in range(20):
+        wide("background")
+    constraint = wide("background")  # it has its turn though those before it were not through
+    state = constraint.start()
+    del constraint
+    gc.collect()
+    assert state.get_mask()
+    del state
+    last = GRAMMARS["cfg"](fresh_vocab(), "background")
+    assert last.wait(60)
+
+
+def test_small_ones_do_not_wait_for_large_ones() -> None:
+    large = [wide("background") for _ in range(4)]
+    small = GRAMMARS["cfg"](fresh_vocab(), "background")
+    assert small.wait(60)
+    assert not all(constraint.stats["complete"] for constraint in large)
+    assert all(constraint.wait(60) for constraint in large)
+
+
+def test_a_limit_leaves_the_rest_to_texts() -> None:
+    constraint = wfsa.compile_lark(
+        'start: (A | B)*\nA: /[ab]*a[ab]{4}/\nB: /[ab]*b[ab]{5}/', fresh_vocab(), mode="background", max_lexer_states=20
+    )  # fmt: skip
+    assert constraint.wait(60) and not constraint.stats["complete"]
+    assert constraint.start().commit_bytes(b"a")
+
+
+def test_fresh_tables_are_expanded_too() -> None:
+    constraint = wfsa.compile_json_schema(WIDE, fresh_vocab(), mode="lazy", max_grown_bytes=0)
+    program(constraint, 1)  # these tables are spent
+    constraint.expand_in_background()
+    assert constraint.wait(60) and constraint.stats["complete"]
+    constraint = wfsa.compile_json_schema(WIDE, fresh_vocab(), mode="background", max_grown_bytes=0)
+    program(constraint, 1)
+    constraint.start()
+    assert constraint.wait(60) and constraint.stats["complete"]
+    before = constraint.stats["lexer_states"]
+    program(constraint, 2)
+    assert constraint.start() and constraint.stats["complete"] and constraint.stats["lexer_states"] == before
+
+
+ON_ITS_OWN = """
+import os, sys, threading
+sys.path.insert(0, {root!r})
+from tests.engine.test_background import wide, program
+{what}
+"""
+
+
+def run(what: str) -> str:
+    """What a process of its own says; it ends by itself, and well."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = ON_ITS_OWN.format(root=root, what=what)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_process_ends_while_it_is_at_work() -> None:
+    assert run("kept = wide('background'); print(kept.wait(0.01))") == "False"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NO fork on this system")
+def test_fork_while_it_is_at_work() -> None:
+    said = run("""
+expected = program(wide("lazy"), 1)
+for k in range(10):
+    constraint = wide("background")
+    constraint.wait(0.002 * k)
+    child = os.fork()
+    if not child:
+        good = constraint.wait(60) and program(constraint, 1) == expected
+        constraint.expand_in_background()
+        good &= constraint.wait(60) and constraint.stats["complete"] and program(constraint, 1) == expected
+        os._exit(0 if good else 1)
+    assert os.waitpid(child, 0)[1] == 0, k
+    assert constraint.wait(60) and constraint.stats["complete"]
+print("good")
+""")
+    assert said == "good"
+
+
+def test_who_extends_is_let_before_it() -> None:
+    """Texts that need what is missing have it while the thread is at work, however long its own steps are."""
+    waits: list[float] = []
+
+    def decode(constraint: wfsa.Constraint, done: Callable[[], bool]) -> None:
+        seed = 0
+        while not done():
+            began = time.thread_time()
+            program(constraint, seed)
+            waits.append(time.thread_time() - began)
+            seed += 1
+
+    constraint = wide("background")
+    threads = [threading.Thread(target=decode, args=(constraint, lambda: constraint.wait(0))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert constraint.stats["complete"] and waits
