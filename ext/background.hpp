@@ -2,7 +2,7 @@
 //
 //   one thread   for the process, begun with the first job, ended when there has been none for a while
 //   jobs         take turns, so a large grammar keeps no small one waiting; each ends when all is expanded, at a cap or
-//                limit, or when nobody holds the tables any more
+//                limit, with kMostBytes added, or when nobody holds the tables any more
 //   slices       the tables are held for kSlice at most, and given up sooner to whoever waits: readers in the middle of
 //                it, those who need to extend at once, for whom the step at hand is thrown away (growth_lock.hpp)
 //
@@ -43,6 +43,7 @@ class Background final : public ForkGate::Renewed {
     typedef std::chrono::steady_clock Clock;
     static constexpr std::chrono::microseconds kSlice{100}, kTurn{2000}, kPause{100};
     static constexpr std::chrono::seconds kIdle{1};
+    static constexpr size_t kMostBytes = size_t(256) << 20;
     struct Job {
         std::weak_ptr<Engine> tables;
         std::unique_ptr<Ahead> ahead;
@@ -122,7 +123,7 @@ class Background final : public ForkGate::Renewed {
                 if (!job.ahead) job.ahead = std::make_unique<Ahead>(tables);
                 while (more && Clock::now() < until) more = job.ahead->advance();
             });
-            return more ? kMore : kEnded;
+            return more && tables.grown_in_background() < kMostBytes ? kMore : kEnded;
         } catch (const GrowthLock::Preempted&) {
             return kBusy;
         } catch (const std::exception&) {  // a limit, or no memory: what is missing is left to the text that needs it

@@ -268,7 +268,7 @@ class ArtifactReader {
             unpack_tokens(bitmap, ids, kind[i], group_sets[i], n_tokens_, v.size);
             for (int64_t k = 0; k < n_tokens_ && !bitmap.empty(); ++k)
                 if (bitmap[size_t(k) >> 5] >> (k & 31) & 1) ids.push_back(int32_t(k));
-            found[size_t(inside[i])].add_group(span[i], units(ids, span[i], offset[i], exceptions[i]), v.n_words());
+            found[size_t(inside[i])].add_group(span[i], units(ids, offset[i], exceptions[i]), v.n_words());
         }
         vector<std::shared_ptr<const Inside>> out;
         for (Inside& x : found) {
@@ -279,8 +279,7 @@ class ArtifactReader {
     }
     ProfileCache& v_cache() const { return e_.vocab->profiles; }
     // The tokens of a group, ascending, with their units.
-    vector<Inside::Counted> units(const vector<int32_t>& ids, int32_t span, int32_t offset,
-                                  const vector<int32_t>& exceptions) const {
+    vector<Inside::Counted> units(const vector<int32_t>& ids, int32_t offset, const vector<int32_t>& exceptions) const {
         check(!ids.empty(), "a group is empty");
         check(exceptions.size() % 2 == 0, "group_exceptions is cut short");
         vector<Inside::Counted> out;
@@ -292,7 +291,7 @@ class ArtifactReader {
             at += 2 * is_exception;
             const int64_t length = e_.vocab->offsets[id + 1] - e_.vocab->offsets[id];
             check(n >= 0 && n <= length, "a token has an impossible number of units");
-            out.push_back({span, int32_t(n), id});
+            out.push_back({id, int32_t(n)});
         }
         check(at == exceptions.size(), "group_exceptions has tokens that are not in their group, or not in order");
         return out;

@@ -53,7 +53,7 @@ class DistinctMask {
         if (!calm) return;
         // ... but an item may still repeat behind them.
         each_along(at, scan, [&](const Along& to) {
-            const int32_t slot = v.trie.slot_lo[to.node];
+            const int32_t slot = v.trie[to.node].slot_lo;
             int32_t opens = -1;  // unknown
             for (int32_t i = v.trie.slot_indptr[slot]; i < v.trie.slot_indptr[slot + 1]; ++i) {
                 const int32_t t = v.trie.slot_tokens[i];
@@ -88,7 +88,7 @@ class DistinctMask {
         while (!open.empty()) {
             const Along along = open.back();
             open.pop_back();
-            for (int32_t c = trie.first_child[along.node]; c < trie.first_child[along.node + 1]; ++c) {
+            for (int32_t c = trie[along.node].first_child; c < trie[along.node].end_child; ++c) {
                 const uint8_t byte = trie.byte[c];
                 if (along.scan.leaves(byte)) continue;
                 Along to{c, nullptr, along.scan};
@@ -96,7 +96,7 @@ class DistinctMask {
                 if (!to.scan.may_repeat()) continue;
                 if (along.at) to.at = search_.go_on(along.at, byte);
                 open.push_back(to);
-                if (trie.own[c]) visit(to);
+                if (trie[c].own) visit(to);
             }
         }
     }

@@ -73,7 +73,7 @@ struct LexState {
     Span<Accept> accepts;    // terminals that may be cut here
     int32_t span = -1;       // counts with which the state is alive (number in `spans`); -1: all
     int32_t profile = -1;
-    int32_t bytes = -1;      // number in the lexer's `bytes_`, once asked for
+    int32_t staying = -1;    // what staying.hpp knows of it, once asked for
     bool root = false;       // nothing read since the boundary
     bool boundary = false;   // root, or an ignored terminal just ended: token-level terminals may follow
     bool goes_on = false;    // some byte can follow without a cut

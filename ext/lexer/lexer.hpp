@@ -108,16 +108,6 @@ class Lexer {
                     for (int b = terms.edges[e].lo; b <= terms.edges[e].hi; ++b) out.w[b >> 6] &= ~(1ull << (b & 63));
         return out;
     }
-    // Is everything below this trie node, entered in state y, inside y's terminals and without a cut? (And of the
-    // bytes below either all count or none; counts are for the caller to check.)
-    bool decided(int32_t y, const ByteBits& below) {
-        const Bytes& s = bytes(y);
-        if (!below.subset_of(s.loops)) return false;
-        if (states[y].span >= 0 && below.intersects(s.units) && !below.subset_of(s.units)) return false;
-        return !s.cuts.intersects(below);
-    }
-    bool counts(int32_t y, const ByteBits& below) { return states[y].span >= 0 && below.intersects(bytes(y).units); }
-
     // Do y and z treat every text of at most `length` bytes alike, because they stand at one place of a counter?
     bool alike(int32_t y, int32_t z, int32_t length) const {
         const LexState &s = states[y], &o = states[z];
@@ -168,7 +158,7 @@ class Lexer {
     // What only expansion needs: gone once all that can be reached is there.
     size_t expansion_bytes() const {
         return keys_.table_bytes() + wfsa::heap_bytes(ids_) + wfsa::heap_bytes(roots_) + wfsa::heap_bytes(slots_) +
-               wfsa::heap_bytes(key_) + wfsa::heap_bytes(alone_) + wfsa::heap_bytes(bytes_);
+               wfsa::heap_bytes(key_) + wfsa::heap_bytes(alone_);
     }
     void close(Retired& out) {
         terms.close(out);
@@ -176,7 +166,6 @@ class Lexer {
         out.take(ids_);
         out.take(slots_);
         out.take(alone_);
-        out.take(bytes_);
     }
     void restore_root(int32_t context, int32_t watch, int32_t y) {
         roots_[pair_key(context, watch)] = y;
@@ -234,25 +223,6 @@ class Lexer {
             if (!out.empty() && to.continues(out.back().hi, out.back().target, out.back().count)) out.back().hi = hi;
             else out.push_back(to);
         });
-    }
-    struct Bytes {       // of an expanded state, for whoever makes its profile
-        ByteBits loops;  // lead back to it
-        ByteBits units;  // begin a unit
-        ByteBits cuts;   // can begin what follows a cut there
-    };
-    StableVector<Bytes> bytes_;
-    const Bytes& bytes(int32_t y) {
-        LexState& s = states[y];
-        if (s.bytes >= 0) return bytes_[size_t(s.bytes)];
-        s.bytes = int32_t(bytes_.size());
-        bytes_.emplace_back();
-        Bytes& out = bytes_.back();
-        for (const Edge& e : s.edges) {
-            if (e.target == y) out.loops.add_range(e.lo, e.hi);
-            if (e.count) out.units.add_range(e.lo, e.hi);
-        }
-        for (const Accept& a : s.accepts) out.cuts.merge(first_bytes(a));
-        return out;
     }
     struct Slot { int32_t hyp, target; bool watch; uint8_t count; };
     Interner keys_;          // of states of several components

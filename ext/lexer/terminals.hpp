@@ -5,7 +5,7 @@
 #pragma once
 #include "regular/counter.hpp"
 #include "regular/range_splitter.hpp"
-#include "vocabulary/trie.hpp"
+#include "vocabulary/vocabulary_trie.hpp"
 
 namespace wfsa {
 

@@ -93,7 +93,7 @@ class Delta {
   public:
     vector<int32_t> drop;  // tokens that may fare differently
 
-    Delta(const Trie& trie, Lexer& lexer, Walk& walk) : trie_(trie), lexer_(lexer), walk_(walk) {}
+    Delta(const VocabularyTrie& trie, Lexer& lexer, Walk& walk) : trie_(trie), lexer_(lexer), walk_(walk) {}
 
     // What y does with the tokens of `drop`, into the walk.  False when the two differ in so much that a walk of y is
     // no dearer.
@@ -107,10 +107,10 @@ class Delta {
     }
 
   private:
-    static constexpr int32_t kBudget = 20000;   // trie nodes; beyond that a full walk is no dearer
+    static constexpr int32_t kBudget = 4000;    // trie nodes; beyond that a full walk is no dearer
     static constexpr size_t kMaxDrop = 3000;    // tokens; more would make every mask dearer
     struct Open { int32_t term, watch, depth, count; };  // a cut both made on the current path; depth of the tail
-    const Trie& trie_;
+    const VocabularyTrie& trie_;
     Lexer& lexer_;
     Walk& walk_;
     int32_t budget_ = 0;
@@ -124,8 +124,8 @@ class Delta {
         static const LexState dead;
         const Span<Edge> in_y = (y < 0 ? dead : lexer_.states[y]).edges, in_z = (z < 0 ? dead : lexer_.states[z]).edges;
         const uint8_t* bytes = trie_.byte.data();
-        int32_t c = trie_.first_child[node];
-        const int32_t end = trie_.first_child[node + 1];
+        int32_t c = trie_[node].first_child;
+        const int32_t end = trie_[node].end_child;
         size_t a = 0, b = 0;
         for (int32_t at = 0; at < 256 && c < end;) {  // the bytes on which the two go apart, range by range
             while (a < in_y.size() && in_y[a].hi < at) ++a;
@@ -162,23 +162,23 @@ class Delta {
         const bool counts_alike =
             !to_y || !to_z || (in_y.span == in_z.span && now == lexer_.count_after(in_z, count, *to_z));
         if (!(in_y.accepts == in_z.accepts) || !counts_alike) return drop_subtree(c, y2, depth + 1, now, after);
-        if (trie_.own[c] && (y2 < 0 || z2 < 0)) {  // otherwise the token stays inside, either way
-            drop_tokens(trie_.slot_lo[c]);
-            if (y2 >= 0) walk_.inside(trie_.slot_lo[c], in_y, now);
-            for (const Open& o : after) walk_.pieces.add(o.term, Pieces::kSlot, trie_.slot_lo[c], 0, o.depth, o.count);
+        if (trie_[c].own && (y2 < 0 || z2 < 0)) {  // otherwise the token stays inside, either way
+            drop_tokens(trie_[c].slot_lo);
+            if (y2 >= 0) walk_.inside(trie_[c].slot_lo, in_y, now);
+            for (const Open& o : after) walk_.pieces.add(o.term, Pieces::kSlot, trie_[c].slot_lo, 0, o.depth, o.count);
         }
-        if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
-        if (y2 >= 0 && z2 >= 0 && lexer_.alike(y2, z2, trie_.height[c])) return;
+        if (trie_[c].slot_hi - trie_[c].slot_lo == trie_[c].own) return;
+        if (y2 >= 0 && z2 >= 0 && lexer_.alike(y2, z2, trie_[c].height)) return;
         for (const Accept& a : in_y.accepts) after.push_back({a.term, a.watch, depth + 1, now});
         difference(c, y2, z2, depth + 1, now, after);
     }
     // The two disagree on a cut here: everything below differs.
     void drop_subtree(int32_t node, int32_t y, int32_t depth, int32_t count, const vector<Open>& open) {
-        budget_ -= trie_.slot_hi[node] - trie_.slot_lo[node];
-        for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) drop_tokens(s);
+        budget_ -= trie_[node].slot_hi - trie_[node].slot_lo;
+        for (int32_t s = trie_[node].slot_lo; s < trie_[node].slot_hi; ++s) drop_tokens(s);
         for (const Open& o : open) walk_.pieces.add(o.term, Pieces::kBelow, node, o.watch, o.depth, o.count);
         if (y < 0) return;
-        if (trie_.own[node]) walk_.inside(trie_.slot_lo[node], lexer_.states[y], count);
+        if (trie_[node].own) walk_.inside(trie_[node].slot_lo, lexer_.states[y], count);
         lexer_.expand(y);
         for (const Accept& a : lexer_.states[y].accepts) walk_.pieces.add_cut(a, node, depth, count);
         walk_.below(node, y, depth, count);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "containers/content_table.hpp"
+#include "vocabulary/vocabulary_trie.hpp"
 
 namespace wfsa {
 
@@ -23,7 +24,17 @@ struct Inside {
             return local_span == o.local_span && least == o.least && indptr == o.indptr && tokens == o.tokens;
         }
     };
-    struct Counted { int32_t local_span, count, token; };
+    struct Counted { int32_t token, count; };
+    struct Run { int32_t lo, hi; };  // slots of the trie, up to `hi`
+    enum Units { kNone, kBytes, kCharacters };
+    struct CountedRun {  // with so many units, and as many more as the string of a slot has
+        int32_t local_span, lo, hi, count;
+        Units units;
+        int32_t units_of(const VocabularyTrie& trie, int32_t slot) const {
+            if (units == kNone) return count;
+            return count + (units == kBytes ? trie.slot_word[size_t(slot)].length : trie.characters[size_t(slot)]);
+        }
+    };
 
     vector<uint32_t> bitmap;    // when there are many tokens; else
     vector<int32_t> ids;        // both without the tokens of groups
@@ -49,51 +60,78 @@ struct Inside {
         return n;
     }
 
-    // In any order; `n_words` of a bitmap. `bits`: all clear, before and after.
-    void set_tokens(const vector<int32_t>& tokens, int64_t n_words, vector<uint64_t>& bits) {
-        if (is_many(tokens.size(), n_words)) {
-            bitmap.assign(size_t(n_words), 0u);
-            for (int32_t t : tokens) bitmap[size_t(t) >> 5] |= 1u << (t & 31);
+    // The tokens of slots, each in one run, runs in any order. `bits`: all clear, before and after.
+    void set_tokens(vector<Run>& runs, const VocabularyTrie& trie, vector<uint64_t>& bits) {
+        const int64_t n_words = int64_t(trie.all.size());
+        const auto each = [&](int32_t lo, int32_t hi, const auto& visit) {
+            for (int32_t k = trie.slot_indptr[size_t(lo)]; k < trie.slot_indptr[size_t(hi)]; ++k)
+                visit(trie.slot_tokens[size_t(k)]);
+        };
+        size_t n = 0;
+        for (const Run& r : runs) n += size_t(trie.slot_indptr[size_t(r.hi)] - trie.slot_indptr[size_t(r.lo)]);
+        if (is_many(n, n_words) && n > trie.slot_tokens.size() / 2) {  // all but those between the runs
+            std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.lo < b.lo; });
+            bitmap = trie.all;
+            const auto clear = [&](int32_t t) { bitmap[size_t(t) >> 5] &= ~(1u << (t & 31)); };
+            int32_t at = 0;
+            for (const Run& r : runs) {
+                each(at, r.lo, clear);
+                at = r.hi;
+            }
+            each(at, int32_t(trie.slot_word.size()), clear);
             return;
         }
-        ids.reserve(tokens.size());
-        if (tokens.size() < kFew) {
-            ids.assign(tokens.begin(), tokens.end());
+        if (is_many(n, n_words)) {
+            bitmap.assign(size_t(n_words), 0u);
+            for (const Run& r : runs) each(r.lo, r.hi, [&](int32_t t) { bitmap[size_t(t) >> 5] |= 1u << (t & 31); });
+            return;
+        }
+        ids.reserve(n);
+        if (n < kFew) {
+            for (const Run& r : runs) each(r.lo, r.hi, [&](int32_t t) { ids.push_back(t); });
             std::sort(ids.begin(), ids.end());
             return;
         }
         bits.resize(size_t(n_words + 1) / 2, 0);  // to draw and to read them again is cheaper than to sort them
-        for (int32_t t : tokens) bits[size_t(t) >> 6] |= uint64_t(1) << (t & 63);
+        for (const Run& r : runs) each(r.lo, r.hi, [&](int32_t t) { bits[size_t(t) >> 6] |= uint64_t(1) << (t & 63); });
         for (size_t w = 0; w < bits.size(); ++w) {
             for (uint64_t left = bits[w]; left; left &= left - 1) ids.push_back(int32_t(w << 6) + __builtin_ctzll(left));
             bits[w] = 0;
         }
     }
-    // A group for every span, of tokens in any order; no span has a token twice.
-    void set_groups(const vector<Counted>& counted, int64_t n_words) {
+    // A group for every span; no span has a token twice.
+    void set_groups(const vector<CountedRun>& runs, const VocabularyTrie& trie) {
+        const int64_t n_words = int64_t(trie.all.size());
         int32_t n_spans = 0;
-        for (const Counted& c : counted) n_spans = std::max(n_spans, c.local_span + 1);
+        for (const CountedRun& r : runs) n_spans = std::max(n_spans, r.local_span + 1);
         for (int32_t span = 0; span < n_spans; ++span) {
-            vector<Counted> own;
-            for (const Counted& c : counted) if (c.local_span == span) own.push_back(c);
-            if (own.empty()) continue;
-            sort_by_token(own, n_words);
-            add_group(span, own, n_words);
+            size_t n = 0;
+            for (const CountedRun& r : runs)
+                if (r.local_span == span) n += size_t(trie.slot_indptr[size_t(r.hi)] - trie.slot_indptr[size_t(r.lo)]);
+            const auto each = [&](const auto& visit) {
+                for (const CountedRun& r : runs)
+                    for (int32_t s = r.lo; s < r.hi && r.local_span == span; ++s)
+                        for (int32_t k = trie.slot_indptr[size_t(s)]; k < trie.slot_indptr[size_t(s) + 1]; ++k)
+                            visit(Counted{trie.slot_tokens[size_t(k)], r.units_of(trie, s)});
+            };
+            if (is_many(n, n_words)) {
+                vector<int32_t> count(size_t(n_words) * 32, -1);  // by token: no sorting of a whole vocabulary
+                each([&](Counted c) { count[size_t(c.token)] = c.count; });
+                add_group(span, n_words, [&](const auto& visit) {
+                    for (size_t t = 0; t < count.size(); ++t) if (count[t] >= 0) visit(Counted{int32_t(t), count[t]});
+                });
+            } else if (n) {
+                vector<Counted> counted;
+                each([&](Counted c) { counted.push_back(c); });
+                std::sort(counted.begin(), counted.end(), [](const Counted& a, const Counted& b) { return a.token < b.token; });
+                add_group(span, counted, n_words);
+            }
         }
         groups.shrink_to_fit();
     }
     // Of one span, ascending by token.
     void add_group(int32_t local_span, const vector<Counted>& counted, int64_t n_words) {
-        auto units = [](const Counted& a, const Counted& b) { return a.count < b.count; };
-        const auto [low, high] = std::minmax_element(counted.begin(), counted.end(), units);
-        Group g{local_span, low->count, vector<int32_t>(counted.size()), {}, {}, {}};
-        g.indptr.assign(size_t(high->count - low->count) + 2, 0);
-        for (const Counted& c : counted) ++g.indptr[size_t(c.count - g.least) + 1];
-        for (size_t i = 1; i < g.indptr.size(); ++i) g.indptr[i] += g.indptr[i - 1];
-        vector<int32_t> at(g.indptr.begin(), g.indptr.end() - 1);
-        for (const Counted& c : counted) g.tokens[size_t(at[size_t(c.count - g.least)]++)] = c.token;
-        if (is_many(g.tokens.size(), n_words)) draw(g, n_words);
-        groups.push_back(std::move(g));
+        add_group(local_span, n_words, [&](const auto& visit) { for (const Counted& c : counted) visit(c); });
     }
     // Are so many tokens kept as a bitmap, too?  Setting one by one costs about what eight words of a bitmap do.
     static bool is_many(size_t n_tokens, int64_t n_words) { return int64_t(n_tokens) > n_words / 4; }
@@ -102,6 +140,23 @@ struct Inside {
     static constexpr size_t kFew = 64;          // tokens that are sorted
     static constexpr size_t kMaxClear = 512;  // tokens cleared one by one from a group's bitmap
 
+    // `each` visits ascending by token.
+    template <class Each> void add_group(int32_t local_span, int64_t n_words, const Each& each) {
+        int32_t least = INT32_MAX, most = 0, n = 0;
+        each([&](Counted c) {
+            least = std::min(least, c.count);
+            most = std::max(most, c.count);
+            ++n;
+        });
+        Group g{local_span, least, vector<int32_t>(size_t(n)), {}, {}, {}};
+        g.indptr.assign(size_t(most - least) + 2, 0);
+        each([&](Counted c) { ++g.indptr[size_t(c.count - least) + 1]; });
+        for (size_t i = 1; i < g.indptr.size(); ++i) g.indptr[i] += g.indptr[i - 1];
+        vector<int32_t> at(g.indptr.begin(), g.indptr.end() - 1);
+        each([&](Counted c) { g.tokens[size_t(at[size_t(c.count - least)]++)] = c.token; });
+        if (is_many(g.tokens.size(), n_words)) draw(g, n_words);
+        groups.push_back(std::move(g));
+    }
     static void draw(Group& g, int64_t n_words) {
         g.bitmap.assign(size_t(n_words), 0u);
         for (size_t i = 0; i + 1 < g.indptr.size(); ++i) {
@@ -109,18 +164,6 @@ struct Inside {
                 g.bitmap[size_t(g.tokens[size_t(k)]) >> 5] |= 1u << (g.tokens[size_t(k)] & 31);
             if (g.tokens.size() - size_t(g.indptr[i + 1]) > kMaxClear) g.up_to.push_back(g.bitmap);
         }
-    }
-    static void sort_by_token(vector<Counted>& counted, int64_t n_words) {
-        if (!is_many(counted.size(), n_words)) {
-            auto by_token = [](const Counted& a, const Counted& b) { return a.token < b.token; };
-            std::sort(counted.begin(), counted.end(), by_token);
-            return;
-        }
-        vector<int32_t> count(size_t(n_words) * 32, -1);  // by token: no sorting of a whole vocabulary
-        const int32_t span = counted.front().local_span;
-        for (const Counted& c : counted) count[size_t(c.token)] = c.count;
-        counted.clear();
-        for (size_t t = 0; t < count.size(); ++t) if (count[t] >= 0) counted.push_back({span, count[t], int32_t(t)});
     }
 };
 

@@ -24,20 +24,15 @@ class Pieces {
     vector<Piece> list;
     bool wide = false;  // walking for the cache: tails may begin with any byte
 
-    Pieces(const Trie& trie, Lexer& lexer, ProfileCache& cache) : trie_(trie), lexer_(lexer), cache_(cache) {}
+    Pieces(const VocabularyTrie& trie, Lexer& lexer, ProfileCache& cache) : trie_(trie), lexer_(lexer), cache_(cache) {}
 
     void add(int32_t term, Kind kind, int32_t at, int32_t watch, int32_t depth, int32_t count) {
         list.push_back({term, kind, at, watch, depth, lexer_.terms.counted[term] ? count : 0});
     }
     void add_cut(const Accept& a, int32_t node, int32_t depth, int32_t count) {
         const ByteBits& first = first_bytes(a);
-        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c)
+        for (int32_t c = trie_[node].first_child; c < trie_[node].end_child; ++c)
             if (first.has(trie_.byte[c])) return add(a.term, kCut, node, a.watch, depth, count);
-    }
-    // Can a tail of one of these begin with one of the bytes?
-    bool cuts(Span<Accept> accepts, const ByteBits& below) {
-        for (const Accept& a : accepts) if (first_bytes(a).intersects(below)) return true;
-        return false;
     }
     // The tails of each terminal, which is numbered in `terms`.
     void collect(WalkResult& out, vector<int32_t>& terms) {
@@ -76,7 +71,7 @@ class Pieces {
     }
 
   private:
-    const Trie& trie_;
+    const VocabularyTrie& trie_;
     Lexer& lexer_;
     ProfileCache& cache_;
     vector<Word> words_;
@@ -94,7 +89,7 @@ class Pieces {
         if (p.kind == kSlot) return spell_slot(p.at, p.depth, p.count);
         if (p.kind == kBelow) return spell_below(p.at, p.watch, p.depth, p.count);
         const ByteBits& first = first_bytes({p.term, p.watch});
-        for (int32_t c = trie_.first_child[p.at]; c < trie_.first_child[p.at + 1]; ++c)
+        for (int32_t c = trie_[p.at].first_child; c < trie_[p.at].end_child; ++c)
             if (first.has(trie_.byte[c])) spell_child(c, p.watch, p.depth, p.count);
     }
     void spell_child(int32_t node, int32_t watch, int32_t depth, int32_t count) {
@@ -107,11 +102,11 @@ class Pieces {
     }
     void spell_below(int32_t node, int32_t watch, int32_t depth, int32_t count) {  // node's byte has been read
         if (!watch) {
-            for (int32_t s = trie_.slot_lo[node]; s < trie_.slot_hi[node]; ++s) spell_slot(s, depth, count);
+            for (int32_t s = trie_[node].slot_lo; s < trie_[node].slot_hi; ++s) spell_slot(s, depth, count);
             return;
         }
-        if (trie_.own[node]) spell_slot(trie_.slot_lo[node], depth, count);
-        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c)
+        if (trie_[node].own) spell_slot(trie_[node].slot_lo, depth, count);
+        for (int32_t c = trie_[node].first_child; c < trie_[node].end_child; ++c)
             spell_child(c, watch, depth, count);
     }
     void spell_slot(int32_t slot, int32_t depth, int32_t count) {

@@ -50,8 +50,8 @@ class Profiler {
     StableVector<TerminalEnd> terminal_ends;
     ListArena lists;  // of the profiles
 
-    Profiler(const Trie& trie, Lexer& lexer, ProfileCache& cache, int64_t n_words)
-        : trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words), walk_(trie, lexer, cache, n_words),
+    Profiler(const VocabularyTrie& trie, Lexer& lexer, Staying& staying, ProfileCache& cache, int64_t n_words)
+        : trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words), walk_(trie, lexer, staying, cache),
           delta_(trie, lexer, walk_), bases_(lexer), key_(lexer) {}
 
     int64_t work() const { return walk_.work; }  // trie nodes walked so far
@@ -118,7 +118,7 @@ class Profiler {
     static constexpr int64_t kSharedWork = 1000;  // what it counts to take a walk that this engine has taken before
     static constexpr size_t kMinCached = 2048;    // bytes
     static constexpr size_t kMinBase = 4096;      // bytes of a walk from which on other states are compared with it
-    const Trie& trie_;
+    const VocabularyTrie& trie_;
     Lexer& lexer_;
     ProfileCache& cache_;
     int64_t n_words_;
@@ -274,11 +274,11 @@ class Profiler {
         return got = out;
     }
     void veto(int32_t node, int32_t watch, vector<uint32_t>& out) {
-        for (int32_t c = trie_.first_child[node]; c < trie_.first_child[node + 1]; ++c) {
+        for (int32_t c = trie_[node].first_child; c < trie_[node].end_child; ++c) {
             bool is_void = false;
             const int32_t rest = lexer_.step_watch(watch, trie_.byte[c], is_void);
             if (is_void) {
-                for (int32_t k = trie_.slot_indptr[trie_.slot_lo[c]]; k < trie_.slot_indptr[trie_.slot_hi[c]]; ++k)
+                for (int32_t k = trie_.slot_indptr[trie_[c].slot_lo]; k < trie_.slot_indptr[trie_[c].slot_hi]; ++k)
                     out[size_t(trie_.slot_tokens[k]) >> 5] |= 1u << (trie_.slot_tokens[k] & 31);
             } else if (rest) {
                 veto(c, rest, out);

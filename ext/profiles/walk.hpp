@@ -1,8 +1,9 @@
 // The vocabulary trie in step with the lexer, from a state on: which tokens stay inside, and which leave tails.
 //
-// Subtrees on whose bytes the state loops are one step.  Cost: the trie nodes with a live state.
+// Subtrees on whose bytes the state stays inside are one step (staying.hpp).  Cost: the trie nodes with a live state.
 #pragma once
 #include "containers/growth_lock.hpp"
+#include "lexer/staying.hpp"
 #include "profiles/pieces.hpp"
 
 namespace wfsa {
@@ -13,11 +14,11 @@ class Walk {
     Pieces pieces;
     int64_t work = 0;  // trie nodes walked so far
 
-    Walk(const Trie& trie, Lexer& lexer, ProfileCache& cache, int64_t n_words)
-        : pieces(trie, lexer, cache), trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words) {}
+    Walk(const VocabularyTrie& trie, Lexer& lexer, Staying& staying, ProfileCache& cache)
+        : pieces(trie, lexer, cache), trie_(trie), lexer_(lexer), staying_(staying), cache_(cache) {}
 
     void begin() {
-        tokens_.clear();
+        runs_.clear();
         counted_.clear();
         pieces.list.clear();
     }
@@ -33,8 +34,8 @@ class Walk {
     }
     WalkResult collect() {
         Inside inside;
-        inside.set_tokens(tokens_, n_words_, bits_);
-        inside.set_groups(counted_, n_words_);
+        inside.set_tokens(runs_, trie_, bits_);
+        inside.set_groups(counted_, trie_);
         WalkResult out;
         out.inside = cache_.insides.intern(std::move(inside));
         pieces.collect(out, terms);
@@ -49,42 +50,38 @@ class Walk {
     }
     // The tokens of a slot end in state t.
     void inside(int32_t slot, const LexState& t, int32_t count) {
-        const int32_t lo = trie_.slot_indptr[slot], hi = trie_.slot_indptr[slot + 1];
-        if (t.span < 0) {
-            for (int32_t k = lo; k < hi; ++k) tokens_.push_back(trie_.slot_tokens[k]);
-            return;
-        }
-        const int32_t span = local_number(spans, t.span);
-        for (int32_t k = lo; k < hi; ++k) counted_.push_back({span, count, trie_.slot_tokens[k]});
+        if (t.span < 0) add_run(slot, slot + 1);
+        else counted_.push_back({local_number(spans, t.span), slot, slot + 1, count, Inside::kNone});
     }
     void close(Retired& out) {
-        out.take(tokens_);
+        out.take(runs_);
         out.take(bits_);
         out.take(counted_);
         out.take(segments_);
         pieces.close(out);
     }
     size_t bytes() const {
-        size_t n = pieces.bytes() + heap_bytes(tokens_) + heap_bytes(bits_) + heap_bytes(counted_);
+        size_t n = pieces.bytes() + heap_bytes(runs_) + heap_bytes(bits_) + heap_bytes(counted_);
         for (const auto& [key, s] : segments_)
-            n += block_bytes(16 + sizeof(s)) + heap_bytes(s.tokens) + heap_bytes(s.pieces);
+            n += block_bytes(16 + sizeof(s)) + heap_bytes(s.runs) + heap_bytes(s.pieces);
         return n;
     }
 
   private:
-    struct Segment { vector<int32_t> tokens; vector<Pieces::Piece> pieces; };
-    const Trie& trie_;
+    struct Segment { vector<Inside::Run> runs; vector<Pieces::Piece> pieces; };
+    const VocabularyTrie& trie_;
     Lexer& lexer_;
+    Staying& staying_;
     ProfileCache& cache_;
-    int64_t n_words_;
-    vector<int32_t> tokens_;
+    vector<Inside::Run> runs_;
     vector<uint64_t> bits_;  // none set between walks
-    vector<Inside::Counted> counted_;
+    vector<Inside::CountedRun> counted_;
     std::unordered_map<uint64_t, Segment> segments_;  // (first node, lexer state) -> what a walk finds below
 
     // Children of `node` whose byte has an edge: visit(child, edge).
     template <class Visit> void children(int32_t node, const LexState& s, Visit visit) {
-        int32_t c = trie_.first_child[node], end = trie_.first_child[node + 1];
+        int32_t c = trie_[node].first_child;
+        const int32_t end = trie_[node].end_child;
         const uint8_t* bytes = trie_.byte.data();
         for (const Edge& e : s.edges) {
             if (end - c > 8) c = int32_t(std::lower_bound(bytes + c, bytes + end, e.lo) - bytes);
@@ -97,17 +94,32 @@ class Walk {
         if (++work % 64 == 0) GrowthLock::let_read();
         LexState& t = lexer_.states[e.target];
         const int32_t after = lexer_.count_after(t, count, e);
-        if (trie_.own[c]) inside(trie_.slot_lo[c], t, after);
-        if (trie_.slot_hi[c] - trie_.slot_lo[c] == trie_.own[c]) return;
+        const TrieNode& node = trie_[c];
+        if (node.own) inside(node.slot_lo, t, after);
+        if (node.first_child == node.end_child) return;
         lexer_.expand(e.target);
-        if (lexer_.decided(e.target, trie_.below[c]) && !(pieces.wide && pieces.cuts(t.accepts, trie_.below[c]))) {
-            const bool counts = lexer_.counts(e.target, trie_.below[c]);
-            for (int32_t s = trie_.slot_lo[c] + trie_.own[c]; s < trie_.slot_hi[c]; ++s)
-                inside(s, t, after + (counts ? trie_.slot_word[s].length - depth - 1 : 0));
+        if (staying_.stays(e.target, node, pieces.wide)) {
+            all_inside(c, e.target, depth + 1, after);
             return;
         }
         for (const Accept& a : t.accepts) pieces.add_cut(a, c, depth + 1, after);
         below(c, e.target, depth + 1, after);
+    }
+    void add_run(int32_t lo, int32_t hi) {
+        if (!runs_.empty() && runs_.back().hi == lo) runs_.back().hi = hi;
+        else runs_.push_back({lo, hi});
+    }
+    // Everything below a node that is decided in state y.
+    void all_inside(int32_t node, int32_t y, int32_t depth, int32_t count) {
+        const int32_t lo = trie_[node].slot_lo + trie_[node].own, hi = trie_[node].slot_hi;
+        if (lexer_.states[y].span < 0) return add_run(lo, hi);
+        const int32_t span = local_number(spans, lexer_.states[y].span);
+        if (!staying_.counts(y, trie_[node])) counted_.push_back({span, lo, hi, count, Inside::kNone});
+        else if (!staying_.by_characters(y)) counted_.push_back({span, lo, hi, count - depth, Inside::kBytes});
+        else {
+            const int32_t read = characters_in(trie_.slot_word[lo].text, depth);
+            counted_.push_back({span, lo, hi, count - read, Inside::kCharacters});
+        }
     }
     // "longest" (nothing is counted): what is below a first byte depends on the state behind it, which many roots have.
     void segments(int32_t y) {
@@ -116,14 +128,17 @@ class Walk {
             const uint64_t key = uint64_t(uint32_t(c)) << 32 | uint32_t(e.target);
             const auto got = segments_.find(key);
             if (got == segments_.end()) {
-                const auto n = int64_t(tokens_.size()), m = int64_t(pieces.list.size());
+                vector<Inside::Run> before;
+                before.swap(runs_);  // a run would go on with what was found before
+                const auto n = int64_t(pieces.list.size());
                 enter(c, e, 0, 0);
-                segments_.emplace(key, Segment{{tokens_.begin() + n, tokens_.end()},
-                                               {pieces.list.begin() + m, pieces.list.end()}});
+                before.insert(before.end(), runs_.begin(), runs_.end());
+                before.swap(runs_);
+                segments_.emplace(key, Segment{std::move(before), {pieces.list.begin() + n, pieces.list.end()}});
                 return;
             }
             const Segment& known = got->second;
-            tokens_.insert(tokens_.end(), known.tokens.begin(), known.tokens.end());
+            runs_.insert(runs_.end(), known.runs.begin(), known.runs.end());
             pieces.list.insert(pieces.list.end(), known.pieces.begin(), known.pieces.end());
         });
     }

@@ -55,10 +55,15 @@ class Engine : public Tables {
         struct Settled {  // what it adds is no growth that texts have caused
             Engine& of;
             const size_t before = of.rough_bytes();
-            ~Settled() { of.settled_ += std::max(of.rough_bytes(), before) - before; }
+            ~Settled() {
+                const size_t more = std::max(of.rough_bytes(), before) - before;
+                of.settled_ += more;
+                of.in_background_ += more;
+            }
         } settled{*this};
         work();
     }
+    size_t grown_in_background() const { return in_background_; }  // for who extends there
 
     // For tests: masks are made by the slow twin of the machines that read tails.
     void parse_tails(bool on) { parses_tails_ = on; }
@@ -77,7 +82,7 @@ class Engine : public Tables {
         }
     };
     bool parses_tails_ = false;
-    size_t settled_ = 0;
+    size_t settled_ = 0, in_background_ = 0;
     std::atomic<size_t> grown_{0};
     std::atomic<bool> half_full_{false}, limit_met_{false};
 

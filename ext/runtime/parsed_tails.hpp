@@ -38,16 +38,16 @@ template <class Policy> class ParsedTails {
             o_.policy().shift(first, c, end.term, arena, alone);
         }
         vector<Level> open;
-        open.push_back({tails.first_child[0], tails.first_child[1], std::move(first)});
+        open.push_back({tails[0].first_child, tails[0].end_child, std::move(first)});
         vector<Config> next;
         while (!open.empty()) {
             if (open.back().child == open.back().end) { open.pop_back(); continue; }
             const int32_t node = open.back().child++;
             o_.step(open.back().configs, tails.byte[size_t(node)], next, arena);
             if (next.empty()) continue;
-            if (tails.own[size_t(node)])
-                add_leaving_tokens(end, size_t(tails.slot_lo[size_t(node)]), terms, c.count, out);
-            const int32_t lo = tails.first_child[size_t(node)], hi = tails.first_child[size_t(node) + 1];
+            if (tails[node].own)
+                add_leaving_tokens(end, size_t(tails[node].slot_lo), terms, c.count, out);
+            const int32_t lo = tails[node].first_child, hi = tails[node].end_child;
             if (lo == hi) continue;
             o_.policy().shift_completed(next, hi - lo == 1 ? tails.byte[size_t(lo)] : -1, arena, alone);
             open.push_back({lo, hi, next});

@@ -24,6 +24,7 @@ struct Tables {
     vector<int32_t> ignored;                                   // terminals
     LrTables lr;
     Lexer lexer;
+    Staying staying;
     Contexts contexts;
     Profiler profiler;
     StableVector<Universe> universes;
@@ -42,10 +43,11 @@ struct Tables {
 
     explicit Tables(std::shared_ptr<Vocabulary> v)
         : vocab(std::move(v)),
+          staying(lexer),
           contexts(lr, lexer.contexts, ignored),
-          profiler(vocab->trie, lexer, vocab->profiles, vocab->n_words()),
-          dwa(lr, contexts, lexer, universes, weights),
-          joint(lr, contexts, lexer, universes, weights) {
+          profiler(vocab->trie, lexer, staying, vocab->profiles, vocab->n_words()),
+          dwa(lr, contexts, lexer, staying, universes, weights),
+          joint(lr, contexts, lexer, staying, universes, weights) {
         weights.intern({});
     }
     Tables(const Tables&) = delete;
@@ -54,7 +56,7 @@ struct Tables {
 
     // About how many they take, in a few steps; what other constraints share aside.
     size_t rough_bytes() const {
-        return lexer.heap_bytes() + lexer.expansion_bytes() + lr.unordered.sets.heap_bytes() +
+        return lexer.heap_bytes() + lexer.expansion_bytes() + staying.bytes() + lr.unordered.sets.heap_bytes() +
                16 * lr.goto_symbol.size() + 300 * profiler.profiles.size() + 64 * profiler.terminal_ends.size() +
                128 * dwa.n_transitions() + 64 * joint.n_transitions() + 4 * size_t(vocab->n_words()) * bulk.size();
     }
@@ -63,6 +65,7 @@ struct Tables {
     Retired freeze() {
         Retired out;
         lexer.close(out);
+        staying.close(out);
         profiler.close(out);
         dwa.close(out);
         frozen = true;

@@ -41,9 +41,9 @@ class JointTails {
     Interner tops;    // ascending LR states
     vector<vector<int32_t>> follow;  // terminal -> terminals that can ever follow it
 
-    JointTails(const LrTables& lr, Contexts& contexts, Lexer& lexer, const StableVector<Universe>& universes,
-               Interner& weights)
-        : lr_(lr), contexts_(contexts), lexer_(lexer), universes_(universes), weights_(weights) {}
+    JointTails(const LrTables& lr, Contexts& contexts, Lexer& lexer, Staying& staying,
+               const StableVector<Universe>& universes, Interner& weights)
+        : lr_(lr), contexts_(contexts), lexer_(lexer), staying_(staying), universes_(universes), weights_(weights) {}
 
     // Where reading begins: with the tops after the terminal that the universe follows, or with those before it.
     int32_t start(int32_t universe, bool before) {
@@ -110,6 +110,7 @@ class JointTails {
     const LrTables& lr_;
     Contexts& contexts_;
     Lexer& lexer_;
+    Staying& staying_;
     const StableVector<Universe>& universes_;
     Interner& weights_;
     OpenTable<uint64_t, Transition, PairHash> table_;  // (machine state, number of the set of tops); masks ask it a lot
@@ -155,11 +156,11 @@ class JointTails {
             const Edge* e = lexer_.states[size_t(level.y)].edge(tails.byte[size_t(c)]);
             if (!e) continue;
             const int32_t to = e->target;
-            if (tails.own[size_t(c)]) slots_.push_back(tails.slot_lo[size_t(c)]);
-            if (tails.first_child[size_t(c)] == tails.first_child[size_t(c) + 1]) continue;
+            if (tails[c].own) slots_.push_back(tails[c].slot_lo);
+            if (tails[c].first_child == tails[c].end_child) continue;
             lexer_.expand(to);
-            if (lexer_.decided(to, tails.below[size_t(c)])) {
-                for (int32_t s = tails.slot_lo[size_t(c)] + tails.own[size_t(c)]; s < tails.slot_hi[size_t(c)]; ++s)
+            if (staying_.stays(to, tails[c])) {
+                for (int32_t s = tails[c].slot_lo + tails[c].own; s < tails[c].slot_hi; ++s)
                     slots_.push_back(s);
                 continue;
             }
@@ -170,7 +171,7 @@ class JointTails {
     void enter(int32_t node, int32_t y) {
         const Trie& tails = universes_[size_t(universe_)].tails();
         lexer_.expand(y);
-        levels_.push_back({tails.first_child[size_t(node)], tails.first_child[size_t(node) + 1], y});
+        levels_.push_back({tails[node].first_child, tails[node].end_child, y});
     }
 
     // The tops of all stacks after cut `from` are known: lex, and go on behind every cut. `depth`: terminals so far;

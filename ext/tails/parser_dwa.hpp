@@ -43,8 +43,9 @@ class ParserDwa {
     };
     Interner& weights;
 
-    ParserDwa(LrTables& lr, Contexts& contexts, Lexer& lexer, const StableVector<Universe>& universes, Interner& weights_)
-        : weights(weights_), lr_(lr), contexts_(contexts), lexer_(lexer), universes_(universes) {}
+    ParserDwa(LrTables& lr, Contexts& contexts, Lexer& lexer, Staying& staying, const StableVector<Universe>& universes,
+              Interner& weights_)
+        : weights(weights_), lr_(lr), contexts_(contexts), lexer_(lexer), staying_(staying), universes_(universes) {}
 
     int32_t start(int32_t universe) {
         if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);
@@ -135,6 +136,7 @@ class ParserDwa {
     LrTables& lr_;  // and what it grows by: contexts, lexer states
     Contexts& contexts_;
     Lexer& lexer_;
+    Staying& staying_;
     const StableVector<Universe>& universes_;
     StableVector<State> states_;
     vector<int32_t> starts_;
@@ -193,12 +195,12 @@ class ParserDwa {
             if (!e) continue;
             const int32_t to = e->target, after = lexer_.count_after(lexer_.states[size_t(to)], level.count, *e);
             if (!lexer_.alive(lexer_.states[size_t(to)], after)) continue;
-            if (tails.own[size_t(c)]) slots_.push_back(tails.slot_lo[size_t(c)]);
-            if (tails.first_child[size_t(c)] == tails.first_child[size_t(c) + 1]) continue;
+            if (tails[c].own) slots_.push_back(tails[c].slot_lo);
+            if (tails[c].first_child == tails[c].end_child) continue;
             lexer_.expand(to);
             const LexState& in = lexer_.states[size_t(to)];
-            if (lexer_.decided(to, tails.below[size_t(c)]) && lexer_.alive(in, after + tails.height[size_t(c)])) {
-                for (int32_t s = tails.slot_lo[size_t(c)] + tails.own[size_t(c)]; s < tails.slot_hi[size_t(c)]; ++s)
+            if (staying_.stays(to, tails[c]) && lexer_.alive(in, after + tails[c].height)) {
+                for (int32_t s = tails[c].slot_lo + tails[c].own; s < tails[c].slot_hi; ++s)
                     slots_.push_back(s);
                 continue;
             }
@@ -209,7 +211,7 @@ class ParserDwa {
     void enter(int32_t node, int32_t y, int32_t count) {
         const Trie& tails = universe_->tails();
         lexer_.expand(y);
-        levels_.push_back({tails.first_child[size_t(node)], tails.first_child[size_t(node) + 1], y, count});
+        levels_.push_back({tails[node].first_child, tails[node].end_child, y, count});
     }
 };
 

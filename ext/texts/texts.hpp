@@ -240,14 +240,14 @@ class TextTable {
 
     template <class Set>
     void take(int32_t node, Set& set) const {
-        if (!vocab->trie.own[size_t(node)]) return;
-        const size_t slot = size_t(vocab->trie.slot_lo[size_t(node)]);
+        if (!vocab->trie[node].own) return;
+        const size_t slot = size_t(vocab->trie[node].slot_lo);
         for (int32_t k = vocab->trie.slot_indptr[slot]; k < vocab->trie.slot_indptr[slot + 1]; ++k) set(vocab->trie.slot_tokens[size_t(k)]);
     }
 
     int32_t child_of(int32_t node, int32_t from, uint8_t b) const {  // the first child >= from with a byte >= b
         const uint8_t* bytes = vocab->trie.byte.data();
-        const int32_t end = vocab->trie.first_child[size_t(node) + 1];
+        const int32_t end = vocab->trie[node].end_child;
         return int32_t(std::lower_bound(bytes + from, bytes + end, b) - bytes);
     }
 
@@ -257,14 +257,14 @@ class TextTable {
         while (hi - lo == 1) {  // one string: follow it
             if (length(lo) == d) return;
             const uint8_t b = at(lo, d);
-            const int32_t child = child_of(node, vocab->trie.first_child[size_t(node)], b);
-            if (child == vocab->trie.first_child[size_t(node) + 1] || vocab->trie.byte[size_t(child)] != b) return;
+            const int32_t child = child_of(node, vocab->trie[node].first_child, b);
+            if (child == vocab->trie[node].end_child || vocab->trie.byte[size_t(child)] != b) return;
             take(child, set);
             node = child;
             ++d;
         }
-        int32_t child = vocab->trie.first_child[size_t(node)];
-        const int32_t end = vocab->trie.first_child[size_t(node) + 1];
+        int32_t child = vocab->trie[node].first_child;
+        const int32_t end = vocab->trie[node].end_child;
         while (lo < hi && child < end) {
             const uint8_t b = at(lo, d);
             child = child_of(node, child, b);
@@ -275,7 +275,7 @@ class TextTable {
             }
             const int64_t stop = at(hi - 1, d) == b ? hi : run_end(lo, hi, d);
             take(child, set);
-            if (vocab->trie.first_child[size_t(child)] < vocab->trie.first_child[size_t(child) + 1]) walk(child, lo, stop, d + 1, set);
+            if (vocab->trie[child].first_child < vocab->trie[child].end_child) walk(child, lo, stop, d + 1, set);
             lo = stop;
             ++child;
         }

@@ -1,11 +1,12 @@
 // The vocabulary trie: all ordinary tokens' byte strings, sorted once, cut into nodes numbered breadth first.
 //
-//   node i      first_child[i] .. first_child[i+1]   its children, contiguous, by ascending byte
-//               byte[i]                              the byte on the edge into i
-//               slot_lo[i] .. slot_hi[i]             slots (sorted distinct strings) at or below i
-//               own[i]                               1 if the string that ends at i is a token; its slot is slot_lo[i]
-//               below[i]                             the set of bytes on edges below i: if a lexer state loops on all
+//   node i      byte[i]                              the byte on the edge into i
+//               first_child .. end_child             its children, contiguous, by ascending byte
+//               slot_lo .. slot_hi                   slots (sorted distinct strings) at or below i
+//               own                                  1 if the string that ends at i is a token; its slot is slot_lo
+//               below                                the set of bytes on edges below i: if a lexer state loops on all
 //                                                    of them, the whole subtree is decided in one step
+//               height                               bytes of the longest way down
 //               (an empty word sits at node 0)
 //   slot s      slot_indptr[s] .. slot_indptr[s+1]   into slot_tokens: the ids with exactly these bytes
 //                                                    (slot_counts: their words' counts, if any word has one)
@@ -121,21 +122,27 @@ class Slots {
     }
 };
 
+struct TrieNode {  // no more than a line of the processor's cache: walks read nodes here and there
+    int32_t first_child = 0, end_child = 0, slot_lo, slot_hi, height = 0;
+    uint8_t own;
+    bool whole = false;  // vocabulary_trie.hpp
+    ByteBits below;
+};
+static_assert(sizeof(TrieNode) <= 64, "a cache line");
+
 class Trie : public Slots {
   public:
-    vector<int32_t> first_child, slot_lo, slot_hi;
-    vector<int32_t> height;  // bytes of the longest way down from a node
-    vector<uint8_t> byte, own;
-    vector<ByteBits> below;
+    vector<uint8_t> byte;
 
+    const TrieNode& operator[](int32_t node) const { return nodes_[size_t(node)]; }
     int32_t n_nodes() const { return int32_t(byte.size()); }
-    size_t bytes() const {
-        const size_t numbers = first_child.capacity() + slot_lo.capacity() + slot_hi.capacity() + height.capacity();
-        return Slots::bytes() + 4 * numbers + byte.capacity() + own.capacity() + sizeof(ByteBits) * below.capacity();
-    }
+    size_t bytes() const { return Slots::bytes() + byte.capacity() + sizeof(TrieNode) * nodes_.capacity(); }
 
     Trie() = default;
     explicit Trie(const vector<Word>& words) : Slots(words) { grow(); }
+
+  protected:
+    vector<TrieNode> nodes_;
 
   private:
     struct Range { int32_t lo, hi, depth, parent; };
@@ -167,25 +174,22 @@ class Trie : public Slots {
         }
         const size_t n_all = level.size();
         byte.assign(bytes.begin(), bytes.end());
-        for (vector<int32_t>* v : {&slot_lo, &slot_hi}) v->resize(n_all);
-        own.resize(n_all);
-        first_child.assign(n_all + 1, int32_t(n_all));
-        for (size_t n = n_all; n-- > 0;) {
+        nodes_.resize(n_all);
+        for (size_t n = 0; n < n_all; ++n) {
             const Range& r = level[n];
-            slot_lo[n] = r.lo;
-            slot_hi[n] = r.hi;
-            own[n] = r.depth > 0 && r.lo < r.hi && length(r.lo) == r.depth;
-            if (n > 0) first_child[size_t(r.parent)] = int32_t(n);
+            TrieNode& node = nodes_[n];
+            node.slot_lo = r.lo;
+            node.slot_hi = r.hi;
+            node.own = r.depth > 0 && r.lo < r.hi && length(r.lo) == r.depth;
         }
-        for (size_t n = n_all; n-- > 0;)  // a leaf's children begin where those of the next node begin
-            first_child[n] = std::min(first_child[n], first_child[n + 1]);
-        below.resize(byte.size());
-        height.assign(byte.size(), 0);
-        for (int32_t n = int32_t(byte.size()) - 1; n > 0; --n) {
-            const size_t p = size_t(level[size_t(n)].parent);
-            below[p].merge(below[n]);
-            below[p].set(byte[n]);
-            height[p] = std::max(height[p], height[n] + 1);
+        for (size_t n = n_all; n-- > 1;) {
+            const TrieNode& node = nodes_[n];
+            TrieNode& above = nodes_[size_t(level[n].parent)];
+            if (!above.end_child) above.end_child = int32_t(n) + 1;
+            above.first_child = int32_t(n);
+            above.below.merge(node.below);
+            above.below.set(byte[n]);
+            above.height = std::max(above.height, node.height + 1);
         }
         if (slot_tokens.size() > kLarge) scratch = Scratch();
     }

@@ -16,7 +16,7 @@ struct Vocabulary {
     vector<uint8_t> special;   // per token: no text
     vector<int32_t> eos;
     int64_t size = 0;          // width of a mask in tokens
-    Trie trie;
+    VocabularyTrie trie;
     ProfileCache profiles;
 
     // `budget`: for what is kept for the next constraint, of this vocabulary and others.
@@ -29,7 +29,7 @@ struct Vocabulary {
         for (int64_t i = 0; i < n_tokens(); ++i)
             if (!special[i] && offsets[i + 1] > offsets[i])
                 words.push_back({blob.data() + offsets[i], int32_t(offsets[i + 1] - offsets[i]), int32_t(i)});
-        trie = Trie(words);
+        trie = VocabularyTrie(words, n_words());
     }
 
     // What others keep with a vocabulary, one T each, made of it on first use.

@@ -55,7 +55,7 @@ class Constraints:
                 self._kept.move_to_end((kind, text))
                 return found
         limits: dict[str, Any] = {"max_seconds": self.settings.max_seconds, "max_memory": self.settings.max_memory}
-        made = compile_kind(kind, text, self.vocab, schema_options=self._options, mode="lazy", **limits)
+        made = compile_kind(kind, text, self.vocab, schema_options=self._options, mode="background", **limits)
         gone = []
         with self._lock:
             self._kept[kind, text] = made

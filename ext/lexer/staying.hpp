@@ -1,0 +1,249 @@
+// Which bytes keep the lexer inside the terminals of a state: then a whole subtree of a trie is decided in one step.
+//
+// For a state y, a set of bytes L such that every text over L, read from y on, has a live state at its end and is cut
+// nowhere.  The body of a string loops on nearly all bytes; where the string shall hold a word somewhere, or none of
+// some names, there are a few more states, and all go round among themselves; where it is counted by copies of states
+// (as `\w{1,64}`), no text of up to so many bytes leaves them.
+//
+// Method: states are visited breadth first from y, a layer a byte.  A byte that leads to a state with no edge for most
+// of L (the end of a string, a backslash) is taken out of L; where that would leave less than half of it, the visit
+// ends, and holds for texts no longer than the layers visited.  Sound whatever is taken out: all states visited have
+// edges for all that is left.
+// What holds for y holds for the states that were visited on the way, for texts shorter by the layers before them.
+//
+// Characters of several bytes are taken as a whole: their bytes lead through states that have no other edges.  If all
+// well-formed ones lead from every visited state to visited ones, subtrees of whole characters are decided, too.
+#pragma once
+#include "lexer/lexer.hpp"
+
+namespace wfsa {
+
+class Staying {
+  public:
+    explicit Staying(Lexer& lexer) : lexer_(lexer) {}
+
+    // Do all ways down from a node of a trie, which was entered in the expanded state y, stay inside y's terminals, and
+    // uncut?  With counted terminals either all bytes, or all characters, below begin a unit or none; counts are for the
+    // caller to check.  `wide`: a cut may be followed by any byte.
+    bool stays(int32_t y, const TrieNode& node, bool wide = false) {
+        const LexState& s = lexer_.states[y];
+        if (s.staying < 0) keep(y, loops_of(s, y));
+        Known& known = known_[size_t(s.staying)];
+        if (fits(known, s, node, wide)) return true;
+        const int32_t n_slots = node.slot_hi - node.slot_lo;
+        if (n_slots < kWorthLooking || known.n_missed >= kMostMissed || !node.below.subset_of(taken(s))) return false;
+        known.n_missed += n_slots;
+        if (known.n_missed < known.n_next) return false;
+        known.n_next = 8 * known.n_missed;
+        Known found = known;
+        if (!visit(y, found) || found.lasts < kFewLayers || !known.bytes.subset_of(found.bytes)) return false;
+        known = found;
+        tell(found);
+        return fits(found, s, node, wide);
+    }
+    // Of what stays: does anything begin a unit, and then each character of it, or each byte?
+    bool counts(int32_t y, const TrieNode& node) const {
+        const LexState& s = lexer_.states[y];
+        return s.span >= 0 && node.below.intersects(counted(s));
+    }
+    bool by_characters(int32_t y) const { return known_[size_t(lexer_.states[y].staying)].characters; }
+    size_t bytes() const { return wfsa::heap_bytes(known_); }
+    void close(Retired& out) { out.take(known_); }
+
+  private:
+    struct Known {
+        ByteBits bytes;              // L
+        int32_t lasts = INT32_MAX;   // for texts of so many bytes
+        int32_t n_missed = 0;        // slots of subtrees that did not fit, though all their bytes have edges in y
+        int32_t n_next = 512;        // ... with which more states are visited
+        bool characters = false;
+        bool accepts = false;        // may a terminal end in one of the states?
+    };
+    static constexpr int32_t kFew = 16;           // bytes: for fewer only loops of y itself are looked for
+    static constexpr int32_t kWorthLooking = 16;  // slots
+    static constexpr int32_t kMostMissed = 1 << 20;
+    static constexpr int32_t kSlotsForState = 16;  // missed, for one state to be visited
+    static constexpr int32_t kMostLayers = 48;   // few ways down a trie are longer
+    static constexpr int32_t kFewLayers = 16;    // for texts no longer a state is not told by another one's visit
+    Lexer& lexer_;
+    StableVector<Known> known_;
+    vector<int32_t> seen_;     // states, layer by layer
+    vector<size_t> ends_;      // of the layers
+    vector<uint32_t> stamps_;  // by state: the last visit that met it
+    uint32_t stamp_ = 0;
+
+    static bool fits(const Known& known, const LexState& s, const TrieNode& node, bool wide) {
+        ByteBits single = node.below;  // bytes that are read one by one
+        const bool by_characters = node.whole && known.characters;
+        if (by_characters) single.w[2] = single.w[3] = 0;
+        if (!single.subset_of(known.bytes) || node.height > known.lasts || (wide && known.accepts)) return false;
+        if (s.span < 0) return true;
+        ByteBits begins = node.below;
+        if (by_characters) begins.w[2] = 0;  // 80..BF
+        const ByteBits units = counted(s);
+        return !begins.intersects(units) || begins.subset_of(units);
+    }
+    void keep(int32_t y, const Known& found) {
+        lexer_.states[y].staying = int32_t(known_.size());
+        known_.push_back(found);
+    }
+    // What a visit found holds for the states that it met, too, for so many bytes less; said to those that take little
+    // more.  So the states of one string, or of one counter, take one visit.
+    void tell(const Known& found) {
+        for (size_t layer = 1; layer < ends_.size(); ++layer) {
+            Known of = found;
+            if (of.lasts != INT32_MAX) of.lasts -= int32_t(layer);
+            if (of.lasts < kFewLayers) return;
+            for (size_t i = ends_[layer - 1]; i < ends_[layer]; ++i) {
+                const LexState& s = lexer_.states[size_t(seen_[i])];
+                if (8 * count(taken(s)) > 9 * count(of.bytes)) continue;
+                if (s.staying < 0) keep(seen_[i], of);
+                else if (known_[size_t(s.staying)].lasts < of.lasts) known_[size_t(s.staying)] = of;
+            }
+        }
+    }
+    static int32_t count(const ByteBits& bits) {
+        int32_t n = 0;
+        for (const uint64_t w : bits.w) n += __builtin_popcountll(w);
+        return n;
+    }
+    static ByteBits range(uint8_t lo, uint8_t hi) {
+        ByteBits out;
+        out.add_range(lo, hi);
+        return out;
+    }
+    static ByteBits without(ByteBits a, const ByteBits& b) {
+        for (size_t i = 0; i < 4; ++i) a.w[i] &= ~b.w[i];
+        return a;
+    }
+    static ByteBits common(ByteBits a, const ByteBits& b) {
+        for (size_t i = 0; i < 4; ++i) a.w[i] &= b.w[i];
+        return a;
+    }
+    // The bytes that an expanded state takes without a cut before them.
+    ByteBits taken(const LexState& s) const {
+        ByteBits out;
+        for (const Edge& e : s.edges) out.add_range(e.lo, e.hi);
+        for (const Accept& a : s.accepts) out = without(out, lexer_.first_bytes(a));
+        return out;
+    }
+    static ByteBits counted(const LexState& s) {
+        ByteBits out;
+        for (const Edge& e : s.edges) if (e.count) out.add_range(e.lo, e.hi);
+        return out;
+    }
+    // The bytes and characters that lead back to y at once.
+    Known loops_of(const LexState& s, int32_t y) {
+        Known out;
+        out.accepts = !s.accepts.empty();
+        for (const Edge& e : s.edges) if (e.target == y) out.bytes.add_range(e.lo, e.hi);
+        for (const Accept& a : s.accepts) out.bytes = without(out.bytes, lexer_.first_bytes(a));
+        out.characters = count(out.bytes) >= kFew && each_character(y, y, [y](int32_t to) { return to == y; });
+        return out;
+    }
+    // Into `out`; false: nothing more is known then.
+    bool visit(int32_t y, Known& out) {
+        const LexState& s = lexer_.states[y];
+        ByteBits single = taken(s), loops;  // beyond ASCII only what leads back at once
+        for (const Edge& e : s.edges) if (e.target == y) loops.add_range(e.lo, e.hi);
+        single.w[2] &= loops.w[2];
+        single.w[3] &= loops.w[3];
+        if (count(single) < kFew) return false;
+        return visit(y, single, true, out) || visit(y, single, false, out);
+    }
+    // False: not all characters of several bytes lead from y to states that take most of L.
+    bool visit(int32_t y, ByteBits left, bool characters, Known& out) {
+        const Known before = out;
+        if (++stamp_ == 0) {
+            stamps_.clear();
+            stamp_ = 1;
+        }
+        seen_.clear();
+        ends_.clear();
+        add(y, left);
+        size_t begin = 0;
+        for (out.lasts = 1;; ++out.lasts) {
+            const size_t end = seen_.size();
+            ends_.push_back(end);
+            const bool enough = int32_t(end) > out.n_missed / kSlotsForState || out.lasts > kMostLayers;
+            if (begin == end) out.lasts = INT32_MAX;
+            else if (enough) out.lasts -= characters;
+            if (begin == end || enough) break;
+            ByteBits to_few;
+            bool all_characters = true;
+            for (size_t i = begin; i < end; ++i) {
+                for (const Edge& e : lexer_.states[size_t(seen_[i])].edges) {
+                    const ByteBits by = common(range(e.lo, e.hi), left);
+                    if (by.any() && takes_few(e.target, y, left)) to_few.merge(by);
+                }
+                const auto good = [&](int32_t to) { return !takes_few(to, y, left); };
+                if (characters && all_characters) all_characters = each_character(seen_[i], y, good);
+            }
+            const ByteBits rest = without(left, to_few);
+            if (!all_characters && out.lasts == 1) {
+                out = before;
+                return false;
+            }
+            if (!all_characters) --out.lasts;
+            if (!all_characters || 2 * count(rest) < count(left)) break;
+            left = rest;
+            for (size_t i = begin; i < end; ++i) {
+                for (const Edge& e : lexer_.states[size_t(seen_[i])].edges)
+                    if (common(range(e.lo, e.hi), left).any()) add(e.target, left);
+                if (characters) each_character(seen_[i], y, [&](int32_t to) { return add(to, left), true; });
+            }
+            begin = end;
+        }
+        out.bytes = left;
+        out.characters = characters;
+        for (const int32_t x : seen_) out.accepts |= !lexer_.states[size_t(x)].accepts.empty();
+        return true;
+    }
+    void add(int32_t x, ByteBits& left) {
+        if (stamps_.size() <= size_t(x)) stamps_.resize(lexer_.states.size(), 0);
+        if (stamps_[size_t(x)] == stamp_) return;
+        stamps_[size_t(x)] = stamp_;
+        seen_.push_back(x);
+        left = common(left, taken(lexer_.states[size_t(x)]));
+    }
+    // Has x no edge, or one that counts otherwise than y's, for more than an eighth of these bytes?
+    bool takes_few(int32_t x, int32_t y, const ByteBits& left) {
+        if (stamps_.size() > size_t(x) && stamps_[size_t(x)] == stamp_) return false;
+        const LexState &s = lexer_.states[size_t(x)], &first = lexer_.states[size_t(y)];
+        if (s.span != first.span) return true;
+        lexer_.expand(x);
+        const ByteBits both = common(left, taken(s));
+        if (8 * count(both) < 7 * count(left)) return true;
+        return s.span >= 0 && !(common(both, counted(s)) == common(both, counted(first)));
+    }
+    // Every state where a well-formed character of several bytes leads from x, while good(state). False too where one
+    // leads nowhere, may be cut within, or counts otherwise than the lead bytes of y.
+    template <class Good> bool each_character(int32_t x, int32_t y, const Good& good) {
+        const LexState &s = lexer_.states[size_t(x)], &first = lexer_.states[size_t(y)];
+        if (s.span >= 0 && counted(s).w[3] != counted(first).w[3]) return false;
+        for (const LeadBytes& lead : kLeadBytes)
+            if (!each_after(x, x, lead.lo, lead.hi, lead.n_left, lead.first_lo, lead.first_hi, good)) return false;
+        return true;
+    }
+    template <class Good>
+    bool each_after(int32_t from, int32_t x, int32_t lo, int32_t hi, int32_t n_left, int32_t next_lo, int32_t next_hi,
+                    const Good& good) {
+        for (const Edge& e : lexer_.states[size_t(x)].edges) {
+            if (e.hi < lo) continue;
+            if (e.lo > lo || (x != from && e.count)) return false;
+            if (n_left == 0) {
+                if (!good(e.target)) return false;
+            } else {
+                const LexState& z = lexer_.states[size_t(e.target)];
+                if (!z.accepts.empty() || z.span != lexer_.states[size_t(from)].span) return false;
+                lexer_.expand(e.target);
+                if (!each_after(from, e.target, next_lo, next_hi, n_left - 1, 0x80, 0xBF, good)) return false;
+            }
+            lo = e.hi + 1;
+            if (lo > hi) return true;
+        }
+        return false;
+    }
+};
+
+}  // namespace wfsa

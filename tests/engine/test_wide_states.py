@@ -1,0 +1,107 @@
+"""States in which most tokens of a large vocabulary go on, whose masks decide whole subtrees of it in one step.
+
+The twin is committing single tokens: it goes byte by byte and knows nothing of subtrees.  Every eighth token, another
+eighth at each step, because the vocabulary has to be large: only large subtrees are worth deciding.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+import wfsa
+
+pytestmark = pytest.mark.engine
+
+PIECES = ["a", "b", "foo", "c", "x", "é", "bar", "ab", "漢", "😀", *"yzABC019 .,-_@:/\\\"{}[]\n\t"]
+PIECES += ["ß", "字", "\ud7ff", "\ue000", "\u0800"]
+BROKEN = [b"\xc3", b"\xe6\xbc", b"\xf0\x9f\x98", b"\x80", b"\xed\xa0\x80", b"\xe0\x80", b"\xf4\x90", b"\xc0\xaf"]
+N_TOKENS, N_STEPS, EVERY = 40_000, 8, 8
+
+
+@lru_cache
+def vocab() -> wfsa.Vocab:
+    """Words of pieces, some cut within a character, some with bytes that are no text."""
+    choose = random.Random(3)
+    tokens = {bytes([b]) for b in range(256)} | {piece.encode() for piece in PIECES}
+    while len(tokens) < N_TOKENS:
+        text = "".join(choose.choices(PIECES[: choose.choice([5, 10, len(PIECES)])], k=choose.randint(2, 8)))
+        token = text.encode()
+        if choose.random() < 0.1:
+            token = token[: choose.randint(1, len(token))] + choose.choice([b"", *BROKEN])
+        tokens.add(token)
+    return wfsa.Vocab([*sorted(tokens), b"</s>"], special_ids=[N_TOKENS], eos_ids=[N_TOKENS])
+
+
+def schema(source: Any) -> Callable[..., wfsa.Constraint]:
+    return lambda mode: wfsa.compile_json_schema(source, vocab(), mode=mode)
+
+
+def pattern(text: str, **keywords: Any) -> Callable[..., wfsa.Constraint]:
+    return schema({"type": "string", "pattern": text, **keywords})
+
+
+WIDE: dict[str, Callable[..., wfsa.Constraint]] = {
+    "any string": schema({"type": "string"}),
+    "a word somewhere": pattern("foo"),
+    "one of many words somewhere": pattern("(abc|bca|cab|fooba|xyzzy|zyxa|0190).*(bar|BAR|b4r)"),
+    "none of a set": pattern("^[^a@\\\\]*$"),
+    "copies": pattern("^[a-z.]{1,40}$"),
+    "copies with places between": pattern("^[a-zA-Z_]{2,30}(\\.[a-z]{1,30}){0,3}@[a-z]{1,20}$"),
+    "no letter twice": pattern("^x?([a-wyz]x?)*$"),
+    "no letter twice, of other characters": pattern("^é?([^é]é?)*$"),
+    "characters of several bytes": pattern("^[aé漢😀]*$"),
+    "no characters of four bytes": pattern("^[\\u0000-\\uFFFF]*x$"),
+    "counted": schema({"type": "string", "minLength": 3, "maxLength": 20}),
+    "counted, a word somewhere": pattern("ab", minLength=8, maxLength=25),
+    "counted, ASCII": pattern("^[ -~]*$", maxLength=12),
+    "names that are taken": schema(
+        {"type": "object", "properties": {"ab": {}, "abx": {}, "foo": {}}, "additionalProperties": {"type": "null"}}
+    ),
+    "names by pattern": schema(
+        {
+            "type": "object",
+            "patternProperties": {"^ab": {"type": "integer"}, "foo$": {"type": "boolean"}},
+            "additionalProperties": {"type": "string"},
+        }
+    ),
+    "free text": lambda mode: wfsa.compile_regex("(.|\n)*", vocab(), mode=mode),
+    "free text with an end": lambda mode: wfsa.compile_regex("(.|\n)*foo", vocab(), mode=mode),
+    "identifiers and strings": lambda mode: wfsa.compile_lark(
+        r"""
+        start: (statement ";")*
+        statement: "foo" NAME | NAME "=" STRING | COMMENT
+        NAME: /[a-zA-Z_][\w-]*/
+        STRING: /"[^"\n]{0,40}"/
+        COMMENT: /\/\/[^\n]*/
+        %ignore /[ \n\t]+/
+        """,
+        vocab(),
+        mode=mode,
+    ),
+    "words that are not taken": lambda mode: wfsa.compile_lark(
+        'start: (WORD "," | "foo" ":" WORD)*\nWORD: /[a-z]{1,24}/', vocab(), mode=mode
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["lazy", "ahead"])
+@pytest.mark.parametrize("name", WIDE)
+def test_masks_are_what_can_be_committed(name: str, mode: str) -> None:
+    constraint = WIDE[name](mode)
+    choose = random.Random(name)
+    for _ in range(2):
+        state = constraint.start()
+        for step in range(N_STEPS):
+            allowed = state.get_mask().ids().tolist()
+            tokens = range(step % EVERY, vocab().n_tokens, EVERY)
+            wrong = sorted(set(allowed).intersection(tokens) ^ {t for t in tokens if state.fork().commit(t)})
+            assert not wrong, (state.text(), [vocab().tokens[t] for t in wrong[:9]])
+            good = [t for t in allowed if t != N_TOKENS]
+            if not good:
+                break
+            assert state.commit(choose.choice(good))
