@@ -47,6 +47,26 @@ class Staying {
         return s.span >= 0 && node.below.intersects(counted(s));
     }
     bool by_characters(int32_t y) const { return known_[size_t(lexer_.states[y].staying)].characters; }
+    // Does y loop on many bytes, can no terminal end in it, and begin all of these bytes a unit or none?  Then they are
+    // filled in, and whether all characters of several bytes loop, too.
+    bool loops(int32_t y, ByteBits& loop, bool& characters) {
+        const LexState& s = lexer_.states[y];
+        if (!s.accepts.empty()) return false;
+        const Known known = loops_of(s, y);
+        loop = known.bytes;
+        characters = known.characters;
+        if (count(loop) < kManyBytes) return false;
+        if (s.span < 0) return true;
+        ByteBits all = loop;
+        if (characters) all.add_range(kLeadBytes[0].lo, std::end(kLeadBytes)[-1].hi);
+        return all.subset_of(counted(s)) || !all.intersects(counted(s));
+    }
+    // The bytes that begin a unit.
+    static ByteBits counted(const LexState& s) {
+        ByteBits out;
+        for (const Edge& e : s.edges) if (e.count) out.add_range(e.lo, e.hi);
+        return out;
+    }
     size_t bytes() const { return wfsa::heap_bytes(known_); }
     void close(Retired& out) { out.take(known_); }
 
@@ -125,11 +145,6 @@ class Staying {
         ByteBits out;
         for (const Edge& e : s.edges) out.add_range(e.lo, e.hi);
         for (const Accept& a : s.accepts) out = without(out, lexer_.first_bytes(a));
-        return out;
-    }
-    static ByteBits counted(const LexState& s) {
-        ByteBits out;
-        for (const Edge& e : s.edges) if (e.count) out.add_range(e.lo, e.hi);
         return out;
     }
     // The bytes and characters that lead back to y at once.
@@ -217,7 +232,7 @@ class Staying {
         return s.span >= 0 && !(common(both, counted(s)) == common(both, counted(first)));
     }
     // Every state where a well-formed character of several bytes leads from x, while good(state). False too where one
-    // leads nowhere, may be cut within, or counts otherwise than the lead bytes of y.
+    // leads nowhere, may be cut within, or counts otherwise than the lead bytes of y, or something ill-formed leads on.
     template <class Good> bool each_character(int32_t x, int32_t y, const Good& good) {
         const LexState &s = lexer_.states[size_t(x)], &first = lexer_.states[size_t(y)];
         if (s.span >= 0 && counted(s).w[3] != counted(first).w[3]) return false;
@@ -228,9 +243,11 @@ class Staying {
     template <class Good>
     bool each_after(int32_t from, int32_t x, int32_t lo, int32_t hi, int32_t n_left, int32_t next_lo, int32_t next_hi,
                     const Good& good) {
+        const bool within = x != from;
         for (const Edge& e : lexer_.states[size_t(x)].edges) {
+            if (within && (e.lo < lo || e.hi > hi || e.count)) return false;
             if (e.hi < lo) continue;
-            if (e.lo > lo || (x != from && e.count)) return false;
+            if (e.lo > lo) return false;
             if (n_left == 0) {
                 if (!good(e.target)) return false;
             } else {
@@ -240,9 +257,9 @@ class Staying {
                 if (!each_after(from, e.target, next_lo, next_hi, n_left - 1, 0x80, 0xBF, good)) return false;
             }
             lo = e.hi + 1;
-            if (lo > hi) return true;
+            if (lo > hi && !within) return true;
         }
-        return false;
+        return lo > hi;
     }
 };
 

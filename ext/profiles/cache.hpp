@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "containers/bounded_cache.hpp"
-#include "profiles/inside.hpp"
+#include "profiles/loop_runs.hpp"
 #include "profiles/tails.hpp"
 #include "regular/dfa.hpp"
 
@@ -29,13 +29,16 @@ struct WalkResult {
 
 class ProfileCache {
   public:
-    explicit ProfileCache(const std::shared_ptr<CacheBudget>& budget) : walks(budget), universes_(budget) {}
+    explicit ProfileCache(const std::shared_ptr<CacheBudget>& budget)
+        : walks(budget), spelled(budget), universes_(budget), loops_(budget) {}
 
     // Profiles of full walks: the body of a JSON string is walked once, not once per schema.  The key names the state's
     // components by what they mean (StateNames), so equal keys mean equal profiles.  What may follow a terminal differs
     // from place to place; so the walk is kept with tails that begin with any byte (`wide`), and beside it what is left
     // of the tails for each set of bytes.
     BoundedCache<vector<int32_t>, WalkResult, VectorHash> walks;
+    // Tails by the pieces that they were spelled from, or by those that they were chosen from and their first bytes.
+    BoundedCache<vector<int32_t>, Tails, VectorHash> spelled;
     ContentTable<Inside> insides;
     ContentTable<Tails> tails;
 
@@ -49,7 +52,16 @@ class ProfileCache {
         universes_.put(key, fresh);
         return fresh;
     }
+    std::shared_ptr<const LoopRuns> loop_runs(const VocabularyTrie& trie, const ByteBits& loop, bool characters) {
+        vector<int32_t> key{characters};
+        for (const uint64_t w : loop.w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
+        if (auto known = loops_.find(key)) return known;
+        const auto fresh = std::make_shared<const LoopRuns>(trie, loop, characters);
+        loops_.put(key, fresh);
+        return fresh;
+    }
     const auto& universes() const { return universes_; }
+    const auto& loops() const { return loops_; }
 
   private:
     struct KeyHash {
@@ -60,6 +72,7 @@ class ProfileCache {
         }
     };
     BoundedCache<vector<int64_t>, SharedTails, KeyHash> universes_;
+    BoundedCache<vector<int32_t>, LoopRuns, VectorHash> loops_;
     std::atomic<int64_t> uid_{0};
 };
 

@@ -49,9 +49,17 @@ class Pieces {
             }
             auto got = known_.emplace(key, nullptr);
             if (got.second) {
-                words_.clear();
-                for (size_t k = i; k < end; ++k) spell(list[k]);
-                if (!words_.empty()) got.first->second = cache_.keep(Slots(words_));
+                // With any byte behind a cut, and none watched, the terminal says nothing about the words.
+                const bool shared = wide && std::all_of(list.begin() + int64_t(i), list.begin() + int64_t(end),
+                                                        [](const Piece& p) { return !p.watch; });
+                key[0] = -1;
+                if (shared) got.first->second = cache_.spelled.find(key);
+                if (!got.first->second) {
+                    words_.clear();
+                    for (size_t k = i; k < end; ++k) spell(list[k]);
+                    if (!words_.empty()) got.first->second = cache_.keep(Slots(words_));
+                    if (shared && words_.size() >= kManyWords) cache_.spelled.put(key, got.first->second);
+                }
             }
             if (!got.first->second) continue;
             out.tails.push_back(got.first->second);
@@ -69,6 +77,8 @@ class Pieces {
         for (const auto& [key, tails] : known_) n += heap_bytes(key) + block_bytes(sizeof(key) + sizeof(tails) + 8);
         return n;
     }
+
+    static constexpr size_t kManyWords = 128;  // worth keeping
 
   private:
     const VocabularyTrie& trie_;

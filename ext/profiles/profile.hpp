@@ -232,9 +232,16 @@ class Profiler {
         return false;
     }
     std::shared_ptr<const Tails> narrow_tails(const Tails& from, const ByteBits& follow) {
+        vector<int32_t> key{-2, int32_t(from.uid), int32_t(from.uid >> 32)};  // no pieces begin so
+        for (const uint64_t w : follow.w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
+        const bool large = from.slots.slot_tokens.size() >= Pieces::kManyWords;
+        if (large) if (auto known = cache_.spelled.find(key)) return known;
         vector<Word> words;
         for (const Word& w : from.slots.words()) if (follow.has(w.text[0])) words.push_back(w);
-        return words.empty() ? nullptr : cache_.keep(Slots(words));
+        if (words.empty()) return nullptr;
+        auto out = cache_.keep(Slots(words));
+        if (large) cache_.spelled.put(key, out);
+        return out;
     }
 
     // The components with large languages: those a step away from a loop on digits or more.  Empty: none.

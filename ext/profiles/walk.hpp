@@ -26,8 +26,11 @@ class Walk {
     WalkResult from(int32_t y) {
         begin();
         const int64_t before = work;
-        if (lexer_.terms.longest && !pieces.wide) segments(y);
-        else below(0, y, 0, 0);
+        lexer_.expand(y);
+        if (!round(y)) {
+            if (lexer_.terms.longest && !pieces.wide) segments(y);
+            else below(0, y, 0, 0);
+        }
         WalkResult out = collect();
         out.work = work - before;
         return out;
@@ -120,6 +123,29 @@ class Walk {
             const int32_t read = characters_in(trie_.slot_word[lo].text, depth);
             counted_.push_back({span, lo, hi, count - read, Inside::kCharacters});
         }
+    }
+    // From a state that loops on many bytes: what they lead to is known, what leads out of the loop is walked.
+    bool round(int32_t y) {
+        ByteBits loop;
+        bool characters = false;
+        if (!staying_.loops(y, loop, characters)) return false;
+        const LexState& s = lexer_.states[y];
+        const std::shared_ptr<const LoopRuns> known = cache_.loop_runs(trie_, loop, characters);
+        const bool counts = s.span >= 0 && loop.intersects(Staying::counted(s));
+        const Inside::Units units = !counts ? Inside::kNone : characters ? Inside::kCharacters : Inside::kBytes;
+        if (s.span < 0) runs_ = known->inside;
+        else for (const Inside::Run& r : known->inside)
+            counted_.push_back({local_number(spans, s.span), r.lo, r.hi, 0, units});
+        for (const Edge& e : s.edges)
+            for (int32_t b = e.lo; b <= e.hi; ++b) {
+                if (loop.has(uint8_t(b))) continue;
+                for (const LoopRuns::Exit& out : known->exits[size_t(b)]) {
+                    const uint8_t* const text = trie_.slot_word[trie_[out.node].slot_lo].text;
+                    const int32_t n = out.depth - 1;
+                    enter(out.node, e, n, !counts ? 0 : characters ? characters_in(text, n) : n);
+                }
+            }
+        return true;
     }
     // "longest" (nothing is counted): what is below a first byte depends on the state behind it, which many roots have.
     void segments(int32_t y) {

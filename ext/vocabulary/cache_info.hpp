@@ -19,7 +19,8 @@ inline std::map<std::string, std::map<std::string, int64_t>> cache_info_of(const
         {"token sets", numbers(c.insides.entries(), c.insides.bytes())},
         {"tails", numbers(c.tails.entries(), c.tails.bytes())},
         {"universes", numbers(c.universes().entries(), c.universes().bytes())},
-        {"walks", numbers(c.walks.entries(), c.walks.bytes())},
+        {"walks", numbers(c.walks.entries() + c.loops().entries() + c.spelled.entries(),
+                          c.walks.bytes() + c.loops().bytes() + c.spelled.bytes())},
     };
 }
 

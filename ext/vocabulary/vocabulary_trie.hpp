@@ -27,6 +27,11 @@ inline constexpr LeadBytes kLeadBytes[] = {
     {0xEE, 0xEF, 2, 0x80, 0xBF}, {0xF0, 0xF0, 3, 0x90, 0xBF}, {0xF1, 0xF3, 3, 0x80, 0xBF}, {0xF4, 0xF4, 3, 0x80, 0x8F},
 };
 
+inline const LeadBytes* lead_of(uint8_t byte) {  // nullptr: not one of these
+    for (const LeadBytes& lead : kLeadBytes) if (lead.lo <= byte && byte <= lead.hi) return &lead;
+    return nullptr;
+}
+
 class VocabularyTrie : public Trie {
   public:
     vector<int32_t> characters;
@@ -49,11 +54,10 @@ class VocabularyTrie : public Trie {
         const auto in = [&](uint8_t state, uint8_t next) { return uint8_t(uint8_t(after >> next & 1) << state); };
         if (byte < 0x80) return in(kBetween, kBetween);
         if (byte >= 0xC0) {
-            for (const LeadBytes& lead : kLeadBytes)
-                if (lead.lo <= byte && byte <= lead.hi)
-                    return in(kBetween, byte == 0xE0 ? kE0 : byte == 0xED ? kED : byte == 0xF0 ? kF0 : byte == 0xF4 ? kF4
-                                                                                                    : lead.n_left);
-            return 0;
+            const LeadBytes* const lead = lead_of(byte);
+            if (!lead) return 0;
+            const uint8_t narrow = byte == 0xE0 ? kE0 : byte == 0xED ? kED : byte == 0xF0 ? kF0 : byte == 0xF4 ? kF4 : 0;
+            return in(kBetween, narrow ? narrow : lead->n_left);
         }
         return uint8_t(in(kOne, kBetween) | in(kTwo, kOne) | in(kThree, kTwo) | (byte >= 0xA0 ? in(kE0, kOne) : in(kED, kOne)) |
                        (byte >= 0x90 ? in(kF0, kTwo) : in(kF4, kTwo)));

@@ -1,0 +1,71 @@
+// What a lexer state that loops on many bytes does with a vocabulary, but for the bytes that lead out of the loop.
+//
+//   inside   runs of slots: tokens over the bytes of the loop
+//   exits    by byte: where it is the first that is not one of them
+//
+// It depends on the set of bytes alone, so the vocabulary keeps it for all strings, comments and identifiers.  What is
+// left of a walk are the exits on bytes that have an edge: inside a JSON string over Llama 3 those of 184 quotes and 67
+// backslashes, in place of 12,000 nodes; the 967 of line feeds are not even looked at.
+#pragma once
+#include "profiles/inside.hpp"
+
+namespace wfsa {
+
+class LoopRuns {
+  public:
+    struct Exit { int32_t node, depth; };  // depth: bytes read, the one that leads out among them
+    vector<Inside::Run> inside;
+    std::array<vector<Exit>, 256> exits;
+
+    // `characters`: well-formed characters of several bytes lead round, too, and what is ill-formed leads nowhere.
+    LoopRuns(const VocabularyTrie& trie, const ByteBits& loop, bool characters)
+        : trie_(trie), loop_(loop), characters_(characters) {
+        enter(0, 0);
+    }
+    size_t bytes() const {
+        size_t n = sizeof(*this) + sizeof(Inside::Run) * inside.capacity();
+        for (const vector<Exit>& of_byte : exits) n += sizeof(Exit) * of_byte.capacity();
+        return n;
+    }
+
+  private:
+    const VocabularyTrie& trie_;
+    const ByteBits loop_;
+    const bool characters_;
+
+    void add(int32_t lo, int32_t hi) {
+        if (!inside.empty() && inside.back().hi == lo) inside.back().hi = hi;
+        else inside.push_back({lo, hi});
+    }
+    // The children of a node behind which the state is the looping one; `depth` bytes are read.  As deep as a token.
+    void enter(int32_t node, int32_t depth) {
+        for (int32_t c = trie_[node].first_child; c < trie_[node].end_child; ++c) {
+            const uint8_t b = trie_.byte[size_t(c)];
+            const LeadBytes* const lead = characters_ ? lead_of(b) : nullptr;
+            if (loop_.has(b)) take(c, depth + 1);
+            else if (lead) go_on(c, depth + 1, lead->n_left, lead->first_lo, lead->first_hi);
+            else exits[b].push_back({c, depth + 1});
+        }
+    }
+    void take(int32_t node, int32_t depth) {
+        const TrieNode& at = trie_[node];
+        ByteBits single = at.below;
+        if (characters_ && at.whole) single.w[2] = single.w[3] = 0;
+        if (single.subset_of(loop_)) return add(at.slot_lo, at.slot_hi);
+        if (at.own) add(at.slot_lo, at.slot_lo + 1);
+        enter(node, depth);
+    }
+    // Within a character of which so many bytes are left, the next one in a range.
+    void go_on(int32_t node, int32_t depth, int32_t n_left, uint8_t lo, uint8_t hi) {
+        const TrieNode& at = trie_[node];
+        if (at.own) add(at.slot_lo, at.slot_lo + 1);
+        for (int32_t c = at.first_child; c < at.end_child; ++c) {
+            const uint8_t b = trie_.byte[size_t(c)];
+            if (b < lo || b > hi) continue;
+            if (n_left == 1) take(c, depth + 1);
+            else go_on(c, depth + 1, n_left - 1, 0x80, 0xBF);
+        }
+    }
+};
+
+}  // namespace wfsa
