@@ -15,6 +15,7 @@ class LrStates : public Reach {
         for (const UnorderedList& list : lr.unordered.lists)
             is_read_[size_t(list.after_member)] = is_read_[size_t(list.after_separator)] = 0;
         for (int32_t s = 0; s < lr.n_states(); ++s) {
+            if (s % 64 == 0) GrowthLock::let_read();
             if (!is_read_[size_t(s)]) continue;
             const int32_t first = lr.goto_indptr[size_t(s)];
             for (int32_t k = first; k < lr.goto_indptr[size_t(s) + 1]; ++k) {
@@ -35,7 +36,8 @@ class LrStates : public Reach {
     bool read_tails() override {
         each_new_universe([&](int32_t term, int32_t u) { starts_.push_back({term, u}); });
         for (size_t n = 0; n < kReads; ++n) {
-            if (!todo_.empty()) read();
+            if (reading_.next >= 0) go_below();
+            else if (!todo_.empty()) read();
             else if (n_started_ < starts_.size()) start();
             else return false;
         }
@@ -46,6 +48,7 @@ class LrStates : public Reach {
 
   private:
     static constexpr size_t kReads = 256;  // of the parser DWA in one slice; one start can lead to very many
+    static constexpr size_t kBelow = 64;   // states tried at once
     vector<uint8_t> is_read_;              // LR state -> can it lie on a stack?
     vector<vector<int32_t>> below_;        // LR state -> states that can lie under it
     vector<vector<int32_t>> shifting_;     // terminal -> LR states that shift it
@@ -53,6 +56,7 @@ class LrStates : public Reach {
     vector<std::pair<int32_t, int32_t>> starts_;  // (terminal, universe)
     size_t n_started_ = 0, n_tops_ = 0;           // of starts_; of the LR states that shift the terminal of the next one
     vector<std::pair<int32_t, int32_t>> todo_;    // (machine state, LR state) from the last start
+    struct { int32_t next = -1, state = 0; size_t at = 0; } reading_;  // next: the machine state behind `state`
 
     void visit(int32_t d, int32_t state) {
         if (seen_.insert({d, state}).second) todo_.push_back({d, state});
@@ -64,11 +68,18 @@ class LrStates : public Reach {
         else ++n_started_, n_tops_ = 0;
     }
     void read() {
+        GrowthLock::let_read();
         const auto [d, state] = todo_.back();
-        const int32_t next = t_.dwa.step(d, state)->next;
+        reading_ = {t_.dwa.step(d, state)->next, state, 0};
         todo_.pop_back();
-        if (next < 0) return;
-        for (int32_t b : below_[size_t(state)]) if (t_.dwa.possible(next, b)) visit(next, b);
+    }
+    // Some of the states that can lie below the one that was read.
+    void go_below() {
+        GrowthLock::let_read();
+        const vector<int32_t>& below = below_[size_t(reading_.state)];
+        for (const size_t stop = std::min(reading_.at + kBelow, below.size()); reading_.at < stop; ++reading_.at)
+            if (t_.dwa.possible(reading_.next, below[reading_.at])) visit(reading_.next, below[reading_.at]);
+        if (reading_.at == below.size()) reading_.next = -1;
     }
 };
 

@@ -187,6 +187,7 @@ class Staying {
             ByteBits to_few;
             bool all_characters = true;
             for (size_t i = begin; i < end; ++i) {
+                GrowthLock::let_read();
                 for (const Edge& e : lexer_.states[size_t(seen_[i])].edges) {
                     const ByteBits by = common(range(e.lo, e.hi), left);
                     if (by.any() && takes_few(e.target, y, left)) to_few.merge(by);

@@ -36,9 +36,11 @@ class Walk {
         return out;
     }
     WalkResult collect() {
+        GrowthLock::let_read();
         Inside inside;
         inside.set_tokens(runs_, trie_, bits_);
         inside.set_groups(counted_, trie_);
+        GrowthLock::let_read();
         WalkResult out;
         out.inside = cache_.insides.intern(std::move(inside));
         pieces.collect(out, terms);
