@@ -47,15 +47,15 @@ class Staying {
         return s.span >= 0 && node.below.intersects(counted(s));
     }
     bool by_characters(int32_t y) const { return known_[size_t(lexer_.states[y].staying)].characters; }
-    // Does y loop on many bytes, can no terminal end in it, and begin all of these bytes a unit or none?  Then they are
-    // filled in, and whether all characters of several bytes loop, too.
+    // Does y loop on several bytes, can no terminal end in it, and begin all of these bytes a unit or none?  Then they
+    // are filled in, and whether all characters of several bytes loop, too.
     bool loops(int32_t y, ByteBits& loop, bool& characters) {
         const LexState& s = lexer_.states[y];
         if (!s.accepts.empty()) return false;
         const Known known = loops_of(s, y);
         loop = known.bytes;
         characters = known.characters;
-        if (count(loop) < kManyBytes) return false;
+        if (loop.count() < 2) return false;
         if (s.span < 0) return true;
         ByteBits all = loop;
         if (characters) all.add_range(kLeadBytes[0].lo, std::end(kLeadBytes)[-1].hi);
@@ -116,16 +116,11 @@ class Staying {
             if (of.lasts < kFewLayers) return;
             for (size_t i = ends_[layer - 1]; i < ends_[layer]; ++i) {
                 const LexState& s = lexer_.states[size_t(seen_[i])];
-                if (8 * count(taken(s)) > 9 * count(of.bytes)) continue;
+                if (8 * taken(s).count() > 9 * of.bytes.count()) continue;
                 if (s.staying < 0) keep(seen_[i], of);
                 else if (known_[size_t(s.staying)].lasts < of.lasts) known_[size_t(s.staying)] = of;
             }
         }
-    }
-    static int32_t count(const ByteBits& bits) {
-        int32_t n = 0;
-        for (const uint64_t w : bits.w) n += __builtin_popcountll(w);
-        return n;
     }
     static ByteBits range(uint8_t lo, uint8_t hi) {
         ByteBits out;
@@ -153,7 +148,7 @@ class Staying {
         out.accepts = !s.accepts.empty();
         for (const Edge& e : s.edges) if (e.target == y) out.bytes.add_range(e.lo, e.hi);
         for (const Accept& a : s.accepts) out.bytes = without(out.bytes, lexer_.first_bytes(a));
-        out.characters = count(out.bytes) >= kFew && each_character(y, y, [y](int32_t to) { return to == y; });
+        out.characters = out.bytes.count() >= kFew && each_character(y, y, [y](int32_t to) { return to == y; });
         return out;
     }
     // Into `out`; false: nothing more is known then.
@@ -163,7 +158,7 @@ class Staying {
         for (const Edge& e : s.edges) if (e.target == y) loops.add_range(e.lo, e.hi);
         single.w[2] &= loops.w[2];
         single.w[3] &= loops.w[3];
-        if (count(single) < kFew) return false;
+        if (single.count() < kFew) return false;
         return visit(y, single, true, out) || visit(y, single, false, out);
     }
     // False: not all characters of several bytes lead from y to states that take most of L.
@@ -201,7 +196,7 @@ class Staying {
                 return false;
             }
             if (!all_characters) --out.lasts;
-            if (!all_characters || 2 * count(rest) < count(left)) break;
+            if (!all_characters || 2 * rest.count() < left.count()) break;
             left = rest;
             for (size_t i = begin; i < end; ++i) {
                 for (const Edge& e : lexer_.states[size_t(seen_[i])].edges)
@@ -229,7 +224,7 @@ class Staying {
         if (s.span != first.span) return true;
         lexer_.expand(x);
         const ByteBits both = common(left, taken(s));
-        if (8 * count(both) < 7 * count(left)) return true;
+        if (8 * both.count() < 7 * left.count()) return true;
         return s.span >= 0 && !(common(both, counted(s)) == common(both, counted(first)));
     }
     // Every state where a well-formed character of several bytes leads from x, while good(state). False too where one

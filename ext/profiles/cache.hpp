@@ -56,7 +56,14 @@ class ProfileCache {
         vector<int32_t> key{characters};
         for (const uint64_t w : loop.w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
         if (auto known = loops_.find(key)) return known;
-        const auto fresh = std::make_shared<const LoopRuns>(trie, loop, characters);
+        const auto fresh = std::make_shared<LoopRuns>(trie, loop, characters);
+        if (loop.count() < kManyBytes) {
+            Inside tokens;
+            vector<Inside::Run> runs = fresh->inside;
+            vector<uint64_t> bits;
+            tokens.set_tokens(runs, trie, bits);
+            fresh->tokens = insides.intern(std::move(tokens));
+        }
         loops_.put(key, fresh);
         return fresh;
     }

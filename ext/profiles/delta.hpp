@@ -21,6 +21,21 @@ class BaseStates {
     void close(Retired& out) { out.take(examples_); }
     size_t bytes() const { return heap_bytes(examples_); }
 
+    // The state that most bytes lead to from y, if it loops and is much like y; or -1.
+    int32_t loop_after(int32_t y) {
+        const LexState& s = lexer_.states[y];
+        int32_t best = -1, most = 0, total = 0;
+        for (const Edge& e : s.edges) {
+            const int32_t weight = bytes_to(s.edges.begin(), s.edges.end(), e.target);
+            total += e.hi - e.lo + 1;
+            if (weight > most) { most = weight; best = e.target; }
+        }
+        if (best < 0 || best == y || total < kManyBytes || most * 2 < total) return -1;
+        lexer_.expand(best);
+        const LexState& z = lexer_.states[best];
+        const bool loops = bytes_to(z.edges.begin(), z.edges.end(), best) >= kLoopOfBase;
+        return loops && !z.boundary && differing_bytes(s, z) <= kApart ? best : -1;
+    }
     // A state to describe y as a change of, or -1.
     int32_t find(int32_t y, const vector<int32_t>& signature) {
         const int32_t successor = loop_after(y);
@@ -43,20 +58,6 @@ class BaseStates {
     Lexer& lexer_;
     std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
 
-    int32_t loop_after(int32_t y) {
-        const LexState& s = lexer_.states[y];
-        int32_t best = -1, most = 0, total = 0;
-        for (const Edge& e : s.edges) {
-            const int32_t weight = bytes_to(s.edges.begin(), s.edges.end(), e.target);
-            total += e.hi - e.lo + 1;
-            if (weight > most) { most = weight; best = e.target; }
-        }
-        if (best < 0 || best == y || total < kManyBytes || most * 2 < total) return -1;
-        lexer_.expand(best);
-        const LexState& z = lexer_.states[best];
-        const bool loops = bytes_to(z.edges.begin(), z.edges.end(), best) >= kLoopOfBase;
-        return loops && !z.boundary && differing_bytes(s, z) <= kApart ? best : -1;
-    }
     static int32_t differing_bytes(const LexState& y, const LexState& z) {
         int32_t same = 0, any = 0;
         for (const Edge& e : y.edges) any += e.hi - e.lo + 1;
@@ -102,7 +103,7 @@ class Delta {
         walk_.spans.clear();
         drop.clear();
         budget_ = kBudget;
-        difference(0, y, z, 0, 0, {});
+        if (!go_round(y, z)) difference(0, y, z, 0, 0, {});
         return !spent();
     }
 
@@ -117,6 +118,25 @@ class Delta {
 
     bool spent() const { return budget_ <= 0 || drop.size() > kMaxDrop; }
 
+    // Where both loop on the same few bytes, as white space: they go apart on what leads out of the loop.
+    bool go_round(int32_t y, int32_t z) {
+        const LexState &in_y = lexer_.states[y], &in_z = lexer_.states[z];
+        lexer_.expand(y);
+        lexer_.expand(z);
+        const std::shared_ptr<const LoopRuns> known = walk_.few_loops(y);
+        if (!known || known != walk_.few_loops(z)) return false;
+        for (int32_t b = 0; b < 256; ++b) {
+            if (known->exits[size_t(b)].empty()) continue;
+            const Edge *to_y = in_y.edge(uint8_t(b)), *to_z = in_z.edge(uint8_t(b));
+            if (!to_y || !to_z ? to_y == to_z : to_y->target == to_z->target && to_y->count == to_z->count) continue;
+            for (const LoopRuns::Exit& out : known->exits[size_t(b)]) {
+                if (--budget_ % 64 == 0) GrowthLock::let_read();
+                if (spent()) return true;
+                compare_child(out.node, to_y, to_z, out.depth - 1, 0, {});
+            }
+        }
+        return true;
+    }
     // -1: dead.  `open`: cuts that both made above, with their watch set after the bytes read since.
     void difference(int32_t node, int32_t y, int32_t z, int32_t depth, int32_t count, const vector<Open>& open) {
         if (y >= 0) lexer_.expand(y);

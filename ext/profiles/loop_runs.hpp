@@ -1,4 +1,5 @@
-// What a lexer state that loops on many bytes does with a vocabulary, but for the bytes that lead out of the loop.
+// What a lexer state that loops on many bytes, or on white space, does with a vocabulary, but for the bytes that lead
+// out of the loop.
 //
 //   inside   runs of slots: tokens over the bytes of the loop
 //   exits    by byte: where it is the first that is not one of them
@@ -17,6 +18,7 @@ class LoopRuns {
     struct Exit { int32_t node, depth; };  // depth: bytes read, the one that leads out among them
     vector<Inside::Run> inside;
     std::array<vector<Exit>, 256> exits;
+    std::shared_ptr<const Inside> tokens;  // the same as `inside`, of a loop on few bytes
 
     // `characters`: well-formed characters of several bytes lead round, too, and what is ill-formed leads nowhere.
     LoopRuns(const VocabularyTrie& trie, const ByteBits& loop, bool characters)
@@ -24,7 +26,7 @@ class LoopRuns {
         enter(0, 0);
     }
     size_t bytes() const {
-        size_t n = sizeof(*this) + sizeof(Inside::Run) * inside.capacity();
+        size_t n = sizeof(*this) + sizeof(Inside::Run) * inside.capacity() + (tokens ? tokens->bytes() : 0);
         for (const vector<Exit>& of_byte : exits) n += sizeof(Exit) * of_byte.capacity();
         return n;
     }

@@ -11,6 +11,8 @@
 //
 // How a profile is made: by a walk (walk.hpp), which the vocabulary may know already (walk_key.hpp, cache.hpp), or as a
 // change of another one (delta.hpp): its base without the tokens in `drop`, plus its own entries for those.
+// States with the same edges have one profile.  What a state does on a few bytes on which it loops, as on white space,
+// is a profile of its own, and the base of all such states.
 //
 // Counts (lexer.hpp).  Whether a token that ends in a state with a span stays inside depends on the count k at its
 // start: k + its units must lie in the span.  Such tokens are kept by span and number of units, so that the profile is
@@ -19,6 +21,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "containers/open_table.hpp"
 #include "containers/span_arena.hpp"
 #include "profiles/delta.hpp"
 #include "profiles/walk_key.hpp"
@@ -61,8 +64,13 @@ class Profiler {
     int32_t profile(int32_t y) {
         if (lexer_.states[y].profile >= 0) return lexer_.states[y].profile;
         lexer_.expand(y);
+        const bool is_watched = lexer_.states[y].root && !lexer_.states[y].hyps.front().watch.empty();
+        if (!is_watched) {
+            const int32_t same = like(y);
+            if (same >= 0) return lexer_.states[y].profile = profile(same);
+        }
         Profile p;
-        const WalkResult found = find(y, p);
+        const WalkResult found = is_watched ? watched(y, p) : find(y, p);
         const vector<int32_t> terms = walk_.terms, spans = walk_.spans;
         p.inside = found.inside;
         vector<int32_t> numbers;
@@ -103,12 +111,15 @@ class Profiler {
     }
     size_t expansion_bytes() const {
         return walk_.bytes() + bases_.bytes() + wfsa::heap_bytes(finish_ids_) + wfsa::heap_bytes(shared_) +
+               by_edges_.heap_bytes() + wfsa::heap_bytes(common_) +
                sizeof(std::pair<vector<int32_t>, void*>) * vetoed_.size();
     }
     // All that can be reached has its profile: let go of what only more of them would need.
     void close(Retired& out) {
         walk_.close(out);
         bases_.close(out);
+        out.take(by_edges_);
+        out.take(common_);
         out.take(finish_ids_);
         out.take(vetoed_);
         out.take(shared_);
@@ -116,7 +127,8 @@ class Profiler {
 
   private:
     static constexpr int64_t kSharedWork = 1000;  // what it counts to take a walk that this engine has taken before
-    static constexpr size_t kMinCached = 2048;    // bytes
+    static constexpr size_t kMinCached = 2048;    // bytes, or
+    static constexpr int64_t kMinWalked = 32;     // nodes
     static constexpr size_t kMinBase = 4096;      // bytes of a walk from which on other states are compared with it
     const VocabularyTrie& trie_;
     Lexer& lexer_;
@@ -127,18 +139,55 @@ class Profiler {
     BaseStates bases_;
     WalkKey key_;
     std::map<std::pair<int32_t, const Tails*>, int32_t> finish_ids_;  // (terminal, tails) -> number
+    struct AsIs { size_t operator()(uint64_t hash) const { return size_t(hash); } };
     std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> vetoed_;
     std::unordered_set<size_t> shared_;  // hashes of the keys of shared walks
+    struct First { int32_t state = -1; };
+    OpenTable<uint64_t, First, AsIs> by_edges_;  // hash of the edges -> the first state that has them
+    std::unordered_map<const Inside*, int32_t> common_;  // profiles that only others are changes of
 
+    // Another state with the same edges, so that every token fares the same from it; -1: none.
+    int32_t like(int32_t y) {
+        const LexState& s = lexer_.states[y];
+        ContentHash hash;
+        for (const Edge& e : s.edges) hash.add(uint64_t(uint32_t(e.target)) << 32 | uint32_t(e.label()));
+        const auto [known, is_new] = by_edges_.insert(hash.value());
+        if (is_new) known.state = y;
+        else if (known.state != y && lexer_.states[known.state].edges == s.edges) return known.state;
+        const int32_t z = loop_with_edges_of(y);
+        return z < 0 ? -1 : known.state = z;
+    }
+    // Before a token most roots can take white space, and are then in a state with the same edges, which loops.
+    int32_t loop_with_edges_of(int32_t y) {
+        const LexState& s = lexer_.states[y];
+        const int32_t z = bases_.loop_after(y);
+        if (z >= 0 && lexer_.states[z].edges == s.edges) return z;
+        for (const Edge& e : s.edges) {
+            if (!s.root || e.target == y || bytes_to(s.edges.begin(), s.edges.end(), e.target) < 2) continue;
+            lexer_.expand(e.target);
+            if (lexer_.states[e.target].edges == s.edges) return e.target;
+        }
+        return -1;
+    }
+    // What a watched root does: as the one that watches nothing, but for tokens in which something longer ends.
+    WalkResult watched(int32_t y, Profile& p) {
+        p.base = profile(lexer_.unwatched(y));
+        p.vetoed = vetoed(lexer_.states[y].hyps.front().watch);
+        WalkResult nothing;
+        nothing.inside = cache_.insides.intern(Inside{});
+        return nothing;
+    }
+    // The profile of nothing but these tokens, which stay inside.
+    int32_t profile_of(const std::shared_ptr<const Inside>& tokens) {
+        const auto [at, is_new] = common_.emplace(tokens.get(), int32_t(profiles.size()));
+        if (is_new) {
+            profiles.push_back({});
+            profiles.back().inside = tokens;
+        }
+        return at->second;
+    }
     // What y does, by a delta, a walk of this or of another engine.  Fills in what makes p a change of another profile.
     WalkResult find(int32_t y, Profile& p) {
-        if (lexer_.states[y].root && !lexer_.states[y].hyps.front().watch.empty()) {
-            p.base = profile(lexer_.unwatched(y));
-            p.vetoed = vetoed(lexer_.states[y].hyps.front().watch);
-            WalkResult nothing;
-            nothing.inside = cache_.insides.intern(Inside{});
-            return nothing;
-        }
         const vector<int32_t> large = signature(y);
         // Under "longest" there is a root for every context, and no other grammar has it; roots share what is below a
         // byte.
@@ -151,10 +200,12 @@ class Profiler {
             return walk_.collect();
         }
         WalkResult found;
-        if (apart || large.empty() || !key_.spell(y, walk_.terms)) {
+        const bool has_key = !apart && (!large.empty() || key_.is_of_shared_names(y)) && key_.spell(y, walk_.terms);
+        if (!has_key) {
             walk_.terms.clear();
             walk_.spans.clear();
-            found = walk_.from(y);
+            found = walk_.from(y, large.empty());
+            if (walk_.common) p.base = profile_of(walk_.common);
         } else {
             found = shared_walk(y);
         }
@@ -191,13 +242,14 @@ class Profiler {
                 narrow->tails.push_back(tails);
                 narrow->tail_terms.push_back(term);
             }
-            if (narrow->bytes() > kMinCached) cache_.walks.put(key, narrow);
+            if (is_worth_keeping(*narrow)) cache_.walks.put(key, narrow);
             got = narrow;
         }
-        walk_.work += shared_.insert(VectorHash()(apart ? key : wide_key)).second ? got->work : kSharedWork;
+        walk_.work += shared_.insert(VectorHash()(apart ? key : wide_key)).second ? got->work : std::min(got->work, kSharedWork);
         walk_.spans = key_.spans_of(got->spans);
         return *got;
     }
+    static bool is_worth_keeping(const WalkResult& r) { return r.bytes() > kMinCached || r.work >= kMinWalked; }
     std::shared_ptr<const WalkResult> wide_walk(int32_t y, const vector<int32_t>& key) {
         if (auto known = cache_.walks.find(key)) return known;
         struct Wide {
@@ -213,7 +265,7 @@ class Profiler {
         auto fresh = std::make_shared<WalkResult>(walk_.from(y));
         fresh->spans = key_.ranks_of(walk_.spans);
         walk_.work -= fresh->work;  // counted by who asked: once a key, whatever the cache held before
-        if (fresh->bytes() > kMinCached) cache_.walks.put(key, fresh);
+        if (is_worth_keeping(*fresh)) cache_.walks.put(key, fresh);
         return fresh;
     }
     // Is some terminal a run of many bytes that may end behind each of them, as an identifier or free text?  With tails

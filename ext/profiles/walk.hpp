@@ -13,6 +13,7 @@ class Walk {
     vector<int32_t> terms, spans;  // local number -> terminal, span
     Pieces pieces;
     int64_t work = 0;  // trie nodes walked so far
+    std::shared_ptr<const Inside> common;  // more tokens that stay inside, which other states have, too; or null
 
     Walk(const VocabularyTrie& trie, Lexer& lexer, Staying& staying, ProfileCache& cache)
         : pieces(trie, lexer, cache), trie_(trie), lexer_(lexer), staying_(staying), cache_(cache) {}
@@ -21,13 +22,14 @@ class Walk {
         runs_.clear();
         counted_.clear();
         pieces.list.clear();
+        common = nullptr;
     }
-    // All tokens from state y on.
-    WalkResult from(int32_t y) {
+    // All tokens from state y on; those of a loop on few bytes apart, if `apart`.
+    WalkResult from(int32_t y, bool apart = false) {
         begin();
         const int64_t before = work;
         lexer_.expand(y);
-        if (!round(y)) {
+        if (!round(y, apart)) {
             if (lexer_.terms.longest && !pieces.wide) segments(y);
             else below(0, y, 0, 0);
         }
@@ -52,6 +54,13 @@ class Walk {
     void below(int32_t node, int32_t y, int32_t depth, int32_t count) {
         lexer_.expand(y);
         children(node, lexer_.states[y], [&](int32_t c, const Edge& e) { enter(c, e, depth, count); });
+    }
+    // What a state that is not counted and loops on a few bytes does on these; null: it does not.
+    std::shared_ptr<const LoopRuns> few_loops(int32_t y) {
+        ByteBits loop;
+        bool characters = false;
+        if (lexer_.states[y].span >= 0 || !staying_.loops(y, loop, characters) || loop.count() >= kManyBytes) return nullptr;
+        return cache_.loop_runs(trie_, loop, characters);
     }
     // The tokens of a slot end in state t.
     void inside(int32_t slot, const LexState& t, int32_t count) {
@@ -126,16 +135,19 @@ class Walk {
             counted_.push_back({span, lo, hi, count - read, Inside::kCharacters});
         }
     }
-    // From a state that loops on many bytes: what they lead to is known, what leads out of the loop is walked.
-    bool round(int32_t y) {
+    // From a state that loops on several bytes: what they lead to is known, what leads out of the loop is walked.
+    bool round(int32_t y, bool apart) {
         ByteBits loop;
         bool characters = false;
         if (!staying_.loops(y, loop, characters)) return false;
         const LexState& s = lexer_.states[y];
+        // Under "longest" many roots have what is below a white space: `segments` shares that, too.
+        if (loop.count() < kManyBytes && (s.span >= 0 || lexer_.terms.longest)) return false;
         const std::shared_ptr<const LoopRuns> known = cache_.loop_runs(trie_, loop, characters);
         const bool counts = s.span >= 0 && loop.intersects(Staying::counted(s));
         const Inside::Units units = !counts ? Inside::kNone : characters ? Inside::kCharacters : Inside::kBytes;
-        if (s.span < 0) runs_ = known->inside;
+        if (apart && known->tokens) common = known->tokens;
+        else if (s.span < 0) runs_ = known->inside;
         else for (const Inside::Run& r : known->inside)
             counted_.push_back({local_number(spans, s.span), r.lo, r.hi, 0, units});
         for (const Edge& e : s.edges)

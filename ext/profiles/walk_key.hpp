@@ -4,6 +4,7 @@
 // the bounds of counted terminals only the order is in the key: which spans are equal depends on nothing else.
 #pragma once
 #include "profiles/pieces.hpp"
+#include "regular/state_names.hpp"
 
 namespace wfsa {
 
@@ -13,6 +14,14 @@ class WalkKey {
 
     explicit WalkKey(Lexer& lexer) : lexer_(lexer) {}
 
+    // Is the state of components whose names say what they mean?
+    bool is_of_shared_names(int32_t y) const {
+        for (const Hypothesis& h : lexer_.states[y].hyps) {
+            if (h.context >= 0 || !h.watch.empty()) return false;
+            for (int32_t c : h.main) if (!StateNames::is_shared(lexer_.terms.name[c])) return false;
+        }
+        return true;
+    }
     // Into `key`, with the terminals by their local numbers in `terms`.  False if the walk cannot be shared.
     bool spell(int32_t y, vector<int32_t>& terms) {
         const Terminals& t = lexer_.terms;

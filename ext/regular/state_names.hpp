@@ -10,7 +10,9 @@ namespace wfsa {
 // Names for states that mean the same wherever they occur: equal names, equal residual languages.
 //
 // States that loop on many bytes (inside a string, inside an identifier) are named by their residual automaton spelled
-// out, so that the body of a string has one name in all terminals that contain one; others are named by their DFA.
+// out, so that the body of a string has one name in all terminals that contain one.  So are those from which a few bytes
+// lead only there, as within a character or behind a backslash: by the names of the states behind each byte.
+// Others are named by their DFA.
 // What is spelled out is kept within a bound of bytes. Where it is reached all is forgotten, and the same state gets
 // another name when it is met again: then less is shared, and nothing is wrong.
 class StateNames {
@@ -20,18 +22,32 @@ class StateNames {
         StateNames& names = the();
         const ForkGate::Change change;
         std::lock_guard<std::mutex> lock(names.mutex_);
-        vector<int64_t> out;
+        const size_t n = size_t(d.size());
+        vector<int64_t> out(n, -1);
         vector<int32_t> key;
+        vector<uint8_t> steps(n, kFar);  // to a loop on many bytes
+        bool any = false;
         for (int32_t s = 0; s < d.size(); ++s) {
-            if (!large_loop(d, s) || !spell(d, s, key)) { out.push_back(known ? names.next_++ : -1); continue; }
-            const auto got = names.known_.emplace(key, names.next_);
-            names.next_ += got.second;
-            out.push_back(got.first->second);
-            if (got.second) names.bytes_ += size_of(key);
-            names.shrink();
+            if (!large_loop(d, s) || !spell(d, s, key)) continue;
+            out[size_t(s)] = names.of_key(key);
+            steps[size_t(s)] = 0;
+            any = true;
         }
+        for (uint8_t step = 1; step < kFar && any; ++step) {
+            any = false;
+            for (int32_t s = 0; s < d.size(); ++s) {
+                if (steps[size_t(s)] < kFar || !leads_only(d, s, steps, step)) continue;
+                spell_targets(d, s, out, key);
+                out[size_t(s)] = names.of_key(key);
+                steps[size_t(s)] = step;
+                any = true;
+            }
+        }
+        if (known) for (int64_t& name : out) if (name < 0) name = names.next_++ << 1;
         return out;
     }
+    // Is it what the state means, whichever DFA it is of?
+    static bool is_shared(int64_t name) { return name >= 0 && (name & 1); }
     struct Sizes { size_t entries, bytes, limit; };
     static Sizes sizes() {
         const ForkGate::Change change;
@@ -47,6 +63,8 @@ class StateNames {
 
   private:
     static constexpr size_t kMaxStates = 64;   // of a residual automaton
+    static constexpr uint8_t kFar = 6;         // steps: `\uXXXX` is five
+    static constexpr int32_t kFewBytes = 64;   // those that go on within a character
     std::mutex mutex_;
     std::unordered_map<vector<int32_t>, int64_t, VectorHash> known_;
     int64_t next_ = 0;
@@ -61,6 +79,32 @@ class StateNames {
         if (bytes_ <= limit_) return;
         known_.clear();
         bytes_ = 0;
+    }
+    int64_t of_key(const vector<int32_t>& key) {
+        const auto [at, is_new] = known_.emplace(key, next_ << 1 | 1);
+        const int64_t out = at->second;
+        if (is_new) {
+            ++next_;
+            bytes_ += size_of(key);
+            shrink();
+        }
+        return out;
+    }
+    // Do a few bytes lead from s, and all to states that were named less than so many steps from a loop?
+    static bool leads_only(const Dfa& d, int32_t s, const vector<uint8_t>& steps, uint8_t step) {
+        int32_t n_bytes = 0;
+        for (const Edge& e : d.row(s)) {
+            if (steps[size_t(e.target)] >= step) return false;
+            n_bytes += e.hi - e.lo + 1;
+        }
+        return n_bytes > 0 && n_bytes <= kFewBytes;
+    }
+    static void spell_targets(const Dfa& d, int32_t s, const vector<int64_t>& names, vector<int32_t>& key) {
+        key.assign(1, d.accept[size_t(s)] ? -3 : -4);
+        for (const Edge& e : d.row(s)) {
+            const int64_t name = names[size_t(e.target)];
+            key.insert(key.end(), {e.label(), int32_t(name), int32_t(name >> 32)});
+        }
     }
     static bool large_loop(const Dfa& d, int32_t s) {
         return bytes_to(d.edges.begin() + d.indptr[s], d.edges.begin() + d.indptr[s + 1], s) >= kManyBytes;

@@ -37,7 +37,15 @@ struct ByteBits {
     }
     bool any() const { return w[0] | w[1] | w[2] | w[3]; }
     bool operator==(const ByteBits& o) const { return w == o.w; }
-    void add_range(uint8_t lo, uint8_t hi) { for (int b = lo; b <= hi; ++b) set(uint8_t(b)); }
+    int32_t count() const {
+        int32_t n = 0;
+        for (const uint64_t x : w) n += __builtin_popcountll(x);
+        return n;
+    }
+    void add_range(uint8_t lo, uint8_t hi) {
+        for (int32_t i = lo >> 6; i <= hi >> 6; ++i)
+            w[size_t(i)] |= ~0ull << (i == lo >> 6 ? lo & 63 : 0) & ~0ull >> (i == hi >> 6 ? 63 - (hi & 63) : 0);
+    }
 };
 
 struct Word {  // a token's bytes, or the rest of them after a split; `text` must outlive the trie
