@@ -1,11 +1,13 @@
 // Memory that is given back in the reverse order of writing: where the nodes of stacks live.
 //
 // Nothing in an arena has a destructor. Blocks are small, the first ones most, because a branch of a search may be one
-// commit long; they go back to a stock of their thread, because a fresh page costs more than a commit. An arena may
-// stand on another one, which it keeps alive (shared_arena.hpp).
+// commit long; they go back to a stock of their thread, because a fresh page costs more than a commit, and so does what
+// an allocator puts in order when it is asked for a kilobyte after much has been freed. An arena may stand on another
+// one, which it keeps alive (shared_arena.hpp).
 #pragma once
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -54,7 +56,8 @@ class Arena {
     }
 
   private:
-    static constexpr size_t kFirst = 1 << 8, kBlock = 1 << 14, kMaxStock = 256;
+    static constexpr size_t kSizes[] = {1 << 8, 1 << 10, 1 << 12, 1 << 14};
+    static constexpr size_t kNSizes = std::size(kSizes), kMaxStock = 256;
     struct Block { std::unique_ptr<char[]> memory; size_t size; };
     std::shared_ptr<Arena> parent_;
     vector<Block> blocks_;
@@ -69,23 +72,29 @@ class Arena {
             return before(b.memory.get(), p) && !before(b.memory.get() + b.size, p);
         });
     }
-    static vector<Block>& stock() {
-        static thread_local vector<Block> blocks;
+    struct Stock { vector<Block> of_size[kNSizes]; };
+    static Stock& stock() {
+        static thread_local Stock blocks;
         return blocks;
     }
     static void give_back(Block& b) {
-        if (b.size == kBlock && stock().size() < kMaxStock) stock().push_back(std::move(b));
+        for (size_t i = 0; i < kNSizes; ++i) {
+            vector<Block>& same = stock().of_size[i];
+            if (b.size == kSizes[i] && same.size() < kMaxStock) return same.push_back(std::move(b));
+        }
     }
     void grow(size_t n) {
-        const size_t size = std::max(n, blocks_.empty() ? kFirst : std::min(kBlock, 4 * blocks_.back().size));
-        if (size == kBlock && !stock().empty()) {
-            blocks_.push_back(std::move(stock().back()));
-            stock().pop_back();
+        const size_t i = std::min(blocks_.size(), kNSizes - 1);
+        vector<Block>& same = stock().of_size[i];
+        if (n <= kSizes[i] && !same.empty()) {
+            blocks_.push_back(std::move(same.back()));
+            same.pop_back();
         } else {
+            const size_t size = std::max(n, kSizes[i]);
             blocks_.push_back({std::unique_ptr<char[]>(new char[size]), size});
         }
         at_ = blocks_.back().memory.get();
-        left_ = size;
+        left_ = blocks_.back().size;
     }
 };
 
