@@ -20,6 +20,7 @@ pytestmark = pytest.mark.engine
 PIECES = ["a", "b", "foo", "c", "x", "é", "bar", "ab", "漢", "😀", *"yzABC019 .,-_@:/\\\"{}[]\n\t"]
 PIECES += ["ß", "字", "\ud7ff", "\ue000", "\u0800"]
 BROKEN = [b"\xc3", b"\xe6\xbc", b"\xf0\x9f\x98", b"\x80", b"\xed\xa0\x80", b"\xe0\x80", b"\xf4\x90", b"\xc0\xaf"]
+BRACKETS = [b" ],", b"\n]", b"  ]]", b"\t}", b" },", b'\n ],"', b"\n}\n]", b" [ ]", b' "abx', b"\n{\n"]
 N_TOKENS, N_STEPS, EVERY = 40_000, 8, 8
 
 
@@ -27,7 +28,7 @@ N_TOKENS, N_STEPS, EVERY = 40_000, 8, 8
 def vocab() -> wfsa.Vocab:
     """Words of pieces, some cut within a character, some with bytes that are no text."""
     choose = random.Random(3)
-    tokens = {bytes([b]) for b in range(256)} | {piece.encode() for piece in PIECES}
+    tokens = {bytes([b]) for b in range(256)} | {piece.encode() for piece in PIECES} | set(BRACKETS)
     while len(tokens) < N_TOKENS:
         text = "".join(choose.choices(PIECES[: choose.choice([5, 10, len(PIECES)])], k=choose.randint(2, 8)))
         token = text.encode()
@@ -69,6 +70,29 @@ WIDE: dict[str, Callable[..., wfsa.Constraint]] = {
             "additionalProperties": {"type": "string"},
         }
     ),
+    "white space before keys and values": schema(
+        {
+            "type": "array",
+            "items": {
+                "type": ["object", "array", "string", "integer"],
+                "properties": {
+                    "ab": {"type": "number"},
+                    "abx": {"enum": ["x", "yz", "é"]},
+                    "foo": {"items": {"const": "c"}},
+                },
+                "required": ["abx"],
+            },
+        }
+    ),
+    "white space of a grammar": lambda mode: wfsa.compile_gbnf(
+        """
+        root ::= ws ("a" | "b" ws root | word) ws
+        word ::= "c" [a-f0-9]* ws ("-" | "foo")
+        ws ::= [ \\t\\n]*
+        """,
+        vocab(),
+        mode=mode,
+    ),
     "free text": lambda mode: wfsa.compile_regex("(.|\n)*", vocab(), mode=mode),
     "free text with an end": lambda mode: wfsa.compile_regex("(.|\n)*foo", vocab(), mode=mode),
     "identifiers and strings": lambda mode: wfsa.compile_lark(
@@ -105,3 +129,28 @@ def test_masks_are_what_can_be_committed(name: str, mode: str) -> None:
             if not good:
                 break
             assert state.commit(choose.choice(good))
+
+
+PLACES = [
+    *(b"", b" ", b"[", b"[ ", b"[[", b"[[\n", b"[1,", b"[1, ", b"[[1, ", b"[{", b"[{\t"),
+    *(b'[{"ab"', b'[{"ab" ', b'[{"ab":', b'[{"ab": ', b'[{"ab":1', b'[{"ab":1 ', b'[{"ab":1,', b'[{"ab":1, "'),
+    *(b'[{"ab":1,"abx"', b'[{"abx":"', b'[{"abx":"x"'),
+    *(b'[{"abx":"x",', b'[{"abx":"x", "foo":', b'[{"abx":"x", "foo":[', b'[{"abx":"x", "foo":[ '),
+    *(b'["', b'["\\', b'["\\u', b'["\\u00', b'["\\ud83d', b'["\xc3', b'["\xe6', b'["\xe6\xbc', b'["\xf0\x9f'),
+    *(b'["\xf0\x9f\x98', b'[{"abx":"x","\xe6', b'[{"abx":"x","\\', b'[{"abx":"x","\\u00'),
+]
+
+
+@pytest.mark.parametrize(("mode", "order"), [("ahead", 1), ("lazy", 1), ("lazy", -1)])
+def test_white_space_escapes_and_parts_of_characters(mode: str, order: int) -> None:
+    """What is shared between places: white space before anything, and what lies between two characters of a string.
+
+    Lazily, which state is told as a change of which depends on the order in which they are met.
+    """
+    constraint = WIDE["white space before keys and values"](mode)
+    for text in PLACES[::order]:
+        state = constraint.start()
+        assert state.commit_bytes(text), text
+        allowed = set(state.get_mask().ids().tolist())
+        wrong = sorted(allowed ^ {t for t in range(vocab().n_tokens) if state.fork().commit(t)})
+        assert not wrong, (text, [vocab().tokens[t] for t in wrong[:9]])
