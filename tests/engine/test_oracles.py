@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -369,9 +370,11 @@ def test_longest_is_closed_under_prefixes_and_cuts_in_one_way(g: Grammar, text: 
     verdicts = [oracle.viable(text[:n]) for n in range(len(text) + 1)]
     assert verdicts == sorted(verdicts, reverse=True), "viable again after having been dead"
     assert all(oracle.viable(text[:n]) for n in range(len(text) + 1) if oracle.sentence(text[:n]))
-    # What ends anywhere is cut beside all others, and where all are taken that tie, each of them is a chain.
-    if g.ties == "first" and all(terminal.match != "any" for terminal in g.terminals):
-        ends = [e for _, e in oracle.cuts(tuple(text))]
+    if all(terminal.match != "any" for terminal in g.terminals):  # what ends anywhere is cut beside all others
+        munches = [{end for _, end in oracle._ends(sigma, e, tuple(text))} for sigma, e in oracle.cuts(tuple(text))]
+        assert all(len(ends) <= 1 for ends in munches), "one maximal munch has one end, whoever ties there"
+        first = LongestOracle(replace(g, ties="first"))
+        ends = [e for _, e in first.cuts(tuple(text))]
         assert len(ends) == len(set(ends)), "one maximal munch is one chain"
 
 
