@@ -189,9 +189,9 @@ class Profiler {
     // What y does, by a delta, a walk of this or of another engine.  Fills in what makes p a change of another profile.
     WalkResult find(int32_t y, Profile& p) {
         const vector<int32_t> large = signature(y);
-        // Under "longest" there is a root for every context, and no other grammar has it; roots share what is below a
-        // byte.
-        const bool apart = lexer_.terms.longest && lexer_.states[y].root;
+        // Under "longest" there is a root for every context, and no other grammar has it, and so it is with white space
+        // after which lexing starts there again; what is below a node they share (Walk::enter_shared).
+        const bool apart = lexer_.terms.longest && (lexer_.states[y].root || lexer_.states[y].hyps.front().context >= 0);
         const int32_t z = apart ? -1 : bases_.find(y, large);
         if (z >= 0 && profiles[size_t(profile(z))].base < 0 && delta_.compare(y, z)) {
             p.base = profile(z);

@@ -23,16 +23,14 @@ class Walk {
         counted_.clear();
         pieces.list.clear();
         common = nullptr;
+        shares_ = lexer_.terms.longest && !pieces.wide;
     }
     // All tokens from state y on; those of a loop on few bytes apart, if `apart`.
     WalkResult from(int32_t y, bool apart = false) {
         begin();
         const int64_t before = work;
         lexer_.expand(y);
-        if (!round(y, apart)) {
-            if (lexer_.terms.longest && !pieces.wide) segments(y);
-            else below(0, y, 0, 0);
-        }
+        if (!round(y, apart)) below(0, y, 0, 0);
         WalkResult out = collect();
         out.work = work - before;
         return out;
@@ -90,7 +88,9 @@ class Walk {
     vector<Inside::Run> runs_;
     vector<uint64_t> bits_;  // none set between walks
     vector<Inside::CountedRun> counted_;
-    std::unordered_map<uint64_t, Segment> segments_;  // (first node, lexer state) -> what a walk finds below
+    static constexpr int32_t kLeastShared = 64;  // slots
+    bool shares_ = false;                        // what is below a node with so many, by way of
+    std::unordered_map<uint64_t, Segment> segments_;  // (node, lexer state there) -> what a walk finds below
 
     // Children of `node` whose byte has an edge: visit(child, edge).
     template <class Visit> void children(int32_t node, const LexState& s, Visit visit) {
@@ -105,6 +105,28 @@ class Walk {
         }
     }
     void enter(int32_t c, const Edge& e, int32_t depth, int32_t count) {
+        if (shares_ && trie_[c].slot_hi - trie_[c].slot_lo >= kLeastShared) enter_shared(c, e, depth);
+        else enter_alone(c, e, depth, count);
+    }
+    // "longest" (nothing is counted): what is below a node depends on the state there, into which many roots lead.
+    void enter_shared(int32_t c, const Edge& e, int32_t depth) {
+        const uint64_t key = uint64_t(uint32_t(c)) << 32 | uint32_t(e.target);
+        const auto got = segments_.find(key);
+        if (got != segments_.end()) {
+            const Segment& known = got->second;
+            runs_.insert(runs_.end(), known.runs.begin(), known.runs.end());
+            pieces.list.insert(pieces.list.end(), known.pieces.begin(), known.pieces.end());
+            return;
+        }
+        vector<Inside::Run> before;
+        before.swap(runs_);  // a run would go on with what was found before
+        const auto n = int64_t(pieces.list.size());
+        enter_alone(c, e, depth, 0);
+        before.insert(before.end(), runs_.begin(), runs_.end());
+        before.swap(runs_);
+        segments_.emplace(key, Segment{std::move(before), {pieces.list.begin() + n, pieces.list.end()}});
+    }
+    void enter_alone(int32_t c, const Edge& e, int32_t depth, int32_t count) {
         if (++work % 64 == 0) GrowthLock::let_read();
         LexState& t = lexer_.states[e.target];
         const int32_t after = lexer_.count_after(t, count, e);
@@ -160,27 +182,6 @@ class Walk {
                 }
             }
         return true;
-    }
-    // "longest" (nothing is counted): what is below a first byte depends on the state behind it, which many roots have.
-    void segments(int32_t y) {
-        lexer_.expand(y);
-        children(0, lexer_.states[y], [&](int32_t c, const Edge& e) {
-            const uint64_t key = uint64_t(uint32_t(c)) << 32 | uint32_t(e.target);
-            const auto got = segments_.find(key);
-            if (got == segments_.end()) {
-                vector<Inside::Run> before;
-                before.swap(runs_);  // a run would go on with what was found before
-                const auto n = int64_t(pieces.list.size());
-                enter(c, e, 0, 0);
-                before.insert(before.end(), runs_.begin(), runs_.end());
-                before.swap(runs_);
-                segments_.emplace(key, Segment{std::move(before), {pieces.list.begin() + n, pieces.list.end()}});
-                return;
-            }
-            const Segment& known = got->second;
-            runs_.insert(runs_.end(), known.runs.begin(), known.runs.end());
-            pieces.list.insert(pieces.list.end(), known.pieces.begin(), known.pieces.end());
-        });
     }
 };
 

@@ -292,7 +292,7 @@ def test_who_reads_has_turns_while_tables_grow() -> None:
     finally:
         ended.set()
         beside.join()
-    assert sorted(during)[len(during) // 2] > 50, during  # waiting for each mask, some 10
+    assert sum(during) > 50 * len(during), during  # waiting for each mask, some 10
 
 
 
