@@ -41,25 +41,29 @@ class LrStates : public Reach {
             else if (n_started_ < starts_.size()) start();
             else return false;
         }
-        return true;
+        is_cut_ = t_.dwa.n_transitions() > kTransitionCap;
+        return !is_cut_;
     }
     double fraction() const override { return double(n_started_) / double(std::max<size_t>(starts_.size(), 1)); }
-    bool complete() const override { return t_.lr.unordered.lists.empty(); }
+    bool complete() const override { return !is_cut_ && t_.lr.unordered.lists.empty(); }
 
   private:
     static constexpr size_t kReads = 256;  // of the parser DWA in one slice; one start can lead to very many
     static constexpr size_t kBelow = 64;   // states tried at once
+    static constexpr size_t kTransitionCap = 1 << 17;  // of the parser DWA; the rest is left on demand
+    bool is_cut_ = false;                  // ... because it was met
     vector<uint8_t> is_read_;              // LR state -> can it lie on a stack?
     vector<vector<int32_t>> below_;        // LR state -> states that can lie under it
     vector<vector<int32_t>> shifting_;     // terminal -> LR states that shift it
-    std::set<std::pair<int32_t, int32_t>> seen_;
+    struct Nothing {};
+    OpenTable<uint64_t, Nothing, PairHash> seen_;  // (machine state, LR state)
     vector<std::pair<int32_t, int32_t>> starts_;  // (terminal, universe)
     size_t n_started_ = 0, n_tops_ = 0;           // of starts_; of the LR states that shift the terminal of the next one
     vector<std::pair<int32_t, int32_t>> todo_;    // (machine state, LR state) from the last start
     struct { int32_t next = -1, state = 0; size_t at = 0; } reading_;  // next: the machine state behind `state`
 
     void visit(int32_t d, int32_t state) {
-        if (seen_.insert({d, state}).second) todo_.push_back({d, state});
+        if (seen_.insert(pair_key(d, state)).second) todo_.push_back({d, state});
     }
     void start() {
         const auto [term, universe] = starts_[n_started_];

@@ -413,7 +413,8 @@ class ArtifactReader {
             for (size_t i = 0; i < p.size(); i += 3)
                 check(p[i] < n_nodes && p[i + 1] >= n_terms_ && p[i + 1] < n_symbols_ && p[i + 2] >= 1 && p[i + 2] <= 2,
                       "a place is out of range");
-            e_.dwa.restore_state(universe[d], start[d], p);
+            e_.dwa.restore_state(universe[d], start[d], p, frozen_);
+            check(e_.dwa.n_states() == d + 1, "a state of the parser DWA is there twice");
         }
         const vector<int32_t>& from = u_.values("dwa_from", 0, int64_t(n));
         const size_t n_tr = from.size();

@@ -240,13 +240,12 @@ class ArtifactWriter {
         for (int32_t d = 0; d < int32_t(e_.dwa.n_states()); ++d) {
             of_["dwa_universe"].push_back(e_.dwa.universe_of(d));
             of_["dwa_start"].push_back(e_.dwa.is_start(d));
-            places.push_back(e_.frozen ? vector<int32_t>{} : e_.dwa.places(d));
+            places.push_back(e_.dwa.places(d).vector());
         }
         out_.put_rows("dwa_places", places);
-        const auto& unsorted = e_.dwa.transitions();
-        for (auto& [k, x] : std::map<uint64_t, ParserDwa::Transition>(unsorted.begin(), unsorted.end())) {
-            of_["dwa_from"].push_back(int32_t(k >> 32));
-            of_["dwa_read"].push_back(int32_t(k));
+        for (const auto& [key, x] : e_.dwa.transitions()) {
+            of_["dwa_from"].push_back(pair_first(key));
+            of_["dwa_read"].push_back(pair_second(key));
             of_["dwa_weight_of"].push_back(x.weight);
             of_["dwa_next"].push_back(x.next);
         }

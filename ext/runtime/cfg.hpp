@@ -137,10 +137,10 @@ class Cfg {
         }
     }
     template <class Take> int32_t read(int32_t d, int32_t state, const Take& take) {
-        const ParserDwa::Transition* t = access_.need([&](const Tables& x) { return x.dwa.find(d, state); },
+        const ParserDwa::Transition t = *access_.need([&](const Tables& x) { return x.dwa.find(d, state); },
                                                       [&](Tables& x) { return x.dwa.step(d, state); });
-        take(t->weight);
-        return t->next;
+        take(t.weight);
+        return t.next;
     }
     void visit_below(int32_t d, const Node* node) {
         for (int32_t b = 0; b < node->n_below; ++b)

@@ -19,27 +19,30 @@
 // symbolic places and their interning are this project's. Under "longest" stacks do not lex for themselves:
 // joint_tails.hpp.
 #pragma once
-#include <set>
+#include <map>
 
 #include "containers/growth_lock.hpp"
+#include "containers/heap_bytes.hpp"
+#include "containers/open_table.hpp"
+#include "containers/pair_key.hpp"
 #include "parser/contexts.hpp"
 #include "tails/universe.hpp"
 
 namespace wfsa {
 
 class ParserDwa {
-    typedef vector<int32_t> Stack;
     struct Place {
         int32_t node, symbol, depth;
         bool operator<(const Place& o) const {
             return std::tie(node, symbol, depth) < std::tie(o.node, o.symbol, o.depth);
         }
+        bool operator==(const Place& o) const { return node == o.node && symbol == o.symbol && depth == o.depth; }
     };
 
   public:
     struct Transition {
-        int32_t weight;  // tails decided here: number in `weights`
-        int32_t next;    // machine state that reads the next stack state, or -1
+        int32_t weight = 0;  // tails decided here: number in `weights`
+        int32_t next = -1;   // machine state that reads the next stack state, or -1
     };
     Interner& weights;
 
@@ -48,144 +51,173 @@ class ParserDwa {
         : weights(weights_), lr_(lr), contexts_(contexts), lexer_(lexer), staying_(staying), universes_(universes) {}
 
     int32_t start(int32_t universe) {
-        if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);
-        if (starts_[universe] < 0) {
-            starts_[universe] = int32_t(states_.size());
-            states_.push_back({universe, true, {}});
-        }
-        return starts_[universe];
+        const int32_t known = find_start(universe);
+        return known < 0 ? add(universe, true, {universe}) : known;
     }
     int32_t find_start(int32_t universe) const { return universe < int32_t(starts_.size()) ? starts_[universe] : -1; }
-    const Transition* find(int32_t d, int32_t c) const {
-        auto got = transitions_.find(pair_key(d, c));
-        return got == transitions_.end() ? nullptr : &got->second;
-    }
-    const Transition* step(int32_t d, int32_t c) {  // good as long as the machine lives
+    const Transition* find(int32_t d, int32_t c) const { return transitions_.find(pair_key(d, c)); }
+    const Transition* step(int32_t d, int32_t c) {  // good until the next step
         if (const Transition* got = find(d, c)) return got;
-        universe_ = &universes_[states_[d].universe];
+        const State from = states_[size_t(d)];
+        universe_ = &universes_[size_t(from.universe)];
         open_.clear();
         slots_.clear();
         seen_.clear();
         todo_.clear();
-        if (states_[d].start) shift({c}, universe_->term, 0);
-        const vector<int32_t> places = states_[d].places;
+        stacks_.clear();
+        if (from.is_start) shift(stack_of(c), universe_->term, 0);
+        const List places = this->places(d);
         for (size_t i = 0; i < places.size(); i += 3) {
             const Place p{places[i], places[i + 1], places[i + 2]};
-            if (p.depth > 1) { open_.insert({p.node, p.symbol, p.depth - 1}); continue; }
-            const int32_t g = lr_.make_go(c, p.symbol);
-            if (g >= 0) todo_.push_back({{c, g}, p.node});
+            if (p.depth > 1) open_.push_back({p.node, p.symbol, p.depth - 1});
+            else go(stack_of(c), 1, p.symbol, p.node);
         }
         reduce_all();
         sort_unique(slots_);
         Transition out{weights.intern(slots_), -1};
         if (!open_.empty()) {
-            vector<int32_t> code{states_[d].universe};
-            for (const Place& p : open_) code.insert(code.end(), {p.node, p.symbol, p.depth});
-            auto got = ids_.emplace(code, int32_t(states_.size()));
-            if (got.second) states_.push_back({states_[d].universe, false, {code.begin() + 1, code.end()}});
-            out.next = got.first->second;
+            sort_unique(open_);
+            code_.assign(1, from.universe);
+            for (const Place& p : open_) code_.insert(code_.end(), {p.node, p.symbol, p.depth});
+            out.next = add(from.universe, false, code_);
         }
-        return &transitions_.emplace(pair_key(d, c), out).first->second;
+        Transition& kept = transitions_.insert(pair_key(d, c)).first;
+        kept = out;
+        return &kept;
     }
 
     // Can c lie where machine state d reads next?  In an LR(0) stack every base has a goto for what is reduced to it.
     bool possible(int32_t d, int32_t c) const {
-        const vector<int32_t>& p = states_[d].places;
+        const List p = places(d);
         for (size_t i = 0; i < p.size(); i += 3) if (p[i + 2] == 1 && lr_.go(c, p[i + 1]) == -1) return false;
         return true;
     }
     size_t n_states() const { return states_.size(); }
     size_t n_transitions() const { return transitions_.size(); }
-    const std::unordered_map<uint64_t, Transition>& transitions() const { return transitions_; }
-    int32_t universe_of(int32_t d) const { return states_[d].universe; }
-    bool is_start(int32_t d) const { return states_[d].start; }
-    const vector<int32_t>& places(int32_t d) const { return states_[d].places; }
+    // By ascending (machine state, LR state).
+    std::map<uint64_t, Transition> transitions() const {
+        std::map<uint64_t, Transition> out;
+        transitions_.each([&](uint64_t key, const Transition& x) { out.emplace(key, x); });
+        return out;
+    }
+    int32_t universe_of(int32_t d) const { return states_[size_t(d)].universe; }
+    bool is_start(int32_t d) const { return states_[size_t(d)].is_start; }
+    // Node, symbol, depth of each; none if all that can be read is there.
+    List places(int32_t d) const { return d < codes_.size() ? codes_[d].from(1) : List(); }
     size_t heap_bytes() const {
-        size_t n = wfsa::heap_bytes(starts_) + wfsa::heap_bytes(ids_) + wfsa::heap_bytes(transitions_);
-        for (const State& s : states_) n += sizeof(State) + wfsa::heap_bytes(s.places);
-        return n;
+        return wfsa::heap_bytes(starts_) + wfsa::heap_bytes(states_) + codes_.heap_bytes() + transitions_.heap_bytes();
     }
     // All that can be read is there: let go of what more of it would be made from.
-    void close(Retired& out) {
-        vector<vector<int32_t>> places(states_.size());
-        for (size_t d = 0; d < places.size(); ++d) places[d].swap(states_[d].places);
-        out.take(places);
-        out.take(ids_);
-    }
+    void close(Retired& out) { out.take(codes_); }
 
-    void restore_state(int32_t universe, bool is_start, vector<int32_t> places) {
-        int32_t d = int32_t(states_.size());
-        if (is_start) {
-            if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);
-            starts_[universe] = d;
-        } else {
-            vector<int32_t> k{universe};
-            k.insert(k.end(), places.begin(), places.end());
-            ids_.emplace(k, d);
-        }
-        states_.push_back({universe, is_start, std::move(places)});
+    void restore_state(int32_t universe, bool is_start, List places, bool complete) {
+        code_.assign(1, universe);
+        code_.insert(code_.end(), places.begin(), places.end());
+        if (complete) append(universe, is_start);
+        else add(universe, is_start, code_);
     }
-    void restore_transition(int32_t d, int32_t c, Transition t) { transitions_.emplace(pair_key(d, c), t); }
+    void restore_transition(int32_t d, int32_t c, Transition t) { transitions_.insert(pair_key(d, c)).first = t; }
 
   private:
     struct State {
         int32_t universe;
-        bool start;
-        vector<int32_t> places;  // node, symbol, depth of each
+        bool is_start;
     };
     LrTables& lr_;  // and what it grows by: contexts, lexer states
     Contexts& contexts_;
     Lexer& lexer_;
     Staying& staying_;
     const StableVector<Universe>& universes_;
-    StableVector<State> states_;
+    vector<State> states_;
+    Interner codes_;  // by state: its universe, and its places; a start has none
     vector<int32_t> starts_;
-    std::unordered_map<vector<int32_t>, int32_t, VectorHash> ids_;
-    std::unordered_map<uint64_t, Transition> transitions_;
+    OpenTable<uint64_t, Transition, PairHash> transitions_;  // (machine state, LR state); masks ask it a lot
+
+    void append(int32_t universe, bool is_start) {
+        if (is_start) {
+            if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);
+            starts_[size_t(universe)] = int32_t(states_.size());
+        }
+        states_.push_back({universe, is_start});
+    }
+    int32_t add(int32_t universe, bool is_start, const vector<int32_t>& code) {
+        const auto [d, is_new] = codes_.insert(code);
+        if (is_new) append(universe, is_start);
+        return d;
+    }
 
     // While one step is computed. Chains of reductions go as deep as the stacks, and tails are as long as tokens: all
     // of it is lists of work.
+    struct Stack { int32_t lo, size; };             // in stacks_
     struct Shifted { Stack stack; int32_t node; };  // a stack whose top has just been pushed, at a tail node
+    struct Seen { int32_t last = -1; };             // in closed_
+    struct Closed { Shifted at; int32_t before; };  // before: another one of the same hash
     struct Level { int32_t child, end, y, count; };  // children of a tail node still to be entered from lexer state y
     const Universe* universe_ = nullptr;
-    std::set<Place> open_;
-    std::set<std::pair<int32_t, Stack>> seen_;  // stacks closed at a tail node
-    vector<int32_t> slots_;
+    vector<Place> open_;
+    vector<int32_t> stacks_;  // one behind the other
+    OpenTable<uint64_t, Seen, PairHash> seen_;  // hashes of stacks closed at a tail node
+    vector<Closed> closed_;
+    vector<int32_t> slots_, code_;
     vector<Shifted> todo_;
     vector<Level> levels_;
     uint32_t n_entered_ = 0;
 
+    Stack stack_of(int32_t state) {
+        stacks_.push_back(state);
+        return {int32_t(stacks_.size()) - 1, 1};
+    }
+    List states_of(Stack s) const { return {stacks_.data() + s.lo, s.size}; }
+    int32_t top_of(Stack s) const { return stacks_[size_t(s.lo + s.size - 1)]; }
+    // To do: what a stack becomes when all above its first `size` states goes, and `top` comes.
+    void push(Stack from, int32_t size, int32_t top, int32_t node) {
+        const auto lo = int32_t(stacks_.size());
+        for (int32_t i = 0; i < size; ++i) stacks_.push_back(stacks_[size_t(from.lo + i)]);
+        stacks_.push_back(top);
+        todo_.push_back({{lo, size + 1}, node});
+    }
+    // ... with the goto from the last of these states.
+    void go(Stack from, int32_t size, int32_t symbol, int32_t node) {
+        const int32_t to = lr_.make_go(stacks_[size_t(from.lo + size - 1)], symbol);
+        if (to >= 0) push(from, size, to, node);
+    }
+    void shift(Stack from, int32_t term, int32_t node) {
+        const int32_t to = lr_.go(top_of(from), term);
+        if (to >= 0) push(from, from.size, to, node);
+    }
+    bool is_new(const Shifted& at) {
+        const auto [seen, is_first] = seen_.insert(VectorHash()(states_of(at.stack)) ^ uint64_t(at.node) << 32);
+        if (is_first) seen.last = -1;
+        for (int32_t i = seen.last; i >= 0; i = closed_[size_t(i)].before) {
+            const Shifted& other = closed_[size_t(i)].at;
+            if (other.node == at.node && states_of(other.stack) == states_of(at.stack)) return false;
+        }
+        closed_.push_back({at, seen.last});
+        seen.last = int32_t(closed_.size()) - 1;
+        return true;
+    }
     // What is to be done, and what follows from it: apply all reductions to each stack, lex from what can shift,
     // leave open what needs more states.
     void reduce_all() {
+        closed_.clear();
         while (!todo_.empty()) {
             GrowthLock::let_read();
-            const Shifted at = std::move(todo_.back());
+            const Shifted at = todo_.back();
             todo_.pop_back();
-            if (!seen_.insert({at.node, at.stack}).second) continue;
-            const int32_t top = at.stack.back();
+            if (!is_new(at)) continue;
+            const int32_t top = top_of(at.stack), left = at.stack.size - 2;
             for (const int32_t *d = lr_.completed_begin(top), *end = lr_.completed_end(top); d != end; ++d) {
-                const int32_t n = *d, left = int32_t(at.stack.size()) - 2;
-                if (left <= 0) { open_.insert({at.node, n, 1 - left}); continue; }
-                const int32_t g = lr_.make_go(at.stack[size_t(left) - 1], n);
-                if (g < 0) continue;
-                todo_.push_back({Stack(at.stack.begin(), at.stack.begin() + left), at.node});
-                todo_.back().stack.push_back(g);
+                if (left <= 0) open_.push_back({at.node, *d, 1 - left});
+                else go(at.stack, left, *d, at.node);
             }
             if (lr_.shifts(top)) lex(at.stack, at.node);
         }
     }
-    void shift(const Stack& stack, int32_t term, int32_t node) {
-        const int32_t q = lr_.go(stack.back(), term);
-        if (q < 0) return;
-        todo_.push_back({stack, node});
-        todo_.back().stack.push_back(q);
-    }
     // The tails behind a node, from the root of the stack's top.
-    void lex(const Stack& stack, int32_t node) {
+    void lex(Stack stack, int32_t node) {
         const Trie& tails = universe_->tails();
         levels_.clear();
-        enter(node, lexer_.root(contexts_.make(stack.back()), 0), 0);
+        enter(node, lexer_.root(contexts_.make(top_of(stack)), 0), 0);
         while (!levels_.empty()) {
             Level& level = levels_.back();
             if (level.child == level.end) { levels_.pop_back(); continue; }

@@ -246,8 +246,7 @@ def intersect(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle], Handle]) -
         out.unique = a.unique or b.unique
         out.repeated = a.repeated or b.repeated
     if mask & OBJECT:
-        names = dict.fromkeys((*a.properties, *b.properties))
-        out.properties = {name: conjoin(property_of(a, name), property_of(b, name)) for name in names}
+        out.properties = _intersect_properties(a, b, conjoin)
         out.additional = conjoin(a.additional, b.additional)
         out.required = tuple(dict.fromkeys(a.required + b.required))
         out.min_properties = max(a.min_properties, b.min_properties)
@@ -257,6 +256,26 @@ def intersect(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle], Handle]) -
         if a.existentials or b.existentials:
             out.existentials = _joined(a.existentials, b.existentials)
     return out
+
+
+def _intersect_properties(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle], Handle]) -> dict[str, Handle]:
+    """Those of `a` come first.  What only one names, and the other asks nothing of, is not looked at."""
+    out = dict(a.properties)
+    theirs = b.properties
+    for name in theirs if _asks_nothing(b.additional) else a.properties:
+        if name in out:
+            mine, other = out[name], theirs.get(name, b.additional)
+            if mine is not other:
+                out[name] = conjoin(mine, other)
+    nothing = _asks_nothing(a.additional)
+    for name, other in theirs.items():
+        if name not in out:
+            out[name] = other if nothing else conjoin(a.additional, other)
+    return out
+
+
+def _asks_nothing(handle: Handle) -> bool:
+    return isinstance(handle, tuple) and handle[0] is True
 
 
 def is_within(a: Shape, b: Shape) -> bool:

@@ -69,6 +69,11 @@ class Recognizer:
             self.nullable |= {lhs for lhs, bodies in self.rules_of.items() if any(self._empty(b) for b in bodies)}
         self.start = start
         self.derives_nothing = start not in self.rules_of
+        self._charts: dict[object, Chart] = {}
+
+    def same(self, chart: Chart) -> Chart:
+        """The first chart that was met with these entries: texts with the same future have one."""
+        return self._charts.setdefault(chart.future(), chart)
 
     def _empty(self, body: tuple[Symbol, ...]) -> bool:
         return all(s in self.nullable for s in body)
@@ -133,8 +138,17 @@ class Chart:
             moved: list[Entry] = [
                 (lhs, body, dot + 1, origin) for lhs, body, dot, origin in self._scans if item in body[dot]
             ]
-            self._nexts[item] = Chart(self._recognizer, lambda _: moved, self._root) if moved else None
+            after = Chart(self._recognizer, lambda _: moved, self._root) if moved else None
+            self._nexts[item] = after and self._recognizer.same(after)
         return self._nexts[item]
+
+    def future(self) -> object:
+        """All that what comes next depends on: the entries that wait for something, and whether the text may end."""
+        waiting = (*self._scans, *(entry for entries in self._waiting.values() for entry in entries))
+        here = frozenset(
+            (lhs, body, dot, None if origin is self else id(origin)) for lhs, body, dot, origin in waiting
+        )
+        return self._sentence, here
 
     def is_sentence(self) -> bool:
         return self._sentence

@@ -29,12 +29,13 @@ Items are bytes (0..255) and :class:`~.earley.TokenItem`.  A token-level termina
 byte matches; otherwise it is a terminal like any other.  The empty word is nobody's lexeme: a terminal t that matches
 it stands for "(t without ε) or nothing" in every rule, and an ignored one for (t without ε).
 
-There is no incremental cleverness: every text is cut again from its start, as the definition is read.
+There is no incremental cleverness: every text is cut again from its start, as the definition is read, but that of
+sequences of terminals with the same future (one Earley chart) one is followed: there may be exponentially many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from wfsa.grammar.ir import Grammar, Tokens
@@ -163,28 +164,31 @@ class LongestOracle:
 
     def cuts(self, text: Text) -> set[tuple[Sigma, int]]:
         """All cuts that a chain of cuts reaches."""
+        return self._cuts(text, key=lambda sigma: sigma)
+
+    def _cuts(self, text: Text, key: Callable[[Sigma], Hashable]) -> set[tuple[Sigma, int]]:
+        """... one of those whose terminals have the same key."""
         if self.derives_nothing:
             return set()
-        found: set[tuple[Sigma, int]] = {((), 0)}
-        todo = list(found)
+        todo: list[tuple[Sigma, int]] = [((), 0)]
+        found = {(key(sigma), e) for sigma, e in todo}
         for sigma, e in todo:  # grows while it is walked
             for t, end in self._ends(sigma, e, text):
-                cut = (sigma if t in self.ignore else (*sigma, t), end)
-                if cut not in found:
-                    found.add(cut)
-                    todo.append(cut)
-        return found
+                after = sigma if t in self.ignore else (*sigma, t)
+                if (key(after), end) not in found:
+                    found.add((key(after), end))
+                    todo.append((after, end))
+        return {*todo}
+
+    # Sequences of terminals with one chart have one future. There can be exponentially many for each.
 
     def viable(self, items: Iterable[Item]) -> bool:
         text = tuple(items)
-        return any(
-            e == len(text) or self._is_pending(sigma, text[e:])
-            for sigma, e in self.cuts(text)
-        )
+        return any(e == len(text) or self._is_pending(sigma, text[e:]) for sigma, e in self._cuts(text, self._chart))
 
     def sentence(self, items: Iterable[Item]) -> bool:
         text = tuple(items)
-        return any(e == len(text) and self._chart(sigma).is_sentence() for sigma, e in self.cuts(text))
+        return any(e == len(text) and self._chart(sigma).is_sentence() for sigma, e in self._cuts(text, self._chart))
 
     def start(self) -> LongestText | None:
         """The empty text, to be extended item by item; None if the grammar derives nothing."""
