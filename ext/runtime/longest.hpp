@@ -3,7 +3,12 @@
 //
 // Terminals that compete keep each other in watch sets (lexer.hpp). Tails are read by joint_tails.hpp from the tops
 // of all stacks, and cuts inside tails move the stacks as a commit does (fronts.hpp).
+//
+// Where terminals that match the same text are all taken, or end anywhere, one text is cut in very many ways. Those that
+// lead to the same stacks are one (same_stacks.hpp); different stacks stay apart, because what could be taken on one of
+// them must not end a terminal on another, and there is a limit to their number.
 #pragma once
+#include "parser/same_stacks.hpp"
 #include "runtime/access.hpp"
 #include "runtime/scratch.hpp"
 
@@ -20,7 +25,22 @@ class Longest {
         return access_.root(context, watch);
     }
 
-    void merge(vector<Config>&, Arena&) {}
+    void merge(vector<Config>& cs, Arena&) {
+        if (cs.size() < 2) return;
+        std::stable_sort(cs.begin(), cs.end(), [](const Config& a, const Config& b) { return compare_tops(a, b) < 0; });
+        size_t n = 0, first = 0;  // of those that are kept, and those among them that lex alike on the same tops
+        for (size_t i = 0; i < cs.size(); ++i) {
+            if (n > 0 && compare_tops(cs[n - 1], cs[i]) != 0) first = n;
+            const size_t from = std::max(first, n - std::min(n, kCompared));
+            if (std::none_of(cs.begin() + int64_t(from), cs.begin() + int64_t(n),
+                             [&](const Config& c) { return s_.same_stacks(c, cs[i]); }))
+                cs[n++] = cs[i];
+        }
+        cs.resize(n);
+        if (n > kMostConfigs)
+            throw LimitExceeded("the text can be cut into terminals in more than " + std::to_string(kMostConfigs) +
+                                " ways at once");
+    }
 
     template <class Companion> void shift_completed(vector<Config>& cs, int next, Arena& arena, Companion& beside) {
         const size_t n = cs.size();
@@ -106,6 +126,8 @@ class Longest {
     }
 
   private:
+    static constexpr size_t kMostConfigs = 1 << 12;
+    static constexpr size_t kCompared = 64;    // configurations that another one is compared with
     static constexpr size_t kKeyNodes = 48;    // nodes of all stacks in the key of a finished mask, at most
     static constexpr int32_t kManyBelow = 32;  // stacks branch so much that shifting is dear
     static constexpr size_t kMany = 256;       // sets of tails of this size have a bitmap of their tokens
@@ -137,6 +159,7 @@ class Longest {
     template <class Take> void read_fronts(int32_t d, int32_t front, const Take& take) {
         s_.path.clear();
         s_.readings.clear();
+        s_.begun.clear();
         begin_reading(d, front, take);
         while (!s_.readings.empty()) {
             Scratch::Reading& at = s_.readings.back();
@@ -152,7 +175,7 @@ class Longest {
         }
     }
     template <class Take> void begin_reading(int32_t d, int32_t front, const Take& take) {
-        if (!s_.fronts.config(front).n_tops) return;
+        if (!s_.fronts.config(front).n_tops || !s_.begun.insert(pair_key(d, front)).second) return;
         const int32_t tops = tops_of(front);
         const JointTails::Transition t = *access_.need([&](const Tables& x) { return x.joint.find(d, tops); },
                                                        [&](Tables& x) { return x.joint.step(d, tops); });

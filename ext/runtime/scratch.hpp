@@ -3,6 +3,7 @@
 // An operation owns it while it runs; operations do not nest.
 #pragma once
 #include "parser/closure.hpp"
+#include "parser/same_stacks.hpp"
 #include "runtime/mask_cache.hpp"
 #include "tails/fronts.hpp"
 
@@ -11,6 +12,7 @@ namespace wfsa {
 struct Scratch {
     vector<Config> in, out;         // configurations before and after a byte
     Closure closure;
+    SameStacks same_stacks;
     vector<const Node*> nodes;
     vector<int32_t> states, terms, order;
     MaskCache masks;
@@ -39,6 +41,7 @@ struct Scratch {
     };
     Fronts fronts;
     vector<Reading> readings;
+    OpenTable<uint64_t, Nothing, PairHash> begun;  // (transition's machine state, front)
     vector<int32_t> path;
 
     static Scratch& of_thread() {

@@ -8,6 +8,7 @@
 #pragma once
 #include "containers/open_table.hpp"
 #include "containers/pair_key.hpp"
+#include "errors.hpp"
 #include "parser/closure.hpp"
 
 namespace wfsa {
@@ -46,12 +47,14 @@ class Fronts {
                 keys_.resize(from);
                 return int32_t(f);
             }
+        if (fronts_.size() > kMost) throw LimitExceeded("tokens can be cut into terminals in too many ways here");
         is_new = true;
         fronts_.push_back({{}, -1, from, size, hash});
         return int32_t(fronts_.size()) - 1;
     }
 
   private:
+    static constexpr size_t kMost = 1 << 13;
     struct Front {
         Config config;
         int32_t tops;

@@ -13,13 +13,18 @@
 // shift results can take is all that can ever follow the terminal and all tails turn out taken or dead.  Most tails
 // end inside their first or second terminal, and are decided by one set of tops.
 //
+// Terminals that lead to the same stacks are followed once, and so is what was decided without a cut: a tail of a
+// hundred blanks that two terminals take has 2^100 ways through them.
+//
 // There are few sets of tops (about as many as contexts), so nearly all transitions are known ahead of time.
 #pragma once
 #include <set>
+#include <unordered_set>
 
 #include "containers/growth_lock.hpp"
 #include "containers/heap_bytes.hpp"
 #include "containers/open_table.hpp"
+#include "errors.hpp"
 #include "parser/contexts.hpp"
 #include "tails/universe.hpp"
 
@@ -71,6 +76,8 @@ class JointTails {
         universe_ = code[0];
         slots_.clear();
         cuts_.clear();
+        decided_.clear();
+        most_work_ = work_ + kMostWork;
         Nodes nodes;
         for (size_t i = 1; i < code.size(); i += 2) nodes.insert({code[i], code[i + 1]});
         const int32_t term = universes_[universe_].term;
@@ -106,6 +113,7 @@ class JointTails {
 
   private:
     typedef std::set<std::pair<int32_t, int32_t>> Nodes;  // (tail node, watch set)
+    static constexpr int64_t kMostWork = 1 << 22;  // steps of one transition: some hundred milliseconds
     static constexpr int32_t kMaxDepth = 256;  // terminals of a tail followed in one step; real tokens have a tenth of it
     const LrTables& lr_;
     Contexts& contexts_;
@@ -121,6 +129,9 @@ class JointTails {
     vector<Level> levels_;
     vector<int32_t> slots_;
     vector<Cut> cuts_;
+    std::unordered_set<vector<int32_t>, VectorHash> seen_;     // what `certain` was asked since a cut
+    std::unordered_set<vector<int32_t>, VectorHash> decided_;  // what was read, and needed no cut
+    int64_t most_work_ = 0;                                    // when it ends
 
     vector<int32_t> shift(List tops, int32_t term) const {
         vector<int32_t> out;
@@ -152,7 +163,10 @@ class JointTails {
             Level& level = levels_.back();
             if (level.child == level.end) { levels_.pop_back(); continue; }
             const int32_t c = level.child++;
-            if (++work_ % 64 == 0) GrowthLock::let_read();
+            if (++work_ % 64 == 0) {
+                GrowthLock::let_read();
+                if (work_ > most_work_) throw LimitExceeded("a token can be cut into terminals in too many ways");
+            }
             const Edge* e = lexer_.states[size_t(level.y)].edge(tails.byte[size_t(c)]);
             if (!e) continue;
             const int32_t to = e->target;
@@ -177,7 +191,27 @@ class JointTails {
     // The tops of all stacks after cut `from` are known: lex, and go on behind every cut. `depth`: terminals so far;
     // past kMaxDepth stacks are moved instead, so that no token is too long for the C stack.
     void read(const Nodes& nodes, List tops, int32_t from, int32_t depth) {
-        for (const auto& [term, rest] : lex(nodes, tops)) cut(term, rest, tops, from, depth + 1);
+        const vector<int32_t> asked = code_of(nodes, tops, -1);
+        if (decided_.count(asked)) return;
+        const size_t n = cuts_.size();
+        const std::map<int32_t, Nodes> cuts = lex(nodes, tops);
+        for (auto at = cuts.begin(); at != cuts.end(); ++at) {
+            const auto alike = [&](const auto& other) {
+                return other.second == at->second && shift_alike(tops, other.first, at->first);
+            };
+            if (std::none_of(cuts.begin(), at, alike)) cut(at->first, at->second, tops, from, depth + 1);
+        }
+        if (cuts_.size() == n) decided_.insert(asked);
+    }
+    static vector<int32_t> code_of(const Nodes& nodes, List tops, int32_t term) {
+        vector<int32_t> out{term, int32_t(tops.size())};
+        out.insert(out.end(), tops.begin(), tops.end());
+        for (auto [node, watch] : nodes) { out.push_back(node); out.push_back(watch); }
+        return out;
+    }
+    // Do two terminals lead to the same stacks?
+    bool shift_alike(List tops, int32_t a, int32_t b) const {
+        return std::all_of(tops.begin(), tops.end(), [&](int32_t q) { return lr_.go(q, a) == lr_.go(q, b); });
     }
     void cut(int32_t term, const Nodes& rest, List tops, int32_t from, int32_t depth) {
         const vector<int32_t> to = shift(tops, term);
@@ -185,6 +219,7 @@ class JointTails {
         const size_t n = slots_.size(), at = cuts_.size();
         bool known = depth < kMaxDepth;
         for (int32_t q : to) known &= !lr_.completes(q);
+        seen_.clear();
         if (!known && certain(rest, to, term, depth)) return;
         if (!known) slots_.resize(n);
         cuts_.push_back({term, from, -1});
@@ -198,9 +233,10 @@ class JointTails {
         cuts_[at].next = state(code);
     }
     // Some of the tops after `term` are known, and they take all that can follow it, so that more stacks change nothing
-    // for the lexer.  False: some tail depends on the others.
+    // for the lexer.  False: some tail depends on the others.  What was asked before, since a cut, is not asked again.
     bool certain(const Nodes& nodes, List tops, int32_t term, int32_t depth) {
         if (depth >= kMaxDepth) return false;
+        if (!seen_.insert(code_of(nodes, tops, term)).second) return true;
         const List takes = lexer_.contexts[contexts_.make(tops)];
         const vector<int32_t>& all = follow[size_t(term)];
         if (!std::includes(takes.begin(), takes.end(), all.begin(), all.end())) return false;

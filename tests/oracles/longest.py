@@ -38,11 +38,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
+from hypothesis import reject
+
 from wfsa.grammar.ir import Grammar, Tokens
 
 from .earley import Chart, Item, Recognizer, Rule, TokenItem, token_items
 from .regular_words import DEAD, language
 
+MOST_CUTS = 4096
 Sigma = tuple[int, ...]
 Text = tuple[Item, ...]
 
@@ -176,6 +179,8 @@ class LongestOracle:
             for t, end in self._ends(sigma, e, text):
                 after = sigma if t in self.ignore else (*sigma, t)
                 if (key(after), end) not in found:
+                    if len(todo) == MOST_CUTS:
+                        reject()  # the definition takes exponential time, and the engine has a limit, too
                     found.add((key(after), end))
                     todo.append((after, end))
         return {*todo}
