@@ -1,4 +1,4 @@
-"""Grammars in which one text is cut into terminals in exponentially many ways: equal stacks are one, and there is a limit.
+"""One text, cut into terminals in exponentially many ways: equal stacks are one, and there is a limit.
 
 In llguidance's dialect terminals that match the same text are all taken.
 """
