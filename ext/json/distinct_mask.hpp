@@ -32,7 +32,7 @@ class DistinctMask {
         };
         const Quotes& q = v.kept<Quotes>();
         if (!scan.in_arrays()) {
-            for (int32_t t : q.brackets) look(t, false);
+            for (int32_t t : q.lists) look(t, false);
             return;
         }
         // Tokens that end no item: those without a quote in a string, those that only open one outside.
@@ -116,6 +116,7 @@ class DistinctMask {
         return search_.is_close(s);
     }
     bool is_allowed(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n, bool is_suspect) {
+        if (!is_suspect && !may_repeat(scan, p, n)) return true;
         std::string key;  // what it writes, without white space between lexemes
         bool in_string = scan.in_string, escaped = scan.escaped;
         for (size_t i = 0; i < n; ++i) {
@@ -124,8 +125,7 @@ class DistinctMask {
             escaped = in_string && p[i] == '\\' && !escaped;
         }
         const auto [got, is_new] = known_.emplace(std::move(key), true);
-        if (is_new && (is_suspect || may_repeat(scan, p, n)))
-            got->second = search_.is_alive(search_.commit(at, scan, p, n));
+        if (is_new) got->second = search_.is_alive(search_.commit(at, scan, p, n));
         return got->second;
     }
 };

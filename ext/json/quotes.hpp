@@ -4,7 +4,7 @@
 //   inside    no quote that ends a string which the token begins in
 //   openers   outside strings: nothing that ends a value; one quote at most, which opens a string
 //   blank     white space only
-//   brackets  the tokens with an opening bracket, ascending
+//   lists     the tokens with an opening bracket and a comma behind it, ascending: they can hold several items
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace wfsa {
 
 struct Quotes {
     vector<uint32_t> without, inside, openers, blank;
-    vector<int32_t> brackets;
+    vector<int32_t> lists;
 
     explicit Quotes(const Vocabulary& v) : without(size_t(v.n_words()), 0), inside(without), openers(without), blank(without) {
         for (int32_t t = 0; t < int32_t(v.n_tokens()); ++t) {
@@ -28,7 +28,7 @@ struct Quotes {
             if (quote ? opens_only(p, end) : std::none_of(p, end, ends_value)) openers[w] |= bit;
             if (std::all_of(p, end, [](uint8_t c) { return std::strchr(" \n\t\r", c) && c; })) blank[w] |= bit;
             if (!ends_string(p, end)) inside[w] |= bit;
-            if (std::find(p, end, '[') != end) brackets.push_back(t);
+            if (std::find(std::find(p, end, '['), end, ',') != end) lists.push_back(t);
         }
     }
 
