@@ -36,10 +36,8 @@ class BaseStates {
         const bool loops = bytes_to(z.edges.begin(), z.edges.end(), best) >= kLoopOfBase;
         return loops && !z.boundary && differing_bytes(s, z) <= kApart ? best : -1;
     }
-    // A state to describe y as a change of, or -1.
-    int32_t find(int32_t y, const vector<int32_t>& signature) {
-        const int32_t successor = loop_after(y);
-        if (successor >= 0) return successor;
+    // The nearest of the states that were walked in full and have the same signature; or -1.
+    int32_t like(int32_t y, const vector<int32_t>& signature) const {
         auto got = examples_.find(signature);
         if (signature.empty() || got == examples_.end()) return -1;
         int32_t nearest = -1;
@@ -74,7 +72,7 @@ class BaseStates {
         return any - same;
     }
     // How many terminals and components only one of the two has.
-    size_t distance(int32_t y, int32_t z) {
+    size_t distance(int32_t y, int32_t z) const {
         const Hypotheses &a = lexer_.states[y].hyps, &b = lexer_.states[z].hyps;
         vector<int32_t> out;
         auto compare = [&](List c, List d) {

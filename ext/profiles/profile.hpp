@@ -65,12 +65,13 @@ class Profiler {
         if (lexer_.states[y].profile >= 0) return lexer_.states[y].profile;
         lexer_.expand(y);
         const bool is_watched = lexer_.states[y].root && !lexer_.states[y].hyps.front().watch.empty();
+        int32_t loop = -1;
         if (!is_watched) {
-            const int32_t same = like(y);
+            const int32_t same = like(y, loop);
             if (same >= 0) return lexer_.states[y].profile = profile(same);
         }
         Profile p;
-        const WalkResult found = is_watched ? watched(y, p) : find(y, p);
+        const WalkResult found = is_watched ? watched(y, p) : find(y, loop, p);
         const vector<int32_t> terms = walk_.terms, spans = walk_.spans;
         p.inside = found.inside;
         vector<int32_t> numbers;
@@ -146,22 +147,22 @@ class Profiler {
     OpenTable<uint64_t, First, AsIs> by_edges_;  // hash of the edges -> the first state that has them
     std::unordered_map<const Inside*, int32_t> common_;  // profiles that only others are changes of
 
-    // Another state with the same edges, so that every token fares the same from it; -1: none.
-    int32_t like(int32_t y) {
+    // Another state with the same edges, so that every token fares the same from it; -1: none.  Then `loop` is the one
+    // that loops and that most bytes lead to, or -1.
+    int32_t like(int32_t y, int32_t& loop) {
         const LexState& s = lexer_.states[y];
         ContentHash hash;
         for (const Edge& e : s.edges) hash.add(uint64_t(uint32_t(e.target)) << 32 | uint32_t(e.label()));
         const auto [known, is_new] = by_edges_.insert(hash.value());
         if (is_new) known.state = y;
         else if (known.state != y && lexer_.states[known.state].edges == s.edges) return known.state;
-        const int32_t z = loop_with_edges_of(y);
+        loop = bases_.loop_after(y);
+        const int32_t z = loop >= 0 && lexer_.states[loop].edges == s.edges ? loop : white_space_before(y);
         return z < 0 ? -1 : known.state = z;
     }
     // Before a token most roots can take white space, and are then in a state with the same edges, which loops.
-    int32_t loop_with_edges_of(int32_t y) {
+    int32_t white_space_before(int32_t y) {
         const LexState& s = lexer_.states[y];
-        const int32_t z = bases_.loop_after(y);
-        if (z >= 0 && lexer_.states[z].edges == s.edges) return z;
         for (const Edge& e : s.edges) {
             if (!s.root || e.target == y || bytes_to(s.edges.begin(), s.edges.end(), e.target) < 2) continue;
             lexer_.expand(e.target);
@@ -187,12 +188,13 @@ class Profiler {
         return at->second;
     }
     // What y does, by a delta, a walk of this or of another engine.  Fills in what makes p a change of another profile.
-    WalkResult find(int32_t y, Profile& p) {
+    WalkResult find(int32_t y, int32_t loop, Profile& p) {
         const vector<int32_t> large = signature(y);
         // Under "longest" there is a root for every context, and no other grammar has it, and so it is with white space
         // after which lexing starts there again; what is below a node they share (Walk::enter_shared).
-        const bool apart = lexer_.terms.longest && (lexer_.states[y].root || lexer_.states[y].hyps.front().context >= 0);
-        const int32_t z = apart ? -1 : bases_.find(y, large);
+        const LexState& s = lexer_.states[y];
+        const bool is_own = lexer_.terms.longest && (s.root || s.hyps.front().context >= 0);
+        const int32_t z = is_own ? -1 : loop >= 0 ? loop : bases_.like(y, large);
         if (z >= 0 && profiles[size_t(profile(z))].base < 0 && delta_.compare(y, z)) {
             p.base = profile(z);
             p.drop = lists.keep(delta_.drop);
@@ -200,7 +202,7 @@ class Profiler {
             return walk_.collect();
         }
         WalkResult found;
-        const bool has_key = !apart && (!large.empty() || key_.is_of_shared_names(y)) && key_.spell(y, walk_.terms);
+        const bool has_key = !is_own && (!large.empty() || key_.is_of_shared_names(y)) && key_.spell(y, walk_.terms);
         if (!has_key) {
             walk_.terms.clear();
             walk_.spans.clear();
@@ -209,7 +211,7 @@ class Profiler {
         } else {
             found = shared_walk(y);
         }
-        if (!apart && found.bytes() > kMinBase) bases_.add(large, y);
+        if (!is_own && found.bytes() > kMinBase) bases_.add(large, y);
         return found;
     }
     int32_t finish(int32_t term, const std::shared_ptr<const Tails>& tails) {
@@ -226,8 +228,8 @@ class Profiler {
         for (int32_t u : walk_.terms)
             for (uint64_t w : t.follow[u].w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
         std::shared_ptr<const WalkResult> got = cache_.walks.find(key);
-        const bool apart = ends_anywhere(y);
-        if (!got && apart) {
+        const bool at_once = ends_anywhere(y);
+        if (!got && at_once) {
             got = walk_under(key, y);
         } else if (!got) {
             const std::shared_ptr<const WalkResult> wide = wide_walk(y, wide_key);
@@ -245,7 +247,7 @@ class Profiler {
             if (is_worth_keeping(*narrow)) cache_.walks.put(key, narrow);
             got = narrow;
         }
-        walk_.work += shared_.insert(VectorHash()(apart ? key : wide_key)).second ? got->work : std::min(got->work, kSharedWork);
+        walk_.work += shared_.insert(VectorHash()(at_once ? key : wide_key)).second ? got->work : std::min(got->work, kSharedWork);
         walk_.spans = key_.spans_of(got->spans);
         return *got;
     }
