@@ -12,6 +12,8 @@
 
 namespace wfsa {
 
+constexpr size_t kMostStates = 64;  // of a copy
+
 struct Counters {
     vector<int32_t> place;      // state -> its counterpart in the first copy, -1 outside counters
     vector<int32_t> remaining;  // state -> how many more copies are alike
@@ -21,12 +23,15 @@ inline Counters find_counters(const Dfa& d) {
     const int32_t n = d.size();
     Counters out{vector<int32_t>(size_t(n), -1), vector<int32_t>(size_t(n), 0)};
     if (n < 16) return out;
+    vector<int32_t> n_bytes(size_t(n), 0);  // that lead to each state from the one at hand; all 0 in between
     auto follow = [&](int32_t s) {  // the successor of most bytes, if it is another state
         int32_t best = -1, most = kManyBytes - 1;
         const auto row = d.edges.begin() + d.indptr[s], row_end = d.edges.begin() + d.indptr[s + 1];
-        for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e) {
-            const int32_t bytes = bytes_to(row, row_end, d.edges[e].target);
-            if (bytes > most) { most = bytes; best = d.edges[e].target; }
+        for (auto e = row; e != row_end; ++e) n_bytes[size_t(e->target)] += e->hi - e->lo + 1;
+        for (auto e = row; e != row_end; ++e) {
+            int32_t& bytes = n_bytes[size_t(e->target)];
+            if (bytes > most) { most = bytes; best = e->target; }
+            bytes = 0;
         }
         return best == s ? -1 : best;
     };
@@ -45,6 +50,7 @@ inline Counters find_counters(const Dfa& d) {
         }
         return true;
     };
+    vector<int32_t> met(size_t(n), -1);  // state of the first copy -> when the walk of another one met it
     for (int32_t first = 0; first < n; ++first) {
         poll();
         if (out.place[first] >= 0) continue;
@@ -62,6 +68,13 @@ inline Counters find_counters(const Dfa& d) {
             if (exit < 0 || out.place[hub] >= 0) break;
             // Walk this copy beside the first one: same ranges, targets inside, at the next hub, or shared outside.
             vector<int32_t> mine{hub}, theirs{first};
+            met[size_t(first)] = 0;
+            const auto meet = [&](int32_t x, int32_t y) {
+                met[size_t(x)] = int32_t(theirs.size());
+                theirs.push_back(x);
+                mine.push_back(y);
+                return theirs.size() <= kMostStates;
+            };
             const int32_t first_exit = next_copy(first);
             bool alike = true;
             for (size_t k = 0; k < mine.size() && alike; ++k) {
@@ -71,12 +84,11 @@ inline Counters find_counters(const Dfa& d) {
                     const int32_t x = d.edges[e].target, y = d.edges[f].target;
                     alike = d.edges[e].lo == d.edges[f].lo && d.edges[e].hi == d.edges[f].hi;
                     if (!alike || (x == first_exit && y == exit)) continue;
-                    auto at = std::find(theirs.begin(), theirs.end(), x);
-                    if (at != theirs.end()) alike = mine[size_t(at - theirs.begin())] == y;
-                    else if (x != y) { alike = theirs.size() < 64; theirs.push_back(x); mine.push_back(y); }
-                    else if (hub == first) { theirs.push_back(x); mine.push_back(y); alike = theirs.size() < 64; }
+                    if (met[size_t(x)] >= 0) alike = mine[size_t(met[size_t(x)])] == y;
+                    else if (x != y || hub == first) alike = meet(x, y);
                 }
             }
+            for (const int32_t x : theirs) met[size_t(x)] = -1;
             if (!alike) break;
             copies.push_back(mine);
             if (hub == first) copies.back().resize(1);  // what else belongs to it shows when the second is compared
