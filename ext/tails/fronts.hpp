@@ -19,7 +19,8 @@ class Fronts {
         after_.clear();
         fronts_.clear();
         keys_.clear();
-        fronts_.push_back({c, -1, 0, 0, 0});
+        by_hash_.clear();
+        fronts_.push_back({c, -1, 0, 0, -1});
     }
     const Config& config(int32_t front) const { return fronts_[size_t(front)].config; }
     int32_t& tops(int32_t front) { return fronts_[size_t(front)].tops; }  // number of its set of tops, -1: unknown
@@ -41,30 +42,32 @@ class Fronts {
             hash ^= hash >> 29;
         }
         const size_t size = keys_.size() - from;
-        for (size_t f = 1; f < fronts_.size(); ++f)
-            if (fronts_[f].hash == hash && fronts_[f].size == size &&
-                std::equal(keys_.begin() + int64_t(from), keys_.end(), keys_.begin() + int64_t(fronts_[f].from))) {
+        int32_t& last = by_hash_.insert(hash).first.front;
+        for (int32_t f = last; f >= 0; f = fronts_[size_t(f)].before)
+            if (fronts_[size_t(f)].size == size &&
+                std::equal(keys_.begin() + int64_t(from), keys_.end(), keys_.begin() + int64_t(fronts_[size_t(f)].from))) {
                 keys_.resize(from);
-                return int32_t(f);
+                return f;
             }
         if (fronts_.size() > kMost) throw LimitExceeded("tokens can be cut into terminals in too many ways here");
         is_new = true;
-        fronts_.push_back({{}, -1, from, size, hash});
-        return int32_t(fronts_.size()) - 1;
+        fronts_.push_back({{}, -1, from, size, last});
+        return last = int32_t(fronts_.size()) - 1;
     }
 
   private:
-    static constexpr size_t kMost = 1 << 13;
+    static constexpr size_t kMost = 1 << 16;
     struct Front {
         Config config;
         int32_t tops;
         size_t from, size;  // of its key in keys_
-        uint64_t hash;
+        int32_t before;     // another one of the same hash, or -1
     };
     struct After { int32_t front = -1; };
     vector<Front> fronts_;
     vector<uint64_t> keys_;
     OpenTable<uint64_t, After, PairHash> after_{256};  // (front, terminal)
+    OpenTable<uint64_t, After, PairHash> by_hash_{256};  // the last one of each hash
 };
 
 }  // namespace wfsa
