@@ -2,6 +2,7 @@
 //
 // UTF-8 ranges become byte-range sequences (R. Cox, "Regular Expression Matching in the Wild").
 #pragma once
+#include "containers/sorted_set.hpp"
 #include "regular/minimise.hpp"
 #include "regular/range_splitter.hpp"
 
@@ -120,6 +121,7 @@ class Nfa {
 
   private:
     static constexpr int64_t kWork = 1000;  // steps for each state that is allowed
+    static constexpr int64_t kDense = 16;   // marks for each state of a closure
     int64_t limit_;
     vector<vector<Edge>> byte_;
     vector<vector<int32_t>> eps_;
@@ -146,13 +148,20 @@ class Nfa {
             int32_t q = todo.back(); todo.pop_back();
             for (int32_t r : eps_[q]) meet(r);
         }
-        set = tails;
-        for (int32_t q : seen) {
+        set.clear();
+        const auto keep = [&](int32_t q) {
             mark_[q] = 0;
             if (!byte_[q].empty() || eps_[q].empty()) set.push_back(q);
+        };
+        const auto [first, last] = std::minmax_element(seen.begin(), seen.end());
+        if (!seen.empty() && *last - *first < kDense * int64_t(seen.size())) {  // to read the marks is cheaper than to sort
+            for (int32_t q = *first, end = *last; q <= end; ++q) if (mark_[q]) keep(q);
+        } else {
+            std::sort(seen.begin(), seen.end());
+            for (int32_t q : seen) keep(q);
         }
-        std::sort(set.begin(), set.end());
-        if (tails.size() > 1) set.erase(std::unique(set.begin(), set.end()), set.end());
+        sort_unique(tails);
+        set.insert(set.end(), tails.begin(), tails.end());
         return int64_t(seen.size());
     }
     void utf8(int32_t from, int32_t to, uint32_t lo, uint32_t hi, int len, int left) {
