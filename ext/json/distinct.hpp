@@ -101,8 +101,6 @@ class JsonScan {
     }
     // Can no item repeat behind one more byte?  False if that is not seen at once.
     bool leaves(uint8_t c) const { return in_string && c != '"' && c != '\\' && in_arrays() && values_.leaves(c); }
-    // Is the string being written, an item, none of the earlier ones, whatever it goes on with?
-    bool is_new() const { return in_string && in_array() && !values_.begins_like_another(); }
 
     // Could what follows be bound to repeat an item?  `may_run_out`: can an array have had all values of a position?
     // If not, an item that has not begun is not bound to repeat, unless it is part of one.

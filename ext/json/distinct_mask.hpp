@@ -40,9 +40,13 @@ class DistinctMask {
         const vector<uint32_t>* calm = scan.in_string     ? (scan.escaped ? &q.without : &q.inside)
                                        : e_.may_run_out ? nullptr
                                                         : &q.openers;
+        // Of the others those with one item are looked at where an item may repeat along them, all others one by one.
+        const bool by_trie = calm && !e_.may_run_out;
+        const auto bit_of = [](const vector<uint32_t>& of, int32_t t) { return of[size_t(t) >> 5] >> (t & 31) & 1; };
         int32_t blank = -1;  // a token of white space: outside of strings all are alike
         for (int64_t w = 0; w < v.n_words(); ++w) {
             uint32_t todo = mask[w] & (calm ? ~(*calm)[size_t(w)] : ~0u);
+            if (by_trie) todo &= q.several[size_t(w)] | q.blank[size_t(w)];
             if (const uint32_t alike = scan.in_string ? 0 : todo & q.blank[size_t(w)]) {
                 todo &= ~alike;
                 if (blank < 0) look(blank = int32_t(w * 32 + __builtin_ctz(alike)), false);
@@ -52,15 +56,18 @@ class DistinctMask {
         }
         if (!calm) return;
         // ... but an item may still repeat behind them.
-        each_along(at, scan, [&](const Along& to) {
+        const auto visit = [&](const Along& to) {
             const int32_t slot = v.trie[to.node].slot_lo;
             int32_t opens = -1;  // unknown
-            for (int32_t i = v.trie.slot_indptr[slot]; i < v.trie.slot_indptr[slot + 1]; ++i) {
-                const int32_t t = v.trie.slot_tokens[i];
-                if (!(((*calm)[size_t(t) >> 5] & mask[size_t(t) >> 5]) >> (t & 31) & 1)) continue;
+            each_token(slot, slot + 1, [&](int32_t t) {
+                if (!bit_of(*calm, t)) return by_trie && !bit_of(q.blank, t) ? look(t, false) : void();
+                if (!(mask[size_t(t) >> 5] >> (t & 31) & 1)) return;
                 if (opens < 0) opens = to.at && search_.opens_at_once(to.at, to.scan);
                 if (!opens) look(t, true);
-            }
+            });
+        };
+        each_along(at, scan, visit, [&](int32_t node) {
+            if (by_trie) each_token(v.trie[node].slot_lo, v.trie[node].slot_hi, [&](int32_t t) { look(t, false); });
         });
     }
 
@@ -81,8 +88,15 @@ class DistinctMask {
         const Snapshot* at;  // as far as terminals go on; nullptr: none does
         JsonScan scan;
     };
-    // Visit the nodes of the vocabulary's trie with tokens, along which an item may still repeat.
-    template <class F> void each_along(const Snapshot* from, const JsonScan& scan, const F& visit) {
+    template <class F> void each_token(int32_t slot, int32_t end, const F& visit) const {
+        const Trie& trie = e_.vocab->trie;
+        const auto tokens = trie.slot_tokens.begin();
+        std::for_each(tokens + trie.slot_indptr[size_t(slot)], tokens + trie.slot_indptr[size_t(end)], visit);
+    }
+    // Visit the nodes of the vocabulary's trie with tokens, along which an item may still repeat, and the highest nodes
+    // on the way to which one has repeated.
+    template <class F, class G>
+    void each_along(const Snapshot* from, const JsonScan& scan, const F& visit, const G& repeats) {
         const Trie& trie = e_.vocab->trie;
         vector<Along> open{{0, from, scan}};
         while (!open.empty()) {
@@ -92,7 +106,10 @@ class DistinctMask {
                 const uint8_t byte = trie.byte[c];
                 if (along.scan.leaves(byte)) continue;
                 Along to{c, nullptr, along.scan};
-                to.scan.push(byte, arena_);
+                if (ends_one(to.scan, byte)) {
+                    repeats(c);
+                    continue;
+                }
                 if (!to.scan.may_repeat()) continue;
                 if (along.at) to.at = search_.go_on(along.at, byte);
                 open.push_back(to);
@@ -100,19 +117,19 @@ class DistinctMask {
             }
         }
     }
+    // A byte more: does it end an item that repeats?
+    bool ends_one(JsonScan& s, uint8_t byte) const {
+        // A number ends before the byte that ends it.
+        if (s.in_scalar && std::strchr(",]}", byte) && s.repeats()) return true;
+        const bool ended = s.ended;
+        const Frame* const top = s.top;
+        s.push(byte, arena_);
+        return s.ended && !(ended && s.top == top) && s.repeats();  // not white space behind an end
+    }
     // May an item repeat behind this token, or within it?
     bool may_repeat(const JsonScan& scan, const uint8_t* p, size_t n) const {
-        const bool is_new = scan.is_new();
         JsonScan s = scan;
-        for (size_t i = 0; i < n; ++i) {
-            // A number ends before the byte that ends it.
-            if (s.in_scalar && std::strchr(",]}", p[i]) && s.repeats()) return true;
-            const bool ended = s.ended;
-            const Frame* top = s.top;
-            s.push(p[i], arena_);
-            const bool ends = s.ended && !(ended && s.top == top);  // and is not white space behind an end
-            if (ends && !(is_new && s.top == scan.top) && s.repeats()) return true;
-        }
+        for (size_t i = 0; i < n; ++i) if (ends_one(s, p[i])) return true;
         return search_.is_close(s);
     }
     bool is_allowed(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n, bool is_suspect) {

@@ -4,7 +4,8 @@
 //   inside    no quote that ends a string which the token begins in
 //   openers   outside strings: nothing that ends a value; one quote at most, which opens a string
 //   blank     white space only
-//   lists     the tokens with an opening bracket and a comma behind it, ascending: they can hold several items
+//   several   a comma and more than white space behind it: the token may hold an item that follows another one
+//   lists     the tokens with an opening bracket and a comma behind it, ascending
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -14,10 +15,11 @@
 namespace wfsa {
 
 struct Quotes {
-    vector<uint32_t> without, inside, openers, blank;
+    vector<uint32_t> without, inside, openers, blank, several;
     vector<int32_t> lists;
 
-    explicit Quotes(const Vocabulary& v) : without(size_t(v.n_words()), 0), inside(without), openers(without), blank(without) {
+    explicit Quotes(const Vocabulary& v) : without(size_t(v.n_words()), 0), inside(without), openers(without), blank(without),
+          several(without) {
         for (int32_t t = 0; t < int32_t(v.n_tokens()); ++t) {
             if (v.special[size_t(t)]) continue;
             const uint8_t *p = v.blob.data() + v.offsets[size_t(t)], *end = v.blob.data() + v.offsets[size_t(t) + 1];
@@ -26,13 +28,16 @@ struct Quotes {
             const bool quote = std::find(p, end, '"') != end;
             if (!quote) without[w] |= bit;
             if (quote ? opens_only(p, end) : std::none_of(p, end, ends_value)) openers[w] |= bit;
-            if (std::all_of(p, end, [](uint8_t c) { return std::strchr(" \n\t\r", c) && c; })) blank[w] |= bit;
+            if (std::all_of(p, end, is_blank)) blank[w] |= bit;
+            const uint8_t* const comma = std::find(p, end, ',');
+            if (comma != end && !std::all_of(comma + 1, end, is_blank)) several[w] |= bit;
             if (!ends_string(p, end)) inside[w] |= bit;
             if (std::find(std::find(p, end, '['), end, ',') != end) lists.push_back(t);
         }
     }
 
   private:
+    static bool is_blank(uint8_t c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
     static bool ends_value(uint8_t c) { return c <= ' ' || std::strchr("[]{},:", c); }
     static bool opens_only(const uint8_t* p, const uint8_t* end) {
         return *p == '"' && std::find(p + 1, end, '"') == end && std::find(p, end, '\\') == end;
