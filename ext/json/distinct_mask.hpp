@@ -104,7 +104,7 @@ class DistinctMask {
             open.pop_back();
             for (int32_t c = trie[along.node].first_child; c < trie[along.node].end_child; ++c) {
                 const uint8_t byte = trie.byte[c];
-                if (along.scan.leaves(byte)) continue;
+                if (along.scan.in_string ? along.scan.leaves(byte) : !is_of_json(byte)) continue;
                 Along to{c, nullptr, along.scan};
                 if (ends_one(to.scan, byte)) {
                     repeats(c);
@@ -116,6 +116,15 @@ class DistinctMask {
                 if (trie[c].own) visit(to);
             }
         }
+    }
+    // Can the byte stand outside of strings?
+    static bool is_of_json(uint8_t byte) {
+        static const ByteBits bytes = [] {
+            ByteBits out;
+            for (const char c : std::string(" \n\t\r\"[]{},:+-.0123456789Eaeflnrstu")) out.set(uint8_t(c));
+            return out;
+        }();
+        return bytes.has(byte);
     }
     // A byte more: does it end an item that repeats?
     bool ends_one(JsonScan& s, uint8_t byte) const {
