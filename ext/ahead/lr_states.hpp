@@ -2,6 +2,8 @@
 // whatever states can lie below.
 //
 // The states of unordered lists are met with sets of members only (unordered.hpp); those stay on demand.
+// A type that stands in a thousand places can end on as many states, for each of its own: past a number of transitions
+// the rest stays on demand, too, where each costs some microseconds.
 #pragma once
 #include "ahead/reach.hpp"
 
@@ -50,8 +52,8 @@ class LrStates : public Reach {
   private:
     static constexpr size_t kReads = 256;  // of the parser DWA in one slice; one start can lead to very many
     static constexpr size_t kBelow = 64;   // states tried at once
-    static constexpr size_t kTransitionCap = 1 << 17;  // of the parser DWA; the rest is left on demand
-    bool is_cut_ = false;                  // ... because it was met
+    static constexpr size_t kTransitionCap = 1 << 17;
+    bool is_cut_ = false;                  // the cap was met
     vector<uint8_t> is_read_;              // LR state -> can it lie on a stack?
     vector<vector<int32_t>> below_;        // LR state -> states that can lie under it
     vector<vector<int32_t>> shifting_;     // terminal -> LR states that shift it
