@@ -59,8 +59,8 @@ LONG: dict[str, Callable[[], tuple[Callable[..., Any], Any]]] = {
     ),
     "Lark's terminals": lambda: (
         wfsa.compile_lark,
-        "start: (" + "|".join(f"T{i}" for i in range(3000)) + ")+\n"
-        + "\n".join(f"T{i}: /[a-z]*{chr(97 + i % 26)}{i}[a-z]*/" for i in range(3000)),
+        "start: (" + "|".join(f"T{i}" for i in range(12_000)) + ")+\n"
+        + "\n".join(f"T{i}: /[a-z]*{chr(97 + i % 26)}{i}[a-z]*/" for i in range(12_000)),
     ),
     "rules with parameters": lambda: (
         wfsa.compile_lark,
@@ -70,7 +70,7 @@ LONG: dict[str, Callable[[], tuple[Callable[..., Any], Any]]] = {
         wfsa.compile_lark, "start: %regex " + json.dumps({"substring_chars": "abcde" * 100_000 + "f" * 100_000}),
     ),
     "a schema in a grammar": lambda: (
-        wfsa.compile_lark, 'start: "a" %json ' + json.dumps({**optional(30_000), "additionalProperties": False}),
+        wfsa.compile_lark, 'start: "a" %json ' + json.dumps({**optional(80_000), "additionalProperties": False}),
     ),
 }  # fmt: skip
 
