@@ -24,7 +24,6 @@ Intersections multiply, so both the product of two unions and the number of comp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal, InvalidOperation, localcontext
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal
@@ -32,20 +31,14 @@ from typing import Any, Literal
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.allowance import check
 from wfsa.grammar.json_schema.closing import closed
+from wfsa.grammar.json_schema.comparing import Comparisons
 from wfsa.grammar.json_schema.document import Document, segment
-from wfsa.grammar.json_schema.finite import Key, is_whole, json_key
-from wfsa.grammar.json_schema.formats import format_language, wide_language
 from wfsa.grammar.json_schema.keywords import UNEVALUATED, Found, read_keywords, shown
+from wfsa.grammar.json_schema.membership import Membership
 from wfsa.grammar.json_schema.shape import (
-    ARRAY,
-    BOOLEAN,
-    FRACTION,
-    INTEGER,
     NOT_SEEN,
-    NULL,
-    NUMBER,
     OBJECT,
-    STRING,
+    BeingRead,
     Compound,
     Handle,
     KeyClass,
@@ -54,32 +47,27 @@ from wfsa.grammar.json_schema.shape import (
     Tracks,
     complement,
     intersect,
-    is_within,
     item_of,
+    number_of,
     path_of,
     property_of,
     unseen,
 )
-from wfsa.grammar.json_schema.spelling import contains_text, pattern_language
 from wfsa.grammar.json_schema.widening import CAUGHT
 
 MAX_ALTERNATIVES = 8192
 MAX_COMPOUNDS = 20000
 MAX_STEPS = 1_000_000  # properties, items and values that intersections look at: a second or two
+MAX_COMPARED = 512  # alternatives of which it is seen whether one lies within another
 MAX_SUBSETS = 6  # branches of an anyOf whose subsets are told apart for unevaluated...
-DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
-
-
-class _Open(SchemaError):
-    """A schema was met again while it was being read."""
 
 
 class Alternatives:
     """Reads the schemas of one document."""
 
     __slots__ = (
-        "_any", "_closes", "_compounds", "_described", "_directs", "_empty", "_open", "_read", "_steps", "_unknown",
-        "_value_keys", "document", "why",
+        "_any", "_closes", "_complements", "_compounds", "_described", "_directs", "_open", "_read", "_settled",
+        "_steps", "compared", "document", "members", "unknown", "why",
     )  # fmt: skip
 
     def __init__(self, document: Document) -> None:
@@ -87,16 +75,17 @@ class Alternatives:
         self.why = ("", "$")  # the last reason why something is empty, and where
         self._any = [Shape("$")]
         self._steps = 0  # of intersections
-        self._value_keys: dict[int, tuple[Any, frozenset[Key]]] = {}
+        self.members = Membership(self.of_handle, document.wholes)
+        self.compared = Comparisons(self)
         # (id of a schema or compound, is noted what it evaluates) -> (it, its alternatives)
         self._read: dict[tuple[int, Tracks], tuple[Any, list[Shape]]] = {}
         self._closes = document.options != document.options.as_written()
         self._described: dict[int, tuple[Any, list[Shape]]] = {}
         self._open: set[tuple[int, Tracks]] = set()  # those whose alternatives are being read
+        self._complements: dict[int, tuple[Shape, list[list[Shape]]]] = {}  # id of a shape -> (it, what is not in it)
         self._compounds: dict[tuple[str, frozenset[int]], Handle] = {}
-        # (id of a child, levels looked at) -> (it, is it seen to be empty); not what met a schema that was being read
-        self._empty: dict[tuple[int, int], tuple[Handle, bool]] = {}
-        self._unknown = 0  # how often one was met
+        self.unknown = 0  # how often a schema was looked at in vain, for it was being read
+        self._settled: dict[int, tuple[Handle, Handle]] = {}  # id of a compound -> (it, the simplest that is seen)
         self._directs: dict[int, tuple[Any, Handle]] = {}  # id of a reference -> (it, what it leads to)
 
     def alternatives(self, schema: Any, path: str, tracks: Tracks = Tracks.NONE) -> list[Shape]:
@@ -111,7 +100,7 @@ class Alternatives:
         if got is not None:
             return got[1]
         if key in self._open:
-            raise _Open(f"the references form a loop without content at {path}")
+            raise BeingRead(f"the references form a loop without content at {path}")
         check()
         shape, found = read_keywords(schema, path, self.document, tracks)
         out = [shape]
@@ -204,9 +193,11 @@ class Alternatives:
         self, name: str, asked: Any, where: str, path: str, tracks: Tracks, out: list[Shape]
     ) -> list[Shape]:
         without = Shape(where, properties={name: (False, where)})
-        there = Shape(where, mask=OBJECT, required=(name,))
+        # Where nothing is noted, what is asked may hold without the name, too: then one alternative is within another
+        # more often.
+        there = Shape(where, mask=OBJECT, properties={name: (True, where)}, required=(name,) if tracks else ())
         if isinstance(asked, list):
-            some = [there.changed(required=tuple(dict.fromkeys((name, *asked))))]
+            some = [there.changed(required=tuple(dict.fromkeys((*there.required, *asked))))]
         else:
             some = self._meet([there], self.alternatives(asked, where, tracks), where)
         return self._meet(out, [without, *some], path)
@@ -275,11 +266,8 @@ class Alternatives:
         out: list[Shape] = []
         for i, shapes in enumerate(read):
             for shape in shapes:
-                rest = [shape]
-                for j, others in enumerate(read):
-                    if i != j and rest:
-                        rest = self._minus(rest, others, f"{path}.oneOf[{i}]")
-                out += rest
+                others = [s for j, them in enumerate(read) if j != i for s in them]
+                out += self._without(shape, others, f"{path}.oneOf[{i}]")
         return out
 
     def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
@@ -294,16 +282,21 @@ class Alternatives:
                 f"alternatives side by side at {path}"
             )
         out: list[Shape] = []
+        several = len(left) > 1 or len(right) > 1
         if len(left) > 1 and len(right) > 1:
             out, left, right = self._absorbed(left, right)
         for a in left:
             for b in right:
-                both = a if a is b else self._intersection(a, b)
-                if both is not None and not (len(left) > 1 and self._is_empty(both, 0)):
+                both = a if a is b else self.intersection(a, b)
+                if both is not None and several:
+                    both = self._simplified(both)
+                    if self.compared.is_empty(both, 1):
+                        continue
+                if both is not None:
                     out.append(both)
         if left and right and not out:
             self.why = "the alternatives and what stands beside them exclude each other", path
-        return out
+        return self._greatest(out) if several else out
 
     def _absorbed(self, left: list[Shape], right: list[Shape]) -> tuple[list[Shape], list[Shape], list[Shape]]:
         """The shapes of either union that lie within one of the other, and what is left of both.
@@ -313,49 +306,76 @@ class Alternatives:
         their product would multiply with each.
         """
         self._spend(len(left) * len(right), left[0].path)
-        inner = [a for a in left if any(is_within(a, b) for b in right)]
+        inner = [a for a in left if any(self.compared.within(a, b) for b in right)]
         done = {*map(id, inner)}
-        inner_right = [b for b in right if id(b) not in done and any(is_within(b, a) for a in left)]
+        inner_right = [b for b in right if id(b) not in done and any(self.compared.within(b, a) for a in left)]
         taken = done | {*map(id, inner_right)}
         # Of two that lie within each other one is enough.
-        whole = inner + [b for b in inner_right if not any(is_within(b, a) for a in inner)]
+        whole = inner + [b for b in inner_right if not any(self.compared.within(b, a) for a in inner)]
         return whole, [a for a in left if id(a) not in taken], [b for b in right if id(b) not in taken]
 
     def _greatest(self, shapes: list[Shape]) -> list[Shape]:
         """Those that do not lie within another one."""
-        if len(shapes) < 3:
+        if not 2 < len(shapes) <= MAX_COMPARED:
             return shapes
         out: list[Shape] = []
         for s in shapes:
             self._spend(2 * len(out), s.path)
-            if not any(is_within(s, other) for other in out):
-                out = [other for other in out if not is_within(other, s)]
+            if not any(self.compared.within(s, other) for other in out):
+                out = [other for other in out if not self.compared.within(other, s)]
                 out.append(s)
         return out
 
     def _minus(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
         """What is in `left` and not in `right`."""
-        for shape in right:
-            touched = [s for s in left if self._overlap(s, shape)]
-            if not touched:
+        return [rest for shape in left for rest in self._without(shape, right, path)]
+
+    def _without(self, shape: Shape, right: list[Shape], path: str) -> list[Shape]:
+        """What is in one shape and in none of `right`: first without those that leave the least of it."""
+        excluded = []
+        rest = [shape]
+        for other in right:
+            if not self.compared.overlap(shape, other):
                 continue
-            ids = {*map(id, touched)}
-            kept = [s for s in left if id(s) not in ids]
-            if shape.loose:  # what would be left is too little
+            if other.loose:  # what would be left is too little
                 why = "a set that is not enforced exactly is not excluded here"
                 self.document.widenings.add(path, "", why)
-                left = kept + [s.changed(loose=True) for s in touched]
+                rest = [s.changed(loose=True) for s in rest]
                 continue
+            excluded.append((other, self._outside(other)))
+        if len(excluded) > 1:
+            sizes = [sum(len(self._meet(rest, union, path)) for union in unions) for _, unions in excluded]
+            excluded = [excluded[i] for i in sorted(range(len(excluded)), key=sizes.__getitem__)]
+        for other, unions in excluded:
+            touched = [s for s in rest if self.compared.overlap(s, other)]
+            ids = {*map(id, touched)}
+            rest = [s for s in rest if id(s) not in ids]
+            for union in unions:
+                touched = self._meet(touched, union, path)
+            rest += touched
+        return rest
+
+    def _outside(self, shape: Shape) -> list[list[Shape]]:
+        """What is not in a shape, as an intersection of unions."""
+        got = self._complements.get(id(shape))
+        if got is None:
             values = None
             if shape.values is not None:
-                values = [v for v in shape.values if self.accepts(v, shape, wide=True)]
-            for union in complement(shape, values, self.negate):
-                touched = self._meet(touched, union, path)
-                touched = self._greatest([s for s in touched if not self._is_empty(s, 0)])
-            left = kept + touched
-        return left
+                values = [v for v in shape.values if self.members.accepts(v, shape, wide=True)]
+            unions = list(complement(shape, values, self.negate, self._telling(shape)))
+            got = self._complements[id(shape)] = shape, unions
+        return got[1]
 
-    def _intersection(self, a: Shape, b: Shape) -> Shape | None:
+    def _telling(self, shape: Shape) -> str | None:
+        """A required property that tells objects of a shape from others: if there is one, with listed values."""
+        for name in shape.required:
+            children = self.looked_at(property_of(shape, name))
+            if children is not None and all(child.values is not None for child in children):
+                return name
+        return shape.required[0] if shape.required else None
+
+    def intersection(self, a: Shape, b: Shape) -> Shape | None:
+        """The values in both of two shapes, or None if that is seen to be empty."""
         if not a.mask & b.mask:
             return None
         steps = 2 + len(a.properties) + len(b.properties) + len(a.prefix) + len(b.prefix)
@@ -373,70 +393,6 @@ class Alternatives:
                 raise LimitError(f"{what}; use fewer of them side by side or nested at {path}")
             check()
 
-    def _overlap(self, a: Shape, b: Shape, depth: int = DEPTH) -> bool:
-        """Whether two shapes may have a value in common."""
-        if a is b:
-            return not self._is_empty(a, depth)
-        both = self._intersection(a, b)
-        return both is not None and not self._is_empty(both, depth)
-
-    def _is_empty(self, s: Shape, depth: int) -> bool:
-        """Whether a shape is seen to have no value; children are looked at `depth` levels down."""
-        if s.values is not None:
-            return not any(self._might_accept(v, s, depth) for v in s.values)
-        mask = s.mask
-        if mask & (NULL | BOOLEAN):
-            return False
-        if mask & NUMBER and s.low is not None and s.high is not None:
-            if s.low > s.high or (s.low == s.high and (s.low_open or s.high_open)):
-                mask &= ~NUMBER
-        if mask & STRING:
-            short = s.max_length is not None and s.min_length > s.max_length
-            opposed = any(p in s.not_patterns for p in s.patterns) or any(f in s.not_formats for f in s.formats)
-            if short or opposed:
-                mask &= ~STRING
-        if mask & ARRAY and s.max_items is not None and s.min_items > s.max_items:
-            mask &= ~ARRAY
-        if mask & ARRAY:
-            if any(self._nothing(item_of(s, i), depth - 1) for i in range(min(s.min_items, len(s.prefix) + 1))):
-                mask &= ~ARRAY
-        if mask & OBJECT:
-            most = s.max_properties
-            if most is not None and max(s.min_properties, len(s.required)) > most:
-                mask &= ~OBJECT
-            if any(self._nothing(property_of(s, name), depth - 1) for name in s.required):
-                mask &= ~OBJECT
-        return not mask
-
-    def _might_accept(self, value: Any, shape: Shape, depth: int) -> bool:
-        if isinstance(value, (list, dict)) and not depth:
-            return True
-        return self.accepts(value, shape, wide=True)
-
-    def _nothing(self, handle: Handle, depth: int) -> bool:
-        if isinstance(handle, tuple) and isinstance(handle[0], bool):
-            return not handle[0]
-        if depth < 0:
-            return False
-        number = _number(handle)
-        known = self._empty.get((number, depth))
-        if known is not None:
-            return known[1]
-        if (number, Tracks.NONE) in self._open:
-            self._unknown += 1  # being read
-            return False
-        before = self._unknown
-        try:
-            out = all(self._is_empty(s, depth) for s in self.of_handle(handle))
-        except (LimitError, _Open):
-            if self._steps > MAX_STEPS:
-                raise
-            self._unknown += 1
-            return False
-        if out or self._unknown == before:
-            self._empty[number, depth] = handle, out
-        return out
-
     # ---- handles -----------------------------------------------------------------------------------------------------
 
     def _compound(self, kind: Literal["and", "or", "not"], handles: tuple[Handle, ...]) -> Handle:
@@ -444,7 +400,7 @@ class Alternatives:
         parts: dict[int, Handle] = {}
         for h in map(self._direct, handles):
             inner = h.parts if kind != "not" and isinstance(h, Compound) and h.kind == kind else (h,)
-            parts.update((_number(x), x) for x in inner)
+            parts.update((number_of(x), x) for x in inner)
         key = kind, frozenset(parts)
         got = self._compounds.get(key)
         if got is None:
@@ -453,7 +409,7 @@ class Alternatives:
                     f"more than {MAX_COMPOUNDS} combinations of schemas; combine fewer at {path_of(handles[0])}"
                 )
             got = Compound(kind, tuple(parts.values()))
-            if kind != "not" and any(_number(self.negate(x)) in parts for x in got.parts if _is_not(x)):
+            if kind != "not" and any(number_of(self.negate(x)) in parts for x in got.parts if _is_not(x)):
                 got = kind == "or", path_of(handles[0])
             self._compounds[key] = got
         return got
@@ -473,6 +429,45 @@ class Alternatives:
                 target = handle
             got = self._directs[id(handle[0])] = handle[0], target
         return got[1]
+
+    def _simplified(self, shape: Shape) -> Shape:
+        """The same values; properties that nothing fits, or only what one part of their conditions says, are put so."""
+        new: dict[str, Handle] = {}
+        for name, handle in shape.properties.items():
+            if isinstance(handle, Compound) and handle.kind == "and":
+                got = self._settled.get(number_of(handle))
+                simple = self._settle(handle) if got is None else got[1]
+                if simple is not handle:
+                    new[name] = simple
+        return shape.changed(properties={**shape.properties, **new}) if new else shape
+
+    def _settle(self, handle: Compound) -> Handle:
+        before = self.unknown
+        out: Handle = handle
+        if self.compared.nothing(handle, 1):
+            out = False, path_of(handle)
+        else:
+            parts = list(handle.parts)
+            for part in handle.parts:
+                others = [x for x in parts if x is not part]
+                if any(self.compared.narrows(x, part, 1) for x in others):
+                    parts = others
+            if len(parts) < len(handle.parts):
+                out = parts[0] if len(parts) == 1 else self._compound("and", tuple(parts))
+        if out is not handle or self.unknown == before:
+            self._settled[number_of(handle)] = handle, out
+        return out
+
+    def looked_at(self, handle: Handle) -> list[Shape] | None:
+        """The alternatives of a child, if they can be read: not while they are being read, nor where a limit is met."""
+        if (number_of(handle), Tracks.NONE) not in self._open:
+            try:
+                return self.of_handle(handle)
+            except (LimitError, BeingRead):
+                if self._steps > MAX_STEPS:
+                    raise
+        self.unknown += 1
+        return None
 
     def conjoin(self, a: Handle, b: Handle) -> Handle:
         if a is not b:
@@ -503,17 +498,21 @@ class Alternatives:
         if got is not None:
             return got[1]
         if key in self._open:
-            raise _Open(f"the references form a loop without content at {path_of(handle)}")
+            raise BeingRead(f"the references form a loop without content at {path_of(handle)}")
         self._open.add(key)
         try:
             out = self._any
             if handle.kind == "and":
+                excluded = []
                 for part in handle.parts:
-                    try:
-                        out = self._meet(out, self.of_handle(part, tracks), path_of(part))
-                    except CAUGHT as err:
-                        self.document.widenings.add(path_of(part), "", err)
-                        out = [shape.changed(loose=True) for shape in out]
+                    if isinstance(part, Compound) and part.kind == "not":
+                        excluded.append(part)
+                        continue
+                    also = partial(self._also_handle, part, tracks)
+                    out = self._kept(also, out, "", path_of(part), Tracks.NONE)
+                if excluded:
+                    without = partial(self._without_handles, excluded)
+                    out = self._kept(without, out, "", path_of(handle), Tracks.NONE)
             elif handle.kind == "or":
                 out = list({id(s): s for part in handle.parts for s in self.of_handle(part, tracks)}.values())
             else:
@@ -523,147 +522,24 @@ class Alternatives:
         self._read[key] = handle, out
         return out
 
+    def _also_handle(self, part: Handle, tracks: Tracks, out: list[Shape]) -> list[Shape]:
+        return self._meet(out, self.of_handle(part, tracks), path_of(part))
+
+    def _without_handles(self, excluded: list[Compound], out: list[Shape]) -> list[Shape]:
+        right = [shape for x in excluded for shape in self.of_handle(x.parts[0])]
+        return self._minus(out, right, path_of(excluded[0]))
+
     def described(self, handle: Handle) -> list[Shape]:
         """The alternatives of what is written for a child: those of `of_handle`, closed as the options say."""
         if not self._closes:
             return self.of_handle(handle)
-        key = _number(handle)
+        key = number_of(handle)
         got = self._described.get(key)
         if got is None:
             shapes = [closed(s, self.document.options) for s in self.of_handle(handle, Tracks.EACH)]
             got = self._described[key] = handle, shapes
         return got[1]
 
-    # ---- values ------------------------------------------------------------------------------------------------------
-
-    # Some formats are known from two sides only (:mod:`.formats`): what has them, and, `wide`, what may have them.
-    # Who negates the answer asks for the other one.
-
-    # `sure` asks in the same way for what is certainly in a set that is loose, which is nothing.
-
-    def accepts(self, value: Any, shape: Shape, wide: bool = False, sure: bool = False) -> bool:
-        """Whether a value satisfies the conditions of a shape, `values` aside."""
-        mask = shape.mask
-        if sure and shape.loose:
-            return False
-        if isinstance(value, str):
-            n = len(value)
-            if shape.excluded and json_key(value) in self._keys(shape.excluded):
-                return False
-            if not mask & STRING or n < shape.min_length or (shape.max_length is not None and n > shape.max_length):
-                return False
-            if not (shape.patterns or shape.not_patterns or shape.formats or shape.not_formats):
-                return True
-            try:
-                inner, outer = (wide_language, format_language) if wide else (format_language, wide_language)
-                return (
-                    all(contains_text(pattern_language(p), value) for p in shape.patterns)
-                    and not any(contains_text(pattern_language(p), value) for p in shape.not_patterns)
-                    and all(contains_text(inner(f), value) for f in shape.formats)
-                    and not any(contains_text(outer(f), value) for f in shape.not_formats)
-                )
-            except UnicodeEncodeError:
-                return False
-        if value is None:
-            return bool(mask & NULL)
-        if isinstance(value, bool):
-            return bool(mask & BOOLEAN)
-        if isinstance(value, (int, float, Decimal)):
-            kind = INTEGER if is_whole(value) else FRACTION
-            if wide and self.document.wholes != "value":
-                kind = NUMBER  # in draft 4, 1.0 is no integer
-            if not mask & kind:
-                return False
-            if shape.excluded and json_key(value) in self._keys(shape.excluded):
-                return False
-            number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-            if not all(_divides(m, number) for m in shape.multiples):
-                return False
-            if any(_divides(m, number) for m in shape.not_multiples):
-                return False
-            low, high = shape.low, shape.high
-            if low is not None and (number < low or (shape.low_open and number == low)):
-                return False
-            return high is None or not (number > high or (shape.high_open and number == high))
-        if isinstance(value, list):
-            if not mask & ARRAY or len(value) < shape.min_items:
-                return False
-            if shape.max_items is not None and len(value) > shape.max_items:
-                return False
-            if shape.unique or shape.repeated:
-                if (len({json_key(v) for v in value}) < len(value)) != shape.repeated:
-                    return False
-            for c in shape.contains:
-                counted = value[c.start :]
-                if sum(self.admits(c.handle, v, wide, sure) for v in counted) < c.low:
-                    return False
-                if c.high is not None and sum(self.admits(c.handle, v, not wide, not sure) for v in counted) > c.high:
-                    return False
-            return all(self.admits(item_of(shape, i), v, wide, sure) for i, v in enumerate(value))
-        if not mask & OBJECT or any(name not in value for name in shape.required) or len(value) < shape.min_properties:
-            return False
-        if shape.max_properties is not None and len(value) > shape.max_properties:
-            return False
-        for keys, handle in shape.existentials:
-            if not any(
-                self.in_class(name, keys, wide, sure) and self.admits(handle, v, wide, sure)
-                for name, v in value.items()
-            ):
-                return False
-        for keys, handle in shape.universals:
-            members = [v for name, v in value.items() if self.in_class(name, keys, not wide, not sure)]
-            if not all(self.admits(handle, v, wide, sure) for v in members):
-                return False
-        return all(self.admits(property_of(shape, name), v, wide, sure) for name, v in value.items())
-
-    def _keys(self, values: Any) -> frozenset[Key]:
-        """The keys of the values of a shape; the list is kept alive, so that its identity stays its own."""
-        got = self._value_keys.get(id(values))
-        if got is None:
-            got = self._value_keys[id(values)] = values, frozenset(map(json_key, values))
-        return got[1]
-
-    def in_class(self, name: str, keys: KeyClass, wide: bool = False, sure: bool = False) -> bool:
-        """Whether a property's name is in a class."""
-        if name in keys.names:
-            return False
-        try:
-            if any(contains_text(pattern_language(p), name) for p in keys.patterns):
-                return False
-            if keys.pattern is not None and not contains_text(pattern_language(keys.pattern), name):
-                return False
-        except UnicodeEncodeError:  # a lone surrogate, which no document spells
-            return False
-        return keys.key is None or self.admits(keys.key, name, wide, sure)
-
-    def is_loose(self, handle: Handle) -> bool:
-        """Whether a condition of a child was dropped."""
-        return any(shape.loose for shape in self.of_handle(handle))
-
-    def admits(self, handle: Handle, value: Any, wide: bool = False, sure: bool = False) -> bool:
-        for shape in self.of_handle(handle):
-            if shape.free:
-                return True
-            if shape.values is not None and json_key(value) not in self._keys(shape.values):
-                continue
-            if self.accepts(value, shape, wide, sure):
-                return True
-        return False
-
-
-def _number(handle: Handle) -> int:
-    """What tells children apart: which schema, wherever it is met."""
-    return id(handle[0] if isinstance(handle, tuple) else handle)
-
 
 def _is_not(handle: Handle) -> bool:
     return isinstance(handle, Compound) and handle.kind == "not"
-
-
-def _divides(m: Decimal, number: Decimal) -> bool:
-    with localcontext() as context:
-        context.prec = 400
-        try:
-            return number % m == 0
-        except InvalidOperation:
-            return False

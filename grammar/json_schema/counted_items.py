@@ -107,9 +107,9 @@ class CountedItems:
         read = self._memo.read
         there = [(k, kind.handle) for k, kind in enumerate(self._kinds) if index >= kind.start]
         for number, value in enumerate(values):
-            if not read.admits(item_of(self._shape, index), value):
+            if not read.members.admits(item_of(self._shape, index), value):
                 continue
-            met, may = (sum(read.admits(h, value, wide) << k for k, h in there) for wide in (False, True))
+            met, may = (sum(read.members.admits(h, value, wide) << k for k, h in there) for wide in (False, True))
             if met == may:
                 yield met, ({"enum": [value]}, self._shape.path), number
 

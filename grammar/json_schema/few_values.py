@@ -56,7 +56,7 @@ class FewValues:
 
     def _of_shape(self, s: Shape, depth: int) -> list[Any] | None:
         if s.values is not None:
-            return [v for v in s.values if self._read.accepts(v, s)]
+            return [v for v in s.values if self._read.members.accepts(v, s)]
         if s.loose:
             return None
         found: list[Any] = [None] * bool(s.mask & NULL) + [False, True] * bool(s.mask & BOOLEAN)
@@ -69,7 +69,7 @@ class FewValues:
             some = candidates(s, depth)
             if some is None:
                 return None
-            found += [v for v in some if self._read.accepts(v, s)]
+            found += [v for v in some if self._read.members.accepts(v, s)]
         return found
 
     def _arrays(self, s: Shape, depth: int) -> list[Any] | None:

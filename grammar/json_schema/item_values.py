@@ -38,7 +38,7 @@ def _listed(read: Alternatives, handle: Handle) -> dict[Any, Any] | None:
     found: dict[Any, Any] = {}
     for s in read.of_handle(handle):
         if s.values is not None:
-            some = [v for v in s.values if read.accepts(v, s)]
+            some = [v for v in s.values if read.members.accepts(v, s)]
         elif s.mask & ~(NULL | BOOLEAN):
             return None
         else:

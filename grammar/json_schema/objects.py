@@ -139,9 +139,9 @@ class Objects:
         for name in names:
             handle = property_of(shape, name)
             for keys, also in shape.universals:
-                if memo.read.in_class(name, keys, wide=True):
+                if memo.read.members.in_class(name, keys, wide=True):
                     handle = memo.read.conjoin(handle, also)
-            relevant = [i for i, (keys, _) in enumerate(shape.existentials) if memo.read.in_class(name, keys)]
+            relevant = [i for i, (keys, _) in enumerate(shape.existentials) if memo.read.members.in_class(name, keys)]
             got = self._choices(shape, handle, relevant)
             key = memo.out.key(name, shape.path) if got else None
             if key is None:
@@ -216,7 +216,7 @@ class Objects:
             if not shape.mask & STRING:
                 continue
             if shape.values is not None:
-                found = [v for v in shape.values if isinstance(v, str) and read.accepts(v, shape, wide)]
+                found = [v for v in shape.values if isinstance(v, str) and read.members.accepts(v, shape, wide)]
                 trees += [Literal(v.encode("utf-8", "replace")) for v in found]
                 continue
             tree = text_language(

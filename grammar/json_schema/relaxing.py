@@ -54,7 +54,7 @@ def drop(memo: Memo, shape: Shape, fields: tuple[str, ...], why: Exception | str
 def without_names_in_doubt(memo: Memo, shape: Shape) -> None:
     """Drop what cannot be known of the names of an object's members."""
     # Names that are forbidden for not being in a set that is too large are not known.
-    known = tuple(u for u in shape.universals if u[0].key is None or not memo.read.is_loose(u[0].key))
+    known = tuple(u for u in shape.universals if u[0].key is None or not memo.read.members.is_loose(u[0].key))
     if len(known) < len(shape.universals):
         shape.universals = known
         shape.loose = True

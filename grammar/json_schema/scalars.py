@@ -87,7 +87,7 @@ class Scalars:
         any_order = memo.document.options.property_order == "any"
         for value in shape.values:
             check()
-            if not memo.read.accepts(value, shape):
+            if not memo.read.members.accepts(value, shape):
                 continue
             if isinstance(value, (dict, list)):
                 symbol = memo.out.constant(value, all_spellings, any_order, shape.path)

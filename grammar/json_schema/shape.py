@@ -29,6 +29,7 @@ from decimal import Decimal
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
+from wfsa.errors import SchemaError
 from wfsa.grammar.json_schema.finite import json_key
 
 NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << i for i in range(7))  # FRACTION: numbers not whole
@@ -57,6 +58,15 @@ NOTHING_AT_ALL: Site = (False, "$")
 
 # Where the lowering of a shape's objects (arrays) stands.  Symbols of nonterminals are negative.
 UNSEEN, OPEN = 0, 1
+
+
+class BeingRead(SchemaError):
+    """A schema was met again while it was being read."""
+
+
+def number_of(handle: Handle) -> int:
+    """What tells children apart: which schema, wherever it is met."""
+    return id(handle[0] if isinstance(handle, tuple) else handle)
 
 
 def path_of(handle: Handle) -> str:
@@ -278,96 +288,22 @@ def _asks_nothing(handle: Handle) -> bool:
     return isinstance(handle, tuple) and handle[0] is True
 
 
-def is_within(a: Shape, b: Shape) -> bool:
-    """Whether each condition of `b` is seen to be one of `a` already, or weaker: then `a` has no value outside `b`."""
-    if b.free:
-        return b.seen is a.seen
-    if a.mask & ~b.mask or b.seen is not a.seen or b.loose > a.loose:
-        return False
-    if b.values is not None:
-        return a.values is not None and {*map(json_key, a.values)} <= {*map(json_key, b.values)}
-    if a.values is not None or len(a.excluded) < len(b.excluded):
-        return False
-    if b.excluded and not {*map(json_key, b.excluded)} <= {*map(json_key, a.excluded)}:
-        return False
-    mask = a.mask
-    return (
-        (not mask & NUMBER or _numbers_within(a, b))
-        and (not mask & STRING or _strings_within(a, b))
-        and (not mask & ARRAY or _arrays_within(a, b))
-        and (not mask & OBJECT or _objects_within(a, b))
-    )
+def complement(
+    shape: Shape, values: list[Any] | None, negate: Callable[[Handle], Handle], telling: str | None
+) -> Iterator[list[Shape]]:
+    """What is not in a shape, as an intersection of unions.
 
-
-def _numbers_within(a: Shape, b: Shape) -> bool:
-    if b.low is not None and (a.low is None or (a.low, a.low_open) < (b.low, b.low_open)):
-        return False
-    if b.high is not None and (a.high is None or (-a.high, a.high_open) < (-b.high, b.high_open)):
-        return False
-    return {*b.multiples} <= {*a.multiples} and {*b.not_multiples} <= {*a.not_multiples}
-
-
-def _strings_within(a: Shape, b: Shape) -> bool:
-    if a.min_length < b.min_length or not _no_more(a.max_length, b.max_length):
-        return False
-    fields = "patterns", "formats", "not_patterns", "not_formats"
-    return all({*getattr(b, field)} <= {*getattr(a, field)} for field in fields)
-
-
-def _arrays_within(a: Shape, b: Shape) -> bool:
-    if a.min_items < b.min_items or not _no_more(a.max_items, b.max_items):
-        return False
-    if b.unique > a.unique or b.repeated > a.repeated or not all(any(c is d for d in a.contains) for c in b.contains):
-        return False
-    n = max(len(a.prefix), len(b.prefix))
-    return _narrows(a.rest, b.rest) and all(_narrows(item_of(a, i), item_of(b, i)) for i in range(n))
-
-
-def _objects_within(a: Shape, b: Shape) -> bool:
-    if a.min_properties < b.min_properties or not _no_more(a.max_properties, b.max_properties):
-        return False
-    if not {*b.required} <= {*a.required} or not _narrows(a.additional, b.additional):
-        return False
-    for mine, theirs in ((a.universals, b.universals), (a.existentials, b.existentials)):
-        if not all(any(x is y for x in mine) for y in theirs):
-            return False
-    if not all(_narrows(property_of(a, name), child) for name, child in b.properties.items()):
-        return False
-    return all(name in b.properties or _narrows(child, b.additional) for name, child in a.properties.items())
-
-
-def _no_more(a: int | None, b: int | None) -> bool:
-    return b is None or (a is not None and a <= b)
-
-
-def _narrows(a: Handle, b: Handle) -> bool:
-    """Whether a child is seen to have no value that another one lacks."""
-    if a is b:
-        return True
-    if isinstance(b, tuple):
-        if b[0] is True or (isinstance(a, tuple) and (a[0] is b[0] or a[0] is False)):
-            return True
-    elif isinstance(a, tuple) and a[0] is False:
-        return True
-    if isinstance(a, Compound) and a.kind == "and":
-        asked = b.parts if isinstance(b, Compound) and b.kind == "and" else (b,)
-        return all(any(_same(x, y) for x in a.parts) for y in asked)
-    return isinstance(b, Compound) and b.kind == "or" and any(_same(a, x) for x in b.parts)
-
-
-def _same(a: Handle, b: Handle) -> bool:
-    return a is b or (isinstance(a, tuple) and isinstance(b, tuple) and a[0] is b[0])
-
-
-def complement(shape: Shape, values: list[Any] | None, negate: Callable[[Handle], Handle]) -> Iterator[list[Shape]]:
-    """What is not in a shape, as an intersection of unions.  `values`: those of it that satisfy all its conditions."""
+    values: those of it that satisfy all its conditions.  telling: a required property; the objects that fail at
+    another condition are those that pass at this one, so that the complements of several shapes that differ in it
+    meet in few alternatives.
+    """
     if values is not None:
         yield from _without_values(shape.path, values)
         return
-    yield list(_without(shape, negate))
+    yield list(_without(shape, negate, telling))
 
 
-def _without(s: Shape, negate: Callable[[Handle], Handle]) -> Iterator[Shape]:
+def _without(s: Shape, negate: Callable[[Handle], Handle], telling: str | None) -> Iterator[Shape]:
     path = s.path
     if s.mask != ANY_TYPE:
         yield Shape(path, mask=ANY_TYPE & ~s.mask)
@@ -418,23 +354,37 @@ def _without(s: Shape, negate: Callable[[Handle], Handle]) -> Iterator[Shape]:
         if s.repeated:
             yield Shape(path, mask=ARRAY, unique=True)
     if s.mask & OBJECT:
-        for name in s.required:
-            # Without the name, or with another value there: one shape, and so half as many where several are combined.
-            yield Shape(path, mask=OBJECT, properties={name: negate(s.properties.get(name, (True, path)))})
-        for name, child in s.properties.items():
-            if name not in s.required and not (isinstance(child, tuple) and child[0] is True):
-                yield Shape(path, mask=OBJECT, properties={name: negate(child)}, required=(name,))
-        if not (isinstance(s.additional, tuple) and s.additional[0] is True):
-            others = KeyClass(names=frozenset(s.properties))
-            yield Shape(path, mask=OBJECT, existentials=((others, negate(s.additional)),), min_properties=1)
-        for keys, child in s.universals:
-            yield Shape(path, mask=OBJECT, existentials=((keys, negate(child)),), min_properties=1)
-        for keys, child in s.existentials:
-            yield Shape(path, mask=OBJECT, universals=((keys, negate(child)),))
-        if s.min_properties:
-            yield Shape(path, mask=OBJECT, max_properties=s.min_properties - 1)
-        if s.max_properties is not None:
-            yield Shape(path, mask=OBJECT, min_properties=s.max_properties + 1)
+        if telling is None:
+            yield from _other_objects(s, negate)
+            return
+        child = property_of(s, telling)
+        # Without the name, or with another value there: one shape, and so half as many where several are combined.
+        yield Shape(path, mask=OBJECT, properties={telling: negate(child)})
+        for other in _other_objects(s, negate):
+            if telling not in other.properties:
+                properties = {telling: child, **other.properties}
+                yield other.changed(properties=properties, required=(telling, *other.required))
+
+
+def _other_objects(s: Shape, negate: Callable[[Handle], Handle]) -> Iterator[Shape]:
+    """The objects that fail at a condition of a shape."""
+    path = s.path
+    for name in s.required:
+        yield Shape(path, mask=OBJECT, properties={name: negate(property_of(s, name))})
+    for name, child in s.properties.items():
+        if name not in s.required and not (isinstance(child, tuple) and child[0] is True):
+            yield Shape(path, mask=OBJECT, properties={name: negate(child)}, required=(name,))
+    if not (isinstance(s.additional, tuple) and s.additional[0] is True):
+        others = KeyClass(names=frozenset(s.properties))
+        yield Shape(path, mask=OBJECT, existentials=((others, negate(s.additional)),), min_properties=1)
+    for keys, child in s.universals:
+        yield Shape(path, mask=OBJECT, existentials=((keys, negate(child)),), min_properties=1)
+    for keys, child in s.existentials:
+        yield Shape(path, mask=OBJECT, universals=((keys, negate(child)),))
+    if s.min_properties:
+        yield Shape(path, mask=OBJECT, max_properties=s.min_properties - 1)
+    if s.max_properties is not None:
+        yield Shape(path, mask=OBJECT, min_properties=s.max_properties + 1)
 
 
 def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:

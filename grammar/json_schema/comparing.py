@@ -1,0 +1,245 @@
+"""What is seen of two shapes without making their intersection a part of the grammar: no value, none in common, inside.
+
+    is_empty    a shape has no value            `nothing`   a child has none
+    overlap     two may have one in common
+    within      all values of one are in another            `narrows`   the same of two children
+
+"Seen" is one-sided: True is certain, False is not (of `overlap`: the other way round).  Conditions are compared by
+themselves, children by what they name or, down to a depth, by their own alternatives.  A product of unions stays small
+only where this sees enough: an alternative that excludes another costs nothing, and so does one that implies it.
+
+A child may be in the middle of being read: then nothing is seen of it, and what follows from that is not remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from wfsa.grammar.json_schema.finite import json_key
+from wfsa.grammar.json_schema.shape import (
+    ARRAY,
+    BOOLEAN,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    BeingRead,
+    Compound,
+    Handle,
+    Shape,
+    item_of,
+    number_of,
+    property_of,
+)
+
+if TYPE_CHECKING:
+    from wfsa.grammar.json_schema.alternatives import Alternatives
+
+DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
+MAX_PAIRS = 256  # alternatives of two children that are compared
+
+
+class Comparisons:
+    """Compares the shapes and the children of one document."""
+
+    __slots__ = ("_empty", "_narrower", "_read")
+
+    def __init__(self, read: Alternatives) -> None:
+        self._read = read
+        # (id of a child, levels looked at) -> (it, is it seen to be empty); not what met a schema that was being read
+        self._empty: dict[tuple[int, int], tuple[Handle, bool]] = {}
+        # (ids of two children, levels looked at) -> (they, is the first seen to have no value that the second lacks)
+        self._narrower: dict[tuple[int, int, int], tuple[Handle, Handle, bool]] = {}
+
+    # ---- no value ----------------------------------------------------------------------------------------------------
+
+    def overlap(self, a: Shape, b: Shape, depth: int = DEPTH) -> bool:
+        """Whether two shapes may have a value in common."""
+        if a is b:
+            return not self.is_empty(a, depth)
+        both = self._read.intersection(a, b)
+        return both is not None and not self.is_empty(both, depth)
+
+    def is_empty(self, s: Shape, depth: int) -> bool:
+        """Whether a shape is seen to have no value; children are looked at `depth` levels down."""
+        if s.values is not None:
+            return not any(self._might_accept(v, s, depth) for v in s.values)
+        mask = s.mask
+        if mask & (NULL | BOOLEAN):
+            return False
+        if mask & NUMBER and s.low is not None and s.high is not None:
+            if s.low > s.high or (s.low == s.high and (s.low_open or s.high_open)):
+                mask &= ~NUMBER
+        if mask & STRING:
+            short = s.max_length is not None and s.min_length > s.max_length
+            opposed = any(p in s.not_patterns for p in s.patterns) or any(f in s.not_formats for f in s.formats)
+            if short or opposed:
+                mask &= ~STRING
+        if mask & ARRAY and s.max_items is not None and s.min_items > s.max_items:
+            mask &= ~ARRAY
+        if mask & ARRAY:
+            if any(self.nothing(item_of(s, i), depth - 1) for i in range(min(s.min_items, len(s.prefix) + 1))):
+                mask &= ~ARRAY
+        if mask & OBJECT:
+            most = s.max_properties
+            if most is not None and max(s.min_properties, len(s.required)) > most:
+                mask &= ~OBJECT
+            if any(self.nothing(self._member_of(s, name), depth - 1) for name in s.required):
+                mask &= ~OBJECT
+        return not mask
+
+    def _member_of(self, s: Shape, name: str) -> Handle:
+        """What a shape asks of a property, by its name and by the patterns that the name matches."""
+        out = property_of(s, name)
+        for keys, child in s.universals:
+            if keys.key is None and self._read.members.in_class(name, keys):
+                out = self._read.conjoin(out, child)
+        return out
+
+    def _might_accept(self, value: Any, shape: Shape, depth: int) -> bool:
+        if isinstance(value, (list, dict)) and not depth:
+            return True
+        try:
+            return self._read.members.accepts(value, shape, wide=True)
+        except BeingRead:
+            self._read.unknown += 1
+            return True
+
+    def nothing(self, handle: Handle, depth: int) -> bool:
+        """Whether a child is seen to have no value."""
+        if isinstance(handle, tuple) and isinstance(handle[0], bool):
+            return not handle[0]
+        if depth < 0:
+            return False
+        key = number_of(handle), depth
+        known = self._empty.get(key)
+        if known is not None:
+            return known[1]
+        before = self._read.unknown
+        shapes = self._read.looked_at(handle)
+        out = shapes is not None and all(self.is_empty(s, depth) for s in shapes)
+        if out or self._read.unknown == before:
+            self._empty[key] = handle, out
+        return out
+
+    # ---- inside ------------------------------------------------------------------------------------------------------
+
+    def within(self, a: Shape, b: Shape, depth: int = 1) -> bool:
+        """Whether `a` is seen to have no value outside `b`; children are looked at `depth` levels down."""
+        if b.free:
+            return bool(b.seen is a.seen)
+        if a.mask & ~b.mask or b.seen is not a.seen or b.loose > a.loose:
+            return False
+        if a.values is not None:
+            return not b.loose and self._has_all(b, a.values, depth)
+        if b.values is not None or len(a.excluded) < len(b.excluded):
+            return False
+        if b.excluded and not {*map(json_key, b.excluded)} <= {*map(json_key, a.excluded)}:
+            return False
+        mask = a.mask
+        return (
+            (not mask & NUMBER or _numbers_within(a, b))
+            and (not mask & STRING or _strings_within(a, b))
+            and (not mask & ARRAY or self._arrays_within(a, b, depth))
+            and (not mask & OBJECT or self._objects_within(a, b, depth))
+        )
+
+    def _has_all(self, shape: Shape, values: Sequence[Any], depth: int) -> bool:
+        if shape.values is not None and not {*map(json_key, values)} <= {*map(json_key, shape.values)}:
+            return False
+        if not depth and any(isinstance(v, (list, dict)) for v in values):
+            return False
+        try:
+            return all(self._read.members.accepts(v, shape, sure=True) for v in values)
+        except BeingRead:
+            self._read.unknown += 1
+            return False
+
+    def _arrays_within(self, a: Shape, b: Shape, depth: int) -> bool:
+        if a.min_items < b.min_items or not _no_more(a.max_items, b.max_items):
+            return False
+        if b.unique > a.unique or b.repeated > a.repeated:
+            return False
+        if not all(any(c is d for d in a.contains) for c in b.contains):
+            return False
+        n = max(len(a.prefix), len(b.prefix))
+        return self.narrows(a.rest, b.rest, depth) and all(
+            self.narrows(item_of(a, i), item_of(b, i), depth) for i in range(n)
+        )
+
+    def _objects_within(self, a: Shape, b: Shape, depth: int) -> bool:
+        if a.min_properties < b.min_properties or not _no_more(a.max_properties, b.max_properties):
+            return False
+        if not {*b.required} <= {*a.required}:
+            return False
+        for mine, theirs in ((a.universals, b.universals), (a.existentials, b.existentials)):
+            if not all(any(x is y for x in mine) for y in theirs):
+                return False
+        return (
+            self.narrows(a.additional, b.additional, depth)
+            and all(self.narrows(property_of(a, name), child, depth) for name, child in b.properties.items())
+            and all(
+                name in b.properties or self.narrows(child, b.additional, depth) for name, child in a.properties.items()
+            )
+        )
+
+    def narrows(self, a: Handle, b: Handle, depth: int) -> bool:
+        """Whether a child is seen to have no value that another one lacks."""
+        if _names_less(a, b):
+            return True
+        if depth <= 0:
+            return False
+        key = number_of(a), number_of(b), depth
+        known = self._narrower.get(key)
+        if known is not None:
+            return known[2]
+        before = self._read.unknown
+        out = self._alternatives_within(a, b, depth - 1)
+        if out or self._read.unknown == before:
+            self._narrower[key] = a, b, out
+        return out
+
+    def _alternatives_within(self, a: Handle, b: Handle, depth: int) -> bool:
+        left, right = self._read.looked_at(a), self._read.looked_at(b)
+        if left is None or right is None or len(left) * len(right) > MAX_PAIRS:
+            return False
+        return all(any(self.within(s, t, depth) for t in right) or self.is_empty(s, depth) for s in left)
+
+
+def _numbers_within(a: Shape, b: Shape) -> bool:
+    if b.low is not None and (a.low is None or (a.low, a.low_open) < (b.low, b.low_open)):
+        return False
+    if b.high is not None and (a.high is None or (-a.high, a.high_open) < (-b.high, b.high_open)):
+        return False
+    return {*b.multiples} <= {*a.multiples} and {*b.not_multiples} <= {*a.not_multiples}
+
+
+def _strings_within(a: Shape, b: Shape) -> bool:
+    if a.min_length < b.min_length or not _no_more(a.max_length, b.max_length):
+        return False
+    fields = "patterns", "formats", "not_patterns", "not_formats"
+    return all({*getattr(b, field)} <= {*getattr(a, field)} for field in fields)
+
+
+def _no_more(a: int | None, b: int | None) -> bool:
+    return b is None or (a is not None and a <= b)
+
+
+def _names_less(a: Handle, b: Handle) -> bool:
+    """The same by the schemas that two children name, which are not read."""
+    if a is b:
+        return True
+    if isinstance(b, tuple):
+        if b[0] is True or (isinstance(a, tuple) and (a[0] is b[0] or a[0] is False)):
+            return True
+    elif isinstance(a, tuple) and a[0] is False:
+        return True
+    if isinstance(a, Compound) and a.kind == "and":
+        asked = b.parts if isinstance(b, Compound) and b.kind == "and" else (b,)
+        return all(any(_same(x, y) for x in a.parts) for y in asked)
+    return isinstance(b, Compound) and b.kind == "or" and any(_same(a, x) for x in b.parts)
+
+
+def _same(a: Handle, b: Handle) -> bool:
+    return a is b or (isinstance(a, tuple) and isinstance(b, tuple) and a[0] is b[0])
