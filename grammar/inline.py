@@ -39,11 +39,12 @@ def inlined(grammar: Grammar, out: GrammarBuilder, origin: str = "") -> int:
         if there:
             raise GrammarError(f"a grammar with {what} cannot stand inside another: drop that, or compile it alone")
     terminals = []
-    for t in grammar.terminals:
+    apart = _keys_apart(grammar)
+    for i, t in enumerate(grammar.terminals):
         check()
         place = origin + t.origin.removeprefix("$") if origin else t.origin
         if alike:
-            terminals.append(out.terminal(t.pattern, t.name, t.priority, place, units=t.units))
+            terminals.append(out.terminal(t.pattern, t.name, t.priority, place, units=t.units, apart=apart.get(i, 0)))
         else:
             pattern = t.pattern if isinstance(t.pattern, Tokens) else uncounted(t)
             terminals.append(out.terminal(pattern, t.name, t.priority, place, "any"))
@@ -57,9 +58,15 @@ def inlined(grammar: Grammar, out: GrammarBuilder, origin: str = "") -> int:
     return ~(n + grammar.start)
 
 
+def _keys_apart(grammar: Grammar) -> dict[int, int]:
+    """Terminals that are keys of a member that can be one of several pairs, with the number of the pair."""
+    numbers = {pair: i for u in grammar.unordered for pairs in u.members for i, pair in enumerate(pairs)}
+    return {rhs[0]: numbers[lhs] for lhs, rhs in grammar.rules if numbers.get(lhs)} if numbers else {}
+
+
 def _moved(u: Unordered, n: int) -> Unordered:
     return replace(
-        u, body=u.body + n, rest=u.rest + n, members=tuple(m + n for m in u.members),
+        u, body=u.body + n, rest=u.rest + n, members=tuple(tuple(m + n for m in pairs) for pairs in u.members),
         groups=tuple(tuple(m + n for m in group) for group in u.groups),
     )  # fmt: skip
 

@@ -29,10 +29,11 @@ An unordered list (`Unordered`, only under "cfg") restricts rules that are there
 
     body -> m rest    for every member and every other m        rest -> separator body | close
 
-Each m is a nonterminal with one rule ``key value`` that occurs nowhere else.  The list derives what these rules derive
-with every member at most once, all required ones there, of every group (members and others) at least one, and `least`
-to `most` members and others in all (not both groups and `most`).  Spelled out that takes a nonterminal for every set.
-An `ordered` one has its members in the order in which they are listed, and others behind all of them.
+Each m is a pair: a nonterminal with one rule ``key value`` that occurs nowhere else, whose key is that of no other pair
+of the list.  A member is one of several pairs (with keys that differ as terminals only); a pair of no member is an
+other.  The list derives what these rules derive with every member at most once, all required ones there, of every group
+of pairs at least one, and `least` to `most` members and others in all.  Spelled out that takes a nonterminal for every
+set.  An `ordered` one has its members in the order in which they are listed, and others behind all of them.
 
 A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  Its derivations whose
 last item equals, as a JSON value, an earlier item of that array do not count.  The flag says that there may be places
@@ -54,6 +55,7 @@ from wfsa.errors import GrammarError
 from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, has_units
 
 MAX_UNITS = (1 << 31) - 1
+MAX_GROUPS = 64  # of an unordered list
 Policy = OneOf["cfg", "longest"]
 Ties = OneOf["first", "all"]
 Match = OneOf["longest", "shortest", "any"]
@@ -98,12 +100,12 @@ class Terminal:
 class Unordered:
     body: int  # nonterminal numbers
     rest: int
-    members: tuple[int, ...]
+    members: tuple[tuple[int, ...], ...]  # the pairs that each can be
     required: tuple[bool, ...]  # by member
     least: int = 0
     most: int | None = None
-    groups: tuple[tuple[int, ...], ...] = ()  # nonterminal numbers
-    ordered: bool = False  # members as they are listed, then others; without counts and groups
+    groups: tuple[tuple[int, ...], ...] = ()  # of pairs, at most MAX_GROUPS
+    ordered: bool = False  # members as they are listed, then others
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ def _check_counted(terminal: Terminal, policy: Policy) -> None:
 
 
 def _check_unordered(grammar: Grammar) -> None:
-    """Raise GrammarError unless the unordered lists are of the form above, and nothing they take is a dead end."""
+    """Raise GrammarError unless the unordered lists are of the form above."""
     if grammar.policy != "cfg":
         raise GrammarError("an unordered list needs the 'cfg' policy")
     rules: dict[int, list[tuple[int, ...]]] = {}
@@ -192,7 +194,7 @@ def _check_unordered(grammar: Grammar) -> None:
     for u in grammar.unordered:
         name = grammar.nonterminals[u.body]
         others = 0
-        members = {*u.members}
+        members = {pair for pairs in u.members for pair in pairs}
         keys: set[int] = set()
         pairs: set[int] = set()
         for rhs in rules[u.body]:
@@ -207,17 +209,13 @@ def _check_unordered(grammar: Grammar) -> None:
                 pass
             case _:
                 raise GrammarError(f"unordered list {name!r} does not go on with 'separator body' or 'close'")
-        n, needed = len(u.members), sum(u.required)
-        if len(set(u.members)) != n or len(u.required) != n or len(rules[u.body]) != n + others:
+        n = sum(map(len, u.members))
+        if len(members) != n or len(u.required) != len(u.members) or len(rules[u.body]) != n + others:
             raise GrammarError(f"unordered list {name!r} names members that it does not have")
-        if u.groups and (u.most is not None or any(not g or not pairs.issuperset(g) for g in u.groups)):
-            raise GrammarError(f"unordered list {name!r} has a group that is empty or bounded")
-        if u.ordered and (u.least or u.most is not None or u.groups):
-            raise GrammarError(f"unordered list {name!r} has an order and bounds")
-        if u.most is not None and u.most < max(needed + (n > needed or others > 0), u.least, 1):
-            raise GrammarError(f"unordered list {name!r} has members that never fit")
-        if not others and u.least > n:
-            raise GrammarError(f"unordered list {name!r} asks for more members than there are")
+        if len(u.groups) > MAX_GROUPS or any(not g or not pairs.issuperset(g) for g in u.groups):
+            raise GrammarError(f"unordered list {name!r} has too many groups, or one that is empty")
+        if u.least < 0 or (u.most is not None and u.most < 1):
+            raise GrammarError(f"unordered list {name!r} has bounds that nothing fits")
 
 
 @dataclass(slots=True)
@@ -231,20 +229,20 @@ class GrammarBuilder:
     origins: list[str] = field(default_factory=list)
     rules: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     unordered: list[Unordered] = field(default_factory=list)
-    _term_ids: dict[tuple[Regular | Tokens, int, Match, Units | None], int] = field(default_factory=dict)
+    _term_ids: dict[tuple[Regular | Tokens, int, Match, Units | None, int], int] = field(default_factory=dict)
     # The same by identity: front ends share trees, and hashing one is most of a look-up.
-    _same: dict[tuple[int, int, Match, Units | None], int] = field(default_factory=dict)
+    _same: dict[tuple[int, int, Match, Units | None, int], int] = field(default_factory=dict)
 
     def terminal(
         self, pattern: Regular | Tokens, name: str = "", priority: int = 0, origin: str = "", match: Match = "longest",
-        units: Units | None = None,
+        units: Units | None = None, apart: int = 0,
     ) -> int:  # fmt: skip
-        """The symbol of a terminal with this pattern, made on first use."""
-        same = (id(pattern), priority, match, units)
+        """The symbol of a terminal with this pattern, made on first use; those that differ in `apart` are not one."""
+        same = (id(pattern), priority, match, units, apart)
         got = self._same.get(same)
         if got is not None and self.terminals[got].pattern is pattern:
             return got
-        key = (pattern, priority, match, units)
+        key = (pattern, priority, match, units, apart)
         got = self._term_ids.get(key)
         if got is None:
             got = self._term_ids[key] = self._same[same] = len(self.terminals)

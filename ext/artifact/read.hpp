@@ -15,43 +15,50 @@ inline int32_t restore_unordered(const Unpacker& u, int32_t n_lr, int32_t n_term
                                  UnorderedStates& out) {
     const int64_t big = int64_t(1) << 31;
     const vector<int32_t>& numbers = u.values("list_numbers", 0, big);
-    const auto keys = u.rows("list_keys", -1, big), required = u.rows("list_required", -big, big),
-               sets = u.rows("list_sets", -big, big);
+    const auto keys = u.rows("list_keys", 0, big), pairs = u.rows("list_pairs", -big, big),
+               required = u.rows("list_required", -big, big), sets = u.rows("list_sets", -big, big);
     const int64_t n_lists = int64_t(keys.size());
-    Unpacker::check(numbers.size() == 10 * keys.size() && required.size() == keys.size(),
+    Unpacker::check(numbers.size() == 8 * keys.size() && required.size() == keys.size() && pairs.size() == keys.size(),
                     "the arrays of unordered lists have different lengths");
     out.list_of = u.values("list_of", -1, n_lists, n_lists ? size_t(n_symbols) : 0);
-    out.member_of = u.values("member_of", -1, big, out.list_of.size());
+    out.pair_of = u.values("pair_of", -1, big, out.list_of.size());
+    auto word = [](const vector<int32_t>& row, size_t at) {
+        return uint64_t(uint32_t(row[at])) | uint64_t(uint32_t(row[at + 1])) << 32;
+    };
     for (size_t i = 0; i < keys.size(); ++i) {
-        const int32_t* x = numbers.data() + 10 * i;
+        const int32_t* x = numbers.data() + 8 * i;
         UnorderedList l;
-        Unpacker::check(x[0] < n_terms && x[1] < n_terms && x[2] < n_lr && x[3] < n_lr && x[7] < 2 && x[4] <= x[8] && x[9] < 2,
+        Unpacker::check(x[0] < n_terms && x[1] < n_terms && x[2] < n_lr && x[3] < n_lr && x[7] < 2,
                         "an unordered list is out of range");
         l.separator = x[0], l.close = x[1], l.after_member = x[2], l.after_separator = x[3];
-        l.n_members = x[4], l.least = x[5], l.most = x[6], l.others = x[7], l.n_bits = x[8], l.ordered = x[9];
-        const size_t n = 2 * l.n_words();
-        const bool fits = n ? required[i].size() >= n && required[i].size() % n == 0 : required[i].empty();
-        Unpacker::check(fits && keys[i].size() % 2 == 0,
+        l.n_members = x[4], l.least = x[5], l.most = x[6], l.ordered = x[7];
+        Unpacker::check(required[i].size() == 2 + 2 * l.n_words() && pairs[i].size() % 3 == 0 && keys[i].size() % 2 == 0,
                         "an unordered list has the wrong size");
-        for (size_t w = 0; w < required[i].size(); w += 2) {
-            if (w && w % n == 0) l.groups.emplace_back();
-            const uint64_t word = uint64_t(uint32_t(required[i][w])) | uint64_t(uint32_t(required[i][w + 1])) << 32;
-            (w < n ? l.required : l.groups.back()).push_back(word);
+        l.wanted = word(required[i], 0);
+        for (size_t w = 0; w < l.n_words(); ++w) l.required.push_back(word(required[i], 2 + 2 * w));
+        for (size_t k = 0; k < pairs[i].size(); k += 3) {
+            Unpacker::check(pairs[i][k] >= -1 && pairs[i][k] < l.n_members, "a pair of an unordered list is out of range");
+            l.pairs.push_back({pairs[i][k], word(pairs[i], k + 1)});
+            l.others |= pairs[i][k] < 0;
         }
         for (size_t k = 0; k < keys[i].size(); k += 2) {
-            Unpacker::check(keys[i][k] < n_terms && keys[i][k + 1] < l.n_bits,
+            Unpacker::check(keys[i][k] < n_terms && keys[i][k + 1] < int64_t(l.pairs.size()),
                             "a key of an unordered list is out of range");
             l.keys.push_back({keys[i][k], keys[i][k + 1]});
         }
         Unpacker::check(std::is_sorted(l.keys.begin(), l.keys.end()), "the keys of an unordered list are not sorted");
+        l.find_absent();
         out.lists.push_back(std::move(l));
     }
-    for (size_t s = 0; s < out.list_of.size(); ++s)
-        Unpacker::check(out.list_of[s] < 0 || out.member_of[s] < out.lists[size_t(out.list_of[s])].n_bits,
-                        "a member is out of range");
+    for (size_t s = 0; s < out.list_of.size(); ++s) {
+        const bool is_pair = out.list_of[s] >= 0;
+        Unpacker::check((out.pair_of[s] >= 0) == is_pair &&
+                            (!is_pair || out.pair_of[s] < int64_t(out.lists[size_t(out.list_of[s])].pairs.size())),
+                        "a pair is out of range");
+    }
     for (const auto& set : sets) {
         Unpacker::check(!set.empty() && set[0] >= 0 && set[0] < n_lists && set[1] >= 0 &&
-                            set.size() == 2 + 2 * out.lists[size_t(set[0])].n_words(),
+                            set.size() == out.lists[size_t(set[0])].set_size(),
                         "a set of members does not fit its list");
         out.sets.intern(set);
     }

@@ -95,23 +95,23 @@ class ArtifactWriter {
     void unordered_lists() {
         const UnorderedStates& unordered = e_.lr.unordered;
         of_["list_of"] = unordered.list_of;
-        of_["member_of"] = unordered.member_of;
+        of_["pair_of"] = unordered.pair_of;
         vector<int32_t>& numbers = of_["list_numbers"];
-        vector<vector<int32_t>> keys, required;
+        vector<vector<int32_t>> keys, pairs, required;
+        auto put = [](vector<int32_t>& row, uint64_t x) { row.insert(row.end(), {int32_t(x), int32_t(x >> 32)}); };
         for (const UnorderedList& l : unordered.lists) {
             numbers.insert(numbers.end(), {l.separator, l.close, l.after_member, l.after_separator, l.n_members,
-                                           l.least, l.most, int32_t(l.others), l.n_bits, int32_t(l.ordered)});
+                                           l.least, l.most, int32_t(l.ordered)});
             keys.emplace_back();
-            for (auto [terminal, member] : l.keys) { keys.back().push_back(terminal); keys.back().push_back(member); }
+            for (auto [terminal, pair] : l.keys) { keys.back().push_back(terminal); keys.back().push_back(pair); }
+            pairs.emplace_back();
+            for (const UnorderedList::Pair& p : l.pairs) { pairs.back().push_back(p.member); put(pairs.back(), p.meets); }
             required.emplace_back();
-            vector<int32_t>& row = required.back();
-            auto put = [&](const vector<uint64_t>& words) {
-                for (uint64_t w : words) row.insert(row.end(), {int32_t(w), int32_t(w >> 32)});
-            };
-            put(l.required);
-            for (const auto& group : l.groups) put(group);
+            put(required.back(), l.wanted);
+            for (uint64_t word : l.required) put(required.back(), word);
         }
         out_.put_rows("list_keys", keys);
+        out_.put_rows("list_pairs", pairs);
         out_.put_rows("list_required", required);
         put_interned("list_sets", unordered.sets);
     }

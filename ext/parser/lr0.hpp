@@ -21,8 +21,8 @@
 #include "containers/pair_key.hpp"
 #include "containers/sorted_set.hpp"
 #include "interrupt.hpp"
+#include "parser/listed_rules.hpp"
 #include "parser/lr_tables.hpp"
-#include "parser/normalise.hpp"
 
 namespace wfsa {
 
@@ -112,20 +112,16 @@ class Lr0Builder {
         }
         std::sort(entries_.begin(), entries_.end());
     }
-    // In a list with an order the first member is none behind one that is required: its rule is predicted behind a
-    // separator only, where the members that have been passed decide (unordered.hpp).
+    // A pair that a list does not take as its first one (one behind a required one, in a list with an order): its rule
+    // is predicted behind a separator only, where what has been written decides (unordered.hpp).
     void find_late() {
         for (const UnorderedRule& u : g_.unordered) {
-            const auto needed = std::find(u.required.begin(), u.required.end(), 1);
-            if (!u.ordered || needed == u.required.end()) continue;
+            const UnorderedList list = unordered_list(g_, u);
+            if (!list.ordered && !list.wanted && list.most == UnorderedList::kNoMost) continue;
             is_late_.resize(size_t(g_.n_symbols), 0);
-            const size_t body = size_t(u.body - g_.n_terms);
-            for (int32_t i = g_.rule_indptr[body]; i < g_.rule_indptr[body + 1]; ++i)
-                is_late_[size_t(g_.rules[size_t(i)].a)] = 1;
-            for (auto k = u.required.begin(); k <= needed; ++k) {
-                const int32_t m = u.members[size_t(k - u.required.begin())];
-                if (m >= 0) is_late_[size_t(m)] = 0;
-            }
+            const vector<int32_t> nothing = list.begin(0);
+            int32_t pair = 0;
+            each_rule(g_, u.body, [&](const Rule& r) { is_late_[size_t(r.a)] = list.after(nothing, pair++).empty(); });
         }
     }
     // Is it behind a separator that the body of a list is predicted?

@@ -19,10 +19,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "containers/pair_key.hpp"
 #include "containers/sorted_set.hpp"
+#include "parser/unordered_list.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {
@@ -33,12 +35,37 @@ struct Rule { int32_t lhs, a, b; };  // b < 0: unit rule
 // member and other m (nonterminals with rules "key value" that occur nowhere else), rest -> separator body | close.
 struct UnorderedRule {
     int32_t body, rest;
-    vector<int32_t> members;   // each at most once; -1: derives nothing
-    vector<uint8_t> required;  // by member
-    vector<vector<int32_t>> groups;  // members and others, of each group at least one; without `most`
-    int32_t least, most;       // how many members and others together
-    bool ordered = false;      // members as they are listed, then others
+    vector<vector<int32_t>> members;  // one of each at most, once; -1: derives nothing
+    vector<uint8_t> required;         // by member
+    vector<vector<int32_t>> groups;   // of each at least one
+    int32_t least, most;              // how many members and others together
+    bool ordered = false;             // members as they are listed, then others
 };
+
+// A list of these pairs only, without its terminals and its LR states.
+inline UnorderedList bounds_of(const UnorderedRule& u, const vector<int32_t>& pairs) {
+    UnorderedList list;
+    list.n_members = int32_t(u.members.size());
+    list.least = u.least;
+    list.most = u.most;
+    list.ordered = u.ordered;
+    list.required.assign(list.n_words(), 0);
+    std::unordered_map<int32_t, UnorderedList::Pair> found;
+    for (size_t k = 0; k < u.members.size(); ++k) {
+        if (u.required[k]) list.required[k >> 6] |= 1ull << (k & 63);
+        for (int32_t pair : u.members[k]) found[pair].member = int32_t(k);
+    }
+    for (size_t c = 0; c < u.groups.size(); ++c) {
+        list.wanted |= 1ull << c;
+        for (int32_t pair : u.groups[c]) found[pair].meets |= 1ull << c;
+    }
+    for (int32_t pair : pairs) {
+        list.pairs.push_back(found[pair]);
+        list.others |= list.pairs.back().member < 0;
+    }
+    list.find_absent();
+    return list;
+}
 
 struct NormalGrammar {
     int32_t n_terms = 0, n_symbols = 0, start = -1;  // start: symbol; -1: derives nothing
@@ -73,11 +100,6 @@ class Normaliser {
     NormalGrammar run(int32_t start, const vector<uint8_t>& dead_terms, const vector<uint8_t>& nullable_terms) {
         dead_ = dead_terms;
         split_nullable_terms(nullable_terms);
-        for (const UnorderedRule& u : unordered_)
-            for (const auto& group : u.groups) {
-                needed_groups_.push_back({u.body, fresh(u.body)});
-                for (int32_t m : group) by_lhs_.back().push_back({n_terms_ + m});
-            }
         NormalGrammar out;
         out.n_terms = n_terms_;
         if (!trim(start)) return out;
@@ -89,13 +111,50 @@ class Normaliser {
     }
 
   private:
+    // A list of which some pairs are known to have a word.
+    class WaitingList {
+      public:
+        explicit WaitingList(const UnorderedRule& rule) : rule_(&rule), there_(rule.members.size(), 0) {
+            for (size_t k = 0; k < rule.members.size(); ++k) {
+                for (int32_t pair : rule.members[k]) member_of_[pair] = int32_t(k);
+                lacking_ += rule.required[k];
+            }
+            for (size_t c = 0; c < rule.groups.size(); ++c) for (int32_t pair : rule.groups[c]) lacks_[pair].push_back(c);
+            unmet_.assign(rule.groups.size(), 1);
+            lacking_ += int32_t(rule.groups.size());
+            fewer_ = rule.least;
+        }
+        int32_t body() const { return rule_->body; }
+        // One more pair; true: now, and not before, the list has a word.
+        bool has(int32_t pair) {
+            if (complete_) return false;
+            pairs_.push_back(pair);
+            const auto got = member_of_.find(pair);
+            if (got == member_of_.end()) fewer_ = 0;
+            else if (!std::exchange(there_[size_t(got->second)], 1)) lacking_ -= rule_->required[size_t(got->second)], --fewer_;
+            for (size_t c : lacks_[pair]) lacking_ -= std::exchange(unmet_[c], 0);
+            if (lacking_ > 0 || fewer_ > 0) return false;
+            const UnorderedList list = bounds_of(*rule_, pairs_);
+            const vector<int32_t> nothing = list.begin(0);
+            return complete_ = list.can_end(nothing);
+        }
+
+      private:
+        const UnorderedRule* rule_;
+        std::unordered_map<int32_t, int32_t> member_of_;
+        std::unordered_map<int32_t, vector<size_t>> lacks_;  // groups of a pair
+        vector<uint8_t> there_, unmet_;  // by member: has a pair of it a word; by group: has none
+        vector<int32_t> pairs_;
+        int32_t lacking_ = 0, fewer_ = 0;  // required members and groups without a word, members and others below `least`
+        bool complete_ = false;
+    };
+
     int32_t n_terms_;
     vector<vector<Word>> by_lhs_;
     vector<int32_t> origin_;
     vector<uint8_t> dead_;
     vector<UnorderedRule> unordered_;
     vector<std::pair<int32_t, bool>> distinct_;
-    vector<std::pair<int32_t, int32_t>> needed_groups_;  // body, a nonterminal that derives what a group does
     vector<Rule> flat_;  // after binarise; a < 0 and b < 0: ε
 
     int32_t fresh(int32_t like) {
@@ -130,44 +189,29 @@ class Normaliser {
         vector<vector<int32_t>> missing(n);
         vector<int32_t> todo;
         auto done = [&](int32_t a) { if (!productive[a]) { productive[a] = 1; todo.push_back(a); } };
-        vector<vector<int32_t>> needs(n);  // an unordered list has a word only if all its required members have one
-        for (const UnorderedRule& u : unordered_)
-            for (size_t k = 0; k < u.members.size(); ++k) if (u.required[k]) needs[u.body].push_back(u.members[k]);
-        for (auto [body, group] : needed_groups_) needs[body].push_back(group);
+        vector<WaitingList> waiting;  // an unordered list has a word only if what it needs has one
+        vector<int32_t> list_of(size_t(n), -1);
+        for (const UnorderedRule& u : unordered_) {
+            waiting.emplace_back(u);
+            for (const Word& w : by_lhs_[u.body]) list_of[size_t(w[0] - n_terms_)] = int32_t(waiting.size()) - 1;
+        }
         for (int32_t a = 0; a < n; ++a) {
             missing[a].assign(by_lhs_[a].size(), 0);
-            for (size_t r = 0; r < by_lhs_[a].size(); ++r) {
-                for (int32_t b : needs[a]) { uses[b].push_back({a, int32_t(r)}); ++missing[a][r]; }
+            for (size_t r = 0; r < by_lhs_[a].size(); ++r)
                 for (int32_t s : by_lhs_[a][r]) {
                     if (s >= n_terms_) { uses[s - n_terms_].push_back({a, int32_t(r)}); ++missing[a][r]; }
                     else if (dead_[s]) missing[a][r] = 1 << 29;
                 }
-                if (!missing[a][r]) done(a);
-            }
         }
-        // ... and enough members, or others, which can be repeated.
-        vector<int32_t> lacking(unordered_.size());
-        vector<vector<std::pair<int32_t, bool>>> counted(n);  // nonterminal -> lists that wait for it, as a member
-        for (size_t u = 0; u < unordered_.size(); ++u) {
-            lacking[u] = unordered_[u].least;
-            if (lacking[u] < 2) continue;
-            const vector<int32_t>& members = unordered_[u].members;
-            for (size_t r = 0; r < by_lhs_[unordered_[u].body].size(); ++r) {
-                const int32_t m = by_lhs_[unordered_[u].body][r][0] - n_terms_;
-                counted[m].push_back({int32_t(u), std::find(members.begin(), members.end(), m) != members.end()});
-                ++missing[unordered_[u].body][r];
-            }
-        }
+        for (const WaitingList& list : waiting) for (int32_t& m : missing[list.body()]) ++m;
+        for (int32_t a = 0; a < n; ++a) for (int32_t m : missing[a]) if (!m) done(a);
         while (!todo.empty()) {
             int32_t b = todo.back(); todo.pop_back();
-            for (auto [a, r] : uses[b]) if (!--missing[a][r]) done(a);
-            for (auto [u, member] : counted[b]) {
-                const bool waits = lacking[u] > 0;
-                lacking[u] = member ? lacking[u] - 1 : 0;
-                if (!waits || lacking[u] > 0) continue;
-                const int32_t a = unordered_[u].body;
+            if (list_of[size_t(b)] >= 0 && waiting[size_t(list_of[size_t(b)])].has(b)) {
+                const int32_t a = waiting[size_t(list_of[size_t(b)])].body();
                 for (int32_t& m : missing[a]) if (!--m) done(a);
             }
+            for (auto [a, r] : uses[b]) if (!--missing[a][r]) done(a);
         }
         if (!productive[start]) return false;
         vector<uint8_t> reach(n, 0);
@@ -374,7 +418,7 @@ class Normaliser {
             u.body = symbol(u.body);
             u.rest = symbol(u.rest);
             if (u.body < 0) continue;
-            for (int32_t& m : u.members) m = symbol(m);
+            for (auto& member : u.members) for (int32_t& m : member) m = symbol(m);
             for (auto& group : u.groups) for (int32_t& m : group) m = symbol(m);
             out.unordered.push_back(std::move(u));
         }

@@ -15,7 +15,7 @@ inline size_t heap_bytes(const Universe&) { return 0; }  // its tails are the vo
 template <class... Parts> size_t heap_bytes_of(const Parts&... parts) { return (size_t(0) + ... + heap_bytes(parts)); }
 
 inline size_t heap_bytes(const UnorderedRule& u) { return heap_bytes_of(u.members, u.required, u.groups); }
-inline size_t heap_bytes(const UnorderedList& l) { return heap_bytes_of(l.required, l.groups, l.keys); }
+inline size_t heap_bytes(const UnorderedList& l) { return heap_bytes_of(l.required, l.absent, l.pairs, l.keys); }
 
 inline std::map<std::string, int64_t> memory_of(const Engine& e) {
     const GrowthLock::Reading reading(e.lock);  // other threads may be decoding
@@ -29,7 +29,7 @@ inline std::map<std::string, int64_t> memory_of(const Engine& e) {
     out["rules"] = int64_t(heap_bytes_of(g.rules, g.rule_indptr, g.origin, g.distinct, g.unordered, e.distinct));
     out["parser states"] = int64_t(heap_bytes_of(
         lr.goto_indptr, lr.goto_symbol, lr.goto_target, lr.n_shifts, lr.completed_indptr, lr.completed,
-        lr.unordered.lists, lr.unordered.sets, lr.unordered.list_of, lr.unordered.member_of, e.contexts.of_state,
+        lr.unordered.lists, lr.unordered.sets, lr.unordered.list_of, lr.unordered.pair_of, e.contexts.of_state,
         e.contexts.of_set));
     out["lexer states"] = int64_t(e.lexer.heap_bytes());
     out["profiles"] = int64_t(e.profiler.heap_bytes());

@@ -51,6 +51,7 @@ from wfsa.grammar.json_schema.shape import (
     number_of,
     path_of,
     property_of,
+    some_property,
     unseen,
 )
 from wfsa.grammar.json_schema.widening import CAUGHT
@@ -193,13 +194,13 @@ class Alternatives:
         self, name: str, asked: Any, where: str, path: str, tracks: Tracks, out: list[Shape]
     ) -> list[Shape]:
         without = Shape(where, properties={name: (False, where)})
-        # Where nothing is noted, what is asked may hold without the name, too: then one alternative is within another
-        # more often.
-        there = Shape(where, mask=OBJECT, properties={name: (True, where)}, required=(name,) if tracks else ())
         if isinstance(asked, list):
-            some = [there.changed(required=tuple(dict.fromkeys((*there.required, *asked))))]
+            some = [Shape(where, mask=OBJECT, properties={name: (True, where)}, required=tuple(dict.fromkeys(asked)))]
         else:
-            some = self._meet([there], self.alternatives(asked, where, tracks), where)
+            some = self._meet([Shape(where, mask=OBJECT)], self.alternatives(asked, where, tracks), where)
+            some = [s.changed(properties={**s.properties, name: property_of(s, name)}) for s in some]
+        if tracks:  # else what is asked may hold without the name, too: then more alternatives lie within others
+            some = [s.changed(required=tuple(dict.fromkeys((name, *s.required)))) for s in some]
         return self._meet(out, [without, *some], path)
 
     def _all_evaluated(self, keyword: str, asked: Any, path: str, out: list[Shape]) -> list[Shape]:
@@ -431,7 +432,11 @@ class Alternatives:
         return got[1]
 
     def _simplified(self, shape: Shape) -> Shape:
-        """The same values; properties that nothing fits, or only what one part of their conditions says, are put so."""
+        """The same values in fewer words.
+
+        Properties that nothing fits, or only what one part of their conditions says, are put so; of some properties
+        that are wanted those are left that can be had.
+        """
         new: dict[str, Handle] = {}
         for name, handle in shape.properties.items():
             if isinstance(handle, Compound) and handle.kind == "and":
@@ -439,7 +444,18 @@ class Alternatives:
                 simple = self._settle(handle) if got is None else got[1]
                 if simple is not handle:
                     new[name] = simple
-        return shape.changed(properties={**shape.properties, **new}) if new else shape
+        if new:
+            shape = shape.changed(properties={**shape.properties, **new})
+        for wanted in shape.existentials:
+            possible = self.compared.possible(shape, wanted, 1)
+            if not possible:
+                break
+            others = shape.changed(existentials=tuple(x for x in shape.existentials if x is not wanted))
+            if self.compared.has_some(others, wanted, 1):
+                shape = others
+            elif len(possible) < len(wanted):
+                shape = self.intersection(others, some_property(shape.path, possible)) or shape
+        return shape
 
     def _settle(self, handle: Compound) -> Handle:
         before = self.unknown

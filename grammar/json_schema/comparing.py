@@ -27,6 +27,7 @@ from wfsa.grammar.json_schema.shape import (
     BeingRead,
     Compound,
     Handle,
+    Keyed,
     Shape,
     item_of,
     number_of,
@@ -87,7 +88,17 @@ class Comparisons:
                 mask &= ~OBJECT
             if any(self.nothing(self._member_of(s, name), depth - 1) for name in s.required):
                 mask &= ~OBJECT
+            if any(not self.possible(s, wanted, depth) for wanted in s.existentials):
+                mask &= ~OBJECT
         return not mask
+
+    def possible(self, s: Shape, wanted: tuple[Keyed, ...], depth: int) -> tuple[Keyed, ...]:
+        """Those of some classes of which an object can have a property with the value that is asked for there."""
+
+        def fits(name: str, child: Handle) -> bool:
+            return not self.nothing(self._read.conjoin(self._member_of(s, name), child), depth - 1)
+
+        return tuple(x for x in wanted if x[0].only is None or fits(x[0].only, x[1]))
 
     def _member_of(self, s: Shape, name: str) -> Handle:
         """What a shape asks of a property, by its name and by the patterns that the name matches."""
@@ -173,15 +184,26 @@ class Comparisons:
             return False
         if not {*b.required} <= {*a.required}:
             return False
-        for mine, theirs in ((a.universals, b.universals), (a.existentials, b.existentials)):
-            if not all(any(x is y for x in mine) for y in theirs):
-                return False
+        if not all(any(x is y for x in a.universals) for y in b.universals):
+            return False
+        if not all(self.has_some(a, wanted, depth) for wanted in b.existentials):
+            return False
         return (
             self.narrows(a.additional, b.additional, depth)
             and all(self.narrows(property_of(a, name), child, depth) for name, child in b.properties.items())
             and all(
                 name in b.properties or self.narrows(child, b.additional, depth) for name, child in a.properties.items()
             )
+        )
+
+    def has_some(self, s: Shape, wanted: tuple[Keyed, ...], depth: int) -> bool:
+        """Whether an object of a shape certainly has a property that is wanted."""
+        if any(set(map(id, mine)) <= set(map(id, wanted)) for mine in s.existentials):
+            return True
+        return any(
+            keys.only in s.required and self.narrows(property_of(s, keys.only), child, depth)
+            for keys, child in wanted
+            if keys.only is not None
         )
 
     def narrows(self, a: Handle, b: Handle, depth: int) -> bool:

@@ -83,7 +83,8 @@ class _Layout:
         origins = self.grammar.origins
         lists = [
             replace(
-                u, body=n, rest=numbers[u.rest, depth], members=tuple(numbers[m, depth] for m in u.members),
+                u, body=n, rest=numbers[u.rest, depth],
+                members=tuple(tuple(numbers[m, depth] for m in pairs) for pairs in u.members),
                 groups=tuple(tuple(numbers[m, depth] for m in group) for group in u.groups),
             )
             for u in self.grammar.unordered

@@ -104,9 +104,10 @@ class Membership:
             return False
         if shape.max_properties is not None and len(value) > shape.max_properties:
             return False
-        for keys, handle in shape.existentials:
+        for wanted in shape.existentials:
             if not any(
                 self.in_class(name, keys, wide, sure) and self.admits(handle, v, wide, sure)
+                for keys, handle in wanted
                 for name, v in value.items()
             ):
                 return False
@@ -125,6 +126,8 @@ class Membership:
 
     def in_class(self, name: str, keys: KeyClass, wide: bool = False, sure: bool = False) -> bool:
         """Whether a property's name is in a class."""
+        if keys.only is not None:
+            return name == keys.only
         if name in keys.names:
             return False
         try:

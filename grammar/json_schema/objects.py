@@ -3,23 +3,25 @@
 Where only names are told apart, an object is a chain of its members (:meth:`.Productions.object`).  Names in classes
 (``patternProperties``, ``propertyNames``, what is unevaluated), conditions that some member has to meet, counts, and
 any order need a state beside the chain: the names are parted into classes, each member's values by the conditions that
-they meet, and :meth:`.Productions.object_with_state` or :meth:`.Productions.unordered_object` makes the rules.
+they meet, and :meth:`.Productions.object_that_counts` makes the rules.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.memo import Memo, in_advance
-from wfsa.grammar.json_schema.productions import Member, Options
-from wfsa.grammar.json_schema.shape import STRING, Handle, KeyClass, Shape, property_of
+from wfsa.grammar.json_schema.productions import Choice, Extra, Member, Options
+from wfsa.grammar.json_schema.shape import STRING, Handle, KeyClass, Shape, number_of, property_of
 from wfsa.grammar.json_schema.spelling import pattern_language, text_language
 from wfsa.grammar.regular import ANY_TEXT, Literal, Regular, alt, both, minus
 
 MAX_CLASSES = 6  # patterns and name schemas in one object that are told apart
-MAX_WANTED = 4  # conditions on some member
+MAX_KINDS = 64  # of values of one property
 
 
 class Objects:
@@ -82,14 +84,12 @@ class Objects:
 
     def _with_state(self, shape: Shape) -> int | None:
         """The same for objects whose keys fall into classes, or that count."""
-        memo, path, wanted = self._memo, shape.path, shape.existentials
-        if len(wanted) > MAX_WANTED:
-            raise LimitError(f"more than {MAX_WANTED} conditions on some property of one object at {path}")
+        memo, path = self._memo, shape.path
         names = self._names(shape)
         members = self._members(shape, names)
         if members is None:
             return None
-        extras = []
+        extras: list[Extra] = []
         for tree, handle, relevant in self._key_classes(shape, names):
             got = self._choices(shape, handle, relevant)
             if got:
@@ -107,29 +107,27 @@ class Objects:
             return None
         if low <= needed:
             low = 0
-        # A set of members says which conditions are met if the name alone decides, and no bound is in the way.
-        decided = all(len(got) == 1 for _, got, _ in members) and all(len(got) == 1 for _, got in extras)
-        if self._any_order and (not wanted or (decided and high is None)):
-            bits = [got[0][1] for got in (*(got for _, got, _ in members), *(got for _, got in extras))]
-            groups = tuple(tuple(k for k, b in enumerate(bits) if b >> i & 1) for i in range(len(wanted)))
-            if not all(groups):
-                memo.empty("no property can satisfy one of the conditions", path)
-                return None
-            return memo.out.unordered_object(
-                tuple((key, got[0][0], is_required) for key, got, is_required in members),
-                tuple((key, got[0][0]) for key, got in extras), low, high, groups, path,
-                in_advance(shape.object_symbol),
-            )  # fmt: skip
-        memo.may_be_empty = True  # no state may be an end
-        return memo.out.object_with_state(
-            tuple(members), tuple(extras), low, high, (1 << len(wanted)) - 1, self._any_order, path,
-            in_advance(shape.object_symbol),
-        )  # fmt: skip
+        wanted = (1 << len(shape.existentials)) - 1
+        if not can_meet(wanted, [got for _, got, _ in members], [got for _, got in extras]):
+            memo.empty("no property can satisfy one of the conditions", path)
+            return None
+        # What each of a required member's values meets needs no note.
+        sure = 0
+        for _, got, is_required in members:
+            sure |= reduce(and_, (bits for _, bits in got)) if is_required else 0
+        wanted &= ~sure
+        members = [(key, self._noting(wanted, got, path), is_required) for key, got, is_required in members]
+        extras = [(key, self._noting(wanted, got, path)) for key, got in extras]
+        memo.may_be_empty = memo.may_be_empty or not self._any_order  # no state may be an end
+        return memo.out.object_that_counts(
+            tuple(members), tuple(extras), low, high, wanted, not self._any_order, path, in_advance(shape.object_symbol)
+        )
 
     def _names(self, shape: Shape) -> tuple[str, ...]:
         """The names that a shape speaks of."""
-        classes = [keys for keys, _ in (*shape.universals, *shape.existentials)]
-        in_classes = (name for keys in classes for name in sorted(keys.names))
+        in_classes = (
+            name for keys in _classes(shape) for name in (sorted(keys.names) if keys.only is None else [keys.only])
+        )
         return tuple(dict.fromkeys((*shape.properties, *shape.required, *in_classes)))
 
     def _members(self, shape: Shape, names: tuple[str, ...]) -> list[Options] | None:
@@ -141,7 +139,12 @@ class Objects:
             for keys, also in shape.universals:
                 if memo.read.members.in_class(name, keys, wide=True):
                     handle = memo.read.conjoin(handle, also)
-            relevant = [i for i, (keys, _) in enumerate(shape.existentials) if memo.read.members.in_class(name, keys)]
+            relevant = [
+                (i, asked)
+                for i, wanted in enumerate(shape.existentials)
+                for keys, asked in wanted
+                if memo.read.members.in_class(name, keys)
+            ]
             got = self._choices(shape, handle, relevant)
             key = memo.out.key(name, shape.path) if got else None
             if key is None:
@@ -152,33 +155,48 @@ class Objects:
             members.append((key, got, name in required))
         return members
 
-    def _choices(self, shape: Shape, handle: Handle, relevant: list[int]) -> tuple[tuple[int, int], ...]:
-        """A member's values as (symbol, conditions met), told apart by the conditions that they meet."""
-        read = self._memo.read
-        found = []
-        for bits in range(1 << len(relevant)):
-            chosen, value = 0, handle
-            for k, i in enumerate(relevant):
-                asked = shape.existentials[i][1]
-                met = bits >> k & 1
-                chosen |= met << i
-                value = read.conjoin(value, asked if met else read.negate(asked))
-            if isinstance(value, tuple) and value[0] is False:
-                continue
-            symbol = self._memo.child(value)
-            if symbol is not None:
-                found.append((symbol, chosen))
-        return tuple(found)
+    def _choices(self, shape: Shape, handle: Handle, relevant: list[tuple[int, Handle]]) -> tuple[Choice, ...]:
+        """A member's values as (symbol, conditions met), told apart by the conditions that they meet.
 
-    def _key_classes(self, shape: Shape, names: tuple[str, ...]) -> list[tuple[Regular, Handle, list[int]]]:
-        """A partition of all other keys: the texts, what their values have to satisfy, the `existentials` they are in.
+        relevant: the number of a condition, and what it asks of these values.
+        """
+        read = self._memo.read
+        asked_of: dict[int, Handle] = {}
+        bits_of: dict[int, int] = {}  # by what is asked
+        for i, asked in relevant:
+            asked_of[number_of(asked)] = asked
+            bits_of[number_of(asked)] = bits_of.get(number_of(asked), 0) | 1 << i
+        parts: list[tuple[Handle, int]] = [(handle, 0)]
+        for number, asked in asked_of.items():
+            split = [
+                (read.conjoin(value, part), met | bits)
+                for value, met in parts
+                for part, bits in ((read.negate(asked), 0), (asked, bits_of[number]))
+            ]
+            parts = [(value, met) for value, met in split if not read.compared.nothing(value, 2)]
+            if len(parts) > MAX_KINDS:
+                raise LimitError(f"more than {MAX_KINDS} kinds of values of one property at {shape.path}")
+        symbols = [(self._memo.child(value), met) for value, met in parts]
+        return self._noting(-1, tuple((v, met) for v, met in symbols if v is not None), shape.path)
+
+    def _noting(self, conditions: int, choices: tuple[Choice, ...], path: str) -> tuple[Choice, ...]:
+        """Choices that tell of these conditions only whether they are met."""
+        by_bits: dict[int, list[int]] = {}
+        for value, met in choices:
+            by_bits.setdefault(met & conditions, []).append(value)
+        return tuple((self._memo.out.union(tuple(dict.fromkeys(v)), path), met) for met, v in by_bits.items())
+
+    def _key_classes(
+        self, shape: Shape, names: tuple[str, ...]
+    ) -> list[tuple[Regular, Handle, list[tuple[int, Handle]]]]:
+        """A partition of all other keys: the texts, what their values have to satisfy, what `existentials` ask of them.
 
         A key that may or may not have a format is in no part.
         """
         read = self._memo.read
         atoms = self._atoms(shape)
         taken = [Literal(name.encode()) for name in names if _is_text(name)]
-        found: list[tuple[Regular, Handle, list[int]]] = []
+        found: list[tuple[Regular, Handle, list[tuple[int, Handle]]]] = []
         for bits in range(1 << len(atoms)):
             chosen = {mark for k, (mark, *_) in enumerate(atoms) if bits >> k & 1}
             handle = shape.additional
@@ -192,13 +210,19 @@ class Objects:
             tree = both(*inside) if inside else ANY_TEXT
             if outside or taken:
                 tree = minus(tree, alt(*outside, *taken))
-            found.append((tree, handle, [i for i, (keys, _) in enumerate(shape.existentials) if _holds(keys, chosen)]))
+            relevant = [
+                (i, asked)
+                for i, wanted in enumerate(shape.existentials)
+                for keys, asked in wanted
+                if _holds(keys, chosen)
+            ]
+            found.append((tree, handle, relevant))
         times = Counter(tree for tree, *_ in found)
         return [part for part in found if times[part[0]] == 1]  # no text is in two parts, so equal ones are empty
 
     def _atoms(self, shape: Shape) -> list[tuple[Any, Regular, Regular]]:
         """What tells keys apart: (its mark in `_holds`, the texts it has for certain, those it may have)."""
-        classes = [keys for keys, _ in (*shape.universals, *shape.existentials)]
+        classes = [keys for keys in _classes(shape) if keys.only is None]
         own = ([] if k.pattern is None else [k.pattern] for k in classes)
         patterns = dict.fromkeys(p for k, one in zip(classes, own, strict=True) for p in (*sorted(k.patterns), *one))
         schemas = {id(k.key): k.key for k in classes if k.key is not None}
@@ -228,10 +252,37 @@ class Objects:
         return alt(*trees)
 
 
+def can_meet(wanted: int, members: list[tuple[Choice, ...]], others: list[tuple[Choice, ...]]) -> bool:
+    """Whether conditions can be met by one choice of each member, and all choices of others."""
+    for got in others:
+        for _, bits in got:
+            wanted &= ~bits
+    for got in members:
+        useful = [bits & wanted for _, bits in got]
+        most = reduce(or_, useful, 0)
+        if most in useful:
+            wanted &= ~most
+    if not wanted:
+        return True
+    first = wanted & -wanted
+    return any(
+        can_meet(wanted & ~bits, [*members[:k], *members[k + 1 :]], [])
+        for k, got in enumerate(members)
+        for _, bits in got
+        if bits & first
+    )
+
+
+def _classes(shape: Shape) -> list[KeyClass]:
+    """The classes of keys of which a shape speaks."""
+    return [keys for keys, _ in shape.universals] + [keys for wanted in shape.existentials for keys, _ in wanted]
+
+
 def _holds(keys: KeyClass, chosen: set[Any]) -> bool:
     """Whether a key that has the `chosen` atoms and no others, and no name of its own, is in a class."""
     return (
-        not keys.patterns & chosen
+        keys.only is None
+        and not keys.patterns & chosen
         and (keys.pattern is None or keys.pattern in chosen)
         and (keys.key is None or id(keys.key) in chosen)
     )

@@ -24,11 +24,12 @@ A right-hand side is never empty.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 from typing import Literal as OneOf
 
 from wfsa.errors import LimitError
-from wfsa.grammar.ir import Grammar, Terminal, Unordered
+from wfsa.grammar.ir import MAX_GROUPS, Grammar, Terminal, Unordered
 from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.lexemes import Lexemes
 from wfsa.grammar.regular import Literal, Regular, Words, alt
@@ -44,7 +45,13 @@ Distinct = OneOf["no", "endless", "exhaustible"]  # must items differ, and out o
 Member = tuple[int, int, bool]  # key, value, is it required
 Choice = tuple[int, int]  # value, bits
 Options = tuple[int, tuple[Choice, ...], bool]  # key, choices, is it required
-State = tuple[int, int, int]  # members so far, bits, done
+Extra = tuple[int, tuple[Choice, ...]]  # key of any other name, choices
+State = tuple[int, int, int]  # members so far, bits, how many declared ones are passed (-1: nothing is written)
+
+
+def plain(key: int, value: int, required: bool) -> Options:
+    """A member whose values meet no condition."""
+    return key, ((value, 0),), required
 
 
 class Productions:
@@ -91,7 +98,8 @@ class Productions:
     @property
     def key_terminals(self) -> set[int]:
         """All terminals of keys with their colons."""
-        made = {n for key, n in self._made.items() if isinstance(key, tuple) and key[0] in ("key", "key class")}
+        kinds = ("key", "key class", "same key")
+        made = {n for key, n in self._made.items() if isinstance(key, tuple) and key[0] in kinds}
         return made.union(n for n in self.keys.values() if n is not None)
 
     # ---- keys and scalars ----------------------------------------------------------------------------------------
@@ -108,6 +116,17 @@ class Productions:
         except UnicodeEncodeError:
             pass  # a lone surrogate
         self.keys[name] = got
+        return got
+
+    def same_key(self, key: int, number: int) -> int:
+        """The terminal of a key; where the parser has to tell pairs of one key apart, each has a number."""
+        if not number:
+            return key
+        copy = ("same key", key, number)
+        got = self._made.get(copy)
+        if got is None:
+            got = self._made[copy] = len(self.terminals)
+            self.terminals.append(replace(self.terminals[key]))
         return got
 
     def other_key(self, names: tuple[str, ...], origin: str) -> int:
@@ -198,8 +217,8 @@ class Productions:
     ) -> int:
         """An object of `members` in order, then of `extra` (key, value) in any number.  `lhs` is used if given."""
         if sum(not required for *_, required in members) > MAX_OPTIONAL:
-            extras = () if extra is None else (extra,)
-            return self.unordered_object(members, extras, 0, None, (), origin, lhs, ordered=True)
+            others: tuple[Extra, ...] = () if extra is None else ((extra[0], ((extra[1], 0),)),)
+            return self.listed_object(tuple(plain(*m) for m in members), others, 0, None, 0, True, origin, lhs)
         key = (members, extra)
         lhs, known = self._begin(key, "object", origin, lhs)
         if known:
@@ -233,18 +252,42 @@ class Productions:
             rules.append((~lhs, (brace, self.close_object)))
         return lhs
 
-    def unordered_object(
-        self, members: tuple[Member, ...], extras: tuple[tuple[int, int], ...], low: int, high: int | None,
-        groups: tuple[tuple[int, ...], ...], origin: str, lhs: int | None = None, ordered: bool = False,
+    def object_that_counts(
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
+        ordered: bool, origin: str, lhs: int | None = None,
     ) -> int:  # fmt: skip
-        """An object of `low` to `high` members in any order, each at most once, and `extras` (key, value).
+        """An object of `low` to `high` members that meet the conditions `wanted` (bits).
 
-        `ordered`: in the declared order, `extras` last; without bounds and groups.
-
-        Of each group (numbers into members and extras; only without `high`) there has to be at least one.
-        The bounds can be met: all required members fit, and there are as many as `low`.
+        `ordered`: in the declared order, `extras` last; else in any order.  Few members in order are spelled out, a
+        nonterminal for each count and set of conditions; more, and those in any order, are a list with a set beside
+        the parser.
         """
-        key = ("any order", members, extras, low, high, groups, ordered)
+        if not ordered:
+            return self.listed_object(members, extras, low, high, wanted, ordered, origin, lhs)
+        key = ("state", members, extras, low, high, wanted)
+        lhs, known = self._begin(key, "object", origin, lhs)
+        if known:
+            return lhs
+        n = len(self.names)
+        rules = self._spelled_out(members, extras, low, high, wanted, origin, lhs)
+        if rules is None:
+            del self.names[n:], self.origins[n:]
+            return self.listed_object(members, extras, low, high, wanted, ordered, origin, lhs)
+        self.rules += rules
+        self._made.setdefault(key, lhs)
+        return lhs
+
+    def listed_object(
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
+        ordered: bool, origin: str, lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        """The same as a list with a set of members beside the parser (`Unordered`).
+
+        Raises LimitError for more conditions than such a list can have.
+        """
+        if wanted.bit_count() > MAX_GROUPS:
+            raise LimitError(f"more than {MAX_GROUPS} conditions on some property of one object at {origin}")
+        key = ("listed", members, extras, low, high, wanted, ordered)
         lhs, known = self._begin(key, "object", origin, lhs)
         if known:
             return lhs
@@ -252,97 +295,87 @@ class Productions:
         needed = sum(required for _, _, required in members)
         if high == needed:
             members, extras = tuple(m for m in members if m[2]), ()
-        if not needed and not low and not groups:
+        if not needed and not low and not wanted:
             self.rules.append((~lhs, (self.open_object, self.close_object)))
-        if not members and not extras:
+        if high == 0 or (not members and not extras):
             return lhs
         body, rest = self.nonterminal("members", origin), self.nonterminal("members", origin)
-        pairs = []
-        for k, v, *_ in (*members, *extras):
-            pair = self.nonterminal("member", origin)
-            self.rules += [(~pair, (k, v)), (~body, (pair, rest))]
-            pairs.append(~pair)
+        met: list[tuple[int, int]] = []  # pair, conditions
+
+        def pairs(k: int, choices: tuple[Choice, ...]) -> tuple[int, ...]:
+            made = []
+            for number, (v, bits) in enumerate(choices):
+                pair = self.nonterminal("member", origin)
+                self.rules += [(~pair, (self.same_key(k, number), v)), (~body, (pair, rest))]
+                made.append(~pair)
+                met.append((~pair, bits))
+            return tuple(made)
+
+        listed = tuple(pairs(k, choices) for k, choices, _ in members)
+        for k, choices in extras:
+            pairs(k, choices)
         self.rules += [
             (~rest, (self.close_object,)),
             (~rest, (self.comma, body)),
             (~lhs, (self.open_object, body)),
         ]
+        conditions = [i for i in range(wanted.bit_length()) if wanted >> i & 1]
+        groups = tuple(tuple(pair for pair, bits in met if bits >> i & 1) for i in conditions)
         required = tuple(required for _, _, required in members)
-        named = tuple(tuple(pairs[k] for k in group) for group in groups)
-        self.unordered.append(
-            Unordered(~body, ~rest, tuple(pairs[: len(members)]), required, low, high, named, ordered)
-        )
+        self.unordered.append(Unordered(~body, ~rest, listed, required, low, high, groups, ordered))
         return lhs
 
-    def object_with_state(
-        self, members: tuple[Options, ...], extras: tuple[tuple[int, tuple[Choice, ...]], ...], low: int,
-        high: int | None, wanted: int, any_order: bool, origin: str, lhs: int | None = None,
-    ) -> int:  # fmt: skip
-        """An object that counts its members, notes which conditions (bits) they have met, or has them in any order.
-
-        A member is (key, its choices, is it required), a choice (value, bits that it sets).  `wanted` are the bits that
-        have to be set in the end.  States are (members so far, bits, declared members that are done), a nonterminal
-        each; in the declared order, "done" is how many of them have been passed.
-        Raises LimitError when there are too many.
-        """
-        key = ("state", members, extras, low, high, wanted, any_order)
-        lhs, known = self._begin(key, "object", origin, lhs)
-        if known:
-            return lhs
+    def _spelled_out(
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
+        origin: str, lhs: int,
+    ) -> list[tuple[int, tuple[int, ...]]] | None:  # fmt: skip
+        """The rules of an object in the declared order, a nonterminal for each state; None if that takes too many."""
         cap = low if high is None else high
-        needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
+        needed = any(required for _, _, required in members)
+        rules: list[tuple[int, tuple[int, ...]]] = []
         states: dict[State, int] = {}
         begin: State = 0, 0, -1  # nothing written
         todo: list[State] = [begin]
 
         def target(to: State) -> int:
             if to not in states:
-                if len(states) >= MAX_STATES:
-                    raise LimitError(f"an object needs more than {MAX_STATES} states at {origin}")
                 states[to] = self.nonterminal("members", origin)
                 todo.append(to)
             return states[to]
 
-        def write(state: State, k: int, choices: tuple[Choice, ...], done: int) -> None:
+        def write(state: State, k: int, choices: tuple[Choice, ...], passed: int) -> None:
             """Rules for one more member."""
+            count = state[0] + 1
+            if count > cap:
+                if high is not None:
+                    return
+                count = cap
             for v, bits in choices:
-                count = state[0] + 1
-                if count > cap:
-                    if high is not None:
-                        return
-                    count = cap
-                p = target((count, state[1] | bits, done))
+                p = target((count, state[1] | bits, passed))
                 rhs = (self.open_object, k, v) if state is begin else (states[state], self.comma, k, v)
-                self.rules.append((~p, rhs))
+                rules.append((~p, rhs))
 
         for state in todo:  # grows while it is walked
-            done = max(state[2], 0)
-            if any_order:
-                for i, (k, choices, _) in enumerate(members):
-                    if not done >> i & 1:
-                        write(state, k, choices, done | 1 << i)
-            else:
-                for i in range(done, len(members)):
-                    k, choices, required = members[i]
-                    write(state, k, choices, i + 1)
-                    if required:
-                        break
-                    if state is not begin:  # pass over it
-                        self.rules.append((~target((state[0], state[1], i + 1)), (states[state],)))
-                        break
+            if len(todo) > MAX_STATES:
+                return None
+            passed = max(state[2], 0)
+            for i in range(passed, len(members)):
+                k, choices, required = members[i]
+                write(state, k, choices, i + 1)
+                if required:
+                    break
+                if state is not begin:  # pass over it
+                    rules.append((~target((state[0], state[1], i + 1)), (states[state],)))
+                    break
             for k, choices in extras:
-                write(state, k, choices, done)
+                write(state, k, choices, passed)
         for state in todo:
-            count, bits, done = state
-            if any_order:
-                complete = max(done, 0) & needed == needed
-            else:
-                complete = done == len(members) or (state is begin and not needed)
+            count, bits, passed = state
+            complete = passed == len(members) or (state is begin and not needed)
             if count >= low and bits & wanted == wanted and complete:
                 rhs = (self.open_object,) if state is begin else (states[state],)
-                self.rules.append((~lhs, (*rhs, self.close_object)))
-        self._made.setdefault(key, lhs)  # not before: it may have been too large
-        return lhs
+                rules.append((~lhs, (*rhs, self.close_object)))
+        return rules
 
     # ---- arrays --------------------------------------------------------------------------------------------------
 
@@ -486,7 +519,7 @@ class Productions:
                     return None
                 members.append((key, item, True))
             if any_order and len(members) > 1:
-                return self.unordered_object(tuple(members), (), 0, None, (), origin)
+                return self.listed_object(tuple(plain(*m) for m in members), (), 0, None, 0, False, origin)
             return self.object(tuple(members), None, origin)
         spellings = scalar_spellings(value)
         return self.one_of(spellings, origin, every_spelling) if spellings else None

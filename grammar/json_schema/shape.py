@@ -12,7 +12,8 @@ all hold:
     strings      length bounds, patterns, formats, not_patterns, not_formats
     arrays       schemas of the first items and of the rest, a range for the count, `contains`, `unique`
     objects      schemas of the named properties and of all others, the names that must be there, a range for the
-                 count, `universals` (every property of a class of keys) and `existentials` (some property of one)
+                 count, `universals` (every property of a class of keys) and `existentials` (of each, some property
+                 of one of its classes)
 
 Shapes are closed under intersection (`intersect`); the complement of a shape is a union of shapes, one for each of its
 conditions (`complement`: De Morgan, where the complement of "every" is "some").  Unions stay lists.  Children are not
@@ -86,12 +87,16 @@ class Contains(NamedTuple):
 
 
 class KeyClass(NamedTuple):
-    """Keys other than `names`, not matching any of `patterns`, matching `pattern`, and in the schema `key`."""
+    """Keys other than `names`, not matching any of `patterns`, matching `pattern`, and in the schema `key`.
+
+    only: the class has just this key; all else is at its default then.
+    """
 
     names: frozenset[str] = frozenset()
     patterns: frozenset[str] = frozenset()
     pattern: str | None = None
     key: Handle | None = None
+    only: str | None = None
 
 
 Keyed = tuple[KeyClass, Handle]
@@ -164,7 +169,7 @@ class Shape:
     min_properties = 0
     max_properties: int | None = None
     universals: tuple[Keyed, ...] = ()
-    existentials: tuple[Keyed, ...] = ()
+    existentials: tuple[tuple[Keyed, ...], ...] = ()
 
     seen: Seen = NOT_SEEN
     loose = False  # too large: a condition was dropped (:mod:`.widening`)
@@ -358,7 +363,6 @@ def _without(s: Shape, negate: Callable[[Handle], Handle], telling: str | None) 
             yield from _other_objects(s, negate)
             return
         child = property_of(s, telling)
-        # Without the name, or with another value there: one shape, and so half as many where several are combined.
         yield Shape(path, mask=OBJECT, properties={telling: negate(child)})
         for other in _other_objects(s, negate):
             if telling not in other.properties:
@@ -367,24 +371,37 @@ def _without(s: Shape, negate: Callable[[Handle], Handle], telling: str | None) 
 
 
 def _other_objects(s: Shape, negate: Callable[[Handle], Handle]) -> Iterator[Shape]:
-    """The objects that fail at a condition of a shape."""
+    """The objects that fail at a condition of a shape.
+
+    That some property fails is one condition, whichever it is: so complements of many shapes meet in few alternatives.
+    """
     path = s.path
     for name in s.required:
+        # Without the name, or with another value there: one shape.
         yield Shape(path, mask=OBJECT, properties={name: negate(property_of(s, name))})
+    failing: list[Keyed] = []
     for name, child in s.properties.items():
-        if name not in s.required and not (isinstance(child, tuple) and child[0] is True):
-            yield Shape(path, mask=OBJECT, properties={name: negate(child)}, required=(name,))
-    if not (isinstance(s.additional, tuple) and s.additional[0] is True):
-        others = KeyClass(names=frozenset(s.properties))
-        yield Shape(path, mask=OBJECT, existentials=((others, negate(s.additional)),), min_properties=1)
-    for keys, child in s.universals:
-        yield Shape(path, mask=OBJECT, existentials=((keys, negate(child)),), min_properties=1)
-    for keys, child in s.existentials:
-        yield Shape(path, mask=OBJECT, universals=((keys, negate(child)),))
+        if name not in s.required and not _asks_nothing(child):
+            failing.append((KeyClass(only=name), negate(child)))
+    if not _asks_nothing(s.additional):
+        failing.append((KeyClass(names=frozenset(s.properties)), negate(s.additional)))
+    failing += [(keys, negate(child)) for keys, child in s.universals]
+    if failing:
+        yield some_property(path, tuple(failing))
+    for wanted in s.existentials:
+        yield Shape(path, mask=OBJECT, universals=tuple((keys, negate(child)) for keys, child in wanted))
     if s.min_properties:
         yield Shape(path, mask=OBJECT, max_properties=s.min_properties - 1)
     if s.max_properties is not None:
         yield Shape(path, mask=OBJECT, min_properties=s.max_properties + 1)
+
+
+def some_property(path: str, wanted: tuple[Keyed, ...]) -> Shape:
+    """The objects with some property of one of these classes."""
+    keys, child = wanted[0]
+    if len(wanted) == 1 and keys.only is not None:
+        return Shape(path, mask=OBJECT, properties={keys.only: child}, required=(keys.only,))
+    return Shape(path, mask=OBJECT, existentials=(wanted,), min_properties=1)
 
 
 def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:
@@ -418,11 +435,13 @@ def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:
             others = KeyClass(names=frozenset(v))
             yield [
                 Shape(path, mask=ANY_TYPE & ~OBJECT),
-                Shape(path, mask=OBJECT, existentials=((others, ANYTHING),), min_properties=1),
                 *(Shape(path, mask=OBJECT, properties={name: (False, path)}) for name in v),
-                *(
-                    Shape(path, mask=OBJECT, properties={name: ({"not": {"enum": [x]}}, path)}, required=(name,))
-                    for name, x in v.items()
+                some_property(
+                    path,
+                    (
+                        (others, ANYTHING),
+                        *((KeyClass(only=name), ({"not": {"enum": [x]}}, path)) for name, x in v.items()),
+                    ),
                 ),
             ]
 

@@ -1,7 +1,8 @@
-"""Dropping what derives nothing: rules, and with them members of unordered lists.
+"""Dropping what derives nothing: rules, and with them pairs of unordered lists.
 
-A nonterminal is productive if one of its rules has productive symbols only; a list of members in any order needs all
-that it requires besides.  Linear in the rules, and again for each list that loses what it cannot do without.
+A nonterminal is productive if one of its rules has productive symbols only; a list of members in any order needs a pair
+of each member that it requires besides, one of each group, and as many members as it asks for.  (Whether pairs can be
+chosen so that all groups are met at once is seen where a list is made.)  Linear in the rules.
 """
 
 from __future__ import annotations
@@ -14,10 +15,33 @@ from wfsa.grammar.ir import Unordered
 Rule = tuple[int, tuple[int, ...]]
 
 
+class _Needs:
+    """What an unordered list still lacks to derive something."""
+
+    def __init__(self, listed: Unordered) -> None:
+        self._member_of = {pair: k for k, pairs in enumerate(listed.members) for pair in pairs}
+        self._required = {k for k, needed in enumerate(listed.required) if needed}
+        self._there: set[int] = set()
+        self._fewer = listed.least  # members and others
+        self._groups = [*map(set, listed.groups)]
+
+    def met_by(self, pair: int) -> bool:
+        """Is nothing lacking any more, now that a pair derives something?"""
+        member = self._member_of.get(pair)
+        if member is None:
+            self._fewer = 0  # an other, which can be repeated
+        elif member not in self._there:
+            self._there.add(member)
+            self._required.discard(member)
+            self._fewer -= 1
+        self._groups = [group for group in self._groups if pair not in group]
+        return not self._required and self._fewer <= 0 and not self._groups
+
+
 def trimmed(
     rules: Sequence[Rule], n: int, lists: Sequence[Unordered], start: int
 ) -> tuple[list[Rule], list[Unordered]] | None:
-    """The productive rules of `n` nonterminals, and the lists with the members that are left; None if `start` is not.
+    """The productive rules of `n` nonterminals, and the lists with the pairs that are left; None if `start` is not.
 
     `start` is a nonterminal number.
     """
@@ -25,34 +49,28 @@ def trimmed(
     uses: list[list[int]] = [[] for _ in range(n)]
     good = [False] * n
     todo: list[int] = []
-    required = {u.body: [~m for m, needed in zip(u.members, u.required, strict=True) if needed] for u in lists}
+    needs = {u.body: _Needs(u) for u in lists}
+    bodies: dict[int, list[int]] = {u.body: [] for u in lists}  # their rules, which wait for what the list needs
+    list_of: dict[int, int] = {}  # pair -> body
     for i, (lhs, rhs) in enumerate(rules):
-        for symbol in (*rhs, *required.get(lhs, ())) if required else rhs:
+        for symbol in rhs:
             if symbol < 0:
                 waiting[i] += 1
                 uses[~symbol].append(i)
+        if lhs in bodies:
+            waiting[i] += 1
+            bodies[lhs].append(i)
+            list_of[~rhs[0]] = lhs
         if not waiting[i] and not good[lhs]:
             good[lhs] = True
             todo.append(lhs)
-    # ... and enough members, or others, which can be repeated.
-    lacking = [u.least for u in lists]
-    counted: dict[int, tuple[int, bool]] = {}  # the list that waits for a nonterminal, and whether it is a member
-    bodies: list[list[int]] = [[] for _ in lists]
-    large = {u.body: k for k, u in enumerate(lists) if u.least > 1}
-    for i, (lhs, rhs) in enumerate(rules) if large else ():
-        if lhs in large:
-            k = large[lhs]
-            counted[~rhs[0]] = k, ~rhs[0] in lists[k].members
-            bodies[k].append(i)
-            waiting[i] += 1
     for number in todo:  # grows while it is walked
-        released: list[int] = []
-        if number in counted:
-            k, member = counted[number]
-            if lacking[k] > 0:
-                lacking[k] = lacking[k] - 1 if member else 0
-                released = bodies[k] if lacking[k] <= 0 else []
-        for i in (*uses[number], *released):
+        released = uses[number]
+        body = list_of.get(number)
+        if body is not None and bodies[body] and needs[body].met_by(number):
+            released = [*released, *bodies[body]]
+            bodies[body] = []
+        for i in released:
             waiting[i] -= 1
             lhs = rules[i][0]
             if not waiting[i] and not good[lhs]:
@@ -61,18 +79,16 @@ def trimmed(
     if not good[start]:
         return None
     kept = [rule for i, rule in enumerate(rules) if not waiting[i]]
-    left: list[Unordered] = []
-    empty: set[int] = set()  # bodies that cannot have enough
-    for u in lists:
-        if not good[u.body]:
-            continue
-        pairs = [(m, needed) for m, needed in zip(u.members, u.required, strict=True) if good[m]]
-        groups = tuple(tuple(m for m in group if good[m]) for group in u.groups)
-        few = len(pairs) < u.least and sum(lhs == u.body for lhs, _ in kept) == len(pairs)
-        if few or not all(groups):
-            empty.add(u.body)
-        members, needs = tuple(m for m, _ in pairs), tuple(needed for _, needed in pairs)
-        left.append(replace(u, members=members, required=needs, groups=groups))
-    if empty:
-        return trimmed([r for r in kept if r[0] not in empty], n, [u for u in left if u.body not in empty], start)
-    return kept, left
+
+    def left(pairs: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(pair for pair in pairs if good[pair])
+
+    return kept, [
+        replace(
+            u, members=tuple(left(pairs) for pairs in u.members if left(pairs)),
+            required=tuple(r for pairs, r in zip(u.members, u.required, strict=True) if left(pairs)),
+            groups=tuple(map(left, u.groups)),
+        )
+        for u in lists
+        if good[u.body]
+    ]  # fmt: skip

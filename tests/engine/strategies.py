@@ -245,30 +245,32 @@ def _with_lists(
         drawn = draw(st.lists(st.sampled_from(keys), min_size=1, max_size=4, unique=True))
         n_others = draw(st.integers(0, min(2, len(drawn))))
         pairs = []
-        for pattern in drawn:
-            found.append(Terminal(f"K{len(found)}", pattern))
-            key = len(found) - 1
-            value = draw(st.sampled_from([0, 0, 1, 2]))
-            symbol = ~(first + draw(st.integers(0, n_lists - 1))) if value == 2 else terminal(keys[value])
-            pair = nonterminal("pair")
-            rules += [(pair, (key, symbol)), (body, (~pair, ~rest))]
-            pairs.append(pair)
-        members = pairs[n_others:]
+        members: list[tuple[int, ...]] = []
+        for number, pattern in enumerate(drawn):
+            kinds = []  # more than one: the same key with other values
+            for _ in range(1 if number < n_others else draw(st.sampled_from([1, 1, 1, 2, 3]))):
+                found.append(Terminal(f"K{len(found)}", pattern))
+                key = len(found) - 1
+                value = draw(st.sampled_from([0, 0, 1, 2]))
+                symbol = ~(first + draw(st.integers(0, n_lists - 1))) if value == 2 else terminal(keys[value])
+                kinds.append(nonterminal("pair"))
+                rules += [(kinds[-1], (key, symbol)), (body, (~kinds[-1], ~rest))]
+            pairs += kinds
+            if number >= n_others:
+                members.append(tuple(kinds))
         required = tuple(draw(st.booleans()) for _ in members)
-        least = draw(st.integers(0, 3 if n_others else len(members)))
-        low = max(sum(required) + (sum(required) < len(pairs)), least, 1)
-        most = draw(st.one_of(st.none(), st.integers(low, 4))) if low <= 4 else None
+        least = draw(st.integers(0, 3))
+        most = draw(st.one_of(st.none(), st.integers(1, 4)))
         rules.append((opening, (terminal(literal("b")), ~begin) if draw(st.booleans()) else (~begin,)))
         close = terminal(draw(punctuation))
         separator = terminal(draw(punctuation.filter(lambda x, end=found[close].pattern: x != end)))
         rules += [(begin, (~body,)), (rest, (close,)), (rest, (separator, ~body))]
-        groups: list[tuple[int, ...]] = []
-        if most is None:
-            groups = draw(st.lists(st.lists(st.sampled_from(pairs), min_size=1, unique=True).map(tuple), max_size=2))
+        groups = draw(st.lists(st.lists(st.sampled_from(pairs), min_size=1, unique=True).map(tuple), max_size=3))
         if not any(required) and not least and not groups:
             rules.append((begin, (close,)))
-        ordered = not least and most is None and not groups and draw(st.booleans())
-        lists.append(Unordered(body, rest, tuple(members), required, least, most, tuple(groups), ordered))
+        lists.append(
+            Unordered(body, rest, tuple(members), required, least, most, tuple(groups), ordered=draw(st.booleans()))
+        )
     rules.append((0, (~first,)))
     return Grammar(tuple(found), tuple(names), tuple(rules), 0, "cfg", unordered=tuple(lists))
 

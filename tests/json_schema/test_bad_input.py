@@ -247,17 +247,9 @@ BOMBS: dict[str, Any] = {
     "oneOf of many": {"oneOf": [record(i) for i in range(200)]},
     "oneOf of enums": {"oneOf": [{"enum": list(range(i, i + 50))} for i in range(300)]},
     "dependencies": {"type": "object", "dependentRequired": {f"a{i}": [f"b{i}"] for i in range(40)}},
-    "conditions": {
-        "type": "object",
-        "allOf": [
-            {"if": {"properties": {"k": {"const": i}}, "required": ["k"]}, "then": {"required": [f"p{i}"]}}
-            for i in range(60)
-        ],
-    },
     "patterns of names": {"patternProperties": {f"a.*{i}": {"type": "integer"} for i in range(30)}},
     "kinds of items": {"type": "array", "allOf": [{"contains": {"const": i}} for i in range(10)]},
     "counted items": {"type": "array", "contains": {"const": 1}, "minContains": 1_000_000},
-    "counted properties": {"type": "object", "minProperties": 1_000_000},
     "remainders": {"type": "integer", "multipleOf": 99_999_989},
     "products of remainders": {"type": "integer", "allOf": [{"multipleOf": p} for p in (7, 11, 13, 17, 19, 23, 29)]},
     "unevaluated": {"anyOf": [record(i) for i in range(40)], "unevaluatedProperties": False},
@@ -277,6 +269,7 @@ def test_bombs(schema: Any) -> None:
 
 
 HARMLESS: dict[str, Any] = {
+    "counted properties": {"type": "object", "minProperties": 1_000_000},
     "references that double": {
         "$ref": "#/$defs/d0",
         "$defs": {

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from wfsa.grammar.ir import Grammar, Unordered
 
-State = tuple[frozenset[int], int]  # members written and others of groups, how many others
+# Members written (or passed, where there is an order), groups met, how many members and others.
+State = tuple[frozenset[int], frozenset[int], int]
 
 
 def spelled_out(grammar: Grammar) -> Grammar:
@@ -21,12 +22,15 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
     rules = [(lhs, rhs) for lhs, rhs in grammar.rules if lhs not in (listed.body, listed.rest)]
     symbols = [~rhs[0] for lhs, rhs in grammar.rules if lhs == listed.body]
     ends = [rhs for lhs, rhs in grammar.rules if lhs == listed.rest]
+    if not symbols or len(ends) < 2:  # it has lost what it needs: nothing begins it
+        return replace(grammar, rules=tuple(rules))
     (close,) = [rhs[0] for rhs in ends if len(rhs) == 1]
     (separator,) = [rhs[0] for rhs in ends if len(rhs) == 2]
-    required = {m for m, needed in zip(listed.members, listed.required, strict=True) if needed}
+    member_of = {pair: k for k, pairs in enumerate(listed.members) for pair in pairs}
+    required = {k for k, needed in enumerate(listed.required) if needed}
     cap = listed.least if listed.most is None else listed.most
-    grouped = {m for group in listed.groups for m in group}
-    bodies: dict[State, int] = {(frozenset(), 0): listed.body}
+    begin: State = frozenset(), frozenset(), 0
+    bodies = {begin: listed.body}
     todo = list(bodies)
 
     def fresh(name: str) -> int:
@@ -36,27 +40,23 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
         return len(names) - 1
 
     for state in todo:  # grows while it is walked
-        written, others = state
-        for m in symbols:
-            if listed.ordered:
-                at = listed.members.index(m) if m in listed.members else len(listed.members)
-                passed = frozenset(listed.members[:at])
-                if m in written or required & passed - written:
-                    continue
-                to = (written | passed | {m}) & {*listed.members}, others
-            elif m in listed.members:
-                if m in written:
-                    continue
-                to = written | {m}, others
-            else:
-                to = written | ({m} & grouped), min(others + 1, cap)
-            n = len(written & set(listed.members)) + others + 1
-            if listed.most is not None and n + len(required - to[0]) > listed.most:
+        written, met, n = state
+        for pair in symbols:
+            member = member_of.get(pair)
+            if member in written or (listed.most is not None and n == listed.most):
                 continue
+            now = written if member is None else written | {member}
+            if listed.ordered:
+                passed = {k for k in range(len(listed.members)) if member is None or k < member}
+                if required & passed - written:
+                    continue
+                now |= passed
+            groups = met | {i for i, group in enumerate(listed.groups) if pair in group}
             rest = fresh("rest")
-            rules.append((bodies[state], (~m, ~rest)))
-            if required <= to[0] and n >= listed.least and all(to[0] & set(group) for group in listed.groups):
+            rules.append((bodies[state], (~pair, ~rest)))
+            if required <= now and n + 1 >= listed.least and len(groups) == len(listed.groups):
                 rules.append((rest, (close,)))
+            to = now, groups, min(n + 1, cap)
             if to not in bodies:
                 bodies[to] = fresh("body")
                 todo.append(to)

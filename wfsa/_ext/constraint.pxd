@@ -18,7 +18,7 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
 
     cdef struct UnorderedRule:
         int32_t body, rest
-        vector[int32_t] members
+        vector[vector[int32_t]] members
         vector[uint8_t] required
         vector[vector[int32_t]] groups
         int32_t least, most

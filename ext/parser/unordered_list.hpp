@@ -1,0 +1,194 @@
+// What a list whose members come in any order, or in a given one, still takes: of the members that are written, and of
+// the conditions that they meet.
+//
+// A member is written at most once, as one of several pairs (the same key with values of different kinds). A pair meets
+// some conditions, of which each has to be met by something in the end; others (pairs of no member) may be repeated.
+//
+// Problem.  No set may be a dead end: a pair is taken only if all that is required, and all conditions that are still
+// open, fit in behind it, within the bounds on the count.  That is a set cover in general.  Here it is nearly always
+// decided by what a pair that is left certainly gives (a member with one kind of value, or one kind that meets all that
+// the others meet); the rest is searched, condition by condition, the one with the fewest ways first.
+#pragma once
+#include <string>
+
+#include "containers/interner.hpp"
+#include "errors.hpp"
+
+namespace wfsa {
+
+struct UnorderedList {
+    static constexpr int32_t kNoMost = INT32_MAX;
+    static constexpr int32_t kMaxConditions = 64;
+    struct Pair {
+        int32_t member = -1;  // -1: an other
+        uint64_t meets = 0;   // conditions
+    };
+    int32_t separator = -1, close = -1;                  // terminals
+    int32_t after_member = -1, after_separator = -1;     // LR states without a set
+    int32_t n_members = 0, least = 0, most = kNoMost;    // least, most: of members and others together
+    bool ordered = false;                                // members as they are numbered, then others
+    bool others = false;                                 // is there a pair of no member
+    uint64_t wanted = 0;                                 // conditions
+    vector<uint64_t> required, absent;                   // by member; absent: no pair is one
+    int32_t n_absent = 0;
+    vector<Pair> pairs;
+    vector<std::pair<int32_t, int32_t>> keys;            // terminal that begins a pair -> pair; of each pair its own
+
+    // A set: the list's number, how many others (if their number matters), conditions that are met, members written
+    // (if `ordered`: written or passed); the last two as words of 32 bits.
+    static constexpr size_t kOthers = 1, kMet = 2, kMembers = 4;
+    size_t n_words() const { return (size_t(n_members) + 63) / 64; }
+    size_t set_size() const { return kMembers + 2 * n_words(); }
+    int32_t pair_of(int32_t terminal) const {
+        auto got = std::lower_bound(keys.begin(), keys.end(), std::make_pair(terminal, INT32_MIN));
+        return got == keys.end() || got->first != terminal ? -1 : got->second;
+    }
+
+    // The set in which nothing is written, of the list with this number.
+    vector<int32_t> begin(int32_t number) const {
+        vector<int32_t> set(set_size(), 0);
+        set[0] = number;
+        for (size_t w = 0; w < n_words(); ++w) add(set, kMembers + 2 * w, absent[w]);
+        return set;
+    }
+    // After the pairs are known.
+    void find_absent() {
+        absent.assign(n_words(), 0);
+        for (size_t w = 0; w < n_words(); ++w) absent[w] = below(n_members, w);
+        for (const Pair& p : pairs) if (p.member >= 0) absent[size_t(p.member) >> 6] &= ~(1ull << (p.member & 63));
+        n_absent = 0;
+        for (uint64_t word : absent) n_absent += __builtin_popcountll(word);
+    }
+    // The set with one more pair; empty: it is not taken.
+    vector<int32_t> after(List set, int32_t pair) const {
+        const Pair& p = pairs[size_t(pair)];
+        if (!takes(set, p.member)) return {};
+        vector<int32_t> to = set.vector();
+        add(to, kMet, p.meets);
+        if (p.member >= 0) add(to, kMembers + 2 * (size_t(p.member) >> 6), 1ull << (p.member & 63));
+        else to[kOthers] = std::min(to[kOthers] + 1, enough());
+        if (ordered)
+            for (size_t w = 0; w < n_words(); ++w) add(to, kMembers + 2 * w, below(p.member < 0 ? n_members : p.member, w));
+        if (ordered && counts()) to[kOthers] = std::min(set[kOthers] + 1, enough());  // passed ones are in the set, too
+        return can_end(List{to.data(), to.size()}) ? to : vector<int32_t>();
+    }
+    bool goes_on(List set) const {
+        const Left left = what_is_left(set);
+        return left.required || left.open || (left.written < most && (others || left.n_free));
+    }
+    bool may_close(List set) const {
+        const Left left = what_is_left(set);
+        return !left.required && !left.open && left.written >= least;
+    }
+    // Can the set be completed at all?
+    bool can_end(List set) const {
+        const Left left = what_is_left(set);
+        if (std::max<int64_t>(least, left.written + left.required) > most) return false;
+        if (!others && left.written + left.n_free < least) return false;
+        if (!left.open) return true;
+        return Cover(*this, set, most == kNoMost ? INT32_MAX : most - left.written - left.required).exists(left.open);
+    }
+
+  private:
+    struct Left {
+        int32_t required = 0;  // members that are missing
+        int32_t n_free = 0;    // members that can be written
+        int64_t written = 0;   // members and others
+        uint64_t open = 0;     // conditions
+    };
+    bool counts() const { return least || most != kNoMost; }
+    int32_t enough() const { return most == kNoMost ? least : most; }
+
+    static uint64_t word(List set, size_t at) {
+        return uint64_t(uint32_t(set[at])) | uint64_t(uint32_t(set[at + 1])) << 32;
+    }
+    static void add(vector<int32_t>& set, size_t at, uint64_t bits) {
+        set[at] |= int32_t(uint32_t(bits));
+        set[at + 1] |= int32_t(uint32_t(bits >> 32));
+    }
+    // The bits of word w that are before bit k.
+    static uint64_t below(int32_t k, size_t w) {
+        const int64_t n = int64_t(k) - 64 * int64_t(w);
+        return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ull << n) - 1;
+    }
+    bool is_in(List set, int32_t member) const {
+        return word(set, kMembers + 2 * (size_t(member) >> 6)) >> (member & 63) & 1;
+    }
+    // Is there a place for a member (-1: an other), whatever comes behind it?
+    bool takes(List set, int32_t member) const {
+        if (member >= 0 && is_in(set, member)) return false;
+        if (!ordered) return true;
+        for (size_t w = 0; w < n_words(); ++w)  // what is passed is never written
+            if (required[w] & ~word(set, kMembers + 2 * w) & below(member < 0 ? n_members : member, w)) return false;
+        return true;
+    }
+    Left what_is_left(List set) const {
+        Left left;
+        left.written = set[kOthers];
+        left.n_free = n_members;
+        for (size_t w = 0; w < n_words(); ++w) {
+            const uint64_t there = word(set, kMembers + 2 * w);
+            left.n_free -= __builtin_popcountll(there);
+            left.required += __builtin_popcountll(required[w] & ~there);
+        }
+        if (!ordered) left.written += n_members - n_absent - left.n_free;
+        left.open = wanted & ~word(set, kMet);
+        return left;
+    }
+
+    // Can open conditions be met by what may be written, with at most so many members that are not required, and others?
+    class Cover {
+      public:
+        Cover(const UnorderedList& list, List set, int32_t most) : list_(list), most_(most), used_(list.n_members, 0) {
+            for (int32_t k = 0; k < list.n_members; ++k) used_[size_t(k)] = list.is_in(set, k);
+        }
+        bool exists(uint64_t open) {
+            if (most_ == INT32_MAX) {  // all members can be written: what each of them gives in any case is given
+                for (const Pair& p : list_.pairs) if (p.member < 0) open &= ~p.meets;
+                vector<uint64_t> sure(size_t(list_.n_members), 0);
+                for (const Pair& p : list_.pairs)
+                    if (p.member >= 0 && !(sure[size_t(p.member)] & ~p.meets)) sure[size_t(p.member)] = p.meets;
+                for (const Pair& p : list_.pairs)
+                    if (p.member >= 0 && (p.meets & open & ~sure[size_t(p.member)])) sure[size_t(p.member)] = 0;
+                for (size_t k = 0; k < sure.size(); ++k) if (!used_[k]) open &= ~sure[k];
+            }
+            return search(open, most_);
+        }
+
+      private:
+        static constexpr int64_t kMaxSteps = 1 << 20;
+        const UnorderedList& list_;
+        int32_t most_;
+        vector<uint8_t> used_;  // by member
+        int64_t steps_ = 0;
+
+        bool search(uint64_t open, int32_t left) {
+            if (!open) return true;
+            if (++steps_ > kMaxSteps)
+                throw LimitExceeded("what an object still needs takes more than " + std::to_string(kMaxSteps) + " steps");
+            int32_t fewest = INT32_MAX, chosen = -1;
+            for (uint64_t rest = open; rest; rest &= rest - 1) {
+                const int32_t c = __builtin_ctzll(rest);
+                int32_t ways = 0;
+                for (const Pair& p : list_.pairs) ways += fits(p, c, left);
+                if (ways < fewest) fewest = ways, chosen = c;
+            }
+            for (const Pair& p : list_.pairs) {
+                if (!fits(p, chosen, left)) continue;
+                if (p.member >= 0) used_[size_t(p.member)] = 1;
+                const bool found = search(open & ~p.meets, left - costs(p));
+                if (p.member >= 0) used_[size_t(p.member)] = 0;
+                if (found) return true;
+            }
+            return false;
+        }
+        bool costs(const Pair& p) const {
+            return most_ != INT32_MAX && (p.member < 0 || !(list_.required[size_t(p.member) >> 6] >> (p.member & 63) & 1));
+        }
+        bool fits(const Pair& p, int32_t condition, int32_t left) const {
+            return (p.meets >> condition & 1) && (p.member < 0 || !used_[size_t(p.member)]) && left >= costs(p);
+        }
+    };
+};
+
+}  // namespace wfsa

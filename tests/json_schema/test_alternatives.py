@@ -1,0 +1,184 @@
+"""Applicators over objects: every small document, in more than one order, gets the verdict of jsonschema-rs.
+
+Alternatives are told apart by constants, by names and by conditions on some member (``oneOf`` and ``not`` make those);
+the parser carries what the grammar does not spell out.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import permutations, product
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import wfsa
+
+pytestmark = pytest.mark.engine
+
+VOCAB = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
+VALUES: list[Any] = ["a", "b", 1, {"t": "a"}]
+NAMES = ["t", "x", "y", "w"]
+DOCUMENTS: list[Any] = [
+    {name: v for name, v in zip(NAMES, chosen, strict=True) if v is not ...}
+    for chosen in product([..., *VALUES], [..., *VALUES], [..., "a", 1], [..., "b"])
+] + [1, "a", None]
+
+
+def record(kind: Any, **others: Any) -> dict[str, Any]:
+    return {"properties": {"t": {"const": kind}, **others}, "required": ["t"]}
+
+
+children = st.sampled_from(
+    [
+        {"const": "a"}, {"const": "b"}, {"enum": ["a", 1]}, {"enum": ["a", "b"]}, {"type": "string"},
+        {"type": "integer"}, {"type": "object"}, {"not": {"const": "a"}}, {}, False, {"$ref": "#/$defs/inner"},
+        record("a"), {"oneOf": [{"const": "a"}, {"type": "string"}]},
+    ]
+)  # fmt: skip
+objects = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.just("object"),
+        "properties": st.dictionaries(st.sampled_from(NAMES[:3]), children, max_size=3),
+        "required": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
+        "additionalProperties": st.just(False) | children,
+        "patternProperties": st.dictionaries(st.sampled_from(["^[xy]$", "^w"]), children, max_size=2),
+        "propertyNames": st.sampled_from([{"maxLength": 1}, {"enum": ["t", "x"]}, {"not": {"const": "y"}}]),
+        "minProperties": st.integers(0, 3),
+        "maxProperties": st.integers(0, 3),
+    },
+)
+
+
+def applied(schema: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    some = st.lists(schema, min_size=1, max_size=4)
+    names = st.sampled_from(NAMES[:3])
+    parts: dict[str, st.SearchStrategy[Any]] = {
+        "oneOf": some, "anyOf": some, "allOf": some, "not": schema, "if": schema, "then": schema, "else": schema,
+        "dependentRequired": st.dictionaries(names, st.lists(names, max_size=2, unique=True), max_size=2),
+        "dependentSchemas": st.dictionaries(names, schema, max_size=2),
+    }  # fmt: skip
+    return objects | st.builds(
+        lambda own, more: {**own, **more}, objects, st.fixed_dictionaries({}, optional=parts)
+    ) | st.fixed_dictionaries({}, optional=parts)
+
+
+schemas = st.recursive(objects, applied, max_leaves=10)
+
+
+def spelled(document: Any) -> list[bytes]:
+    """A document in every order of its members, the one in which it is given first."""
+    if not isinstance(document, dict):
+        return [json.dumps(document).encode()]
+    return [json.dumps(dict(order)).encode() for order in permutations(document.items())]
+
+
+@given(schemas, st.sampled_from(["any", "declared"]), st.sampled_from(["lazy", "ahead"]))
+@example({"oneOf": [record("a", x={"const": "a"}), {"properties": {"x": {"type": "string"}}}]}, "any", "lazy")
+@example({"not": {"properties": {"t": {"const": "a"}, "x": {"const": "a"}}}}, "any", "lazy")
+@example({"not": {"properties": {"t": {"const": "a"}, "x": {"const": "a"}}}, "maxProperties": 1}, "any", "lazy")
+def test_every_small_document(schema: dict[str, Any], order: Any, mode: Any) -> None:
+    schema = {**schema, "$defs": {"inner": {"properties": {"t": {"enum": ["a"]}}}}}
+    validator = jsonschema_rs.validator_for(schema)
+    valid = [validator.is_valid(document) for document in DOCUMENTS]
+    try:
+        options = wfsa.SchemaOptions(property_order=order)
+        state = wfsa.compile_json_schema(schema, VOCAB, mode=mode, schema_options=options).start()
+    except wfsa.LimitError:
+        return
+    except wfsa.SchemaError as err:
+        assert "no document satisfies" in str(err) and not any(valid)
+        return
+    for document, is_valid in zip(DOCUMENTS, valid, strict=True):
+        texts = spelled(document)
+        taken = []
+        for text in texts[:1] if order == "any" or not is_valid else texts:
+            state.reset()
+            taken.append(state.commit_bytes(text) and state.is_accepting())
+            if order == "declared" and taken[-1]:
+                break
+        if order == "any" and len(texts) > 1:
+            state.reset()
+            taken.append(state.commit_bytes(texts[-1]) and state.is_accepting())
+        assert any(taken) == is_valid and (order == "declared" or all(taken) == is_valid), document
+
+
+# n alternatives whose product would be a power of n, and what is valid against them.
+MANY: dict[str, tuple[Any, list[Any], list[Any]]] = {
+    "conditions on a constant": (
+        {"allOf": [{"if": record(f"k{i}"), "then": {"required": [f"p{i}"]}} for i in range(60)]},
+        [{"t": "k3", "p3": 1}, {"t": 0}, {}],
+        [{"t": "k3", "p4": 1}],
+    ),
+    "conditions on a constant that may be missing": (
+        {
+            "allOf": [
+                {"if": {"properties": {"t": {"const": f"k{i}"}}}, "then": {"properties": {"v": {"maximum": i}}}}
+                for i in range(30)
+            ]
+        },
+        [{"t": "k3", "v": 3}, {"v": 0}, {"t": "z", "v": 99}],
+        [{"t": "k3", "v": 4}, {"v": 1}],
+    ),
+    "names that ask for a constant": (
+        {
+            "type": "object",
+            "dependentSchemas": {f"p{i}": {"properties": {"t": {"enum": [f"k{i % 5}"]}}} for i in range(20)},
+        },
+        [{"t": "k3", "p3": 1, "p8": 1}, {f"p{i}": 0 for i in range(20)}, {"t": "z", "q": 0}],
+        [{"t": "k3", "p3": 1, "p7": 1}, {"t": "z", "p0": 0}],
+    ),
+    "one of many that may lack their constant": (
+        {
+            "oneOf": [
+                {"properties": {"t": {"const": f"k{i}"}, f"p{i}": {"type": "integer"}, "q": {"type": "string"}}}
+                for i in range(14)
+            ]
+        },
+        [{"t": "k3", "p3": 1}, {**{f"p{i}": "x" for i in range(13)}, "p13": 1}],
+        [{"t": "k3", "p3": "x"}, {}, {"p3": 1}, {"t": "k3", "q": 1}, {f"p{i}": "x" for i in range(14)}],
+    ),
+    "one of many closed objects": (
+        {
+            "oneOf": [
+                {"properties": {f"p{i}": {}, f"q{i}": {}}, "required": [f"p{i}"], "additionalProperties": False}
+                for i in range(40)
+            ]
+        },
+        [{"p3": 1}, {"q7": 1, "p7": 2}],
+        [{"p3": 1, "p4": 1}, {"q3": 1}, {}],
+    ),
+    "some of many members": (
+        {
+            "type": "object",
+            "allOf": [{"not": {"properties": {f"p{i}": {"const": 0}, f"p{i + 1}": {"const": 0}}}} for i in range(20)],
+        },
+        [{f"p{2 * i + 1}": 1 for i in range(10)}, {f"p{i}": 1 for i in range(21)}],
+        [{f"p{2 * i + 1}": 1 for i in range(9)}, {f"p{i}": 0 for i in range(21)}],
+    ),
+}
+
+
+@pytest.mark.parametrize("order", ["any", "declared"])
+@pytest.mark.parametrize("name", MANY)
+def test_many_alternatives_without_a_product(name: str, order: Any) -> None:
+    schema, valid, invalid = MANY[name]
+    begin = time.thread_time()
+    state = wfsa.compile_json_schema(
+        schema, VOCAB, mode="lazy", schema_options=wfsa.SchemaOptions(property_order=order)
+    ).start()
+    assert time.thread_time() - begin < 2
+    for document in [*valid, *invalid]:
+        assert jsonschema_rs.is_valid(schema, document) == (document in valid)
+        members = [*document.items()]
+        texts = [dict(members[i:] + members[:i]) for i in range(len(members) or 1)]
+        taken = []
+        for text in texts:
+            state.reset()
+            taken.append(state.commit_bytes(json.dumps(text).encode()) and state.is_accepting())
+        assert any(taken) == (document in valid) and (order == "declared" or len({*taken}) == 1), document
