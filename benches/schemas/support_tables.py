@@ -14,6 +14,7 @@ from typing import Any
 
 from benches.schemas import rival_keywords
 from wfsa.errors import SchemaError
+from wfsa.grammar.ir import MAX_GROUPS
 from wfsa.grammar.json_schema import (
     SchemaOptions,
     alternatives,
@@ -167,8 +168,9 @@ def limit_table() -> str:
         ("combinations of alternatives side by side", alternatives.MAX_ALTERNATIVES),
         ("combinations of schemas", alternatives.MAX_COMPOUNDS),
         ("branches of an `anyOf` beside `unevaluated...`", alternatives.MAX_SUBSETS),
-        ("patterns and schemas of property names in one object", objects.MAX_CLASSES),
-        ("conditions on some property of one object", objects.MAX_WANTED),
+        ("classes of property names in one object", objects.MAX_CLASSES),
+        ("conditions on some property of one object", MAX_GROUPS),
+        ("kinds of values of one property that such conditions tell apart", objects.MAX_KINDS),
         ("kinds of items that `contains` counts in one array", counted_items.MAX_KINDS),
         ("values of items under the complement of `uniqueItems`", item_values.MAX_DISTINCT),
         ("levels of a path", lowering.MAX_NESTING),

@@ -156,7 +156,7 @@ class Alternatives:
         if "anyOf" in parts:
             yield "anyOf", lambda out: self._meet(out, self._union(parts["anyOf"], path, tracks), path)
         if "oneOf" in parts:
-            yield "oneOf", lambda out: self._meet(out, self._one_of(parts["oneOf"], path, tracks), path)
+            yield "oneOf", partial(self._one_of, parts["oneOf"], path, tracks)
         if "not" in parts:  # whatever fails has evaluated nothing
             yield "not", lambda out: self._minus(out, self.alternatives(parts["not"], path + ".not"), path)
         if "if" in parts:
@@ -262,14 +262,16 @@ class Alternatives:
                 return [shape]
         return list(union.values())
 
-    def _one_of(self, branches: list[Any], path: str, tracks: Tracks) -> list[Shape]:
+    def _one_of(self, branches: list[Any], path: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
         read = [self._branch(branch, f"{path}.oneOf[{i}]", tracks) for i, branch in enumerate(branches)]
-        out: list[Shape] = []
+        # What stands beside the branches often tells which of them exclude each other.
+        beside, first = (out, self._any) if len(out) > 1 else (self._any, out)
+        union: list[Shape] = []
         for i, shapes in enumerate(read):
-            for shape in shapes:
-                others = [s for j, them in enumerate(read) if j != i for s in them]
-                out += self._without(shape, others, f"{path}.oneOf[{i}]")
-        return out
+            others = [s for j, them in enumerate(read) if j != i for s in them]
+            for shape in self._meet(first, shapes, path):
+                union += self._without(shape, others, f"{path}.oneOf[{i}]")
+        return self._meet(beside, union, path)
 
     def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
         """The intersection of two unions."""

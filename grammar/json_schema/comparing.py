@@ -14,8 +14,10 @@ A child may be in the middle of being read: then nothing is seen of it, and what
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from wfsa.errors import WfsaError
 from wfsa.grammar.json_schema.finite import json_key
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
@@ -33,6 +35,8 @@ from wfsa.grammar.json_schema.shape import (
     number_of,
     property_of,
 )
+from wfsa.grammar.json_schema.spelling import text_language
+from wfsa.grammar.regex.derivative import is_empty
 
 if TYPE_CHECKING:
     from wfsa.grammar.json_schema.alternatives import Alternatives
@@ -73,9 +77,7 @@ class Comparisons:
             if s.low > s.high or (s.low == s.high and (s.low_open or s.high_open)):
                 mask &= ~NUMBER
         if mask & STRING:
-            short = s.max_length is not None and s.min_length > s.max_length
-            opposed = any(p in s.not_patterns for p in s.patterns) or any(f in s.not_formats for f in s.formats)
-            if short or opposed:
+            if _no_text(s.min_length, s.max_length, s.patterns, s.formats, s.not_patterns, s.not_formats):
                 mask &= ~STRING
         if mask & ARRAY and s.max_items is not None and s.min_items > s.max_items:
             mask &= ~ARRAY
@@ -240,8 +242,35 @@ def _numbers_within(a: Shape, b: Shape) -> bool:
 def _strings_within(a: Shape, b: Shape) -> bool:
     if a.min_length < b.min_length or not _no_more(a.max_length, b.max_length):
         return False
-    fields = "patterns", "formats", "not_patterns", "not_formats"
-    return all({*getattr(b, field)} <= {*getattr(a, field)} for field in fields)
+    if not {*b.formats} <= {*a.formats} or not {*b.not_formats} <= {*a.not_formats}:
+        return False
+    own = a.min_length, a.max_length, a.patterns, a.formats
+    return all(
+        p in a.patterns or _no_text(*own, (*a.not_patterns, p), a.not_formats) for p in b.patterns
+    ) and all(
+        p in a.not_patterns
+        or _no_text(a.min_length, a.max_length, (*a.patterns, p), a.formats, a.not_patterns, a.not_formats)
+        for p in b.not_patterns
+    )
+
+
+@lru_cache(maxsize=4096)
+def _no_text(
+    low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...], not_patterns: tuple[str, ...],
+    not_formats: tuple[str, ...],
+) -> bool:  # fmt: skip
+    """Whether no text is within some conditions; their automaton decides, unless it is large."""
+    if high is not None and low > high:
+        return True
+    if any(p in not_patterns for p in patterns) or any(f in not_formats for f in formats):
+        return True
+    if not patterns or len(patterns) + len(formats) + len(not_patterns) + len(not_formats) < 2:
+        return False
+    try:
+        tree = text_language(low, high, patterns, formats, not_patterns, not_formats, wide=True)
+    except WfsaError:
+        return False
+    return tree is None or is_empty(tree)
 
 
 def _no_more(a: int | None, b: int | None) -> bool:

@@ -18,10 +18,15 @@ from wfsa.grammar.json_schema.memo import Memo, in_advance
 from wfsa.grammar.json_schema.productions import Choice, Extra, Member, Options
 from wfsa.grammar.json_schema.shape import STRING, Handle, KeyClass, Shape, number_of, property_of
 from wfsa.grammar.json_schema.spelling import pattern_language, text_language
+from wfsa.grammar.regex.derivative import is_empty
 from wfsa.grammar.regular import ANY_TEXT, Literal, Regular, alt, both, minus
 
-MAX_CLASSES = 6  # patterns and name schemas in one object that are told apart
-MAX_KINDS = 64  # of values of one property
+FEW_ATOMS = 4  # patterns and name schemas in one object that are combined without a look at which exclude each other
+MAX_CLASSES = 256  # of names in one object
+MAX_KINDS = 256  # of values of one property
+
+
+Atom = tuple[Any, Regular, Regular]
 
 
 class Objects:
@@ -107,6 +112,8 @@ class Objects:
             return None
         if low <= needed:
             low = 0
+        if high == needed:
+            members, extras = [member for member in members if member[2]], []
         wanted = (1 << len(shape.existentials)) - 1
         if not can_meet(wanted, [got for _, got, _ in members], [got for _, got in extras]):
             memo.empty("no property can satisfy one of the conditions", path)
@@ -195,21 +202,17 @@ class Objects:
         """
         read = self._memo.read
         atoms = self._atoms(shape)
-        taken = [Literal(name.encode()) for name in names if _is_text(name)]
+        taken: list[Regular] = [Literal(name.encode()) for name in names if _is_text(name)]
         found: list[tuple[Regular, Handle, list[tuple[int, Handle]]]] = []
-        for bits in range(1 << len(atoms)):
-            chosen = {mark for k, (mark, *_) in enumerate(atoms) if bits >> k & 1}
+        for inside, outside in _parts(atoms, shape.path):
+            chosen = {atoms[k][0] for k in inside}
             handle = shape.additional
             for keys, also in shape.universals:
                 if _holds(keys, chosen):
                     handle = read.conjoin(handle, also)
             if isinstance(handle, tuple) and handle[0] is False:
                 continue
-            inside = [tree for k, (_, tree, _) in enumerate(atoms) if bits >> k & 1]
-            outside = [tree for k, (*_, tree) in enumerate(atoms) if not bits >> k & 1]
-            tree = both(*inside) if inside else ANY_TEXT
-            if outside or taken:
-                tree = minus(tree, alt(*outside, *taken))
+            tree = _texts_of(atoms, inside, outside, taken)
             relevant = [
                 (i, asked)
                 for i, wanted in enumerate(shape.existentials)
@@ -220,16 +223,14 @@ class Objects:
         times = Counter(tree for tree, *_ in found)
         return [part for part in found if times[part[0]] == 1]  # no text is in two parts, so equal ones are empty
 
-    def _atoms(self, shape: Shape) -> list[tuple[Any, Regular, Regular]]:
+    def _atoms(self, shape: Shape) -> list[Atom]:
         """What tells keys apart: (its mark in `_holds`, the texts it has for certain, those it may have)."""
         classes = [keys for keys in _classes(shape) if keys.only is None]
         own = ([] if k.pattern is None else [k.pattern] for k in classes)
         patterns = dict.fromkeys(p for k, one in zip(classes, own, strict=True) for p in (*sorted(k.patterns), *one))
         schemas = {id(k.key): k.key for k in classes if k.key is not None}
-        atoms: list[tuple[Any, Regular, Regular]] = [(p, pattern_language(p), pattern_language(p)) for p in patterns]
+        atoms: list[Atom] = [(p, pattern_language(p), pattern_language(p)) for p in patterns]
         atoms += [(i, self._texts(handle), self._texts(handle, wide=True)) for i, handle in schemas.items()]
-        if len(atoms) > MAX_CLASSES:
-            raise LimitError(f"more than {MAX_CLASSES} patterns of property names in one object at {shape.path}")
         return atoms
 
     def _texts(self, handle: Handle, wide: bool = False) -> Regular:
@@ -271,6 +272,40 @@ def can_meet(wanted: int, members: list[tuple[Choice, ...]], others: list[tuple[
         for _, bits in got
         if bits & first
     )
+
+
+def _parts(atoms: list[Atom], path: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The classes that atoms part the texts into, as (atoms that they are in, the others); some may be empty.
+
+    Of many atoms any two are compared: which exclude each other, and which lie within another one.
+    """
+    some = len(atoms) > FEW_ATOMS
+    parts: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((), ())]
+    for k, (_, sure, may) in enumerate(atoms):
+        excluded = [some and is_empty(both(sure, inner)) for _, inner, _ in atoms[:k]]
+        within = [some and is_empty(minus(sure, outer)) for _, _, outer in atoms[:k]]
+        holds = [some and is_empty(minus(inner, may)) for _, inner, _ in atoms[:k]]
+        split = []
+        for inside, outside in parts:
+            if not any(excluded[i] for i in inside) and not any(within[i] for i in outside):
+                split.append(((*inside, k), outside))
+            if not any(holds[i] for i in inside):
+                split.append((inside, (*outside, k)))
+        parts = split
+        if len(parts) > MAX_CLASSES:
+            raise LimitError(
+                f"more than {MAX_CLASSES} classes of property names in one object; use fewer patterns of names, or "
+                f"such as exclude each other at {path}"
+            )
+    return parts
+
+
+def _texts_of(
+    atoms: list[Atom], inside: tuple[int, ...], outside: tuple[int, ...], taken: list[Regular]
+) -> Regular:
+    """The texts that are certainly in some atoms, may not be in others, and are not taken."""
+    tree = both(*(atoms[k][1] for k in inside)) if inside else ANY_TEXT
+    return minus(tree, alt(*(atoms[k][2] for k in outside), *taken)) if outside or taken else tree
 
 
 def _classes(shape: Shape) -> list[KeyClass]:

@@ -293,8 +293,6 @@ class Productions:
             return lhs
         self._made.setdefault(key, lhs)
         needed = sum(required for _, _, required in members)
-        if high == needed:
-            members, extras = tuple(m for m in members if m[2]), ()
         if not needed and not low and not wanted:
             self.rules.append((~lhs, (self.open_object, self.close_object)))
         if high == 0 or (not members and not extras):

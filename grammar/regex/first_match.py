@@ -29,7 +29,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regex.loops import Debts, eliminate, settle, step, step_debts
+from wfsa.grammar.regex.derivative import step
+from wfsa.grammar.regex.loops import Debts, eliminate, settle, step_debts
 from wfsa.grammar.regex.nodes import Assertion, Choice, Loop, Node, Seq
 from wfsa.grammar.regex.restrict import in_ranges, nullable
 from wfsa.grammar.regular import (

@@ -25,8 +25,9 @@ from itertools import pairwise
 from typing import TypeVar
 
 from wfsa.errors import GrammarError
+from wfsa.grammar.regex.derivative import add_cuts, step
 from wfsa.grammar.regex.nodes import Assertion, Item, Loop
-from wfsa.grammar.regex.restrict import in_ranges, nullable, restrict
+from wfsa.grammar.regex.restrict import nullable, restrict
 from wfsa.grammar.regular import (
     ANY_TEXT,
     EPSILON,
@@ -35,17 +36,13 @@ from wfsa.grammar.regular import (
     Alt,
     And,
     Cat,
-    Chars,
-    Literal,
     Minus,
     Regular,
     Repeat,
     alt,
-    both,
     cat,
     chars,
     minus,
-    repeat,
     star,
 )
 
@@ -149,9 +146,9 @@ class _System:
     def read(self, out: dict[_Place, Regular], place: _Place) -> None:
         """Edges that read one character of the piece, with debts."""
         cuts = {0, MAX_CODE_POINT + 1}
-        _cuts(place.piece, cuts)
+        add_cuts(place.piece, cuts)
         for a in place.debts:
-            _cuts(a.core, cuts)
+            add_cuts(a.core, cuts)
         points = sorted(cuts)
         groups: dict[tuple[Regular, Debts], list[tuple[int, int]]] = {}
         for low, after in pairwise(points):
@@ -249,54 +246,3 @@ def step_debts(debts: Debts, c: int) -> Debts | None:
             return None
         out |= owed
     return out
-
-
-def step(tree: Regular, c: int) -> Regular:
-    """What may follow the code point `c` in the words of `tree`."""
-    match tree:
-        case Literal(data):
-            text = data.decode()
-            return Literal(text[1:].encode()) if text and ord(text[0]) == c else NOTHING
-        case Chars(ranges):
-            return EPSILON if in_ranges(c, ranges) else NOTHING
-        case Alt(parts):
-            return alt(*(step(p, c) for p in parts))
-        case And(parts):
-            taken = [step(p, c) for p in parts]
-            return NOTHING if NOTHING in taken else both(*dict.fromkeys(taken))
-        case Minus(left, right):
-            first = step(left, c)
-            return NOTHING if first == NOTHING else minus(first, step(right, c))
-        case Cat(parts):
-            rest = cat(*parts[1:])
-            out = cat(step(parts[0], c), rest)
-            return alt(out, step(rest, c)) if nullable(parts[0]) else out
-        case Repeat(body, low, high):
-            more = repeat(body, 0 if nullable(body) else max(low - 1, 0), None if high is None else high - 1)
-            return cat(step(body, c), more)
-    raise AssertionError(f"not a tree of characters: {tree!r}")
-
-
-def _cuts(tree: Regular, cuts: set[int]) -> None:
-    """Add the code points at which the derivative of `tree` can change."""
-    match tree:
-        case Literal(data):
-            if data:
-                c = ord(data.decode()[0])
-                cuts.update((c, c + 1))
-        case Chars(ranges):
-            for lo, hi in ranges:
-                cuts.update((lo, hi + 1))
-        case Cat(parts):
-            for p in parts:
-                _cuts(p, cuts)
-                if not nullable(p):
-                    return
-        case Alt(parts) | And(parts):
-            for p in parts:
-                _cuts(p, cuts)
-        case Repeat(body, _, _):
-            _cuts(body, cuts)
-        case Minus(left, right):
-            _cuts(left, cuts)
-            _cuts(right, cuts)
