@@ -285,11 +285,13 @@ class Alternatives:
                 f"alternatives side by side at {path}"
             )
         out: list[Shape] = []
-        several = len(left) > 1 or len(right) > 1
-        if len(left) > 1 and len(right) > 1:
+        several, product = len(left) > 1 or len(right) > 1, len(left) > 1 and len(right) > 1
+        if product:
             out, left, right = self._absorbed(left, right)
         for a in left:
             for b in right:
+                if several and self.compared.apart(a, b):
+                    continue
                 both = a if a is b else self.intersection(a, b)
                 if both is not None and several:
                     both = self._simplified(both)
@@ -299,7 +301,7 @@ class Alternatives:
                     out.append(both)
         if left and right and not out:
             self.why = "the alternatives and what stands beside them exclude each other", path
-        return self._greatest(out) if several else out
+        return self._greatest(out) if product else out
 
     def _absorbed(self, left: list[Shape], right: list[Shape]) -> tuple[list[Shape], list[Shape], list[Shape]]:
         """The shapes of either union that lie within one of the other, and what is left of both.

@@ -48,12 +48,14 @@ MAX_PAIRS = 256  # alternatives of two children that are compared
 class Comparisons:
     """Compares the shapes and the children of one document."""
 
-    __slots__ = ("_empty", "_narrower", "_read")
+    __slots__ = ("_empty", "_excluding", "_narrower", "_read")
 
     def __init__(self, read: Alternatives) -> None:
         self._read = read
         # (id of a child, levels looked at) -> (it, is it seen to be empty); not what met a schema that was being read
         self._empty: dict[tuple[int, int], tuple[Handle, bool]] = {}
+        # ids of two children -> (they, are they seen to exclude each other)
+        self._excluding: dict[tuple[int, int], tuple[Handle, Handle, bool]] = {}
         # (ids of two children, levels looked at) -> (they, is the first seen to have no value that the second lacks)
         self._narrower: dict[tuple[int, int, int], tuple[Handle, Handle, bool]] = {}
 
@@ -63,8 +65,35 @@ class Comparisons:
         """Whether two shapes may have a value in common."""
         if a is b:
             return not self.is_empty(a, depth)
+        if self.apart(a, b):
+            return False
         both = self._read.intersection(a, b)
         return both is not None and not self.is_empty(both, depth)
+
+    def apart(self, a: Shape, b: Shape) -> bool:
+        """Whether two sets of objects are seen to exclude each other by a property that both name and one requires."""
+        if a.mask & b.mask != OBJECT:
+            return False
+        mine, theirs = a.properties, b.properties
+        return any(
+            name in mine and name in theirs and self._exclude(mine[name], theirs[name])
+            for name in (*a.required, *b.required)
+        )
+
+    def _exclude(self, a: Handle, b: Handle) -> bool:
+        """Whether two children are seen to have no value in common."""
+        x, y = number_of(a), number_of(b)
+        known = self._excluding.get((x, y))
+        if known is not None:
+            return known[2]
+        before = self._read.unknown
+        left, right = self._read.looked_at(a), self._read.looked_at(b)
+        out = False
+        if left is not None and right is not None and x != y and len(left) * len(right) <= MAX_PAIRS:
+            out = not any(self.overlap(s, t, 0) for s in left for t in right)
+        if out or self._read.unknown == before:
+            self._excluding[x, y] = self._excluding[y, x] = a, b, out
+        return out
 
     def is_empty(self, s: Shape, depth: int) -> bool:
         """Whether a shape is seen to have no value; children are looked at `depth` levels down."""
@@ -142,7 +171,7 @@ class Comparisons:
         """Whether `a` is seen to have no value outside `b`; children are looked at `depth` levels down."""
         if b.free:
             return bool(b.seen is a.seen)
-        if a.mask & ~b.mask or b.seen is not a.seen or b.loose > a.loose:
+        if a.mask & ~b.mask or b.seen is not a.seen or b.loose > a.loose or self.apart(a, b):
             return False
         if a.values is not None:
             return not b.loose and self._has_all(b, a.values, depth)

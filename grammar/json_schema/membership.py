@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation, localcontext
+from functools import lru_cache
 from typing import Any
 
 from wfsa.grammar.json_schema.finite import Key, is_whole, json_key
@@ -57,8 +58,8 @@ class Membership:
             try:
                 inner, outer = (wide_language, format_language) if wide else (format_language, wide_language)
                 return (
-                    all(contains_text(pattern_language(p), value) for p in shape.patterns)
-                    and not any(contains_text(pattern_language(p), value) for p in shape.not_patterns)
+                    all(_matches(p, value) for p in shape.patterns)
+                    and not any(_matches(p, value) for p in shape.not_patterns)
                     and all(contains_text(inner(f), value) for f in shape.formats)
                     and not any(contains_text(outer(f), value) for f in shape.not_formats)
                 )
@@ -131,9 +132,9 @@ class Membership:
         if name in keys.names:
             return False
         try:
-            if any(contains_text(pattern_language(p), name) for p in keys.patterns):
+            if any(_matches(p, name) for p in keys.patterns):
                 return False
-            if keys.pattern is not None and not contains_text(pattern_language(keys.pattern), name):
+            if keys.pattern is not None and not _matches(keys.pattern, name):
                 return False
         except UnicodeEncodeError:  # a lone surrogate, which no document spells
             return False
@@ -153,6 +154,11 @@ class Membership:
             if self.accepts(value, shape, wide, sure):
                 return True
         return False
+
+
+@lru_cache(maxsize=1 << 14)
+def _matches(pattern: str, text: str) -> bool:
+    return contains_text(pattern_language(pattern), text)
 
 
 def _divides(m: Decimal, number: Decimal) -> bool:
