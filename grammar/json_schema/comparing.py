@@ -108,7 +108,7 @@ class Comparisons:
         if mask & STRING:
             if _no_text(s.min_length, s.max_length, s.patterns, s.formats, s.not_patterns, s.not_formats):
                 mask &= ~STRING
-        if mask & ARRAY and s.max_items is not None and s.min_items > s.max_items:
+        if mask & ARRAY and ((s.max_items is not None and s.min_items > s.max_items) or (s.unique and s.repeated)):
             mask &= ~ARRAY
         if mask & ARRAY:
             if any(self.nothing(item_of(s, i), depth - 1) for i in range(min(s.min_items, len(s.prefix) + 1))):
