@@ -19,7 +19,7 @@ from wfsa.errors import GrammarError
 from wfsa.grammar.allowance import check
 from wfsa.grammar.ir import Grammar, GrammarBuilder, Terminal, Tokens, Unordered
 from wfsa.grammar.regex.restrict import nullable
-from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, cat, repeat
+from wfsa.grammar.regular import And, Cat, Regular, Repeat, Unit, both, cat, repeat
 
 
 def inlined(grammar: Grammar, out: GrammarBuilder, origin: str = "") -> int:
@@ -97,14 +97,16 @@ def takes_empty(grammar: Grammar) -> bool:
 def uncounted(t: Terminal) -> Regular:
     """The words of a terminal of bytes, with its bounds as a repetition."""
     assert isinstance(t.pattern, Regular)
-    if t.units is None or not isinstance(t.pattern, Cat):
+    if t.units is None:
         return t.pattern
+    first, *others = t.pattern.parts if isinstance(t.pattern, And) else (t.pattern,)
+    assert isinstance(first, Cat)
     least, most = t.units
     parts = []
-    for part in t.pattern.parts:
+    for part in first.parts:
         match part:
             case Repeat(Unit(body), 0, None):
                 parts.append(repeat(body, least, most))
             case _:
                 parts.append(part)
-    return cat(*parts)
+    return both(cat(*parts), *others)

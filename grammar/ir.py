@@ -23,7 +23,8 @@ Under "longest" a terminal says how it ends (`Match`):
 
 A counted terminal (``units``, only under "cfg") keeps the words of its pattern that have so many units.  The pattern
 is ``Cat((a, Repeat(Unit(b), 0, None), c))``, where b and c begin with different bytes, and no word of b begins
-another.  It costs what the pattern costs, where a repetition up to 8,192 costs 8,192 times as much.
+another; or, with one bound only, an intersection of that, as its first part, and other languages.  It costs what the
+pattern costs, where a repetition up to 8,192 costs 8,192 times as much.
 
 An unordered list (`Unordered`, only under "cfg") restricts rules that are there:
 
@@ -52,7 +53,7 @@ from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, has_units
+from wfsa.grammar.regular import And, Cat, Regular, Repeat, Unit, has_units
 
 MAX_UNITS = (1 << 31) - 1
 MAX_GROUPS = 64  # of an unordered list
@@ -170,6 +171,10 @@ def _check_counted(terminal: Terminal, policy: Policy) -> None:
     pattern = terminal.pattern
     if policy != "cfg":
         raise GrammarError(f"counted terminal {terminal.name!r} needs the 'cfg' policy")
+    if isinstance(pattern, And):
+        if has_units(And(pattern.parts[1:])) or (least and most is not None):
+            raise GrammarError(f"counted terminal {terminal.name!r} has two bounds beside another condition")
+        pattern = pattern.parts[0]
     loops = [p for p in pattern.parts if has_units(p)] if isinstance(pattern, Cat) else []
     match loops:
         case [Repeat(Unit(body), 0, None)] if not has_units(body) and pattern.parts[-1] is not loops[0]:  # type: ignore[union-attr]

@@ -147,8 +147,16 @@ class ArtifactReader {
         t.edges = edges("component_edge", n_comp);
         t.indptr = u_.indptr("component_indptr", t.edges.size());
         check(int64_t(t.indptr.size()) == n_comp + 1, "component_indptr has the wrong length");
-        t.open.assign(size_t(n_comp), 0);
-        t.find_open(0);
+        for (int64_t c = 0; c < n_comp; ++c)
+            for (int32_t e = t.indptr[size_t(c)]; e < t.indptr[size_t(c) + 1]; ++e)
+                check(t.term[size_t(t.edges[size_t(e)].target)] == t.term[size_t(c)], "an edge leads to another terminal");
+        check(std::is_sorted(t.term.begin(), t.term.end()), "the components of a terminal do not lie together");
+        for (int32_t k = 0; k < n_terms_; ++k) {
+            const auto first = std::lower_bound(t.term.begin(), t.term.end(), k);
+            const bool there = first != t.term.end() && *first == k;
+            check(t.start[size_t(k)] == (there ? int32_t(first - t.term.begin()) : -1), "a terminal begins elsewhere");
+            t.find_units_left(k, t.start[size_t(k)]);
+        }
         t.name.assign(size_t(n_comp), -1);
         t.place.assign(size_t(n_comp), -1);  // only shortens expansion
         t.remaining.assign(size_t(n_comp), 0);
@@ -183,7 +191,7 @@ class ArtifactReader {
         for (const auto& c : u_.rows("context", 0, n_terms_)) e_.lexer.contexts.intern(c);
         for (const auto& w : u_.rows("watch", 0, int64_t(e_.lexer.terms.term.size()))) e_.lexer.watches.intern(w);
         for (const auto& s : u_.rows("span", 0, kBig)) {
-            const bool ranges = !s.empty() && s.size() % 2 == 0 && std::is_sorted(s.begin(), s.end());
+            const bool ranges = s.size() % 2 == 0 && std::is_sorted(s.begin(), s.end());
             check(ranges, "a span is not made of ranges");
             e_.lexer.spans.intern(s);
         }

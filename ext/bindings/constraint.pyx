@@ -286,7 +286,7 @@ cdef int _add_terminals(Engine* e, grammar, list terminals, vector[uint8_t]& dea
         else:
             least, most = units
             e.lexer.terms.add(a.dfa, a.names, a.counters, rank, match, skipped, True, least, _NO_MOST if most is None else most)
-        has_no_word = ids.empty() if a is None else a.dfa.size() == 0
+        has_no_word = ids.empty() if a is None else not e.lexer.terms.has_word(t)
         has_empty_word = a is not None and a.nullable
         dead.push_back(has_no_word)
         nullable.push_back(has_empty_word)

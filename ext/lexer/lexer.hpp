@@ -21,8 +21,8 @@
 // Counted terminals ("cfg").  A string of 5 to 8,192 characters has the automaton of any string; what differs is how
 // many units (characters) a word may have.  Copies of the automaton would make 8,192 times the states.  Instead an edge
 // says whether its bytes begin a unit, who runs the lexer counts (one number beside the state, because all counted
-// terminals of a state started together), and a state with a count k is alive if k is in the state's span: for a
-// component that can still count at most `most`, for one that cannot `least` to `most`.
+// terminals of a state started together), and a state with a count k is alive if k is in the state's span: what can
+// still come (units_left.hpp) brings it to `least` and not past `most`.
 // States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
 #pragma once
 #include "containers/growth_lock.hpp"
@@ -279,7 +279,8 @@ class Lexer {
                 const int32_t t = terms.term[c];
                 if (!terms.counted[t]) { always = true; continue; }
                 s.counted = true;
-                ranges.push_back({terms.open[c] ? 0 : terms.least[t], terms.most[t]});
+                const auto range = terms.alive(c);
+                if (range.first <= range.second) ranges.push_back(range);
             }
         if (always || !s.counted) return;
         std::sort(ranges.begin(), ranges.end());

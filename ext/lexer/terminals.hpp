@@ -3,6 +3,7 @@
 // A state of one terminal's DFA is a component. What lexing needs to know of a terminal stands beside: its preference
 // at equal length, whether it is ignored, whether its words are counted, and which bytes can begin what follows it.
 #pragma once
+#include "lexer/units_left.hpp"
 #include "regular/counter.hpp"
 #include "regular/range_splitter.hpp"
 #include "vocabulary/vocabulary_trie.hpp"
@@ -26,7 +27,8 @@ struct Terminals {
     vector<uint8_t> match;          // terminal -> Match
     vector<int32_t> least, most;    // terminal -> how many units its words have, if it is counted
     vector<uint8_t> counted;        // terminal -> are its words counted?
-    vector<uint8_t> open;           // component -> can it still count? (of counted terminals)
+    vector<int32_t> fewest_left, most_left;  // component -> how many units can still come, of counted terminals
+    vector<uint8_t> by_bounds;      // terminal -> is it counted, and none or any number can come from each component?
     vector<uint8_t> ignore;         // terminal is ignored between others
     vector<uint8_t> restarts_lexing;  // ... and short like white space: its end is no event, lexing goes on by itself
     vector<int64_t> name;           // component -> name of the DFA's state (state_names.hpp), -1 if it has none
@@ -58,18 +60,41 @@ struct Terminals {
             term.push_back(t);
             accept.push_back(d.accept[s]);
         }
-        open.resize(term.size(), 0);
-        if (counted_) find_open(base);
+        find_units_left(t, base);
     }
-    // Which components, from `base` on, can reach a counted edge.
-    void find_open(int32_t base) {
-        const int32_t n = int32_t(term.size());
-        for (bool changed = true; changed;) {
-            changed = false;
-            for (int32_t c = n; c-- > base;)
-                for (int32_t e = indptr[c]; !open[c] && e < indptr[c + 1]; ++e)
-                    changed |= open[c] = edges[e].count || open[edges[e].target];
+    // Of terminal t, whose components are those from `base` on.
+    void find_units_left(int32_t t, int32_t base) {
+        const size_t n = term.size();
+        fewest_left.resize(n, 0);
+        most_left.resize(n, 0);
+        by_bounds.resize(size_t(t) + 1, 0);
+        if (!counted[size_t(t)]) return;
+        Dfa d;
+        for (size_t c = size_t(base); c < n && term[c] == t; ++c) {
+            vector<Edge> row(edges.begin() + indptr[c], edges.begin() + indptr[c + 1]);
+            for (Edge& e : row) e.target -= base;
+            d.add_row(row);
+            d.accept.push_back(accept[c]);
         }
+        const UnitsLeft left(d);
+        by_bounds[size_t(t)] = 1;
+        for (int32_t s = 0; s < d.size(); ++s) {
+            fewest_left[size_t(base + s)] = left.fewest[size_t(s)];
+            most_left[size_t(base + s)] = left.most[size_t(s)];
+            by_bounds[size_t(t)] &= !left.fewest[size_t(s)] && (!left.most[size_t(s)] || left.most[size_t(s)] == kNoMost);
+        }
+    }
+    // With how many units a component of a counted terminal is alive: from, to.
+    std::pair<int32_t, int32_t> alive(int32_t c) const {
+        const size_t t = size_t(term[size_t(c)]);
+        const int32_t few = fewest_left[size_t(c)], many = most_left[size_t(c)];
+        return {many == kNoMost ? 0 : std::max(least[t] - many, 0), most[t] == kNoMost ? kNoMost : most[t] - few};
+    }
+    bool has_word(int32_t t) const {
+        if (start[size_t(t)] < 0) return false;
+        if (!counted[size_t(t)]) return true;
+        const auto range = alive(start[size_t(t)]);
+        return range.first <= 0 && range.second >= 0;
     }
     bool takes(int32_t t, int32_t count) const { return !counted[t] || (least[t] <= count && count <= most[t]); }
     // Comments are ignored, too, but nearly every token fits inside one: lexed once, and cut like other terminals.

@@ -64,7 +64,7 @@ class LeastToEnd {
     vector<vector<Way>> ways_;  // by LR state: what shifting one symbol completes
 
     int64_t lacking(int32_t t, int32_t component, int32_t count) const {  // a unit is at least a byte
-        return lexer_.terms.counted[t] && lexer_.terms.open[component] ? int64_t(lexer_.terms.least[t]) - count : 0;
+        return lexer_.terms.counted[t] && lexer_.terms.most_left[component] ? int64_t(lexer_.terms.least[t]) - count : 0;
     }
     // Breadth first from the accepting components, backwards.
     void of_components() {

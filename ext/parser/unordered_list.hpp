@@ -70,7 +70,7 @@ struct UnorderedList {
         if (ordered)
             for (size_t w = 0; w < n_words(); ++w) add(to, kMembers + 2 * w, below(p.member < 0 ? n_members : p.member, w));
         if (ordered && counts()) to[kOthers] = std::min(set[kOthers] + 1, enough());  // passed ones are in the set, too
-        return can_end(List{to.data(), to.size()}) ? to : vector<int32_t>();
+        return can_end(to) ? to : vector<int32_t>();
     }
     bool goes_on(List set) const {
         const Left left = what_is_left(set);

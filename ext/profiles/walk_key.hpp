@@ -1,7 +1,8 @@
 // What decides the walk from a lexer state, spelled out: equal keys, equal walks, whatever the grammar.
 //
 // Components are named by what they mean (regular/state_names.hpp), terminals are numbered as they are met.  Of
-// the bounds of counted terminals only the order is in the key: which spans are equal depends on nothing else.
+// the bounds of counted terminals only the order is in the key: which spans are equal depends on nothing else, unless
+// the parts of their words have numbers of units of their own.
 #pragma once
 #include "profiles/pieces.hpp"
 #include "regular/state_names.hpp"
@@ -39,6 +40,9 @@ class WalkKey {
                 put_term(u, terms);
             }
         }
+        // Where more than the bounds decides, they are in the key as they are.
+        by_rank_ = std::all_of(counted_.begin(), counted_.end(), [&](int32_t u) { return t.by_bounds[size_t(u)]; });
+        key.push_back(by_rank_);
         bounds_.assign(1, 0);
         for (int32_t u : counted_) { bounds_.push_back(t.least[u]); bounds_.push_back(t.most[u]); }
         std::sort(bounds_.begin(), bounds_.end());
@@ -58,7 +62,7 @@ class WalkKey {
     vector<int32_t> spans_of(const vector<vector<int32_t>>& ranks) {
         vector<int32_t> out;
         for (vector<int32_t> span : ranks) {
-            for (int32_t& bound : span) bound = bounds_[size_t(bound)];
+            if (by_rank_) for (int32_t& bound : span) bound = bounds_[size_t(bound)];
             out.push_back(lexer_.spans.intern(span));
         }
         return out;
@@ -68,6 +72,7 @@ class WalkKey {
     Lexer& lexer_;
     vector<int32_t> counted_;  // terminals of the key
     vector<int32_t> bounds_;   // of these, ascending
+    bool by_rank_ = true;
 
     void put_name(int64_t x) { key.push_back(int32_t(x)); key.push_back(int32_t(x >> 32)); }
     void put_term(int32_t u, vector<int32_t>& terms) {
@@ -90,6 +95,7 @@ class WalkKey {
         return true;
     }
     int32_t rank_of(int32_t bound) const {
+        if (!by_rank_) return bound;
         return int32_t(std::lower_bound(bounds_.begin(), bounds_.end(), bound) - bounds_.begin());
     }
 };

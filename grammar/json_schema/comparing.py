@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from wfsa.errors import WfsaError
 from wfsa.grammar.json_schema.finite import json_key
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
@@ -35,8 +35,10 @@ from wfsa.grammar.json_schema.shape import (
     number_of,
     property_of,
 )
-from wfsa.grammar.json_schema.spelling import text_language
+from wfsa.grammar.json_schema.spelling import pattern_language
 from wfsa.grammar.regex.derivative import is_empty
+from wfsa.grammar.regex.restrict import lengths
+from wfsa.grammar.regular import both, minus
 
 if TYPE_CHECKING:
     from wfsa.grammar.json_schema.alternatives import Alternatives
@@ -273,33 +275,41 @@ def _strings_within(a: Shape, b: Shape) -> bool:
         return False
     if not {*b.formats} <= {*a.formats} or not {*b.not_formats} <= {*a.not_formats}:
         return False
-    own = a.min_length, a.max_length, a.patterns, a.formats
-    return all(
-        p in a.patterns or _no_text(*own, (*a.not_patterns, p), a.not_formats) for p in b.patterns
-    ) and all(
-        p in a.not_patterns
-        or _no_text(a.min_length, a.max_length, (*a.patterns, p), a.formats, a.not_patterns, a.not_formats)
-        for p in b.not_patterns
+    return all(p in a.patterns or any(_implies(own, p) for own in a.patterns) for p in b.patterns) and all(
+        p in a.not_patterns or any(_excludes(own, p) for own in a.patterns) for p in b.not_patterns
     )
 
 
-@lru_cache(maxsize=4096)
 def _no_text(
     low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...], not_patterns: tuple[str, ...],
     not_formats: tuple[str, ...],
 ) -> bool:  # fmt: skip
-    """Whether no text is within some conditions; their automaton decides, unless it is large."""
+    """Whether no text is seen to be within some conditions; of lengths only the bounds are compared."""
     if high is not None and low > high:
         return True
-    if any(p in not_patterns for p in patterns) or any(f in not_formats for f in formats):
+    if any(f in not_formats for f in formats):
         return True
-    if not patterns or len(patterns) + len(formats) + len(not_patterns) + len(not_formats) < 2:
+    if not patterns:
         return False
-    try:
-        tree = text_language(low, high, patterns, formats, not_patterns, not_formats, wide=True)
-    except WfsaError:
-        return False
-    return tree is None or is_empty(tree)
+    for p in patterns:
+        least, most = lengths(pattern_language(p))
+        if (high is not None and least > high) or (most is not None and most < low):
+            return True
+    return any(_excludes(p, q) for p, q in combinations(patterns, 2)) or any(
+        _implies(p, q) for p in patterns for q in not_patterns
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def _excludes(p: str, q: str) -> bool:
+    """Whether no text is seen to match two patterns."""
+    return is_empty(both(pattern_language(p), pattern_language(q)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _implies(p: str, q: str) -> bool:
+    """Whether each text that matches `p` is seen to match `q`."""
+    return is_empty(minus(pattern_language(p), pattern_language(q)))
 
 
 def _no_more(a: int | None, b: int | None) -> bool:

@@ -32,7 +32,7 @@ from wfsa.errors import LimitError
 from wfsa.grammar.ir import MAX_GROUPS, Grammar, Terminal, Unordered
 from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.lexemes import Lexemes
-from wfsa.grammar.regular import Literal, Regular, Words, alt
+from wfsa.grammar.regular import Literal, Regular, Words, alt, both
 
 MAX_CHAIN = 64
 
@@ -158,6 +158,12 @@ class Productions:
         if got is None:
             pattern = self.lexemes.counted_string
             got = self._made[key] = self.terminal("string of bounded length", pattern, origin, (least, most))
+        return got
+
+    def counted_text(self, key: object, name: str, text: Regular, least: int, most: int | None, origin: str) -> int:
+        """The terminal of the strings of so many characters whose spelling is in `text`, which `key` identifies."""
+        pattern = both(self.lexemes.counted_string, self.lexemes.glued(text))
+        got = self._made[key] = self.terminal(name, pattern, origin, (least, most))
         return got
 
     def made(self, key: object) -> int | None:

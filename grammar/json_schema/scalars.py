@@ -6,7 +6,7 @@ what has bounds is keyed by all that its spellings depend on, so that equal ones
 (:meth:`.lexemes.Lexemes.cached`).  Objects and arrays under ``enum`` are rules, since their lexemes are many.
 
 A string bounded by nothing but its length is a terminal that counts (:meth:`.Productions.counted_string`), beside the
-one for the rest.
+one for the rest; so is one with a pattern and a length that is large (:meth:`.Productions.counted_text`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from wfsa.grammar.json_schema.lexemes import type_names
 from wfsa.grammar.json_schema.memo import Memo
 from wfsa.grammar.json_schema.number_spellings import every_spelling
 from wfsa.grammar.json_schema.shape import BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, STRING, Shape
-from wfsa.grammar.json_schema.spelling import string_language
+from wfsa.grammar.json_schema.spelling import pattern_language, string_language
+from wfsa.grammar.regex.restrict import lengths
 from wfsa.grammar.regular import NOTHING, Literal, Regular, alt
 
 Conditions = tuple[Any, ...]  # of a set of numbers or strings: all that its spellings depend on
 
 _NO_BOUNDS = (None, False, None, False, (), (), ())
+MANY = 64  # characters that are spelled out beside a pattern rather than counted
 FEW = 2  # at least so many characters are cheaper spelled out than counted
 
 
@@ -73,6 +75,8 @@ class Scalars:
             nots = shape.not_patterns, shape.not_formats, texts
             if _is_counted(shape) and not texts:
                 union.symbols[self._counted(shape)] = None
+            elif _is_counted_text(shape):
+                union.symbols[self._counted_text(shape, texts)] = None
             elif bounds != (0, None, (), ()) or nots != ((), (), ()):
                 union.bounded[("s", *bounds, *nots)] = shape
             else:
@@ -161,6 +165,23 @@ class Scalars:
             most = None
         return self._memo.out.counted_string(min(least, MAX_UNITS - 1), most, shape.path)
 
+    def _counted_text(self, shape: Shape, excluded: tuple[str, ...]) -> int | None:
+        """The terminal of strings in patterns of which one bound is counted."""
+        out, spelling = self._memo.out, self._memo.document.options.spelling
+        low, high = shape.min_length, shape.max_length
+        most: int | None
+        if high is not None and high > MANY:
+            least, most, low, high = 0, min(high, MAX_UNITS - 1), low, None
+        else:
+            least, most, low = min(low, MAX_UNITS - 1), None, 0
+        tree = string_language(spelling, low, high, shape.patterns, (), shape.not_patterns, (), excluded)
+        if tree is None:
+            self._memo.empty("no string has the length and matches the pattern or format", shape.path)
+            return None
+        key = ("counted", least, most, low, high, shape.patterns, shape.not_patterns, excluded)
+        got = out.made(key)
+        return out.counted_text(key, _string_name(shape), tree, least, most, shape.path) if got is None else got
+
     def _bounded(self, key: Conditions, shape: Shape) -> Regular | None:
         """The spellings of the numbers or strings within a shape's bounds."""
         memo = self._memo
@@ -209,6 +230,17 @@ def _is_counted(shape: Shape) -> bool:
     if shape.max_length is None and shape.min_length <= FEW:
         return False
     return not (shape.patterns or shape.formats or shape.not_patterns or shape.not_formats)
+
+
+def _is_counted_text(shape: Shape) -> bool:
+    """Whether one bound of the length of strings in patterns is to be counted: a copy for each length would be many."""
+    low, high = shape.min_length, shape.max_length
+    if shape.formats or shape.not_formats or not (shape.patterns or shape.not_patterns):
+        return False
+    if (low > MANY) == (high is not None and high > MANY):
+        return False
+    natural = [most for p in shape.patterns if (most := lengths(pattern_language(p))[1]) is not None]
+    return high is None or high <= MANY or not natural or min(natural) > high
 
 
 def _name(union: ScalarUnion) -> str:

@@ -24,7 +24,7 @@ from wfsa.grammar.regular import (
     repeat,
 )
 
-MAX_WORK = 10_000  # nodes of trees of which derivatives are taken: a tenth of a second
+MAX_WORK = 3_000  # nodes of trees of which derivatives are taken: some hundredths of a second
 
 
 def step(tree: Regular, c: int) -> Regular:

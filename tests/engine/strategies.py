@@ -155,10 +155,29 @@ _counted = st.tuples(
         st.sampled_from([(0, 0), (0, 1), (0, 2), (1, 3), (2, None), (3, 4), (2, 2), (4, 9)]),
         min_size=1, max_size=2, unique=True,
     ),
+    st.lists(st.sampled_from(["", "", "even", "some", "few or many", "one kind", "any"]), min_size=2, max_size=2),
+    patterns,
 ).map(lambda drawn: tuple(
-    Terminal(f"C{i}", Cat((drawn[0], Repeat(Unit(drawn[1]), 0, None), drawn[2])), units=units)
-    for i, units in enumerate(drawn[3])
+    _counted_terminal(f"C{i}", *drawn[:3], units, beside, drawn[5])
+    for i, (units, beside) in enumerate(zip(drawn[3], drawn[4], strict=False))
 ))  # fmt: skip
+
+
+def _counted_terminal(
+    name: str, before: Regular, unit: Regular, after: Regular, units: tuple[int, int | None], beside: str,
+    pattern: Regular,
+) -> Terminal:  # fmt: skip
+    counted: Regular = Cat((before, Repeat(Unit(unit), 0, None), after))
+    if not beside:
+        return Terminal(name, counted, units=units)
+    loops = {
+        "even": star(cat(unit, unit)), "some": repeat(unit, 1, 3), "one kind": star(literal("a")),
+        "few or many": alt(repeat(unit, 0, 1), repeat(unit, 4, 6)),
+    }  # fmt: skip
+    most = units[1]
+    other = cat(before, loops[beside], after) if beside in loops else pattern
+    return Terminal(name, both(counted, other), units=units if most is None else (0, most))
+
 
 # --- grammars --------------------------------------------------------------------------------------------------------
 

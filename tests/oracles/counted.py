@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.oracles import unordered
 from wfsa.grammar.ir import Grammar, Terminal
-from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, repeat
+from wfsa.grammar.regular import And, Cat, Regular, Repeat, Unit, both, repeat
 
 
 def spelled_out(grammar: Grammar) -> Grammar:
@@ -18,7 +18,6 @@ def spelled_out(grammar: Grammar) -> Grammar:
 def _plain(terminal: Terminal) -> Terminal:
     if terminal.units is None:
         return terminal
-    assert isinstance(terminal.pattern, Cat)
     least, most = terminal.units
 
     def bounded(part: Regular) -> Regular:
@@ -26,4 +25,6 @@ def _plain(terminal: Terminal) -> Terminal:
             return part
         return repeat(part.body.body, least, most)
 
-    return replace(terminal, pattern=Cat(tuple(map(bounded, terminal.pattern.parts))), units=None)
+    first, *others = terminal.pattern.parts if isinstance(terminal.pattern, And) else (terminal.pattern,)
+    assert isinstance(first, Cat)
+    return replace(terminal, pattern=both(Cat(tuple(map(bounded, first.parts))), *others), units=None)
