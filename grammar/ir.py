@@ -36,9 +36,9 @@ other.  The list derives what these rules derive with every member at most once,
 of pairs at least one, and `least` to `most` members and others in all.  Spelled out that takes a nonterminal for every
 set.  An `ordered` one has its members in the order in which they are listed, and others behind all of them.
 
-A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  Its derivations whose
-last item equals, as a JSON value, an earlier item of that array do not count.  The flag says that there may be places
-for items with finitely many values, so that they can run out.
+A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  Of its derivations
+those do not count whose last item equals, as a JSON value, an earlier item of that array, or, by its mark (`Marks`),
+those whose last item equals none.
 
 ``white_space`` (only in grammars of JSON that take any white space between lexemes) bounds runs of it: outside strings,
 a run has at most ``base + per_level * d`` bytes where d brackets are open.
@@ -50,6 +50,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Literal as OneOf
 
 from wfsa.errors import GrammarError
@@ -97,6 +98,14 @@ class Terminal:
     match: Match = "longest"
 
 
+class Marks(IntEnum):
+    """What a nonterminal asks of the item of a JSON array that it ends with."""
+
+    DIFFERS = 1  # from all earlier ones
+    MAY_RUN_OUT = 2  # the same, and there may be places for items with finitely many values
+    REPEATS = 3  # one of the earlier ones; who does without this nonterminal can go on, too
+
+
 @dataclass(frozen=True, slots=True)
 class Unordered:
     body: int  # nonterminal numbers
@@ -119,7 +128,7 @@ class Grammar:
     ignore: tuple[int, ...] = ()
     origins: tuple[str, ...] = ()  # per nonterminal, for messages; may be empty
     unordered: tuple[Unordered, ...] = ()
-    distinct: tuple[tuple[int, bool], ...] = ()  # nonterminal number, may its items have few values
+    distinct: tuple[tuple[int, Marks], ...] = ()  # nonterminal numbers
     white_space: tuple[int, int] | None = None  # base, per_level; None: no bound
     ties: Ties = "first"
     attributes: tuple[RuleAttributes, ...] = ()

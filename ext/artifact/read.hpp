@@ -197,10 +197,10 @@ class ArtifactReader {
         }
         const int32_t n_contexts = e_.lexer.contexts.size();
         e_.contexts.of_state = u_.values("lr_context", 0, n_contexts, e_.longest() ? 0 : size_t(e_.lr.n_states()));
-        const vector<int32_t>& distinct = u_.values("distinct", 0, 3);
+        const vector<int32_t>& distinct = u_.values("distinct", 0, 4);
         check(distinct.empty() || distinct.size() == size_t(n_symbols_), "distinct has the wrong length");
         e_.distinct.assign(distinct.begin(), distinct.end());
-        e_.find_exhaustible();
+        e_.find_marks();
         const vector<int32_t>& white_space = u_.values("white_space", -1, kMostWhiteSpace, 2);
         check(white_space[1] >= 0, "white space has a bound that shrinks");
         std::copy(white_space.begin(), white_space.end(), e_.white_space);

@@ -315,6 +315,6 @@ cdef int _add_rules(Normaliser* norm, grammar, int32_t n_terms) except -1:
         listed.ordered = u.ordered
         listed.least, listed.most = u.least, _NO_MOST if u.most is None else u.most
         norm.unordered(listed)
-    for lhs, may_run_out in grammar.distinct:
-        norm.distinct(lhs, may_run_out)
+    for lhs, mark in grammar.distinct:
+        norm.distinct(lhs, mark)
     return 0

@@ -1,7 +1,8 @@
 // The companion of a parse whose arrays' items must differ (distinct.hpp): a scanner beside it.
 //
 // Where the parser would reduce to a nonterminal that Tables.distinct marks, an item of an array that cares ends; if it
-// equals an earlier one, the reduction is barred.  A mark of 2 says that the array can run out of values (Grammar.distinct).
+// equals an earlier one, the reduction is barred.  A mark of 2 says that the array can run out of values, one of 3 that the
+// reduction is barred if the item equals none (Grammar.distinct).
 #pragma once
 #include "json/distinct.hpp"
 #include "runtime/tables.hpp"
@@ -19,11 +20,12 @@ class DistinctItems {
         known_ = may_run_out_ = false;
     }
     bool bars(int32_t nonterminal) {
-        if (!tables_.distinct[size_t(nonterminal)]) return false;
+        const uint8_t mark = tables_.distinct[size_t(nonterminal)];
+        if (!mark) return false;
         if (!known_) repeats_ = scan.repeats();
         known_ = true;
-        may_run_out_ |= !repeats_ && tables_.distinct[size_t(nonterminal)] == 2;
-        return repeats_;
+        may_run_out_ |= !repeats_ && mark == 2;
+        return repeats_ == (mark != 3);
     }
     // Could what follows be bound to repeat an item?
     bool is_close() const { return may_run_out_ || scan.is_close(tables_.may_run_out); }

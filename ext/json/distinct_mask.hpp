@@ -32,7 +32,7 @@ class DistinctMask {
         };
         const Quotes& q = v.kept<Quotes>();
         if (!scan.in_arrays()) {
-            for (int32_t t : q.lists) look(t, false);
+            for (int32_t t : q.lists) look(t, e_.must_repeat);
             return;
         }
         // Tokens that end no item: those without a quote in a string, those that only open one outside.
@@ -43,6 +43,9 @@ class DistinctMask {
         // Of the others those with one item are looked at where an item may repeat along them, all others one by one.
         const bool by_trie = calm && !e_.may_run_out;
         const auto bit_of = [](const vector<uint32_t>& of, int32_t t) { return of[size_t(t) >> 5] >> (t & 31) & 1; };
+        // An array in which an item has to repeat may be closed behind one only.
+        if (e_.must_repeat)
+            for (int32_t t : q.closers) if (!calm || !bit_of(*calm, t)) look(t, true);
         int32_t blank = -1;  // a token of white space: outside of strings all are alike
         for (int64_t w = 0; w < v.n_words(); ++w) {
             uint32_t todo = mask[w] & (calm ? ~(*calm)[size_t(w)] : ~0u);

@@ -6,6 +6,7 @@
 //   blank     white space only
 //   several   a comma and more than white space behind it: the token may hold an item that follows another one
 //   lists     the tokens with an opening bracket and a comma behind it, ascending
+//   closers   the tokens with a closing bracket, ascending
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -16,7 +17,7 @@ namespace wfsa {
 
 struct Quotes {
     vector<uint32_t> without, inside, openers, blank, several;
-    vector<int32_t> lists;
+    vector<int32_t> lists, closers;
 
     explicit Quotes(const Vocabulary& v) : without(size_t(v.n_words()), 0), inside(without), openers(without), blank(without),
           several(without) {
@@ -33,6 +34,7 @@ struct Quotes {
             if (comma != end && !std::all_of(comma + 1, end, is_blank)) several[w] |= bit;
             if (!ends_string(p, end)) inside[w] |= bit;
             if (std::find(std::find(p, end, '['), end, ',') != end) lists.push_back(t);
+            if (std::find(p, end, ']') != end) closers.push_back(t);
         }
     }
 

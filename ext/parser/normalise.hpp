@@ -73,7 +73,7 @@ struct NormalGrammar {
     vector<Rule> rules;                              // sorted by lhs
     vector<int32_t> rule_indptr;                     // by symbol - n_terms
     vector<int32_t> origin;                          // by symbol - n_terms: the input nonterminal it comes from
-    vector<uint8_t> distinct;                        // by symbol, if there are any: 1 the item that ends must not repeat,
+    vector<uint8_t> distinct;                        // by symbol, if there are any: Marks of grammar/ir.py; 1 the item that ends must not repeat,
                                                      // 2 and values may run out
     vector<UnorderedRule> unordered;                 // with symbols; those that can be reached
 };
@@ -94,7 +94,7 @@ class Normaliser {
     }
     void unordered(UnorderedRule rule) { unordered_.push_back(std::move(rule)); }  // with nonterminal numbers
 
-    void distinct(int32_t nonterm, bool may_run_out) { distinct_.push_back({nonterm, may_run_out}); }
+    void distinct(int32_t nonterm, uint8_t mark) { distinct_.push_back({nonterm, mark}); }
 
     // start: nonterminal number.  Terminals in dead_terms have an empty language; nullable_terms also match ε.
     NormalGrammar run(int32_t start, const vector<uint8_t>& dead_terms, const vector<uint8_t>& nullable_terms) {
@@ -154,7 +154,7 @@ class Normaliser {
     vector<int32_t> origin_;
     vector<uint8_t> dead_;
     vector<UnorderedRule> unordered_;
-    vector<std::pair<int32_t, bool>> distinct_;
+    vector<std::pair<int32_t, uint8_t>> distinct_;
     vector<Rule> flat_;  // after binarise; a < 0 and b < 0: ε
 
     int32_t fresh(int32_t like) {
@@ -412,8 +412,8 @@ class Normaliser {
     void number_marks(const vector<int32_t>& number, NormalGrammar& out) const {
         auto symbol = [&](int32_t a) { return number[size_t(a)] < 0 ? -1 : n_terms_ + number[size_t(a)]; };
         if (!distinct_.empty()) out.distinct.assign(size_t(out.n_symbols), 0);
-        for (auto [a, may_run_out] : distinct_)
-            if (symbol(a) >= 0) out.distinct[size_t(symbol(a))] = uint8_t(1 + may_run_out);
+        for (auto [a, mark] : distinct_)
+            if (symbol(a) >= 0) out.distinct[size_t(symbol(a))] = mark;
         for (UnorderedRule u : unordered_) {
             u.body = symbol(u.body);
             u.rest = symbol(u.rest);

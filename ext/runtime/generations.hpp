@@ -29,7 +29,7 @@ inline std::shared_ptr<Engine> fresh(const Engine& of) {
     e.token_ids = of.token_ids;
     e.index_tokens();
     e.distinct = of.distinct;
-    e.find_exhaustible();
+    e.find_marks();
     std::copy(of.white_space, of.white_space + 2, e.white_space);
     if (!e.longest()) e.contexts.number_states();
     e.budget = of.budget;

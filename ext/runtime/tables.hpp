@@ -36,7 +36,7 @@ struct Tables {
     vector<vector<int32_t>> token_ids;                         // terminal -> exact token ids (empty: byte terminal)
     std::unordered_map<int32_t, vector<int32_t>> token_terms;  // token id -> terminals
     vector<uint8_t> distinct;    // by symbol, or empty: not 0 if what stands beside the parse may bar it (Grammar.distinct)
-    bool may_run_out = false;    // is one of them 2?
+    bool may_run_out = false, must_repeat = false;  // is one of them 2, or 3?
     int32_t white_space[2] = {-1, 0};  // runs outside JSON's strings: bytes, and more for each open bracket; -1: no bound
     std::atomic<bool> frozen{false};  // complete: nothing grows any more
     const int64_t uid = next_uid();  // among all tables of the process
@@ -82,7 +82,7 @@ struct Tables {
     void build(int64_t max_states) {
         lr = Lr0Builder(grammar, max_states).build();
         distinct = grammar.distinct;
-        find_exhaustible();
+        find_marks();
         index_tokens();
         find_following_bytes(grammar, ignored, lexer.terms);
         if (longest()) {
@@ -92,7 +92,10 @@ struct Tables {
             attach_unordered(grammar, lr);
         }
     }
-    void find_exhaustible() { may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end(); }
+    void find_marks() {
+        may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end();
+        must_repeat = std::find(distinct.begin(), distinct.end(), 3) != distinct.end();
+    }
     // For the shortest end of a text; made when it is first asked for.
     const LeastToEnd& least_to_end() {
         const ForkGate::Change change;

@@ -4,8 +4,9 @@ The rules go along states, made by :meth:`.Productions.array_with_state`:
 
     (items so far, up to the last bound; items of each kind so far, up to its bound; values used, a bit each)
 
-`used` is -1 once a value has repeated, where that is wanted.  Where the values are few they are the items' kinds;
-elsewhere an item's kinds are those `contains` that it meets, and its schema is cut into one for each set of them.
+`used` is -1 once a value has repeated, where that is wanted; where the values are not few, -2 after the first item that
+does, which the runtime compares.  Where the values are few they are the items' kinds; elsewhere an item's kinds are
+those `contains` that it meets, and its schema is cut into one for each set of them.
 """
 
 from __future__ import annotations
@@ -45,15 +46,19 @@ class CountedItems:
             raise LimitError(f"more than {MAX_KINDS} kinds of items are counted at {shape.path}")
         # Values that are not few are compared as they are written.
         must_differ = distinct(memo.read, shape) if self._values is None else "no"
-        if self._values is None and shape.repeated:
+        by_text = self._values is None and shape.repeated
+        # What has no bound can go on until an item repeats, whatever has been written.
+        bounded = shape.contains or shape.max_items is not None or memo.child(shape.rest) is None
+        if by_text and bounded:
             raise Unenforceable(
-                f"the complement of uniqueItems cannot be enforced over more than {MAX_DISTINCT} different items; give "
-                f"the items an enum, or take SchemaOptions(unique_items='unchecked') at {shape.path}"
+                f"the complement of uniqueItems cannot be enforced over more than {MAX_DISTINCT} different items "
+                f"beside maxItems or contains; give the items an enum, or take "
+                f"SchemaOptions(unique_items='unchecked') at {shape.path}"
             )
         memo.may_be_empty = True
         return memo.out.array_with_state(
             (0, (0,) * len(self._kinds), 0), self._choices, self._is_end, shape.path, in_advance(shape.array_symbol),
-            must_differ,
+            must_differ, lambda state: by_text and state[2] == -2,
         )  # fmt: skip
 
     def _choices(self, state: State) -> Iterator[tuple[int, State]]:
@@ -67,6 +72,8 @@ class CountedItems:
             now = self._used_after(used, number)
             if after is not None and now is not None:
                 yield symbol, (min(n + 1, self._most), after, now)
+                if self._shape.repeated and number is None and n and not used:
+                    yield symbol, (min(n + 1, self._most), after, -2)
 
     def _is_end(self, state: State) -> bool:
         n, counts, used = state
@@ -86,7 +93,7 @@ class CountedItems:
     def _used_after(self, used: int, number: int | None) -> int | None:
         """The values used after one more; None if it may not be."""
         if number is None:
-            return used
+            return -1 if used else 0
         is_new = used >= 0 and not used >> number & 1
         if self._shape.unique:
             return used | 1 << number if is_new else None

@@ -29,7 +29,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from wfsa.errors import LimitError
-from wfsa.grammar.ir import MAX_GROUPS, Grammar, Terminal, Unordered
+from wfsa.grammar.ir import MAX_GROUPS, Grammar, Marks, Terminal, Unordered
 from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.lexemes import Lexemes
 from wfsa.grammar.regular import Literal, Regular, Words, alt, both
@@ -41,6 +41,7 @@ MAX_OPTIONAL = 1000  # members of a chain: what may follow is every later one, s
 MAX_STATES = 5000  # of one object or array that counts
 
 Distinct = OneOf["no", "endless", "exhaustible"]  # must items differ, and out of how many values
+_MARKS: dict[Distinct, Marks] = {"endless": Marks.DIFFERS, "exhaustible": Marks.MAY_RUN_OUT}
 
 Member = tuple[int, int, bool]  # key, value, is it required
 Choice = tuple[int, int]  # value, bits
@@ -69,7 +70,7 @@ class Productions:
         self.origins: list[str] = []
         self.rules: list[tuple[int, tuple[int, ...]]] = []
         self.unordered: list[Unordered] = []
-        self.distinct: list[tuple[int, bool]] = []
+        self.distinct: list[tuple[int, Marks]] = []
         self.keys: dict[str, int | None] = {}
         self._made: dict[Any, int] = {}
         self.open_object = self.terminal("{", lexemes.open_object, "")
@@ -440,8 +441,11 @@ class Productions:
     def array_with_state(
         self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
         origin: str, lhs: int | None = None, distinct: Distinct = "no",
+        repeats: Callable[[Any], bool] = lambda state: False,
     ) -> int:  # fmt: skip
         """An array as an automaton over its items: `choices` of a state are (item, next state).
+
+        `repeats`: does a state follow an item that equals an earlier one, and nothing else?
 
         Raises LimitError when there are too many states.
         """
@@ -455,8 +459,10 @@ class Productions:
                     if len(states) >= MAX_STATES:
                         raise LimitError(f"an array needs more than {MAX_STATES} states for its counts at {origin}")
                     states[to] = self.nonterminal("items", origin)
-                    if distinct != "no":
-                        self.distinct.append((~states[to], distinct == "exhaustible"))
+                    if repeats(to):
+                        self.distinct.append((~states[to], Marks.REPEATS))
+                    elif distinct != "no":
+                        self.distinct.append((~states[to], _MARKS[distinct]))
                     todo.append(to)
                 rhs = (self.open_array, item) if state == begin else (states[state], self.comma, item)
                 self.rules.append((~states[to], rhs))
@@ -470,7 +476,7 @@ class Productions:
     def _step(self, rhs: tuple[int, ...], origin: str, distinct: Distinct) -> int:
         p = self.nonterminal("items", origin)
         if distinct != "no":
-            self.distinct.append((~p, distinct == "exhaustible"))
+            self.distinct.append((~p, _MARKS[distinct]))
         self.rules.append((~p, rhs))
         return p
 

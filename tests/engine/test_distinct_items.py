@@ -13,11 +13,11 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa.errors import SchemaError
+from wfsa.errors import LimitError, SchemaError
 
 pytestmark = pytest.mark.engine
 
@@ -49,7 +49,9 @@ def arrays(items: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 objects = scalars.map(lambda v: {"type": "object", "properties": {"a": v, "b": v}, "additionalProperties": False})
 items = st.one_of(scalars, scalars, arrays(scalars), objects)
 schemas = st.one_of(
-    arrays(items), arrays(items), st.lists(arrays(items), min_size=2, max_size=2).map(lambda both: {"anyOf": both})
+    arrays(items), arrays(items), st.lists(arrays(items), min_size=2, max_size=2).map(lambda both: {"anyOf": both}),
+    st.lists(arrays(items), min_size=2, max_size=2).map(lambda both: {"type": "array", "oneOf": both}),
+    arrays(items).map(lambda other: {"type": "array", "not": other}),
 )
 some = st.sampled_from([None, True, False, 0, 1, 0.5, 2, "", "a", "b", "ab", {"a": 1}, {"a": True, "b": 1}])
 values = st.recursive(some, lambda v: st.lists(v, max_size=4), max_leaves=8)
@@ -59,7 +61,11 @@ def constraint_of(schema: dict[str, Any], mode: str) -> wfsa.Constraint | None:
     vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
     try:
         return wfsa.compile_json_schema(schema, vocab, mode=mode)
-    except SchemaError:
+    except LimitError:
+        reject()
+    except SchemaError as err:
+        if "cannot be enforced" in str(err):
+            reject()
         return None
 
 

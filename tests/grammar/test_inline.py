@@ -12,7 +12,7 @@ from tests.oracles.longest import LongestOracle
 from wfsa.errors import GrammarError
 from wfsa.grammar.guidance.leading_space import without_leading_space
 from wfsa.grammar.inline import inlined
-from wfsa.grammar.ir import Grammar, GrammarBuilder, Tokens
+from wfsa.grammar.ir import Grammar, GrammarBuilder, Marks, Tokens
 from wfsa.grammar.regular import literal
 
 words = st.lists(st.sampled_from([b"a", b"b", b"c", b" ", "é".encode()]), max_size=5).map(b"".join)
@@ -49,7 +49,7 @@ def test_what_cannot_be_inside() -> None:
     g = GrammarBuilder()
     start = g.nonterminal("s")
     g.rule(start, [g.terminal(literal("a"))])
-    grammar = Grammar(tuple(g.terminals), ("s",), ((0, (0,)),), 0, "cfg", distinct=((0, False),))
+    grammar = Grammar(tuple(g.terminals), ("s",), ((0, (0,)),), 0, "cfg", distinct=((0, Marks.DIFFERS),))
     with pytest.raises(GrammarError, match=r"items that must differ .* cannot stand inside another: drop that"):
         inlined(grammar, GrammarBuilder("longest"))
 

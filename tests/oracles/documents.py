@@ -10,7 +10,7 @@ from __future__ import annotations
 from tests.oracles.counted import spelled_out
 from tests.oracles.distinct import repeats
 from tests.oracles.white_space import fits
-from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.ir import Grammar, Marks, Tokens
 from wfsa.grammar.regular import NOTHING, Regular
 
 from .regular import derivative, nullable
@@ -66,7 +66,7 @@ class Documents:
             self._rules[lhs].append(rhs)
         self._start = grammar.start
         self._white_space = grammar.white_space
-        self._distinct = {n for n, _ in grammar.distinct}
+        self._distinct = dict(grammar.distinct)
         self._terminals: list[_Node] = []
         for t in grammar.terminals:
             assert not isinstance(t.pattern, Tokens)
@@ -90,7 +90,8 @@ class Documents:
             for item in todo:  # grows while it is walked
                 lhs, rhs, dot, origin = item
                 if dot == len(rhs):
-                    if lhs in self._distinct and repeats(data, at):
+                    mark = self._distinct.get(lhs)
+                    if mark is not None and repeats(data, at) != (mark is Marks.REPEATS):
                         continue
                     for a, b, c, d in waiting[origin].get(lhs, ()):
                         moved = (a, b, c + 1, d)

@@ -29,7 +29,7 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
         void rule(int32_t, const int32_t*, size_t) except +wfsa_translate
         int32_t augmented(int32_t, int32_t) except +wfsa_translate
         void unordered(UnorderedRule) except +wfsa_translate
-        void distinct(int32_t, cbool) except +wfsa_translate
+        void distinct(int32_t, uint8_t) except +wfsa_translate
         NormalGrammar run(int32_t, const vector[uint8_t]&, const vector[uint8_t]&) except +wfsa_translate
 
     cdef cppclass Terminals:
