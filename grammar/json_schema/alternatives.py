@@ -60,6 +60,7 @@ MAX_ALTERNATIVES = 8192
 MAX_COMPOUNDS = 20000
 MAX_STEPS = 1_000_000  # properties, items and values that intersections look at: a second or two
 MAX_COMPARED = 512  # alternatives of which it is seen whether one lies within another
+MAX_LOOKING = 8  # children that are looked at in each other: each takes some levels of Python's stack
 MAX_SUBSETS = 6  # branches of an anyOf whose subsets are told apart for unevaluated...
 
 
@@ -67,8 +68,8 @@ class Alternatives:
     """Reads the schemas of one document."""
 
     __slots__ = (
-        "_any", "_closes", "_complements", "_compounds", "_described", "_directs", "_open", "_read", "_settled",
-        "_steps", "compared", "document", "members", "unknown", "why",
+        "_any", "_closes", "_complements", "_compounds", "_described", "_directs", "_looking", "_open", "_read",
+        "_settled", "_steps", "compared", "document", "members", "unknown", "why",
     )  # fmt: skip
 
     def __init__(self, document: Document) -> None:
@@ -85,6 +86,7 @@ class Alternatives:
         self._open: set[tuple[int, Tracks]] = set()  # those whose alternatives are being read
         self._complements: dict[int, tuple[Shape, list[list[Shape]]]] = {}  # id of a shape -> (it, what is not in it)
         self._compounds: dict[tuple[str, frozenset[int]], Handle] = {}
+        self._looking = 0  # how many children are being looked at, one for the sake of another
         self.unknown = 0  # how often a schema was looked at in vain, for it was being read
         self._settled: dict[int, tuple[Handle, Handle]] = {}  # id of a compound -> (it, the simplest that is seen)
         self._directs: dict[int, tuple[Any, Handle]] = {}  # id of a reference -> (it, what it leads to)
@@ -263,15 +265,35 @@ class Alternatives:
         return list(union.values())
 
     def _one_of(self, branches: list[Any], path: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
-        read = [self._branch(branch, f"{path}.oneOf[{i}]", tracks) for i, branch in enumerate(branches)]
         # What stands beside the branches often tells which of them exclude each other.
-        beside, first = (out, self._any) if len(out) > 1 else (self._any, out)
+        beside, within = (out, self._any) if len(out) > 1 else (self._any, out)
+        read = [self._within(branch, f"{path}.oneOf[{i}]", tracks, within) for i, branch in enumerate(branches)]
         union: list[Shape] = []
         for i, shapes in enumerate(read):
             others = [s for j, them in enumerate(read) if j != i for s in them]
-            for shape in self._meet(first, shapes, path):
+            for shape in shapes:
                 union += self._without(shape, others, f"{path}.oneOf[{i}]")
         return self._meet(beside, union, path)
+
+    def _within(self, branch: Any, where: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
+        """What a branch leaves of `out`; a ``oneOf`` in it, or in what it refers to, is read in its place."""
+        if isinstance(branch, dict) and isinstance(branch.get("$ref"), str) and len(branch) == 1:
+            branch, where = self._target(branch["$ref"], where)
+        plain = len(out) != 1 or out[0].free or not isinstance(branch, dict) or "oneOf" not in branch
+        if plain or (id(branch), tracks) in self._open:
+            return self._meet(out, self._branch(branch, where, tracks), where)
+        key = id(branch), tracks
+        shape, found = read_keywords(branch, where, self.document, tracks)
+        out = self._meet(out, [shape], where)
+        self._open.add(key)
+        try:
+            if found.ref is not None:
+                out = self._kept(partial(self._also_referred, found, where), out, "$ref", where, found.tracks)
+            if found.parts is not None:
+                out = self._applied(out, found, branch, where)
+        finally:
+            self._open.discard(key)
+        return [unseen(s) for s in out] if found.tracks and not tracks else out
 
     def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
         """The intersection of two unions."""
@@ -336,7 +358,7 @@ class Alternatives:
         return [rest for shape in left for rest in self._without(shape, right, path)]
 
     def _without(self, shape: Shape, right: list[Shape], path: str) -> list[Shape]:
-        """What is in one shape and in none of `right`: first without those that leave the least of it."""
+        """What is in one shape and in none of `right`: first without those that make no alternatives more of it."""
         excluded = []
         rest = [shape]
         for other in right:
@@ -348,16 +370,29 @@ class Alternatives:
                 rest = [s.changed(loose=True) for s in rest]
                 continue
             excluded.append((other, self._outside(other)))
-        if len(excluded) > 1:
-            sizes = [sum(len(self._meet(rest, union, path)) for union in unions) for _, unions in excluded]
-            excluded = [excluded[i] for i in sorted(range(len(excluded)), key=sizes.__getitem__)]
-        for other, unions in excluded:
-            touched = [s for s in rest if self.compared.overlap(s, other)]
-            ids = {*map(id, touched)}
-            rest = [s for s in rest if id(s) not in ids]
-            for union in unions:
-                touched = self._meet(touched, union, path)
-            rest += touched
+        while excluded:
+            later = []
+            for other, unions in excluded:
+                ids = {id(s) for s in rest if self.compared.overlap(s, other)}
+                if not ids:
+                    continue
+                left = [s for s in rest if id(s) in ids]
+                for union in unions:
+                    left = self._meet(left, union, path)
+                if len(left) > len(ids) and len(excluded) > 1:
+                    later.append((len(left), other, unions))
+                else:
+                    rest = [s for s in rest if id(s) not in ids] + left
+            least = min((n for n, _, _ in later), default=0)
+            chosen = next((i for i, (n, _, _) in enumerate(later) if n == least), 0)
+            excluded = [(other, unions) for _, other, unions in later]
+            if excluded:
+                other, unions = excluded.pop(chosen)
+                ids = {id(s) for s in rest if self.compared.overlap(s, other)}
+                left = [s for s in rest if id(s) in ids]
+                for union in unions:
+                    left = self._meet(left, union, path)
+                rest = [s for s in rest if id(s) not in ids] + left
         return rest
 
     def _outside(self, shape: Shape) -> list[list[Shape]]:
@@ -480,12 +515,19 @@ class Alternatives:
 
     def looked_at(self, handle: Handle) -> list[Shape] | None:
         """The alternatives of a child, if they can be read: not while they are being read, nor where a limit is met."""
-        if (number_of(handle), Tracks.NONE) not in self._open:
+        key = number_of(handle), Tracks.NONE
+        got = self._read.get(key)
+        if got is not None:
+            return got[1]
+        if key not in self._open and self._looking < MAX_LOOKING:
+            self._looking += 1
             try:
                 return self.of_handle(handle)
             except (LimitError, BeingRead):
                 if self._steps > MAX_STEPS:
                     raise
+            finally:
+                self._looking -= 1
         self.unknown += 1
         return None
 

@@ -67,7 +67,9 @@ class Comparisons:
         """Whether two shapes may have a value in common."""
         if a is b:
             return not self.is_empty(a, depth)
-        if self.apart(a, b):
+        if a.values is None and b.values is None and a.mask & b.mask & (NULL | BOOLEAN):
+            return True
+        if depth > 0 and self.apart(a, b):
             return False
         both = self._read.intersection(a, b)
         return both is not None and not self.is_empty(both, depth)
