@@ -14,7 +14,16 @@ from benches.decoding import disc, nezha, trie
 from benches.grammars import grammar_run
 from benches.items import indexes, latency, texts
 from benches.markdown import RESULTS
-from benches.schemas import batch_masks, corpus, rival_keywords, sample_run, since_compile, support_tables, unique_items
+from benches.schemas import (
+    batch_masks,
+    corpus,
+    packages,
+    rival_keywords,
+    sample_run,
+    since_compile,
+    support_tables,
+    unique_items,
+)
 
 _EXAMPLES = """examples:
   python -m benches                                   everything; an hour on two cores, most of it XGrammar's
@@ -31,6 +40,7 @@ Results go to benches/results/NAME.md, with the raw lines in NAME.jsonl beside."
 _BENCHES = {
     "schemas": (sample_run, "JSON Schemas of the recorded corpus"),
     "corpus": (corpus, "every JSON Schema of the recorded corpus: coverage, compile times, reasons"),
+    "packages": (packages, "schemas that packages of PyPI and npm ship, installed by name"),
     "unique-items": (unique_items, "what comparing items costs under uniqueItems"),
     "batch": (batch_masks, "all masks of a step of 256 states, in one call"),
     "since-compile": (since_compile, "masks against the time since compiling, and while other schemas compile"),
@@ -49,7 +59,7 @@ _BENCHES = {
 }
 
 # Hours, gigabytes, another environment, or pages that are written: only where they are asked for by name.
-_BY_NAME = {"corpus", "items-latency", "texts", "rival-keywords", "schema-support", "readme", "vllm"}
+_BY_NAME = {"corpus", "items-latency", "packages", "texts", "rival-keywords", "schema-support", "readme", "vllm"}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -82,7 +82,7 @@ def report(runs: dict[str, EngineRun], jobs: dict[str, Job], vocabulary: str) ->
         "“Right”: compiled, and every instance judged as the corpus labels it; some labels are disputed. "
         "“Lost” passed the time or the memory limit, or crashed."
     )
-    yield _verdicts(runs.values())
+    yield verdicts_table(runs.values())
     yield "## Compile times"
     yield "Over the schemas that both of a row take; ms, one call, nothing repeated; a ratio below 1 is ours faster."
     yield _times(runs)
@@ -97,12 +97,12 @@ def report(runs: dict[str, EngineRun], jobs: dict[str, Job], vocabulary: str) ->
         yield f"## {ours.engine}: what is not right"
         yield _wrong(ours)
         yield f"## {ours.engine}: refused or lost, by reason"
-        yield _reasons(ours)
+        yield reasons_table(ours)
         yield f"## {ours.engine}: refused or lost, one by one"
         yield _refused(ours)
 
 
-def _verdicts(runs: Iterable[EngineRun]) -> str:
+def verdicts_table(runs: Iterable[EngineRun]) -> str:
     rows = []
     for run_ in runs:
         ends, n = Counter(job.status for job in run_.jobs), len(run_.jobs)
@@ -205,7 +205,7 @@ def _kind(error: str | None) -> str:
     return (error or "").split(" at $")[0].split("; ")[0][:100]
 
 
-def _reasons(run_: EngineRun) -> str:
+def reasons_table(run_: EngineRun) -> str:
     seen: dict[tuple[str, str], list[str]] = {}
     for job in run_.jobs:
         if job.status == "refused" or job.status in _LOST:
