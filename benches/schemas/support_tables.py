@@ -172,7 +172,7 @@ def limit_table() -> str:
         ("conditions on some property of one object", MAX_GROUPS),
         ("kinds of values of one property that such conditions tell apart", objects.MAX_KINDS),
         ("kinds of items that `contains` counts in one array", counted_items.MAX_KINDS),
-        ("values of items under the complement of `uniqueItems`", item_values.MAX_DISTINCT),
+        ("values of items where some have to be equal, beside `maxItems` or `contains`", item_values.MAX_DISTINCT),
         ("levels of a path", lowering.MAX_NESTING),
     ):
         rows.append(f"| {what} | {limit:,} |")

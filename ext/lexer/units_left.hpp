@@ -32,20 +32,22 @@ class UnitsLeft {
     void find_fewest() {
         fewest.assign(before_.size(), kNoMost);
         vector<int32_t> todo, later;
-        for (size_t s = 0; s < before_.size(); ++s) if (d_.accept[s]) todo.push_back(int32_t(s));
+        for (size_t s = 0; s < before_.size(); ++s)
+            if (d_.accept[s]) { fewest[s] = 0; todo.push_back(int32_t(s)); }
         for (int32_t k = 0; !todo.empty(); ++k) {
-            for (int32_t s : todo) fewest[size_t(s)] = std::min(fewest[size_t(s)], k);
+            later.clear();
             while (!todo.empty()) {
                 const int32_t s = todo.back();
                 todo.pop_back();
                 for (const Into& e : before_[size_t(s)]) {
                     if (fewest[size_t(e.from)] != kNoMost) continue;
-                    if (e.count) later.push_back(e.from);
-                    else { fewest[size_t(e.from)] = k; todo.push_back(e.from); }
+                    if (e.count) { later.push_back(e.from); continue; }
+                    fewest[size_t(e.from)] = k;
+                    todo.push_back(e.from);
                 }
             }
-            for (int32_t s : later) if (fewest[size_t(s)] == kNoMost) todo.push_back(s);
-            later.clear();
+            for (int32_t s : later)  // a state may be here several times
+                if (fewest[size_t(s)] == kNoMost) { fewest[size_t(s)] = k + 1; todo.push_back(s); }
         }
     }
     // No bound where a cycle with a unit can be reached; else the longest way between strong components (Tarjan 1972).

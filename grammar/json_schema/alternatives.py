@@ -269,19 +269,25 @@ class Alternatives:
         beside, within = (out, self._any) if len(out) > 1 else (self._any, out)
         read = [self._within(branch, f"{path}.oneOf[{i}]", tracks, within) for i, branch in enumerate(branches)]
         union: list[Shape] = []
-        for i, shapes in enumerate(read):
-            others = [s for j, them in enumerate(read) if j != i for s in them]
+        for i, (shapes, _) in enumerate(read):
+            others = [s for j, (_, them) in enumerate(read) if j != i for s in them]
             for shape in shapes:
                 union += self._without(shape, others, f"{path}.oneOf[{i}]")
         return self._meet(beside, union, path)
 
-    def _within(self, branch: Any, where: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
-        """What a branch leaves of `out`; a ``oneOf`` in it, or in what it refers to, is read in its place."""
+    def _within(
+        self, branch: Any, where: str, tracks: Tracks, out: list[Shape]
+    ) -> tuple[list[Shape], list[Shape]]:
+        """What a branch leaves of `out`, and what it is for all others there.
+
+        A ``oneOf`` in it, or in what it refers to, is read in its place.
+        """
         if isinstance(branch, dict) and isinstance(branch.get("$ref"), str) and len(branch) == 1:
             branch, where = self._target(branch["$ref"], where)
         plain = len(out) != 1 or out[0].free or not isinstance(branch, dict) or "oneOf" not in branch
         if plain or (id(branch), tracks) in self._open:
-            return self._meet(out, self._branch(branch, where, tracks), where)
+            read = self._branch(branch, where, tracks)
+            return self._meet(out, read, where), read
         key = id(branch), tracks
         shape, found = read_keywords(branch, where, self.document, tracks)
         out = self._meet(out, [shape], where)
@@ -293,7 +299,8 @@ class Alternatives:
                 out = self._applied(out, found, branch, where)
         finally:
             self._open.discard(key)
-        return [unseen(s) for s in out] if found.tracks and not tracks else out
+        out = [unseen(s) for s in out] if found.tracks and not tracks else out
+        return out, out
 
     def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
         """The intersection of two unions."""
