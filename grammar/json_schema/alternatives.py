@@ -106,8 +106,16 @@ class Alternatives:
             raise BeingRead(f"the references form a loop without content at {path}")
         check()
         shape, found = read_keywords(schema, path, self.document, tracks)
-        out = [shape]
+        out = self._followed([shape], found, schema, path, tracks)
+        self._read[key] = schema, out
+        return out
+
+    def _followed(
+        self, out: list[Shape], found: Found, schema: dict[str, Any], path: str, tracks: Tracks
+    ) -> list[Shape]:
+        """What the reference and the applicators of one schema object leave of `out`."""
         if found.ref is not None or found.parts is not None:
+            key = id(schema), tracks
             self._open.add(key)
             try:
                 if found.ref is not None:
@@ -116,10 +124,7 @@ class Alternatives:
                     out = self._applied(out, found, schema, path)
             finally:
                 self._open.discard(key)
-        if found.tracks and not tracks:
-            out = [unseen(s) for s in out]
-        self._read[key] = schema, out
-        return out
+        return [unseen(s) for s in out] if found.tracks and not tracks else out
 
     def _also_referred(self, found: Found, path: str, out: list[Shape]) -> list[Shape]:
         assert found.ref is not None
@@ -288,18 +293,8 @@ class Alternatives:
         if plain or (id(branch), tracks) in self._open:
             read = self._branch(branch, where, tracks)
             return self._meet(out, read, where), read
-        key = id(branch), tracks
         shape, found = read_keywords(branch, where, self.document, tracks)
-        out = self._meet(out, [shape], where)
-        self._open.add(key)
-        try:
-            if found.ref is not None:
-                out = self._kept(partial(self._also_referred, found, where), out, "$ref", where, found.tracks)
-            if found.parts is not None:
-                out = self._applied(out, found, branch, where)
-        finally:
-            self._open.discard(key)
-        out = [unseen(s) for s in out] if found.tracks and not tracks else out
+        out = self._followed(self._meet(out, [shape], where), found, branch, where, tracks)
         return out, out
 
     def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
@@ -380,27 +375,27 @@ class Alternatives:
         while excluded:
             later = []
             for other, unions in excluded:
-                ids = {id(s) for s in rest if self.compared.overlap(s, other)}
-                if not ids:
-                    continue
-                left = [s for s in rest if id(s) in ids]
-                for union in unions:
-                    left = self._meet(left, union, path)
-                if len(left) > len(ids) and len(excluded) > 1:
+                untouched, left = self._parted(rest, other, unions, path)
+                if len(untouched) + len(left) > len(rest) and len(excluded) > 1:
                     later.append((len(left), other, unions))
                 else:
-                    rest = [s for s in rest if id(s) not in ids] + left
-            least = min((n for n, _, _ in later), default=0)
-            chosen = next((i for i, (n, _, _) in enumerate(later) if n == least), 0)
-            excluded = [(other, unions) for _, other, unions in later]
+                    rest = untouched + left
+            excluded = [(other, unions) for _, other, unions in sorted(later, key=lambda x: x[0])]
             if excluded:
-                other, unions = excluded.pop(chosen)
-                ids = {id(s) for s in rest if self.compared.overlap(s, other)}
-                left = [s for s in rest if id(s) in ids]
-                for union in unions:
-                    left = self._meet(left, union, path)
-                rest = [s for s in rest if id(s) not in ids] + left
+                rest = [s for part in self._parted(rest, *excluded.pop(0), path) for s in part]
         return rest
+
+    def _parted(
+        self, shapes: list[Shape], other: Shape, unions: list[list[Shape]], path: str
+    ) -> tuple[list[Shape], list[Shape]]:
+        """The shapes that have nothing in common with another one, and what is left of the rest without it."""
+        untouched: list[Shape] = []
+        touched: list[Shape] = []
+        for shape in shapes:
+            (touched if self.compared.overlap(shape, other) else untouched).append(shape)
+        for union in unions:
+            touched = self._meet(touched, union, path)
+        return untouched, touched
 
     def _outside(self, shape: Shape) -> list[list[Shape]]:
         """What is not in a shape, as an intersection of unions."""

@@ -20,7 +20,7 @@ from wfsa.grammar.json_schema.memo import Memo, in_advance
 from wfsa.grammar.json_schema.shape import Handle, Shape, item_of
 from wfsa.grammar.json_schema.widening import Unenforceable
 
-MAX_KINDS = 4  # of items that are counted
+MAX_KINDS = 8  # of items that are counted
 
 State = tuple[int, tuple[int, ...], int]
 
@@ -122,13 +122,15 @@ class CountedItems:
 
     def _by_kinds(self, index: int) -> Iterator[tuple[int, Handle, None]]:
         read = self._memo.read
-        relevant = [k for k, kind in enumerate(self._kinds) if index >= kind.start]
-        for bits in range(1 << len(relevant)):
-            met, handle = 0, item_of(self._shape, index)
-            for j, k in enumerate(relevant):
-                is_in = bits >> j & 1
-                met |= is_in << k
-                asked = self._kinds[k].handle
-                handle = read.conjoin(handle, asked if is_in else read.negate(asked))
-            if not (isinstance(handle, tuple) and handle[0] is False):
-                yield met, handle, None
+        parts: list[tuple[int, Handle]] = [(0, item_of(self._shape, index))]
+        for k, kind in enumerate(self._kinds):
+            if index < kind.start:
+                continue
+            split = [
+                (met | is_in << k, read.conjoin(handle, asked))
+                for met, handle in parts
+                for is_in, asked in ((0, read.negate(kind.handle)), (1, kind.handle))
+            ]
+            parts = [(met, handle) for met, handle in split if not read.compared.nothing(handle, 1)]
+        for met, handle in parts:
+            yield met, handle, None
