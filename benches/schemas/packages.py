@@ -44,7 +44,7 @@ _DEFAULT = ("wfsa-any-order", "wfsa", "wfsa-lazy", "llguidance")
 class Package:
     """schemas: patterns of files; documents: (pattern of schemas, pattern of files valid against them).
 
-    beside: (pattern of schemas that others refer to, what these write before a file's name; None: they write its $id).
+    beside: (pattern of schemas that others refer to, what they write before a file's name; None: they write its $id).
     """
 
     manager: str  # "pip" or "npm"
@@ -65,7 +65,8 @@ PACKAGES = (
     Package("pip", "nbformat", "5.11.1", ("nbformat/v?/nbformat.v*.schema.json",)),
     Package("pip", "openapi-spec-validator", "0.9.0", ("openapi_spec_validator/resources/schemas/*/schema.json",)),
     Package(
-        "pip", "ansible-lint", "26.10.1", ("ansiblelint/schemas/*.json",), (("ansiblelint/schemas/role-arg-spec.json", ""),),
+        "pip", "ansible-lint", "26.10.1", ("ansiblelint/schemas/*.json",),
+        (("ansiblelint/schemas/role-arg-spec.json", ""),),
     ),
     Package("pip", "dbt-core", "1.12.6", ("dbt/jsonschemas/*/latest.json",)),
     Package("pip", "datacontract-cli", "1.2.8", ("datacontract/schemas/*.schema.json",)),
