@@ -155,6 +155,7 @@ class _Lowering:
             if shape.mask & OBJECT:
                 union.symbols[self._nested(shape, OBJECT)] = None
         parts = [symbol for symbol in union.symbols if symbol is not None]
+        parts += scalars.counted_texts(union)
         scalar = scalars.terminal(union, path)
         if scalar is not None:
             parts.insert(0, scalar)

@@ -11,6 +11,7 @@ one for the rest; so is one with a pattern and a length that is large (:meth:`.P
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -76,7 +77,7 @@ class Scalars:
             if _is_counted(shape) and not texts:
                 union.symbols[self._counted(shape)] = None
             elif _is_counted_text(shape):
-                union.symbols[self._counted_text(shape, texts)] = None
+                self._collect_counted(shape, texts, union)
             elif bounds != (0, None, (), ()) or nots != ((), (), ()):
                 union.bounded[("s", *bounds, *nots)] = shape
             else:
@@ -165,22 +166,31 @@ class Scalars:
             most = None
         return self._memo.out.counted_string(min(least, MAX_UNITS - 1), most, shape.path)
 
-    def _counted_text(self, shape: Shape, excluded: tuple[str, ...]) -> int | None:
-        """The terminal of strings in patterns of which one bound is counted."""
-        out, spelling = self._memo.out, self._memo.document.options.spelling
+    def _collect_counted(self, shape: Shape, excluded: tuple[str, ...], union: ScalarUnion) -> None:
+        """Add the strings in patterns of which one bound is counted; those with the same bound are one terminal."""
         low, high = shape.min_length, shape.max_length
         most: int | None
         if high is not None and high > MANY:
             least, most, low, high = 0, min(high, MAX_UNITS - 1), low, None
         else:
             least, most, low = min(low, MAX_UNITS - 1), None, 0
-        tree = string_language(spelling, low, high, shape.patterns, (), shape.not_patterns, (), excluded)
-        if tree is None:
-            self._memo.empty("no string has the length and matches the pattern or format", shape.path)
-            return None
-        key = ("counted", least, most, low, high, shape.patterns, shape.not_patterns, excluded)
-        got = out.made(key)
-        return out.counted_text(key, _string_name(shape), tree, least, most, shape.path) if got is None else got
+        conditions = low, high, shape.patterns, (), shape.not_patterns, (), excluded
+        union.counted.setdefault((least, most), {})[conditions] = shape
+
+    def counted_texts(self, union: ScalarUnion) -> Iterator[int]:
+        """The terminals of strings in patterns of which one bound is counted, one for each bound."""
+        out, spelling = self._memo.out, self._memo.document.options.spelling
+        for units, found in union.counted.items():
+            key = ("counted", units, tuple(found))
+            got = out.made(key)
+            if got is None:
+                trees = [tree for x in found if (tree := string_language(spelling, *x)) is not None]
+                shape = next(iter(found.values()))
+                if not trees:
+                    self._memo.empty("no string has the length and matches the pattern or format", shape.path)
+                    continue
+                got = out.counted_text(key, _string_name(shape), alt(*trees), *units, shape.path)
+            yield got
 
     def _bounded(self, key: Conditions, shape: Shape) -> Regular | None:
         """The spellings of the numbers or strings within a shape's bounds."""
@@ -216,11 +226,13 @@ class Scalars:
 class ScalarUnion:
     """The scalars of a union of shapes, under collection; beside them the symbols of what is no single terminal."""
 
-    __slots__ = ("bounded", "plain", "spellings", "symbols")
+    __slots__ = ("bounded", "counted", "plain", "spellings", "symbols")
 
     def __init__(self) -> None:
         self.plain = 0  # types that are taken whole
         self.bounded: dict[Conditions, Shape] = {}  # sets of numbers and strings, and the shape each is from
+        # strings in patterns, by the bound that is counted
+        self.counted: dict[tuple[int, int | None], dict[Conditions, Shape]] = {}
         self.spellings: dict[bytes, None] = {}  # of constants
         self.symbols: dict[int | None, None] = {}  # None for what turned out to be empty
 
