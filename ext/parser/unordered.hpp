@@ -66,7 +66,7 @@ class UnorderedStates {
         const int32_t to = base(list.after_separator, symbol);
         if (to < 0 || symbol >= n_terms) return to;
         const int32_t pair = list.pair_of(symbol);
-        return pair >= 0 && list.after(set, pair).empty() ? -1 : to;
+        return pair >= 0 && !list.takes(set, pair) ? -1 : to;
     }
     // ... where `go` said kUnmade: with a number.
     int32_t make(int32_t s, int32_t symbol) {

@@ -18,7 +18,6 @@ namespace wfsa {
 
 struct UnorderedList {
     static constexpr int32_t kNoMost = INT32_MAX;
-    static constexpr int32_t kMaxConditions = 64;
     struct Pair {
         int32_t member = -1;  // -1: an other
         uint64_t meets = 0;   // conditions
@@ -59,10 +58,17 @@ struct UnorderedList {
         n_absent = 0;
         for (uint64_t word : absent) n_absent += __builtin_popcountll(word);
     }
+    // Is a pair taken?  A state asks that of each of its keys, so what needs no look at the set behind it gets none: in any
+    // order a pair leaves as many places as it fills, and only the bound above and open conditions can be in its way.
+    bool takes(List set, int32_t pair) const {
+        if (!has_place(set, pairs[size_t(pair)].member)) return false;
+        if (!wanted && (ordered ? !counts() : most == kNoMost)) return true;
+        return !after(set, pair).empty();
+    }
     // The set with one more pair; empty: it is not taken.
     vector<int32_t> after(List set, int32_t pair) const {
         const Pair& p = pairs[size_t(pair)];
-        if (!takes(set, p.member)) return {};
+        if (!has_place(set, p.member)) return {};
         vector<int32_t> to = set.vector();
         add(to, kMet, p.meets);
         if (p.member >= 0) add(to, kMembers + 2 * (size_t(p.member) >> 6), 1ull << (p.member & 63));
@@ -115,7 +121,7 @@ struct UnorderedList {
         return word(set, kMembers + 2 * (size_t(member) >> 6)) >> (member & 63) & 1;
     }
     // Is there a place for a member (-1: an other), whatever comes behind it?
-    bool takes(List set, int32_t member) const {
+    bool has_place(List set, int32_t member) const {
         if (member >= 0 && is_in(set, member)) return false;
         if (!ordered) return true;
         for (size_t w = 0; w < n_words(); ++w)  // what is passed is never written
