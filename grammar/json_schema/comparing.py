@@ -13,11 +13,12 @@ A child may be in the middle of being read: then nothing is seen of it, and what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.finite import json_key
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
@@ -168,6 +169,22 @@ class Comparisons:
         if out or self._read.unknown == before:
             self._empty[key] = handle, out
         return out
+
+    def parted(
+        self, handle: Handle, asked: Iterable[tuple[int, Handle]], depth: int, most: int, path: str
+    ) -> list[tuple[Handle, int]]:
+        """A child, parted by what its values meet of (bits, what is asked); LimitError for over `most` parts."""
+        parts: list[tuple[Handle, int]] = [(handle, 0)]
+        for bits, condition in asked:
+            split = [
+                (self._read.conjoin(value, part), met | more)
+                for value, met in parts
+                for part, more in ((self._read.negate(condition), 0), (condition, bits))
+            ]
+            parts = [(value, met) for value, met in split if not self.nothing(value, depth)]
+            if len(parts) > most:
+                raise LimitError(f"more than {most} kinds of values of one property at {path}")
+        return parts
 
     # ---- inside ------------------------------------------------------------------------------------------------------
 

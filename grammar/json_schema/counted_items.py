@@ -121,16 +121,7 @@ class CountedItems:
                 yield met, ({"enum": [value]}, self._shape.path), number
 
     def _by_kinds(self, index: int) -> Iterator[tuple[int, Handle, None]]:
-        read = self._memo.read
-        parts: list[tuple[int, Handle]] = [(0, item_of(self._shape, index))]
-        for k, kind in enumerate(self._kinds):
-            if index < kind.start:
-                continue
-            split = [
-                (met | is_in << k, read.conjoin(handle, asked))
-                for met, handle in parts
-                for is_in, asked in ((0, read.negate(kind.handle)), (1, kind.handle))
-            ]
-            parts = [(met, handle) for met, handle in split if not read.compared.nothing(handle, 1)]
-        for met, handle in parts:
+        kinds = ((1 << k, kind.handle) for k, kind in enumerate(self._kinds) if index >= kind.start)
+        item = item_of(self._shape, index)
+        for handle, met in self._memo.read.compared.parted(item, kinds, 1, 1 << MAX_KINDS, self._shape.path):
             yield met, handle, None

@@ -167,22 +167,13 @@ class Objects:
 
         relevant: the number of a condition, and what it asks of these values.
         """
-        read = self._memo.read
         asked_of: dict[int, Handle] = {}
         bits_of: dict[int, int] = {}  # by what is asked
         for i, asked in relevant:
             asked_of[number_of(asked)] = asked
             bits_of[number_of(asked)] = bits_of.get(number_of(asked), 0) | 1 << i
-        parts: list[tuple[Handle, int]] = [(handle, 0)]
-        for number, asked in asked_of.items():
-            split = [
-                (read.conjoin(value, part), met | bits)
-                for value, met in parts
-                for part, bits in ((read.negate(asked), 0), (asked, bits_of[number]))
-            ]
-            parts = [(value, met) for value, met in split if not read.compared.nothing(value, 2)]
-            if len(parts) > MAX_KINDS:
-                raise LimitError(f"more than {MAX_KINDS} kinds of values of one property at {shape.path}")
+        kinds = ((bits_of[number], asked) for number, asked in asked_of.items())
+        parts = self._memo.read.compared.parted(handle, kinds, 2, MAX_KINDS, shape.path)
         symbols = [(self._memo.child(value), met) for value, met in parts]
         return self._noting(-1, tuple((v, met) for v, met in symbols if v is not None), shape.path)
 
