@@ -57,6 +57,8 @@ SAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "maxLength": ({"maxLength": 1},),
     "pattern": ({"pattern": "a"},),
     "format": ({"format": "date"},),
+    "contentEncoding": ({"contentEncoding": "base64"},),
+    "contentMediaType": ({"contentMediaType": "application/json"},),
     "items": ({"items": {"type": "null"}},),
     "prefixItems": ({"prefixItems": [{}]},),
     "additionalItems": ({"items": [{}], "additionalItems": False},),

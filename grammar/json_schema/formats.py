@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, lru_cache
 
-from wfsa.grammar.json_schema import format_texts
+from wfsa.grammar.json_schema import contents, format_texts
 from wfsa.grammar.json_schema.format_hosts import (
     IPV4,
     IPV6,
@@ -95,6 +95,7 @@ MAX_COUNTED = 128  # characters of a text under both a format and ``maxLength``
 NAMES = frozenset(_SOURCES)
 OLD_HOSTNAME = "hostname (RFC 1123)"
 _SOURCES[OLD_HOSTNAME] = hostname_1123
+_SOURCES[contents.JSON] = contents.json_text()
 
 # Those of which some valid texts are refused: a language that holds them all, for what must not have the format.
 _ANY = "(?s:.)*"
@@ -109,6 +110,7 @@ _WIDE = {
     "uri-template": format_texts.WIDE_URI_TEMPLATE,
     "relative-json-pointer": format_texts.WIDE_RELATIVE_JSON_POINTER,
     "regex": _ANY,
+    contents.JSON: contents.WIDE_JSON_TEXT,
 }
 NARROWED = frozenset(_WIDE)
 

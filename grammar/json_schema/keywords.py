@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from wfsa.errors import GrammarError, LimitError, SchemaError
+from wfsa.grammar.json_schema.contents import JSON, encoding_pattern
 from wfsa.grammar.json_schema.document import Document, segment
 from wfsa.grammar.json_schema.finite import is_json, json_key
 from wfsa.grammar.json_schema.formats import format_name
@@ -263,6 +264,20 @@ def _format(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> N
         shape.formats = (*shape.formats, name)
 
 
+def _content_encoding(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    pattern = encoding_pattern(value)
+    if pattern is not None and found.document.options.formats == "assert":
+        shape.patterns = (*shape.patterns, pattern)
+
+
+def _content_media_type(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    if value == JSON and found.document.options.formats == "assert":
+        if "contentEncoding" not in schema:
+            shape.formats = (*shape.formats, JSON)
+        elif encoding_pattern(schema["contentEncoding"]) is not None:
+            raise Unenforceable(f"{JSON} in {schema['contentEncoding']} cannot be enforced at {shape.path}")
+
+
 # ---- arrays ------------------------------------------------------------------------------------------------------
 
 
@@ -441,9 +456,10 @@ _BASE: dict[str, Keyword] = {
 _DRAFT_6 = {
     **_BASE, "$id": _identifier, "const": _const, "contains": _contains, "propertyNames": _property_names,
 }  # fmt: skip
-_DRAFT_7 = {**_DRAFT_6, "if": _condition}
+_SINCE_7 = {**_DRAFT_6, "if": _condition}
+_DRAFT_7 = {**_SINCE_7, "contentEncoding": _content_encoding, "contentMediaType": _content_media_type}
 _SINCE_2019 = {
-    **_DRAFT_7,
+    **_SINCE_7,
     "dependentRequired": _dependencies("dependentRequired"), "dependentSchemas": _dependencies("dependentSchemas"),
     "unevaluatedItems": _unevaluated("unevaluatedItems"),
     "unevaluatedProperties": _unevaluated("unevaluatedProperties"),

@@ -25,12 +25,13 @@ ASSERTIONS = (
     "pattern", "format", "items", "prefixItems", "additionalItems", "unevaluatedItems", "minItems", "maxItems",
     "uniqueItems", "contains", "minContains", "maxContains", "properties", "additionalProperties",
     "unevaluatedProperties", "required", "patternProperties", "propertyNames", "minProperties", "maxProperties",
-    "dependencies", "dependentRequired", "dependentSchemas", "$defs", "definitions",
+    "dependencies", "dependentRequired", "dependentSchemas", "contentEncoding", "contentMediaType", "$defs",
+    "definitions",
 )  # fmt: skip
 # Annotations, and words with a meaning elsewhere, some of them near an assertion.
 MEANT = frozenset((
-    "$anchor", "$comment", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "contentEncoding",
-    "contentMediaType", "contentSchema", "default", "definition", "deprecated", "description", "example", "examples",
+    "$anchor", "$comment", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "contentSchema",
+    "default", "definition", "deprecated", "description", "example", "examples",
     "id", "inclusiveMaximum", "inclusiveMinimum", "multiple", "note", "readOnly", "title", "writeOnly", *ASSERTIONS,
 ))  # fmt: skip
 LONG = 8

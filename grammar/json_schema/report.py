@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, get_args, overload
 
+from wfsa.grammar.json_schema.contents import JSON, encoding_pattern
 from wfsa.grammar.json_schema.finite import MAX_SPELLED, is_cheap
 from wfsa.grammar.json_schema.formats import NARROWED, format_name
 from wfsa.grammar.json_schema.keywords import READERS
@@ -198,6 +199,10 @@ class SchemaEntries:
             return "widened", "arrays with equal items are admitted"
         if keyword == "format" and not (self.options.formats == "assert" and format_name(value, self.draft)):
             return "annotation", f"the format {value!r} is not checked"
+        if keyword in ("contentEncoding", "contentMediaType"):
+            known = encoding_pattern(value) is not None if keyword == "contentEncoding" else value == JSON
+            if self.options.formats != "assert" or not known:
+                return "annotation", f"what is in {value!r} is not checked"
         note = _narrowing(keyword, value, schema, self.options)
         return ("narrowed" if note else "enforced"), note
 
@@ -261,7 +266,10 @@ def _narrowing(keyword: str, value: Any, schema: dict[str, Any], options: Schema
     if keyword == "format" and (value in NARROWED or "maxLength" in schema):
         part = f"of {value} a sublanguage (wfsa.grammar.json_schema.formats)"
         return f"{_CANONICAL}; {part}" if canonical else part
-    if keyword in ("pattern", "format", "patternProperties", "propertyNames"):
+    if keyword == "contentMediaType":
+        part = "a sublanguage, not nested deeply (wfsa.grammar.json_schema.contents)"
+        return f"{_CANONICAL}; {part}" if canonical else part
+    if keyword in ("pattern", "format", "contentEncoding", "patternProperties", "propertyNames"):
         return _CANONICAL if canonical else ""
     if keyword == "multipleOf":
         return _NO_EXPONENT if canonical else _PLACES

@@ -1,0 +1,78 @@
+r"""What a string holds: ``contentEncoding`` and ``contentMediaType``, which draft 7 lets a validator assert.
+
+    base64, base64url, base16,   RFC 4648, with its padding, the bits of the padding 0 (section 3.5); base16 in either
+    base32, base32hex            letter case.  Exact: a pattern
+    application/json             RFC 8259, where lone surrogates have no text: nested without bound, so no regular
+                                 language.  A sublanguage, nested up to `DEPTH` deep, and one that holds them all
+    both                         a text of JSON in base64: refused, it would take the product of bits and characters
+
+Any other name is an annotation, and so is everything in drafts 2019-09 and later, which say that it has to be.
+"""
+
+from __future__ import annotations
+
+DEPTH = 3  # 1,300 states; every level doubles them
+JSON = "application/json"
+_ALPHABETS_64 = {"base64": "A-Za-z0-9+/", "base64url": r"A-Za-z0-9_\-"}
+_ALPHABETS_32 = {"base32": "A-Z2-7", "base32hex": "0-9A-V"}
+
+
+def _in_64(alphabet: str) -> str:
+    one = f"[{alphabet}]"
+    # The last character before "==" has two bits, the one before "=" has four; the others of the six are 0.
+    return f"(?:{one}{{4}})*(?:{one}[AQgw]==|{one}{{2}}[AEIMQUYcgkosw048]=)?"
+
+
+def _in_32(alphabet: str, order: str) -> str:
+    one = f"[{alphabet}]"
+
+    def with_zeros(n_bits: int) -> str:
+        return f"[{order[:: 1 << n_bits]}]"
+
+    ends = (
+        f"{one}{with_zeros(2)}={{6}}|{one}{{3}}{with_zeros(4)}={{4}}"
+        f"|{one}{{4}}{with_zeros(1)}={{3}}|{one}{{6}}{with_zeros(3)}="
+    )
+    return f"(?:{one}{{8}})*(?:{ends})?"
+
+
+_ENCODINGS = {
+    **{name: f"^(?:{_in_64(alphabet)})$" for name, alphabet in _ALPHABETS_64.items()},
+    "base32": f"^(?:{_in_32(_ALPHABETS_32['base32'], 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567')})$",
+    "base32hex": f"^(?:{_in_32(_ALPHABETS_32['base32hex'], '0123456789ABCDEFGHIJKLMNOPQRSTUV')})$",
+    "base16": "^(?:[0-9A-Fa-f]{2})*$",
+}
+
+
+
+def encoding_pattern(name: object) -> str | None:
+    """The pattern of all texts in an encoding; None if the name is an annotation."""
+    return _ENCODINGS.get(name) if isinstance(name, str) else None
+
+
+_SPACE = r"[ \t\n\r]*"
+_HEX = "[0-9A-Fa-f]"
+_PLAIN = f"(?:[0-9A-CE-Fa-ce-f]{_HEX}{{3}}|[dD][0-7]{_HEX}{{2}})"
+_PAIR = rf"[dD][89ABab]{_HEX}{{2}}\\u[dD][C-Fc-f]{_HEX}{{2}}"
+_STRING = rf'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u(?:{_PLAIN}|{_PAIR})))*"'
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?"
+
+
+def _value(depth: int) -> str:
+    scalar = f"{_STRING}|{_NUMBER}|true|false|null"
+    if depth == 0:
+        return f"(?:{scalar})"
+    inner = f"{_SPACE}{_value(depth - 1)}{_SPACE}"
+    member = f"{_SPACE}{_STRING}{_SPACE}:{inner}"
+    return rf"(?:{scalar}|\[(?:{_SPACE}|{inner}(?:,{inner})*)\]|\{{(?:{_SPACE}|{member}(?:,{member})*)\}})"
+
+
+def json_text() -> str:
+    """Texts of JSON that nest at most `DEPTH` deep, as a pattern."""
+    return f"{_SPACE}{_value(DEPTH)}{_SPACE}"
+
+
+# The first character says what the last one is.
+WIDE_JSON_TEXT = (
+    rf"{_SPACE}(?:\{{(?s:.)*\}}|\[(?s:.)*\]|{_STRING}|{_NUMBER}|true|false|null){_SPACE}"
+)
