@@ -17,6 +17,7 @@ from benches.markdown import RESULTS
 from benches.schemas import (
     batch_masks,
     corpus,
+    freedoms,
     packages,
     rival_keywords,
     sample_run,
@@ -40,6 +41,7 @@ Results go to benches/results/NAME.md, with the raw lines in NAME.jsonl beside."
 _BENCHES = {
     "schemas": (sample_run, "JSON Schemas of the recorded corpus"),
     "corpus": (corpus, "every JSON Schema of the recorded corpus: coverage, compile times, reasons"),
+    "freedoms": (freedoms, "members in any order and values in any spelling: what each costs, and what it takes in"),
     "packages": (packages, "schemas that packages of PyPI and npm ship, installed by name"),
     "unique-items": (unique_items, "what comparing items costs under uniqueItems"),
     "batch": (batch_masks, "all masks of a step of 256 states, in one call"),

@@ -48,9 +48,11 @@ a run has at most ``base + per_level * d`` bytes where d brackets are open.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import chain
 from typing import Literal as OneOf
 
 from wfsa.errors import GrammarError
@@ -138,18 +140,16 @@ class Grammar:
         n_terms, n_nonterms = len(self.terminals), len(self.nonterminals)
         if not 0 <= self.start < n_nonterms:
             raise GrammarError(f"start symbol {self.start} is not one of the {n_nonterms} nonterminals")
-        defined = set()
-        for lhs, rhs in self.rules:
+        defined = {lhs for lhs, _ in self.rules}
+        for lhs in defined:
             if not 0 <= lhs < n_nonterms:
                 raise GrammarError(f"rule for nonterminal {lhs}, but there are {n_nonterms}")
-            defined.add(lhs)
-            for s in rhs:
-                if not -n_nonterms <= s < n_terms:
-                    raise GrammarError(f"symbol {s} in a rule of {self.nonterminals[lhs]!r} is out of range")
-        for _, rhs in self.rules:
-            for s in rhs:
-                if s < 0 and ~s not in defined:
-                    raise GrammarError(f"{self.nonterminals[~s]!r} is used but has no rule")
+        for s in set(chain.from_iterable(rhs for _, rhs in self.rules)):
+            if not -n_nonterms <= s < n_terms:
+                lhs = next(lhs for lhs, rhs in self.rules if s in rhs)
+                raise GrammarError(f"symbol {s} in a rule of {self.nonterminals[lhs]!r} is out of range")
+            if s < 0 and ~s not in defined:
+                raise GrammarError(f"{self.nonterminals[~s]!r} is used but has no rule")
         if self.start not in defined:
             raise GrammarError(f"start symbol {self.nonterminals[self.start]!r} has no rule")
         if self.ignore and self.policy != "longest":
@@ -199,12 +199,9 @@ def _check_unordered(grammar: Grammar) -> None:
     if grammar.policy != "cfg":
         raise GrammarError("an unordered list needs the 'cfg' policy")
     rules: dict[int, list[tuple[int, ...]]] = {}
-    uses: dict[int, int] = {}
+    uses = Counter(chain.from_iterable(rhs for _, rhs in grammar.rules))
     for lhs, rhs in grammar.rules:
         rules.setdefault(lhs, []).append(rhs)
-        for s in rhs:
-            if s < 0:
-                uses[~s] = uses.get(~s, 0) + 1
     for u in grammar.unordered:
         name = grammar.nonterminals[u.body]
         others = 0
@@ -213,7 +210,7 @@ def _check_unordered(grammar: Grammar) -> None:
         pairs: set[int] = set()
         for rhs in rules[u.body]:
             pair = rules[~rhs[0]] if len(rhs) == 2 and rhs[0] < 0 and rhs[1] == ~u.rest else []
-            if len(pair) != 1 or len(pair[0]) != 2 or pair[0][0] < 0 or pair[0][0] in keys or uses[~rhs[0]] != 1:
+            if len(pair) != 1 or len(pair[0]) != 2 or pair[0][0] < 0 or pair[0][0] in keys or uses[rhs[0]] != 1:
                 raise GrammarError(f"unordered list {name!r} has a rule that is not 'member rest'")
             keys.add(pair[0][0])
             pairs.add(~rhs[0])

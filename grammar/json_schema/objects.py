@@ -46,7 +46,7 @@ class Objects:
             named, rest = len({*shape.properties, *shape.required}), shape.additional
             any_order = named > (1 if isinstance(rest, tuple) and rest[0] is False else 0)
         counts = shape.min_properties or shape.max_properties is not None
-        if shape.universals or shape.existentials or counts or any_order:
+        if shape.universals or shape.existentials or counts:
             return self._with_state(shape)
         memo, path, properties = self._memo, shape.path, shape.properties
         required = frozenset(shape.required)
@@ -75,7 +75,8 @@ class Objects:
                     return None
                 members.append((key, value, True))
             extra = memo.out.other_key((*properties, *others), path), value
-        return memo.out.object(tuple(members), extra, path, in_advance(shape.object_symbol))
+        make = memo.out.object_in_any_order if any_order else memo.out.object
+        return make(tuple(members), extra, path, in_advance(shape.object_symbol))
 
     def _lacks(self, name: str, path: str, is_name: bool) -> None:
         """A required property cannot be written, for its name or for its value."""

@@ -50,11 +50,6 @@ Extra = tuple[int, tuple[Choice, ...]]  # key of any other name, choices
 State = tuple[int, int, int]  # members so far, bits, how many declared ones are passed (-1: nothing is written)
 
 
-def plain(key: int, value: int, required: bool) -> Options:
-    """A member whose values meet no condition."""
-    return key, ((value, 0),), required
-
-
 class Productions:
     """Terminals, nonterminals and rules under construction; symbols are those of :mod:`wfsa.grammar.ir`."""
 
@@ -224,8 +219,7 @@ class Productions:
     ) -> int:
         """An object of `members` in order, then of `extra` (key, value) in any number.  `lhs` is used if given."""
         if sum(not required for *_, required in members) > MAX_OPTIONAL:
-            others: tuple[Extra, ...] = () if extra is None else ((extra[0], ((extra[1], 0),)),)
-            return self.listed_object(tuple(plain(*m) for m in members), others, 0, None, 0, True, origin, lhs)
+            return self._plainly_listed(members, extra, True, origin, lhs)
         key = (members, extra)
         lhs, known = self._begin(key, "object", origin, lhs)
         if known:
@@ -258,6 +252,21 @@ class Productions:
         if optional:
             rules.append((~lhs, (brace, self.close_object)))
         return lhs
+
+    def object_in_any_order(
+        self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None
+    ) -> int:
+        """The same with its members in any order."""
+        return self._plainly_listed(members, extra, False, origin, lhs)
+
+    def _plainly_listed(
+        self, members: tuple[Member, ...], extra: tuple[int, int] | None, ordered: bool, origin: str, lhs: int | None
+    ) -> int:
+        others: tuple[Extra, ...] = () if extra is None else ((extra[0], ((extra[1], 0),)),)
+        return self.listed_object(
+            tuple((key, ((value, 0),), required) for key, value, required in members),
+            others, 0, None, 0, ordered, origin, lhs,
+        )  # fmt: skip
 
     def object_that_counts(
         self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
@@ -529,7 +538,7 @@ class Productions:
                     return None
                 members.append((key, item, True))
             if any_order and len(members) > 1:
-                return self.listed_object(tuple(plain(*m) for m in members), (), 0, None, 0, False, origin)
+                return self.object_in_any_order(tuple(members), None, origin)
             return self.object(tuple(members), None, origin)
         spellings = scalar_spellings(value)
         return self.one_of(spellings, origin, every_spelling) if spellings else None

@@ -145,7 +145,8 @@ def test_every_reader_is_reported() -> None:
         "type": "null", "enum": [None], "const": None, "$ref": "#/$defs/a", "$dynamicRef": "#/$defs/a",
         "$recursiveRef": "#/$defs/a", "allOf": [True], "anyOf": [True], "oneOf": [True], "not": False, "if": True,
         "pattern": "", "format": "date", "required": [], "prefixItems": [True], "uniqueItems": False,
-        "multipleOf": 1, "$id": "http://a/b", "id": "http://a/b",
+        "multipleOf": 1, "$id": "http://a/b", "id": "http://a/b", "contentEncoding": "base64",
+        "contentMediaType": "application/json",
     }  # fmt: skip
     maps = ("properties", "patternProperties", "dependencies", "dependentRequired", "dependentSchemas")
     for draft, readers in READERS.items():
