@@ -59,12 +59,17 @@ def _table(begin: Hashable, step: Step) -> Regular:
     todo = [begin]
     for state in todo:  # grows while it is walked
         accepts, moves = step(state)
-        edges = []
+        edges: list[tuple[int, int, int]] = []
         for char, to in sorted(moves.items()):
-            if to not in numbers:
-                numbers[to] = len(todo)
+            number = numbers.get(to)
+            if number is None:
+                number = numbers[to] = len(todo)
                 todo.append(to)
-            edges.append((ord(char), ord(char), numbers[to]))
+            code = ord(char)
+            if edges and edges[-1][1] == code - 1 and edges[-1][2] == number:
+                edges[-1] = edges[-1][0], code, number
+            else:
+                edges.append((code, code, number))
         rows.append(tuple(edges))
         accept.append(accepts)
     return Table(tuple(rows), tuple(accept)) if any(accept) else NOTHING
@@ -169,10 +174,12 @@ class _Mantissa(NamedTuple):
 class _Digits(NamedTuple):
     """How a condition reads the digits from the first one on that is not 0.
 
+    alike: by digit, the least one that is read in the same way everywhere; 0 is like no other.
     first(places, digit): what is kept of the first digit, where `places` zeros stand between it and the point (-1: it
     is before the point); then(kept, places, digit) for the others (places -1: before the point).
     """
 
+    alike: str
     places: int  # how many are told apart
     counts: bool  # also behind the first digit
     first: Callable[[bool, int, int], Hashable]
@@ -193,6 +200,16 @@ def _spellings(digits: _Digits, begin: str = "") -> Regular:
         places = min(places + 1, digits.places) if kept is None or digits.counts else 0
         return _Mantissa(at, state.negative, places, kept)
 
+    by_class: dict[str, str] = {}  # a digit -> it and those that are read like it
+    for digit, other in zip(_DIGITS, digits.alike, strict=True):
+        by_class[other] = by_class.get(other, "") + digit
+
+    def each(state: _Mantissa, at: str, places: int) -> dict[str, Hashable]:
+        moves: dict[str, Hashable] = {}
+        for digit, members in by_class.items():
+            moves.update(dict.fromkeys(members, read(state, int(digit), at, places)))
+        return moves
+
     def step(state: Hashable) -> tuple[bool, dict[str, Hashable]]:
         if not isinstance(state, _Mantissa):
             return _exponent(state)
@@ -201,13 +218,13 @@ def _spellings(digits: _Digits, begin: str = "") -> Regular:
         if at == "":
             moves["-"] = state._replace(at="-", negative=True)
         if at in ("", "-"):
+            moves.update(each(state, "1", -1))
             moves["0"] = state._replace(at="0")
-            moves.update({d: read(state, int(d), "1", -1) for d in "123456789"})
             return False, moves
         if at == "1":
-            moves = {d: read(state, int(d), "1", -1) for d in _DIGITS}
+            moves = each(state, "1", -1)
         elif at in (".", ".0"):
-            moves = {d: read(state, int(d), ".0", state.places) for d in _DIGITS}
+            moves = each(state, ".0", state.places)
         if at in ("0", "1"):
             moves["."] = state._replace(at=".", places=0)
         if at == ".":
@@ -331,7 +348,10 @@ def within(
         return (low, high) if low <= high and low < _ANY and high > -_ANY else _NONE
 
     # The fraction's zeros are counted while the number may still be 0: `bottom` of them are told apart.
-    return _spellings(_Digits(1 - bottom, False, first, then, exponents))
+    # A digit is compared with those of the bounds: what lies between two of them is alike.
+    marks = {0, *(d for b in (*above, *below) if b is not None for d in b.digits)}
+    alike = "".join(str(d if d in marks else max(m for m in marks if m < d) + 1) for d in range(10))
+    return _spellings(_Digits(alike, 1 - bottom, False, first, then, exponents))
 
 
 def _is_less_than_bound(status: str | int, bound: _Bound) -> bool:
@@ -426,7 +446,8 @@ def multiples(m: Decimal, wide: bool = False) -> Regular:
         assert isinstance(point, int)
         return _NONE if needed[r] < 0 else (shift - point + needed[r], _ANY)
 
-    return cat(MINUS_SIGN, _spellings(_Digits(behind, True, first, then, exponents), "-"))
+    alike = "0" + "".join(str((d - 1) % a + 1) for d in range(1, 10))
+    return cat(MINUS_SIGN, _spellings(_Digits(alike, behind, True, first, then, exponents), "-"))
 
 
 # ---- all conditions ------------------------------------------------------------------------------------------------
