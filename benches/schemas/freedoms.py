@@ -47,7 +47,6 @@ class Times:
     first_us: list[float] = field(default_factory=list)  # masks of first walks
     mask_us: list[float] = field(default_factory=list)
     commit_us: list[float] = field(default_factory=list)
-    n_forced: int = 0  # masks that left one token
     refused: dict[str, str] = field(default_factory=dict)  # schema -> error
     taken: dict[tuple[str, int], bool] = field(default_factory=dict)  # (schema, instance) -> verdict
 
@@ -138,7 +137,7 @@ def _work(pipe: Connection, name: str, setting: str, mode: str) -> None:
         for walk in job.walks:
             passes = []
             for _ in range(2):
-                state, masks, commits, n_forced, taken = constraint.start(), [], [], 0, True
+                state, masks, commits, taken = constraint.start(), [], [], True
                 for token in walk.ids:
                     a = clock()
                     state.fill_bitmask(buffer)
@@ -147,10 +146,9 @@ def _work(pipe: Connection, name: str, setting: str, mode: str) -> None:
                     c = clock()
                     masks.append((b - a) / 1e3)
                     commits.append((c - b) / 1e3)
-                    n_forced += int(np.bitwise_count(buffer).sum()) == 1
                     if not taken:
                         break
-                passes.append((masks, commits, n_forced))
+                passes.append((masks, commits))
             reply["walks"].append((taken and (walk.cut or state.is_accepting()), passes))
         pipe.send(reply)
 
@@ -171,16 +169,15 @@ def _add(job: Job, mode: str, replies: dict[str, dict[str, Any]], found: dict[tu
         if not all(reply["walks"][i][0] for reply in replies.values()):
             continue
         for setting, reply in replies.items():
-            times, ((first, *_), (again, commits, n_forced)) = found[setting, mode], reply["walks"][i][1]
+            times, ((first, _), (again, commits)) = found[setting, mode], reply["walks"][i][1]
             times.first_us += first
             times.mask_us += again
             times.commit_us += commits
-            times.n_forced += n_forced
 
 
 def _summary(times: Times) -> dict[str, Any]:
     return {
-        "compiled": len(times.compile_ms), "refused": times.refused, "forced": times.n_forced,
+        "compiled": len(times.compile_ms), "refused": times.refused,
         "compile_ms": [percentile(list(times.compile_ms.values()), p) for p in (50, 90, 99, 100)],
         "first_us": [percentile(times.first_us, p) for p in (50, 99, 99.9, 100)],
         "mask_us": [percentile(times.mask_us, p) for p in (50, 99, 99.9, 100)],
@@ -190,7 +187,7 @@ def _summary(times: Times) -> dict[str, Any]:
 
 def report(jobs: list[Job], found: dict[tuple[str, str], Times]) -> Iterable[str]:
     valid = {(job.id, i) for job in jobs for i, walk in enumerate(job.walks) if walk.expected}
-    invalid = {(job.id, i) for job in jobs for i, walk in enumerate(job.walks) if not walk.expected}
+    invalid = {(job.id, i) for job in jobs for i, walk in enumerate(job.walks) if not walk.expected and not walk.cut}
     yield "## Verdicts"
     rows = []
     for setting in SETTINGS:
@@ -199,9 +196,8 @@ def report(jobs: list[Job], found: dict[tuple[str, str], Times]) -> Iterable[str
         lost = sum(not times.taken[key] for key in judged)
         wrong = sum(times.taken[key] for key in invalid if key in times.taken)
         share = f"{lost} of {len(judged)} ({100 * lost / max(len(judged), 1):.1f} %)"
-        forced = f"{100 * times.n_forced / max(len(times.mask_us), 1):.1f} %"
-        rows.append([setting, str(len(times.compile_ms)), share, str(wrong), forced])
-    yield table(["setting", "compiled", "valid instances refused", "invalid accepted", "tokens without a choice"], rows)
+        rows.append([setting, str(len(times.compile_ms)), share, str(wrong)])
+    yield table(["setting", "compiled", "valid instances refused", "invalid accepted"], rows)
     for mode in _MODES:
         yield f"## {mode}"
         yield (

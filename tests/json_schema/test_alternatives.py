@@ -172,7 +172,7 @@ def test_many_alternatives_without_a_product(name: str, order: Any) -> None:
     state = wfsa.compile_json_schema(
         schema, VOCAB, mode="lazy", schema_options=wfsa.SchemaOptions(property_order=order)
     ).start()
-    assert time.thread_time() - begin < 2
+    assert time.thread_time() - begin < 10  # a tenth of a second; ten times that under sanitizers; a product: minutes
     for document in [*valid, *invalid]:
         assert jsonschema_rs.is_valid(schema, document) == (document in valid)
         members = [*document.items()]
