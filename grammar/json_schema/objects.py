@@ -1,9 +1,10 @@
 """The rules of a shape's objects.
 
-Where only names are told apart, an object is a chain of its members (:meth:`.Productions.object`).  Names in classes
-(``patternProperties``, ``propertyNames``, what is unevaluated), conditions that some member has to meet, counts, and
-any order need a state beside the chain: the names are parted into classes, each member's values by the conditions that
-they meet, and :meth:`.Productions.object_that_counts` makes the rules.
+Where only names are told apart, an object is a chain of its members (:meth:`.Productions.object`), or in any order a
+list of them (:meth:`.Productions.object_in_any_order`).  Names in classes (``patternProperties``, ``propertyNames``,
+what is unevaluated), conditions that some member has to meet, and counts need a state beside it: the names are parted
+into classes, each member's values by the conditions that they meet, and :meth:`.Productions.object_that_counts` makes
+the rules.
 """
 
 from __future__ import annotations
