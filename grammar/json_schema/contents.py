@@ -11,6 +11,8 @@ Any other name is an annotation, and so is everything in drafts 2019-09 and late
 
 from __future__ import annotations
 
+from typing import Any
+
 DEPTH = 3  # 1,300 states; every level doubles them
 JSON = "application/json"
 _ALPHABETS_64 = {"base64": "A-Za-z0-9+/", "base64url": r"A-Za-z0-9_\-"}
@@ -48,6 +50,12 @@ _ENCODINGS = {
 def encoding_pattern(name: object) -> str | None:
     """The pattern of all texts in an encoding; None if the name is an annotation."""
     return _ENCODINGS.get(name) if isinstance(name, str) else None
+
+
+def holds_json(schema: dict[str, Any]) -> bool:
+    """Whether a schema's strings have to hold JSON: as it stands or in an encoding that is known."""
+    plain = "contentEncoding" not in schema or encoding_pattern(schema["contentEncoding"]) is not None
+    return plain and schema.get("contentMediaType") == JSON
 
 
 _SPACE = r"[ \t\n\r]*"

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from wfsa.errors import GrammarError, LimitError, SchemaError
-from wfsa.grammar.json_schema.contents import JSON, encoding_pattern
+from wfsa.grammar.json_schema.contents import JSON, encoding_pattern, holds_json
 from wfsa.grammar.json_schema.document import Document, segment
 from wfsa.grammar.json_schema.finite import is_json, json_key
 from wfsa.grammar.json_schema.formats import format_name
@@ -271,11 +271,10 @@ def _content_encoding(found: Found, shape: Shape, value: Any, schema: dict[str, 
 
 
 def _content_media_type(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    if value == JSON and found.document.options.formats == "assert":
-        if "contentEncoding" not in schema:
-            shape.formats = (*shape.formats, JSON)
-        elif encoding_pattern(schema["contentEncoding"]) is not None:
+    if holds_json(schema) and found.document.options.formats == "assert":
+        if "contentEncoding" in schema:
             raise Unenforceable(f"{JSON} in {schema['contentEncoding']} cannot be enforced at {shape.path}")
+        shape.formats = (*shape.formats, JSON)
 
 
 # ---- arrays ------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, get_args, overload
 
-from wfsa.grammar.json_schema.contents import JSON, encoding_pattern
+from wfsa.grammar.json_schema.contents import encoding_pattern, holds_json
 from wfsa.grammar.json_schema.finite import MAX_SPELLED, is_cheap
 from wfsa.grammar.json_schema.formats import NARROWED, format_name
 from wfsa.grammar.json_schema.keywords import READERS
@@ -200,7 +200,7 @@ class SchemaEntries:
         if keyword == "format" and not (self.options.formats == "assert" and format_name(value, self.draft)):
             return "annotation", f"the format {value!r} is not checked"
         if keyword in ("contentEncoding", "contentMediaType"):
-            known = encoding_pattern(value) is not None if keyword == "contentEncoding" else value == JSON
+            known = encoding_pattern(value) is not None if keyword == "contentEncoding" else holds_json(schema)
             if self.options.formats != "assert" or not known:
                 return "annotation", f"what is in {value!r} is not checked"
         note = _narrowing(keyword, value, schema, self.options)

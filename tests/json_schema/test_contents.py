@@ -101,7 +101,9 @@ def test_both_are_refused() -> None:
         compiled(schema)
     report = compiled(schema, lenient=True).report
     assert [(e.pointer, e.keyword) for e in report.widened] == [("/properties/a", "contentMediaType")]
-    assert takes(compiled({"contentMediaType": JSON, "contentEncoding": "7bit"}), "{:}")
+    unknown = compiled({"contentMediaType": JSON, "contentEncoding": "7bit"})
+    assert takes(unknown, "{:}")
+    assert {e.keyword for e in unknown.report.annotations} >= {"contentMediaType", "contentEncoding"}
 
 
 @pytest.mark.parametrize("options", [{"draft": 4}, {"draft": 2019}, {"draft": 2020}, {"formats": "annotate"}])
