@@ -9,9 +9,10 @@
 //   transition  read the set of tops: the tails decided by it, and cuts, each a terminal that ends inside tails and the
 //               state that reads the tops after it
 //
-// A cut needs no stack when the tops after it are known without: if no shift result completes a rule, or if what the
-// shift results can take is all that can ever follow the terminal and all tails turn out taken or dead.  Most tails
-// end inside their first or second terminal, and are decided by one set of tops.
+// A cut needs no stack when the tops after it are known without: if every rule that a shift result completes leads to
+// one state, whatever lies below (returns.hpp), or if what the shift results can take is all that can ever follow the
+// terminal and all tails turn out taken or dead.  Most tails end inside their first or second terminal, and are decided
+// by one set of tops; a row of sixty minus signs is as many cuts that come back to the stacks that they began on.
 //
 // Terminals that lead to the same stacks are followed once, and so is what was decided without a cut: a tail of a
 // hundred blanks that two terminals take has 2^100 ways through them.
@@ -26,6 +27,7 @@
 #include "containers/open_table.hpp"
 #include "errors.hpp"
 #include "parser/contexts.hpp"
+#include "parser/returns.hpp"
 #include "tails/universe.hpp"
 
 namespace wfsa {
@@ -48,7 +50,7 @@ class JointTails {
 
     JointTails(const LrTables& lr, Contexts& contexts, Lexer& lexer, Staying& staying,
                const StableVector<Universe>& universes, Interner& weights)
-        : lr_(lr), contexts_(contexts), lexer_(lexer), staying_(staying), universes_(universes), weights_(weights) {}
+        : lr_(lr), returns_(lr), contexts_(contexts), lexer_(lexer), staying_(staying), universes_(universes), weights_(weights) {}
 
     // Where reading begins: with the tops after the terminal that the universe follows, or with those before it.
     int32_t start(int32_t universe, bool before) {
@@ -116,6 +118,7 @@ class JointTails {
     static constexpr int64_t kMostWork = 1 << 22;  // steps of one transition: some hundred milliseconds
     static constexpr int32_t kMaxDepth = 256;  // terminals of a tail followed in one step; real tokens have a tenth of it
     const LrTables& lr_;
+    Returns returns_;
     Contexts& contexts_;
     Lexer& lexer_;
     Staying& staying_;
@@ -217,14 +220,16 @@ class JointTails {
         const vector<int32_t> to = shift(tops, term);
         if (to.empty()) return;
         const size_t n = slots_.size(), at = cuts_.size();
-        bool known = depth < kMaxDepth;
-        for (int32_t q : to) known &= !lr_.completes(q);
+        const Returns::Tops after = returns_.after(tops, term);
+        const bool known = after.known && depth < kMaxDepth;
+        if (known && after.tops.empty()) return;
+        if (known && after.same) return read(rest, tops, from, depth);
         seen_.clear();
         if (!known && certain(rest, to, term, depth)) return;
         if (!known) slots_.resize(n);
         cuts_.push_back({term, from, -1});
         if (known) {
-            read(rest, to, int32_t(at), depth);
+            read(rest, after.tops, int32_t(at), depth);
             if (cuts_.size() == at + 1) cuts_.pop_back();
             return;
         }
