@@ -20,7 +20,7 @@ _NAMES = frozenset(("RULE", "TERMINAL"))
 
 def is_guidance(text: str) -> bool:
     """Whether the text uses a construct that only llguidance's dialect has."""
-    kinds, texts, offsets = lexemes(text)
+    kinds, texts, offsets = lexemes(text + "\n")  # as the reader asks for them
     last, before = "NL", "NL"  # the two kinds in front
     for i, kind in enumerate(kinds[:-1]):
         got, after = texts[i], kinds[i + 1]

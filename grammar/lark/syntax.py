@@ -28,7 +28,8 @@ One extension, which cannot collide because ``<`` begins no lexeme of Lark's: a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from lark.grammar import NonTerminal, Terminal
@@ -59,8 +60,9 @@ _LEXEMES = re.compile(
 )
 
 
-def lexemes(text: str) -> tuple[list[str], list[str], list[int]]:
-    """Kinds, texts and offsets of the lexemes of `text`, ended by an END."""
+@lru_cache(maxsize=1)
+def lexemes(text: str) -> tuple[Sequence[str], Sequence[str], Sequence[int]]:
+    """Kinds, texts and offsets of the lexemes of `text`, ended by an END; kept for who asks next for the same."""
     kinds: list[str] = []
     texts: list[str] = []
     offsets: list[int] = []

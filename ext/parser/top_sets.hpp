@@ -1,0 +1,114 @@
+// Sets of tops under "longest", numbered, and what shifting a terminal makes of them.
+//
+// A shift result that completes a rule is reduced, and where that leads depends on the state under the top. Often all
+// states that can lie there agree: after a prefix operator, or one more member of a list, the stack is again what it
+// was before.
+//
+//   q on b, then t, completes A   =>   go(b, A) on b, and go(b, A) is the same for every b with an edge to q
+//
+// For automata whose states have no sets of members beside them (unordered.hpp), as those of "longest" are.
+#pragma once
+#include "containers/heap_bytes.hpp"
+#include "containers/open_table.hpp"
+#include "containers/pair_key.hpp"
+#include "parser/contexts.hpp"
+
+namespace wfsa {
+
+class TopSets {
+  public:
+    static constexpr int32_t kNone = -1, kUnknown = -2;
+    struct After {
+        int32_t shifted = kNone;   // the shift results as a set, kNone: the terminal is not taken
+        int32_t targets = kNone;   // the same number for terminals that lead every top to the same state
+        int32_t tops = kUnknown;   // those that shift, after all reductions; kUnknown: the stacks decide
+        bool same = false;         // and they stand on the same nodes as before
+    };
+    TopSets(const LrTables& lr, Contexts& contexts) : lr_(lr), contexts_(contexts) {}
+
+    int32_t number(List tops) {
+        const auto [set, is_new] = sets_.insert(tops);
+        if (is_new) contexts_of_.push_back(-1);
+        return set;
+    }
+    int32_t context(int32_t set) {
+        if (contexts_of_[size_t(set)] < 0) contexts_of_[size_t(set)] = contexts_.make(sets_[set]);
+        return contexts_of_[size_t(set)];
+    }
+    // The tops after a terminal is shifted on all that take it.
+    After after(int32_t set, int32_t term) {
+        if (const After* known = after_.find(pair_key(set, term))) return *known;
+        After out;
+        targets_.clear();
+        for (int32_t q : sets_[set]) targets_.push_back(lr_.go(q, term));
+        out.targets = targets_of_.intern(targets_);
+        reduce(sets_[set], out);
+        sort_unique(targets_);
+        if (!targets_.empty() && targets_[0] < 0) targets_.erase(targets_.begin());
+        if (!targets_.empty()) out.shifted = number(targets_);
+        return after_.insert(pair_key(set, term)).first = out;
+    }
+    size_t heap_bytes() const {
+        return sets_.heap_bytes() + targets_of_.heap_bytes() + after_.heap_bytes() + below_led_.heap_bytes() +
+               wfsa::heap_bytes(contexts_of_) + wfsa::heap_bytes(below_indptr_) + wfsa::heap_bytes(below_);
+    }
+
+  private:
+    struct To { int32_t state = kUnknown; };
+    const LrTables& lr_;
+    Contexts& contexts_;
+    Interner sets_, targets_of_;
+    vector<int32_t> contexts_of_;                   // by set; -1: not asked for
+    OpenTable<uint64_t, After, PairHash> after_{2};    // (set, terminal)
+    OpenTable<uint64_t, To, PairHash> below_led_{2};   // (state, nonterminal)
+    vector<int32_t> below_indptr_, below_;          // state -> those with an edge to it; made when first needed
+    vector<int32_t> targets_, tops_;
+
+    // Reduce the shift results, targets_ of `from` top for top.
+    void reduce(List from, After& out) {
+        bool same = true, known = true;
+        tops_.clear();
+        for (size_t i = 0; i < from.size(); ++i) {
+            const int32_t q = from[i], to = targets_[i];
+            bool back = false, away = to >= 0 && lr_.shifts(to);
+            if (away) tops_.push_back(to);
+            if (to < 0) { same = false; continue; }
+            for (const int32_t *a = lr_.completed_begin(to), *end = lr_.completed_end(to); a != end; ++a) {
+                const int32_t r = led_below(q, *a);
+                if (r == kUnknown) return;
+                if (r == kNone) continue;
+                back |= r == q;
+                away |= r != q;
+                known &= !lr_.completes(r);
+                tops_.push_back(r);
+            }
+            same &= back && !away;
+        }
+        if (!known && !same) return;
+        sort_unique(tops_);
+        out.same = same;
+        out.tops = tops_.empty() ? kNone : number(tops_);
+    }
+    // Where a nonterminal leads from whatever lies below a state.
+    int32_t led_below(int32_t q, int32_t nonterminal) {
+        const auto [to, is_new] = below_led_.insert(pair_key(q, nonterminal));
+        if (!is_new) return to.state;
+        if (below_indptr_.empty()) find_below();
+        const int32_t *b = below_.data() + below_indptr_[size_t(q)], *end = below_.data() + below_indptr_[size_t(q) + 1];
+        int32_t all = b == end ? kNone : lr_.go(*b, nonterminal);
+        for (; b != end; ++b) if (lr_.go(*b, nonterminal) != all) all = kUnknown;
+        return to.state = all;
+    }
+    void find_below() {
+        below_indptr_.assign(size_t(lr_.n_states()) + 1, 0);
+        for (int32_t to : lr_.goto_target) ++below_indptr_[size_t(to) + 1];
+        for (size_t s = 1; s < below_indptr_.size(); ++s) below_indptr_[s] += below_indptr_[s - 1];
+        vector<int32_t> at(below_indptr_.begin(), below_indptr_.end() - 1);
+        below_.resize(lr_.goto_target.size());
+        for (int32_t s = 0; s < lr_.n_states(); ++s)
+            for (int32_t k = lr_.goto_indptr[size_t(s)]; k < lr_.goto_indptr[size_t(s) + 1]; ++k)
+                below_[size_t(at[size_t(lr_.goto_target[size_t(k)])]++)] = s;
+    }
+};
+
+}  // namespace wfsa

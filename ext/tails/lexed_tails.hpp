@@ -1,0 +1,125 @@
+// What lexing finds in the tails of a universe: which of them are taken, and which terminals end inside others.
+//
+//   place     tails of one universe, each behind what whole terminals have consumed of it, with the longer candidates
+//             that may not match: a set of (tail node, watch set)
+//   behind    lex from a place with what a context admits: the tails that end inside a terminal, and for each terminal
+//             that ends inside tails the place behind it
+//
+// A context is all that the lexer sees of the stacks, and there are fewer contexts than sets of tops; so this is kept,
+// and shared by all transitions of joint_tails.hpp that need it.
+#pragma once
+#include <map>
+#include <set>
+
+#include "containers/growth_lock.hpp"
+#include "containers/heap_bytes.hpp"
+#include "containers/open_table.hpp"
+#include "containers/pair_key.hpp"
+#include "errors.hpp"
+#include "tails/universe.hpp"
+
+namespace wfsa {
+
+class LexedTails {
+  public:
+    struct End {
+        int32_t term, rest;  // the place behind it
+    };
+    struct Lexed {
+        int32_t weight = 0;      // the tails that are taken
+        int32_t lo = 0, hi = 0;  // into `ends`, by ascending terminal
+    };
+    vector<End> ends;
+
+    LexedTails(Lexer& lexer, Staying& staying, const StableVector<Universe>& universes, Interner& weights)
+        : lexer_(lexer), staying_(staying), universes_(universes), weights_(weights) {}
+
+    // The universe, then a node and a watch set for each of its tails; ascending.
+    int32_t place(List code) { return places_.intern(code); }
+    List code(int32_t place) const { return places_[place]; }
+
+    // From here on `behind` may take so many steps.
+    void begin(int64_t most) { most_work_ = work_ + most; }
+    Lexed behind(int32_t place, int32_t context) {
+        step();
+        if (const Lexed* known = known_.find(pair_key(place, context))) return *known;
+        slots_.clear();
+        std::map<int32_t, Nodes> found;  // terminal -> what is left of the tails
+        const List code = places_[place];
+        universe_ = code[0];
+        vector<Node> todo;
+        for (size_t i = 1; i < code.size(); i += 2) todo.push_back({code[i], code[i + 1]});
+        Nodes seen(todo.begin(), todo.end());
+        for (size_t i = 0; i < todo.size(); ++i)
+            lex(lexer_.root(context, todo[i].second), todo[i].first, [&](const Accept& a, int32_t node) {
+                if (!lexer_.terms.ignore[size_t(a.term)]) found[a.term].insert({node, a.watch});
+                else if (seen.insert({node, a.watch}).second) todo.push_back({node, a.watch});
+            });
+        sort_unique(slots_);
+        Lexed out{weights_.intern(slots_), int32_t(ends.size()), 0};
+        for (const auto& [term, rest] : found) ends.push_back({term, place_of(rest)});
+        out.hi = int32_t(ends.size());
+        return known_.insert(pair_key(place, context)).first = out;
+    }
+    int64_t work() const { return work_; }
+    size_t heap_bytes() const {
+        return places_.heap_bytes() + known_.heap_bytes() + wfsa::heap_bytes(ends);
+    }
+
+  private:
+    typedef std::pair<int32_t, int32_t> Node;  // of the tails, with a watch set
+    typedef std::set<Node> Nodes;
+    struct Level { int32_t child, end, y; };  // children of a tail node that are still to be entered from lexer state y
+    Lexer& lexer_;
+    Staying& staying_;
+    const StableVector<Universe>& universes_;
+    Interner& weights_;
+    Interner places_;
+    OpenTable<uint64_t, Lexed, PairHash> known_{2};  // (place, context)
+    int64_t work_ = 0, most_work_ = 0;
+    int32_t universe_ = 0;  // while one place is lexed
+    vector<Level> levels_;
+    vector<int32_t> slots_;
+
+    int32_t place_of(const Nodes& nodes) {
+        vector<int32_t> code{universe_};
+        for (auto [node, watch] : nodes) { code.push_back(node); code.push_back(watch); }
+        return place(code);
+    }
+    void step() {
+        if (++work_ % 64) return;
+        GrowthLock::let_read();
+        if (work_ > most_work_) throw LimitExceeded("a token can be cut into terminals in too many ways");
+    }
+    // The tails behind a node, from lexer state y; `cut(accept, node)` where a terminal may end.
+    template <class F> void lex(int32_t y, int32_t node, const F& cut) {
+        const Trie& tails = universes_[size_t(universe_)].tails();
+        levels_.clear();  // as deep as a token is long
+        enter(node, y);
+        while (!levels_.empty()) {
+            Level& level = levels_.back();
+            if (level.child == level.end) { levels_.pop_back(); continue; }
+            const int32_t c = level.child++;
+            step();
+            const Edge* e = lexer_.states[size_t(level.y)].edge(tails.byte[size_t(c)]);
+            if (!e) continue;
+            const int32_t to = e->target;
+            if (tails[c].own) slots_.push_back(tails[c].slot_lo);
+            if (tails[c].first_child == tails[c].end_child) continue;
+            lexer_.expand(to);
+            if (staying_.stays(to, tails[c])) {
+                for (int32_t s = tails[c].slot_lo + tails[c].own; s < tails[c].slot_hi; ++s) slots_.push_back(s);
+                continue;
+            }
+            for (const Accept& a : lexer_.states[size_t(to)].accepts) cut(a, c);
+            enter(c, to);
+        }
+    }
+    void enter(int32_t node, int32_t y) {
+        const Trie& tails = universes_[size_t(universe_)].tails();
+        lexer_.expand(y);
+        levels_.push_back({tails[node].first_child, tails[node].end_child, y});
+    }
+};
+
+}  // namespace wfsa
