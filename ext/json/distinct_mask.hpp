@@ -31,7 +31,7 @@ class DistinctMask {
             if (!is_allowed(at, scan, p, n, is_suspect)) word &= ~bit;
         };
         const Quotes& q = v.kept<Quotes>();
-        if (!scan.in_arrays()) {
+        if (!scan.in_arrays() || !search_.cares(at)) {
             for (int32_t t : q.lists) look(t, e_.must_repeat);
             return;
         }

@@ -47,13 +47,28 @@ class DistinctSearch {
         const ByteBits bytes = next_bytes(at, tokens);
         return tokens || leaves(bytes, scan);
     }
+    // Does an open array care?  Else only those count that what follows opens.
+    bool cares(const Snapshot* at) const {
+        constexpr size_t kMost = 256;  // nodes looked at; in more something is taken to care
+        size_t n = 0;
+        open_.clear();
+        for (int32_t i = 0; i < at->n; ++i)
+            open_.insert(open_.end(), at->configs[i].tops, at->configs[i].tops + at->configs[i].n_tops);
+        while (!open_.empty()) {
+            const Node* node = open_.back();
+            open_.pop_back();
+            if (++n > kMost || awaits(node->state)) return true;
+            open_.insert(open_.end(), node->below, node->below + node->n_below);
+        }
+        return false;
+    }
     // Could what follows be bound to repeat an item?  Where values can run out the end of one does not rule that out.
     bool is_close(const JsonScan& scan) const {
         return (e_.may_run_out && scan.may_end_item()) || scan.is_close(e_.may_run_out);
     }
     bool is_alive(const Trial& from) {
         if (!from.at) return false;
-        if (from.at->finished || !from.close || opens_at_once(from.at, from.scan)) return true;
+        if (from.at->finished || !from.close || !cares(from.at) || opens_at_once(from.at, from.scan)) return true;
         budget_ = kBudget;
         levels_.clear();
         seen_.clear();
@@ -78,11 +93,16 @@ class DistinctSearch {
     };
     Engine& e_;
     Arena& arena_;
+    mutable vector<const Node*> open_;
     vector<Level> levels_;
     std::set<vector<int64_t>> seen_;          // in this search
     std::map<vector<int64_t>, bool> known_;   // is it alive?  Of the searches before
     int32_t budget_ = 0;
 
+    bool awaits(int32_t state) const {
+        const UnorderedStates& sets = e_.lr.unordered;
+        return e_.awaits_distinct[size_t(state < sets.first ? state : sets.base_of(state))];
+    }
     bool search() {
         while (!levels_.empty()) {
             Level& level = levels_.back();

@@ -37,6 +37,7 @@ struct Tables {
     std::unordered_map<int32_t, vector<int32_t>> token_terms;  // token id -> terminals
     vector<uint8_t> distinct;    // by symbol, or empty: not 0 if what stands beside the parse may bar it (Grammar.distinct)
     bool may_run_out = false, must_repeat = false;  // is one of them 2, or 3?
+    vector<uint8_t> awaits_distinct;  // by LR state without a set, or empty: can one of them end on it?
     int32_t white_space[2] = {-1, 0};  // runs outside JSON's strings: bytes, and more for each open bracket; -1: no bound
     std::atomic<bool> frozen{false};  // complete: nothing grows any more
     const int64_t uid = next_uid();  // among all tables of the process
@@ -95,6 +96,11 @@ struct Tables {
     void find_marks() {
         may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end();
         must_repeat = std::find(distinct.begin(), distinct.end(), 3) != distinct.end();
+        if (distinct.empty()) return;
+        awaits_distinct.assign(size_t(lr.n_states()), 0);
+        for (int32_t s = 0; s < lr.n_states(); ++s)
+            for (int32_t k = lr.goto_indptr[size_t(s)]; k < lr.goto_indptr[size_t(s) + 1]; ++k)
+                awaits_distinct[size_t(s)] |= distinct[size_t(lr.goto_symbol[size_t(k)])] != 0;
     }
     // For the shortest end of a text; made when it is first asked for.
     const LeastToEnd& least_to_end() {
