@@ -19,6 +19,7 @@ from wfsa.errors import LimitError
 from wfsa.grammar.allowance import check
 from wfsa.grammar.ir import MAX_UNITS
 from wfsa.grammar.json_schema.finite import is_cheap, scalar_spellings
+from wfsa.grammar.json_schema.formats import format_language
 from wfsa.grammar.json_schema.intervals import exact, numbers
 from wfsa.grammar.json_schema.lexemes import type_names
 from wfsa.grammar.json_schema.memo import Memo
@@ -170,11 +171,11 @@ class Scalars:
         """Add the strings in patterns of which one bound is counted; those with the same bound are one terminal."""
         low, high = shape.min_length, shape.max_length
         most: int | None
-        if high is not None and high > MANY:
+        if high is not None and high > _spelled_out(shape):
             least, most, low, high = 0, min(high, MAX_UNITS - 1), low, None
         else:
             least, most, low = min(low, MAX_UNITS - 1), None, 0
-        conditions = low, high, shape.patterns, (), shape.not_patterns, (), excluded
+        conditions = low, high, shape.patterns, shape.formats, shape.not_patterns, shape.not_formats, excluded
         union.counted.setdefault((least, most), {})[conditions] = shape
 
     def counted_texts(self, union: ScalarUnion) -> Iterator[int]:
@@ -247,12 +248,18 @@ def _is_counted(shape: Shape) -> bool:
 def _is_counted_text(shape: Shape) -> bool:
     """Whether one bound of the length of strings in patterns is to be counted: a copy for each length would be many."""
     low, high = shape.min_length, shape.max_length
-    if shape.formats or shape.not_formats or not (shape.patterns or shape.not_patterns):
+    if not (shape.patterns or shape.formats or shape.not_patterns or shape.not_formats):
         return False
-    if (low > MANY) == (high is not None and high > MANY):
+    if (low > MANY) == (high is not None and high > _spelled_out(shape)):
         return False
-    natural = [most for p in shape.patterns if (most := lengths(pattern_language(p))[1]) is not None]
-    return high is None or high <= MANY or not natural or min(natural) > high
+    trees = (*map(pattern_language, shape.patterns), *map(format_language, shape.formats))
+    natural = [most for tree in trees if (most := lengths(tree)[1]) is not None]
+    return high is None or high <= _spelled_out(shape) or not natural or min(natural) > high
+
+
+def _spelled_out(shape: Shape) -> int:
+    """The largest bound of a length that is spelled out: the automata of most formats are large."""
+    return 0 if shape.formats else MANY
 
 
 def _name(union: ScalarUnion) -> str:
