@@ -158,8 +158,7 @@ class ArtifactReader {
             t.find_units_left(k, t.start[size_t(k)]);
         }
         t.name.assign(size_t(n_comp), -1);
-        t.place.assign(size_t(n_comp), -1);  // only shortens expansion
-        t.remaining.assign(size_t(n_comp), 0);
+        t.kind.assign(size_t(n_comp), -1);  // only shortens expansion
         e_.token_ids = u_.rows("term_tokens", 0, n_tokens_, n);
         e_.index_tokens();
         const vector<int32_t>& follow = u_.values("follow", -kBig, kBig, n * 8);

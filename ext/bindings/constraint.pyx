@@ -9,7 +9,7 @@ from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from wfsa._ext.regular cimport Automaton, Counters, Dfa
+from wfsa._ext.regular cimport Automaton, Dfa, Likeness
 from wfsa._ext.state cimport Decoder, State, start_state
 from wfsa._ext.vocabulary cimport VocabCore, Vocabulary, wfsa_translate
 
@@ -266,7 +266,7 @@ cdef int _add_terminals(Engine* e, grammar, list terminals, vector[uint8_t]& dea
     """The automata or tokens, and which of the terminals have no word, or the empty one."""
     cdef Dfa none
     cdef vector[int64_t] no_names
-    cdef Counters no_counters
+    cdef Likeness no_likeness
     cdef vector[int32_t] ids
     cdef Automaton a
     cdef int32_t t, rank, match
@@ -280,12 +280,12 @@ cdef int _add_terminals(Engine* e, grammar, list terminals, vector[uint8_t]& dea
             a.label()
         units = grammar.terminals[t].units
         if a is None:
-            e.lexer.terms.add(none, no_names, no_counters, rank, match, skipped)
+            e.lexer.terms.add(none, no_names, no_likeness, rank, match, skipped)
         elif units is None:
-            e.lexer.terms.add(a.dfa, a.names, a.counters, rank, match, skipped)
+            e.lexer.terms.add(a.dfa, a.names, a.likeness, rank, match, skipped)
         else:
             least, most = units
-            e.lexer.terms.add(a.dfa, a.names, a.counters, rank, match, skipped, True, least, _NO_MOST if most is None else most)
+            e.lexer.terms.add(a.dfa, a.names, a.likeness, rank, match, skipped, True, least, _NO_MOST if most is None else most)
         has_no_word = ids.empty() if a is None else not e.lexer.terms.has_word(t)
         has_empty_word = a is not None and a.nullable
         dead.push_back(has_no_word)

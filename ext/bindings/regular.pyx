@@ -55,7 +55,7 @@ cdef extern from "bindings/regular_calls.hpp" namespace "wfsa":
     Dfa words_of(const vector[string_view]&, cbool) except +wfsa_translate
     Dfa nonempty_words(const Dfa&) except +wfsa_translate
     vector[int64_t] names_of(const Dfa&, cbool) except +wfsa_translate
-    Counters counters_of(const Dfa&) except +wfsa_translate
+    Likeness likeness_of(const Dfa&) except +wfsa_translate
 
 
 cdef extern from "regular/concatenate.hpp" namespace "wfsa":
@@ -173,13 +173,13 @@ cdef class Automaton:
         return &self.with_empty if self.nullable else &self.dfa
 
     cdef int label(self) except -1:
-        """Find the names of its states and its counters, unless they are known: parts of others need none."""
+        """Find the names of its states and which are alike, unless they are known: parts of others need none."""
         if self.labelled:
             return 0
         names = names_of(self.dfa, self.kept)
-        counters = counters_of(self.dfa)
+        likeness = likeness_of(self.dfa)
         if not self.labelled:  # by another thread
-            self.names, self.counters, self.labelled = names, counters, True
+            self.names, self.likeness, self.labelled = names, likeness, True
         return 0
 
     @property
@@ -204,6 +204,16 @@ cdef class Automaton:
             to.append(e.target)
         return (np.array(d.indptr, np.int32), np.array(lo, np.uint8), np.array(hi, np.uint8),
                 np.array(to, np.int32), np.array(d.accept, np.uint8))
+
+
+    def alike(self, int32_t length):
+        """For tests: by state (without the empty word) equal pairs where no text of at most `length` bytes is known to
+        tell states apart; None for one that is like no other, and None alone if nothing is known of such texts."""
+        self.label()
+        if length > self.likeness.longest:
+            return None
+        return [None if self.likeness.kind[s] < 0 else (self.likeness.kind[s], self.likeness.part(s, length))
+                for s in range(self.dfa.size())]
 
 
 cpdef Automaton automaton(tree, int64_t max_states=1 << 18):

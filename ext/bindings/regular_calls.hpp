@@ -2,7 +2,7 @@
 #pragma once
 #include "bindings/translate.hpp"
 #include "regular/concatenate.hpp"
-#include "regular/counter.hpp"
+#include "regular/likeness.hpp"
 #include "regular/nfa.hpp"
 #include "regular/product.hpp"
 #include "regular/state_names.hpp"
@@ -39,9 +39,9 @@ inline vector<int64_t> names_of(const Dfa& d, bool known) {
     const LetOthers here;
     return StateNames::of(d, known);
 }
-inline Counters counters_of(const Dfa& d) {
+inline Likeness likeness_of(const Dfa& d) {
     const LetOthers here;
-    return find_counters(d);
+    return FindLikeness(d).run();
 }
 
 }  // namespace wfsa

@@ -108,18 +108,13 @@ class Lexer {
                     for (int b = terms.edges[e].lo; b <= terms.edges[e].hi; ++b) out.w[b >> 6] &= ~(1ull << (b & 63));
         return out;
     }
-    // Do y and z treat every text of at most `length` bytes alike, because they stand at one place of a counter?
+    // Do y and z treat every text of at most `length` bytes alike?
     bool alike(int32_t y, int32_t z, int32_t length) const {
         const LexState &s = states[y], &o = states[z];
         if (!s.hyps.alone() || !o.hyps.alone() || s.root != o.root || s.span != o.span) return false;
         const Hypothesis a = s.hyps.front(), b = o.hyps.front();
         if (a.context != b.context || !(a.watch == b.watch) || a.main.size() != b.main.size()) return false;
-        for (size_t k = 0; k < a.main.size(); ++k) {
-            const int32_t c = a.main[k], d = b.main[k];
-            if (c != d && (terms.place[c] < 0 || terms.place[c] != terms.place[d] ||
-                           std::min(terms.remaining[c], terms.remaining[d]) < length))
-                return false;
-        }
+        for (size_t k = 0; k < a.main.size(); ++k) if (!terms.alike(a.main[k], b.main[k], length)) return false;
         return true;
     }
 

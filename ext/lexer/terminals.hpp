@@ -4,7 +4,7 @@
 // at equal length, whether it is ignored, whether its words are counted, and which bytes can begin what follows it.
 #pragma once
 #include "lexer/units_left.hpp"
-#include "regular/counter.hpp"
+#include "regular/likeness.hpp"
 #include "regular/range_splitter.hpp"
 #include "vocabulary/vocabulary_trie.hpp"
 
@@ -32,13 +32,15 @@ struct Terminals {
     vector<uint8_t> ignore;         // terminal is ignored between others
     vector<uint8_t> restarts_lexing;  // ... and short like white space: its end is no event, lexing goes on by itself
     vector<int64_t> name;           // component -> name of the DFA's state (state_names.hpp), -1 if it has none
-    vector<int32_t> place, remaining;  // components in counters (counter.hpp)
+    vector<int32_t> kind, changes_indptr{0};  // by component, as Likeness has them; -1: it is like no other
+    vector<Likeness::Change> changes;
+    vector<int32_t> alike_for;      // terminal -> length of the longest texts that `changes` knows of
     vector<ByteBits> follow;        // terminal -> bytes that can begin what follows it
     bool longest = false;
 
     static constexpr int32_t kNoMost = INT32_MAX;
 
-    void add(const Dfa& d, const vector<int64_t>& names, const Counters& counters, int32_t rank_, int32_t match_,
+    void add(const Dfa& d, const vector<int64_t>& names, const Likeness& likeness, int32_t rank_, int32_t match_,
              bool ignore_, bool counted_ = false, int32_t least_ = 0, int32_t most_ = kNoMost) {
         int32_t base = int32_t(term.size()), t = int32_t(start.size());
         counted.push_back(counted_);
@@ -51,8 +53,8 @@ struct Terminals {
         restarts_lexing.push_back(ignore_ && !large(d));
         name.insert(name.end(), names.begin(), names.end());
         for (int32_t s = 0; s < d.size(); ++s) {
-            place.push_back(counters.place[s] < 0 ? -1 : base + counters.place[s]);
-            remaining.push_back(counters.remaining[s]);
+            kind.push_back(likeness.kind[size_t(s)] < 0 ? -1 : base + likeness.kind[size_t(s)]);
+            changes_indptr.push_back(int32_t(changes.size()) + likeness.indptr[size_t(s) + 1]);
             for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
                 edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target,
                                  uint8_t(d.edges[e].count && counted_)});
@@ -60,7 +62,16 @@ struct Terminals {
             term.push_back(t);
             accept.push_back(d.accept[s]);
         }
+        changes.insert(changes.end(), likeness.changes.begin(), likeness.changes.end());
+        alike_for.push_back(likeness.longest);
         find_units_left(t, base);
+        if (counted_ && !by_bounds[size_t(t)]) std::fill(kind.begin() + base, kind.end(), -1);  // units tell them apart
+    }
+    // Does no text of at most `length` bytes tell the components apart?
+    bool alike(int32_t c, int32_t d, int32_t length) const {
+        if (c == d) return true;
+        if (kind[size_t(c)] < 0 || kind[size_t(c)] != kind[size_t(d)] || length > alike_for[size_t(term[c])]) return false;
+        return Likeness::part_of(changes_indptr, changes, c, length) == Likeness::part_of(changes_indptr, changes, d, length);
     }
     // Of terminal t, whose components are those from `base` on.
     void find_units_left(int32_t t, int32_t base) {
@@ -108,8 +119,9 @@ struct Terminals {
     // What only expansion needs.
     void close(Retired& out) {
         out.take(name);
-        out.take(place);
-        out.take(remaining);
+        out.take(kind);
+        out.take(changes_indptr);
+        out.take(changes);
     }
     bool competes(int32_t c) const { return match[size_t(term[c])] != uint8_t(Match::kAny); }
     bool goes_on(int32_t c) const { return indptr[c] < indptr[c + 1]; }

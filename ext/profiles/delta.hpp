@@ -44,7 +44,7 @@ class BaseStates {
         size_t least = SIZE_MAX;
         for (int32_t z : got->second) {
             const size_t d = distance(y, z);
-            if (d < least) { least = d; nearest = z; }
+            if (d <= least) { least = d; nearest = z; }
         }
         return nearest;
     }
@@ -95,18 +95,20 @@ class Delta {
     Delta(const VocabularyTrie& trie, Lexer& lexer, Walk& walk) : trie_(trie), lexer_(lexer), walk_(walk) {}
 
     // What y does with the tokens of `drop`, into the walk.  False when the two differ in so much that a walk of y is
-    // no dearer.
-    bool compare(int32_t y, int32_t z) {
+    // hardly dearer; `walked`: trie nodes, when z was walked.
+    bool compare(int32_t y, int32_t z, int64_t walked) {
         walk_.begin();
         walk_.spans.clear();
         drop.clear();
-        budget_ = kBudget;
+        const int32_t most = int32_t(std::max<int64_t>(kBudget, walked / 8));
+        budget_ = most;
         if (!go_round(y, z)) difference(0, y, z, 0, 0, {});
+        walk_.work += most - budget_;
         return !spent();
     }
 
   private:
-    static constexpr int32_t kBudget = 4000;    // trie nodes; beyond that a full walk is no dearer
+    static constexpr int32_t kBudget = 4000;    // trie nodes, at least; some walks are not dearer
     static constexpr size_t kMaxDrop = 3000;    // tokens; more would make every mask dearer
     struct Open { int32_t term, watch, depth, count; };  // a cut both made on the current path; depth of the tail
     const VocabularyTrie& trie_;

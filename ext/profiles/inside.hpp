@@ -4,6 +4,7 @@
 // in a group by units and then by id.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -114,24 +115,30 @@ struct Inside {
                         for (int32_t k = trie.slot_indptr[size_t(s)]; k < trie.slot_indptr[size_t(s) + 1]; ++k)
                             visit(Counted{trie.slot_tokens[size_t(k)], r.units_of(trie, s)});
             };
-            if (is_many(n, n_words)) {
-                vector<int32_t> count(size_t(n_words) * 32, -1);  // by token: no sorting of a whole vocabulary
-                each([&](Counted c) { count[size_t(c.token)] = c.count; });
-                add_group(span, n_words, [&](const auto& visit) {
-                    for (size_t t = 0; t < count.size(); ++t) if (count[t] >= 0) visit(Counted{int32_t(t), count[t]});
-                });
-            } else if (n) {
-                vector<Counted> counted;
-                each([&](Counted c) { counted.push_back(c); });
-                std::sort(counted.begin(), counted.end(), [](const Counted& a, const Counted& b) { return a.token < b.token; });
-                add_group(span, counted, n_words);
-            }
+            vector<Counted> counted;
+            counted.reserve(n);
+            each([&](Counted c) { counted.push_back(c); });
+            if (is_many(n, n_words)) sort_by_token(counted, n_words);
+            else std::sort(counted.begin(), counted.end(), [](const Counted& a, const Counted& b) { return a.token < b.token; });
+            if (n) add_group(span, counted, n_words);
         }
         groups.shrink_to_fit();
     }
     // Of one span, ascending by token.
     void add_group(int32_t local_span, const vector<Counted>& counted, int64_t n_words) {
-        add_group(local_span, n_words, [&](const auto& visit) { for (const Counted& c : counted) visit(c); });
+        int32_t least = INT32_MAX, most = 0;
+        for (const Counted& c : counted) {
+            least = std::min(least, c.count);
+            most = std::max(most, c.count);
+        }
+        Group g{local_span, least, vector<int32_t>(counted.size()), {}, {}, {}};
+        g.indptr.assign(size_t(most - least) + 2, 0);
+        for (const Counted& c : counted) ++g.indptr[size_t(c.count - least) + 1];
+        for (size_t i = 1; i < g.indptr.size(); ++i) g.indptr[i] += g.indptr[i - 1];
+        vector<int32_t> at(g.indptr.begin(), g.indptr.end() - 1);
+        for (const Counted& c : counted) g.tokens[size_t(at[size_t(c.count - least)]++)] = c.token;
+        if (is_many(g.tokens.size(), n_words)) draw(g, n_words);
+        groups.push_back(std::move(g));
     }
     // Are so many tokens kept as a bitmap, too?  Setting one by one costs about what eight words of a bitmap do.
     static bool is_many(size_t n_tokens, int64_t n_words) { return int64_t(n_tokens) > n_words / 4; }
@@ -140,22 +147,18 @@ struct Inside {
     static constexpr size_t kFew = 64;          // tokens that are sorted
     static constexpr size_t kMaxClear = 512;  // tokens cleared one by one from a group's bitmap
 
-    // `each` visits ascending by token.
-    template <class Each> void add_group(int32_t local_span, int64_t n_words, const Each& each) {
-        int32_t least = INT32_MAX, most = 0, n = 0;
-        each([&](Counted c) {
-            least = std::min(least, c.count);
-            most = std::max(most, c.count);
-            ++n;
-        });
-        Group g{local_span, least, vector<int32_t>(size_t(n)), {}, {}, {}};
-        g.indptr.assign(size_t(most - least) + 2, 0);
-        each([&](Counted c) { ++g.indptr[size_t(c.count - least) + 1]; });
-        for (size_t i = 1; i < g.indptr.size(); ++i) g.indptr[i] += g.indptr[i - 1];
-        vector<int32_t> at(g.indptr.begin(), g.indptr.end() - 1);
-        each([&](Counted c) { g.tokens[size_t(at[size_t(c.count - least)]++)] = c.token; });
-        if (is_many(g.tokens.size(), n_words)) draw(g, n_words);
-        groups.push_back(std::move(g));
+    // In two rounds of a radix sort; a whole vocabulary is not compared.
+    static void sort_by_token(vector<Counted>& counted, int64_t n_words) {
+        constexpr int32_t kBits = 9;
+        vector<Counted> out(counted.size());
+        for (int32_t shift = 0; (n_words * 32) >> shift > 0; shift += kBits) {
+            std::array<int32_t, (1 << kBits) + 1> at{};
+            const auto digit = [&](const Counted& c) { return size_t(c.token >> shift) & ((1 << kBits) - 1); };
+            for (const Counted& c : counted) ++at[digit(c) + 1];
+            for (size_t i = 1; i < at.size(); ++i) at[i] += at[i - 1];
+            for (const Counted& c : counted) out[size_t(at[digit(c)]++)] = c;
+            counted.swap(out);
+        }
     }
     static void draw(Group& g, int64_t n_words) {
         g.bitmap.assign(size_t(n_words), 0u);

@@ -38,6 +38,7 @@ struct TerminalEnd {
 
 struct Profile {
     int32_t base = -1;  // delta: the profile this one is a change of
+    int32_t walked = 0; // trie nodes, where it is none and was not loaded
     int32_t free_lo = 0, free_hi = Terminals::kNoMost;  // counts with which no bound is met, those of the base included
     List drop;          // delta: tokens that fare differently
     List terminal_ends; // numbers of TerminalEnd objects
@@ -195,7 +196,7 @@ class Profiler {
         const LexState& s = lexer_.states[y];
         const bool is_own = lexer_.terms.longest && (s.root || s.hyps.front().context >= 0);
         const int32_t z = is_own ? -1 : loop >= 0 ? loop : bases_.like(y, large);
-        if (z >= 0 && profiles[size_t(profile(z))].base < 0 && delta_.compare(y, z)) {
+        if (z >= 0 && profiles[size_t(profile(z))].base < 0 && delta_.compare(y, z, profiles[size_t(profile(z))].walked)) {
             p.base = profile(z);
             p.drop = lists.keep(delta_.drop);
             walk_.terms.clear();
@@ -211,6 +212,7 @@ class Profiler {
         } else {
             found = shared_walk(y);
         }
+        p.walked = int32_t(found.work);
         if (!is_own && found.bytes() > kMinBase) bases_.add(large, y);
         return found;
     }
@@ -313,7 +315,7 @@ class Profiler {
         bool any = false;
         for (const Hypothesis& h : lexer_.states[y].hyps) {
             for (int32_t c : h.main)
-                if (t.place[c] >= 0 || large(c)) { out.push_back(t.place[c] >= 0 ? t.place[c] : c); any = true; }
+                if (t.kind[c] >= 0 || large(c)) { out.push_back(t.kind[c] >= 0 ? t.kind[c] : c); any = true; }
             out.push_back(-1);
             out.insert(out.end(), h.watch.begin(), h.watch.end());
             out.push_back(-2);

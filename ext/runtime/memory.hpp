@@ -25,7 +25,7 @@ inline std::map<std::string, int64_t> memory_of(const Engine& e) {
     std::map<std::string, int64_t> out;
     out["terminals"] = int64_t(heap_bytes_of(
         t.indptr, t.edges, t.term, t.accept, t.start, t.rank, t.match, t.least, t.most, t.counted, t.fewest_left, t.most_left, t.by_bounds, t.ignore,
-        t.restarts_lexing, t.name, t.place, t.remaining, t.follow, e.token_ids, e.token_terms, e.ignored));
+        t.restarts_lexing, t.name, t.kind, t.changes_indptr, t.changes, t.follow, e.token_ids, e.token_terms, e.ignored));
     out["rules"] = int64_t(heap_bytes_of(g.rules, g.rule_indptr, g.origin, g.distinct, g.unordered, e.distinct));
     out["parser states"] = int64_t(heap_bytes_of(
         lr.goto_indptr, lr.goto_symbol, lr.goto_target, lr.n_shifts, lr.completed_indptr, lr.completed,

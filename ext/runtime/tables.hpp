@@ -76,7 +76,7 @@ struct Tables {
     // One more terminal behind the grammar's own: the end of the text, which the vocabulary's end tokens stand for.
     void add_end() {
         end_term = int32_t(token_ids.size());
-        lexer.terms.add(Dfa(), {}, Counters(), 0, 0, false);
+        lexer.terms.add(Dfa(), {}, Likeness(), 0, 0, false);
         token_ids.push_back(vocab->eos);
     }
     // After grammar and terminals are set: LR tables, contexts, follow sets.

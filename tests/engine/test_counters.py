@@ -1,7 +1,7 @@
 """Masks inside long counters: every token of a real vocabulary, tried one by one, at many lengths.
 
 Counted terminals have one profile for all lengths (ext/profiles/inside.hpp), and inside patterns the profile of one
-copy of a counter serves all copies (ext/regular/counter.hpp); the twin here is commit itself.
+copy of a counter serves all copies (ext/regular/likeness.hpp); the twin here is commit itself.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ SCHEMAS = [
     {"anyOf": [{"type": "string", "maxLength": 30}, {"type": "string", "pattern": "^x{0,300}$"}]},
     {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "string", "minLength": 18, "maxLength": 29}]},
     {"anyOf": [{"type": "string", "minLength": 4, "maxLength": 18}, {"const": "xx"}]},
+    {"type": "string", "format": "email"},
+    {"type": "string", "format": "hostname", "maxLength": 70},
+    {"type": "string", "pattern": "^(x{1,9}[.-]?){1,30}$", "maxLength": 63},
 ]
 
 

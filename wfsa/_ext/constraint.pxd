@@ -6,7 +6,7 @@ from libcpp.atomic cimport atomic
 from libcpp.memory cimport shared_ptr
 from libcpp.vector cimport vector
 
-from wfsa._ext.regular cimport Counters, Dfa
+from wfsa._ext.regular cimport Dfa, Likeness
 from wfsa._ext.vocabulary cimport VocabCore, Vocabulary, wfsa_translate
 
 
@@ -36,8 +36,8 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
         cbool longest
         vector[int32_t] start
         cbool has_word(int32_t)
-        void add(const Dfa&, const vector[int64_t]&, const Counters&, int32_t, int32_t, cbool) except +wfsa_translate
-        void add(const Dfa&, const vector[int64_t]&, const Counters&, int32_t, int32_t, cbool, cbool, int32_t, int32_t) except +wfsa_translate
+        void add(const Dfa&, const vector[int64_t]&, const Likeness&, int32_t, int32_t, cbool) except +wfsa_translate
+        void add(const Dfa&, const vector[int64_t]&, const Likeness&, int32_t, int32_t, cbool, cbool, int32_t, int32_t) except +wfsa_translate
 
     cdef cppclass Lexer:
         Terminals terms

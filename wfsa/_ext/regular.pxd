@@ -5,7 +5,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 
-cdef extern from "regular/counter.hpp" namespace "wfsa" nogil:
+cdef extern from "regular/likeness.hpp" namespace "wfsa" nogil:
     cdef cppclass Edge:
         uint8_t lo, hi
         int32_t target
@@ -16,15 +16,17 @@ cdef extern from "regular/counter.hpp" namespace "wfsa" nogil:
         vector[uint8_t] accept
         int32_t size()
 
-    cdef cppclass Counters:
-        pass
+    cdef cppclass Likeness:
+        vector[int32_t] kind
+        int32_t longest
+        int32_t part(int32_t, int32_t)
 
 
 cdef class Automaton:
     cdef Dfa with_empty  # only where the empty word is in it
     cdef Dfa dfa         # without
     cdef vector[int64_t] names  # of its states; this and the next when `labelled`
-    cdef Counters counters
+    cdef Likeness likeness
     cdef bint labelled, kept
     cdef readonly bint nullable
     cdef const Dfa* full(self) noexcept

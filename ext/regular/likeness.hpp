@@ -1,0 +1,158 @@
+// States of a DFA that no short text tells apart.
+//
+// "At most 64 characters, and no two dots in a row" is 64 copies of one small automaton, one behind the other. States at
+// one place of two copies behave alike on every text that does not come to the end of the copies, and tokens are short.
+// So what a token does is found out once for all of them (profiles/delta.hpp).
+//
+// Method: rounds of Moore's refinement (1956); after r rounds a class is what texts of at most r bytes do not tell apart.
+// A round looks at the states before those whose class the last one changed, so a chain costs one copy a round. Of a
+// class that is split one part keeps the number, so most states change it few times, and the changes are all that is
+// kept.
+#pragma once
+#include "containers/interner.hpp"
+#include "interrupt.hpp"
+#include "regular/dfa.hpp"
+
+namespace wfsa {
+
+struct Likeness {
+    static constexpr int32_t kLeast = 4;  // bytes: states that so short a text tells apart are not alike at all
+    struct Change {
+        int32_t length, part;  // texts of so many bytes tell it from those that are not in this part
+    };
+    vector<int32_t> kind;       // state -> the first one that kLeast bytes do not tell from it; -1: there is no other
+    vector<int32_t> indptr{0};  // changes of state s: indptr[s] .. indptr[s + 1]
+    vector<Change> changes;     // by ascending length, all above kLeast
+    int32_t longest = 0;        // what longer texts tell is not known
+
+    // Of those of a kind the part that a state is in, where texts have at most so many bytes; -1: where all began.
+    int32_t part(int32_t s, int32_t length) const { return part_of(indptr, changes, s, length); }
+    static int32_t part_of(const vector<int32_t>& indptr, const vector<Change>& changes, int32_t s, int32_t length) {
+        int32_t out = -1;
+        for (int32_t k = indptr[size_t(s)]; k < indptr[size_t(s) + 1]; ++k)
+            if (changes[size_t(k)].length <= length) out = changes[size_t(k)].part;
+        return out;
+    }
+};
+
+class FindLikeness {
+  public:
+    explicit FindLikeness(const Dfa& d) : d_(d), n_(d.size()) {}
+
+    Likeness run() {
+        Likeness out;
+        if (n_ >= kFew) begin();
+        for (; n_ >= kFew && out.longest < kLongest; ++out.longest) {
+            poll();
+            if (!dirty_.empty()) refine(out.longest + 1);
+            if (work_ > kMostWork * int64_t(d_.edges.size())) break;
+            if (out.longest + 1 == Likeness::kLeast) early_ = cls_;
+        }
+        write(out);
+        return out;
+    }
+
+  private:
+    static constexpr int32_t kFew = 48;       // states; in fewer there is little to be gained
+    static constexpr int32_t kLongest = 64;   // bytes; few tokens have more
+    static constexpr int64_t kMostWork = 16;  // looks at each edge; what is not found out then counts as different
+    const Dfa& d_;
+    const int32_t n_;
+    vector<int32_t> cls_, size_of_;            // state -> class; class -> how many states
+    vector<int32_t> before_indptr_, before_;   // state -> states with an edge to it
+    vector<int32_t> dirty_, stamp_;            // states to be looked at; state -> the round for which it is
+    vector<int32_t> group_of_, key_, early_;   // early_: classes after kLeast rounds
+    vector<vector<Likeness::Change>> changes_; // by state
+    int64_t work_ = 0;
+
+    void begin() {
+        before_indptr_.assign(size_t(n_) + 1, 0);
+        for (const Edge& e : d_.edges) ++before_indptr_[size_t(e.target) + 1];
+        for (size_t s = 0; s < size_t(n_); ++s) before_indptr_[s + 1] += before_indptr_[s];
+        before_.resize(d_.edges.size());
+        vector<int32_t> next(before_indptr_.begin(), before_indptr_.end() - 1);
+        cls_.resize(size_t(n_));
+        changes_.resize(size_t(n_));
+        stamp_.assign(size_t(n_), 0);
+        size_of_.assign(2, 0);
+        for (int32_t s = 0; s < n_; ++s) {
+            for (const Edge& e : d_.row(s)) before_[size_t(next[size_t(e.target)]++)] = s;
+            ++size_of_[size_t(cls_[size_t(s)] = d_.accept[size_t(s)] != 0)];
+            dirty_.push_back(s);
+        }
+    }
+    // Split the classes of the dirty states by what a byte does.  Of a class the states that are not dirty stay together
+    // and keep its number; if all are, those that are met first keep it.
+    void refine(int32_t round) {
+        Interner groups;
+        group_of_.clear();
+        vector<int32_t> n_dirty(size_of_.size(), 0);
+        for (int32_t s : dirty_) {
+            put_key(s);
+            group_of_.push_back(groups.intern(key_));
+            ++n_dirty[size_t(cls_[size_t(s)])];
+        }
+        vector<int32_t> number(size_t(groups.size()), -1);
+        for (int32_t g = 0; g < groups.size(); ++g) {
+            const size_t of = size_t(groups[g][0]);
+            if (n_dirty[of] == size_of_[of]) {
+                number[size_t(g)] = int32_t(of);
+                n_dirty[of] = -1;  // it has one that keeps its number
+            } else {
+                number[size_t(g)] = int32_t(size_of_.size());
+                size_of_.push_back(0);
+            }
+        }
+        vector<int32_t> changed;
+        for (size_t i = 0; i < dirty_.size(); ++i) {
+            int32_t& of = cls_[size_t(dirty_[i])];
+            const int32_t to = number[size_t(group_of_[i])];
+            if (to == of) continue;
+            --size_of_[size_t(of)];
+            ++size_of_[size_t(of = to)];
+            changed.push_back(dirty_[i]);
+            if (round > Likeness::kLeast) changes_[size_t(dirty_[i])].push_back({round, to});
+        }
+        dirty_.clear();
+        for (int32_t s : changed)
+            for (int32_t k = before_indptr_[size_t(s)]; k < before_indptr_[size_t(s) + 1]; ++k) {
+                const int32_t b = before_[size_t(k)];
+                if (stamp_[size_t(b)] == round || size_of_[size_t(cls_[size_t(b)])] == 1) continue;
+                stamp_[size_t(b)] = round;
+                dirty_.push_back(b);
+            }
+        std::sort(dirty_.begin(), dirty_.end());
+    }
+    // A state's class and, range by range, the class that bytes lead to.
+    void put_key(int32_t s) {
+        key_.assign(1, cls_[size_t(s)]);
+        int32_t hi = -2;
+        for (const Edge& e : d_.row(s)) {
+            ++work_;
+            const int32_t to = cls_[size_t(e.target)] << 1 | e.count;
+            if (hi + 1 == e.lo && key_.back() == to) key_[key_.size() - 2] += e.hi - hi;
+            else key_.insert(key_.end(), {e.lo << 9 | e.hi, to});
+            hi = e.hi;
+        }
+    }
+    void write(Likeness& out) {
+        out.kind.assign(size_t(n_), -1);
+        out.indptr.resize(size_t(n_) + 1, 0);
+        if (early_.empty()) return;
+        vector<int32_t> first(size_of_.size(), -1), n(size_of_.size(), 0);
+        for (int32_t s = n_; s-- > 0;) {
+            first[size_t(early_[size_t(s)])] = s;
+            ++n[size_t(early_[size_t(s)])];
+        }
+        for (int32_t s = 0; s < n_; ++s) {
+            const size_t of = size_t(early_[size_t(s)]);
+            if (n[of] > 1) {
+                out.kind[size_t(s)] = first[of];
+                out.changes.insert(out.changes.end(), changes_[size_t(s)].begin(), changes_[size_t(s)].end());
+            }
+            out.indptr[size_t(s) + 1] = int32_t(out.changes.size());
+        }
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,77 @@
+"""Which states of an automaton no short text tells apart: what is found against Moore's rounds, done one by one."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from wfsa._ext.regular import automaton
+from wfsa.grammar.json_schema.formats import NAMES, format_language
+from wfsa.grammar.regex.pattern import parse_regex
+from wfsa.grammar.regular import ByteSet, Literal, Regular, alt, both, cat, repeat
+
+LETTERS = st.sampled_from([Literal(b"a"), Literal(b"ab"), ByteSet(((97, 99),)), ByteSet(((98, 120),))])
+SMALL = st.recursive(
+    LETTERS,
+    lambda trees: st.one_of(
+        st.builds(cat, trees, trees), st.builds(alt, trees, trees),
+        st.builds(repeat, trees, st.integers(0, 2), st.sampled_from([None, 2, 3])),
+    ),
+    max_leaves=5,
+)  # fmt: skip
+LONG = st.builds(repeat, SMALL, st.integers(0, 20), st.integers(20, 60))
+ANY = ByteSet(((97, 122),))
+TREES = st.one_of(
+    LONG, st.builds(cat, LONG, SMALL), st.builds(alt, LONG, LONG),
+    st.builds(lambda tree, n: both(tree, repeat(ANY, 1, n)), LONG, st.integers(30, 70)),
+)  # fmt: skip
+
+
+LEAST = 4  # bytes: what they tell apart is not alike at all
+
+
+def check_alike(tree: Regular) -> None:
+    got = automaton(tree)
+    if got.nullable:
+        got = automaton(cat(tree, Literal(b"!")))  # the arrays are of the automaton with the empty word
+    indptr, lows, highs, targets, accept = (array.tolist() for array in got.arrays())
+    rows = [
+        {byte: targets[e] for e in range(begin, end) for byte in range(lows[e], highs[e] + 1)}
+        for begin, end in itertools.pairwise(indptr)
+    ]
+    classes = list(accept)
+    for length in range(1, 65):
+        keys = [(c, *((b, classes[t]) for b, t in row.items())) for c, row in zip(classes, rows, strict=True)]
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        classes = [numbers[key] for key in keys]
+        if length == LEAST:
+            n_of = Counter(kinds := classes)
+        found = got.alike(length)
+        if length < LEAST or found is None:
+            continue
+        for s, kind in enumerate(kinds):
+            assert (found[s] is None) == (n_of[kind] == 1)
+        pairs = {(classes[s], found[s]) for s in range(len(rows)) if found[s] is not None}
+        assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+
+
+@settings(max_examples=60, deadline=None)
+@given(TREES)
+def test_random_automata(tree: Regular) -> None:
+    assume(automaton(tree).n_states <= 400)
+    check_alike(tree)
+
+
+@pytest.mark.parametrize("pattern", [r"[a-z0-9-]{1,63}", r"([a-z]{1,20}\.){0,9}[a-z]+", r"(ab|c){0,30}d|e{3,90}"])
+def test_counters(pattern: str) -> None:
+    check_alike(parse_regex(pattern))
+    assert automaton(parse_regex(pattern)).alike(40) is not None
+
+
+@pytest.mark.parametrize("name", sorted(NAMES & {"email", "hostname", "uri", "date-time", "ipv6", "uuid"}))
+def test_formats(name: str) -> None:
+    check_alike(format_language(name))
