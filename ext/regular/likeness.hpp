@@ -9,7 +9,7 @@
 // class that is split one part keeps the number, so most states change it few times, and the changes are all that is
 // kept.
 #pragma once
-#include "containers/interner.hpp"
+#include "containers/open_table.hpp"
 #include "interrupt.hpp"
 #include "regular/dfa.hpp"
 
@@ -61,8 +61,16 @@ class FindLikeness {
     vector<int32_t> cls_, size_of_;            // state -> class; class -> how many states
     vector<int32_t> before_indptr_, before_;   // state -> states with an edge to it
     vector<int32_t> dirty_, stamp_;            // states to be looked at; state -> the round for which it is
-    vector<int32_t> group_of_, key_, early_;   // early_: classes after kLeast rounds
+    vector<int32_t> early_;                    // classes after kLeast rounds
     vector<vector<Likeness::Change>> changes_; // by state
+    // While a round is made:
+    struct Group { size_t key, size; int32_t number; };
+    struct Found { int32_t group = -1; };
+    struct AsIs { size_t operator()(uint64_t hash) const { return size_t(hash); } };
+    vector<Group> groups_;
+    OpenTable<uint64_t, Found, AsIs> found_;   // hash of a key -> its group
+    vector<int32_t> keys_, group_of_, n_dirty_;
+    vector<std::pair<int32_t, int32_t>> changed_;  // state, class
     int64_t work_ = 0;
 
     void begin() {
@@ -73,6 +81,7 @@ class FindLikeness {
         vector<int32_t> next(before_indptr_.begin(), before_indptr_.end() - 1);
         cls_.resize(size_t(n_));
         changes_.resize(size_t(n_));
+        dirty_.reserve(size_t(n_));
         stamp_.assign(size_t(n_), 0);
         size_of_.assign(2, 0);
         for (int32_t s = 0; s < n_; ++s) {
@@ -84,37 +93,41 @@ class FindLikeness {
     // Split the classes of the dirty states by what a byte does.  Of a class the states that are not dirty stay together
     // and keep its number; if all are, those that are met first keep it.
     void refine(int32_t round) {
-        Interner groups;
+        groups_.clear();
+        found_.clear();
+        keys_.clear();
         group_of_.clear();
-        vector<int32_t> n_dirty(size_of_.size(), 0);
+        n_dirty_.resize(size_of_.size(), 0);
         for (int32_t s : dirty_) {
-            put_key(s);
-            group_of_.push_back(groups.intern(key_));
-            ++n_dirty[size_t(cls_[size_t(s)])];
+            group_of_.push_back(group(s));
+            ++n_dirty_[size_t(cls_[size_t(s)])];
         }
-        vector<int32_t> number(size_t(groups.size()), -1);
-        for (int32_t g = 0; g < groups.size(); ++g) {
-            const size_t of = size_t(groups[g][0]);
-            if (n_dirty[of] == size_of_[of]) {
-                number[size_t(g)] = int32_t(of);
-                n_dirty[of] = -1;  // it has one that keeps its number
+        for (Group& g : groups_) {
+            const size_t of = size_t(keys_[g.key]);
+            if (n_dirty_[of] == size_of_[of]) {
+                g.number = int32_t(of);
+                n_dirty_[of] = 0;  // it has one that keeps its number
             } else {
-                number[size_t(g)] = int32_t(size_of_.size());
+                g.number = int32_t(size_of_.size());
                 size_of_.push_back(0);
             }
         }
-        vector<int32_t> changed;
+        changed_.clear();
         for (size_t i = 0; i < dirty_.size(); ++i) {
             int32_t& of = cls_[size_t(dirty_[i])];
-            const int32_t to = number[size_t(group_of_[i])];
+            const int32_t to = groups_[size_t(group_of_[i])].number;
+            n_dirty_[size_t(of)] = 0;
             if (to == of) continue;
+            changed_.push_back({dirty_[i], to});
+        }
+        for (auto [s, to] : changed_) {
+            int32_t& of = cls_[size_t(s)];
             --size_of_[size_t(of)];
             ++size_of_[size_t(of = to)];
-            changed.push_back(dirty_[i]);
-            if (round > Likeness::kLeast) changes_[size_t(dirty_[i])].push_back({round, to});
+            if (round > Likeness::kLeast) changes_[size_t(s)].push_back({round, to});
         }
         dirty_.clear();
-        for (int32_t s : changed)
+        for (auto [s, to] : changed_)
             for (int32_t k = before_indptr_[size_t(s)]; k < before_indptr_[size_t(s) + 1]; ++k) {
                 const int32_t b = before_[size_t(k)];
                 if (stamp_[size_t(b)] == round || size_of_[size_t(cls_[size_t(b)])] == 1) continue;
@@ -123,16 +136,36 @@ class FindLikeness {
             }
         std::sort(dirty_.begin(), dirty_.end());
     }
-    // A state's class and, range by range, the class that bytes lead to.
-    void put_key(int32_t s) {
-        key_.assign(1, cls_[size_t(s)]);
+    // The group of the dirty states that a byte does not tell from s.  Its key: the class of s and, range by range, the
+    // class that bytes lead to.
+    int32_t group(int32_t s) {
+        const size_t from = keys_.size();
+        keys_.push_back(cls_[size_t(s)]);
         int32_t hi = -2;
         for (const Edge& e : d_.row(s)) {
             ++work_;
             const int32_t to = cls_[size_t(e.target)] << 1 | e.count;
-            if (hi + 1 == e.lo && key_.back() == to) key_[key_.size() - 2] += e.hi - hi;
-            else key_.insert(key_.end(), {e.lo << 9 | e.hi, to});
+            if (hi + 1 == e.lo && keys_.back() == to) keys_[keys_.size() - 2] += e.hi - hi;
+            else keys_.insert(keys_.end(), {e.lo << 9 | e.hi, to});
             hi = e.hi;
+        }
+        const size_t size = keys_.size() - from;
+        uint64_t hash = size;
+        for (size_t k = from; k < keys_.size(); ++k) {
+            hash = (hash ^ uint32_t(keys_[k])) * 0xff51afd7ed558ccdull;
+            hash ^= hash >> 32;
+        }
+        for (;; ++hash) {  // another key of the same hash has its place behind it
+            const auto [known, is_new] = found_.insert(hash);
+            if (is_new) {
+                groups_.push_back({from, size, -1});
+                return known.group = int32_t(groups_.size()) - 1;
+            }
+            const Group& g = groups_[size_t(known.group)];
+            if (g.size == size && std::equal(keys_.begin() + int64_t(from), keys_.end(), keys_.begin() + int64_t(g.key))) {
+                keys_.resize(from);
+                return known.group;
+            }
         }
     }
     void write(Likeness& out) {
