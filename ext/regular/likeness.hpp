@@ -41,8 +41,9 @@ class FindLikeness {
 
     Likeness run() {
         Likeness out;
-        if (n_ >= kFew) begin();
-        for (; n_ >= kFew && out.longest < kLongest; ++out.longest) {
+        const bool worth = n_ >= kFew && has_chain();
+        if (worth) begin();
+        for (; worth && out.longest < kLongest; ++out.longest) {
             poll();
             if (!dirty_.empty()) refine(out.longest + 1);
             if (work_ > kMostWork * int64_t(d_.edges.size())) break;
@@ -54,6 +55,7 @@ class FindLikeness {
 
   private:
     static constexpr int32_t kFew = 48;       // states; in fewer there is little to be gained
+    static constexpr int32_t kChain = 8;
     static constexpr int32_t kLongest = 64;   // bytes; few tokens have more
     static constexpr int64_t kMostWork = 16;  // looks at each edge; what is not found out then counts as different
     const Dfa& d_;
@@ -73,6 +75,26 @@ class FindLikeness {
     vector<std::pair<int32_t, int32_t>> changed_;  // state, class
     int64_t work_ = 0;
 
+    // Is there a way of kChain states with the same labels, from each to the one that most of its bytes lead to?  In
+    // most automata there is none, and little to be found.
+    bool has_chain() {
+        vector<int32_t> next(size_t(n_), -1), length(size_t(n_), 0);
+        for (int32_t s = n_; s-- > 0;) {  // most lead to later ones
+            int32_t most = kManyBytes - 1;
+            for (const Edge& e : d_.row(s)) {
+                const int32_t n = bytes_to(d_.row(s).begin(), d_.row(s).end(), e.target);
+                if (n > most) { most = n; next[size_t(s)] = e.target; }
+            }
+            const int32_t to = next[size_t(s)];
+            if (to > s && same_labels(s, to) && (length[size_t(s)] = length[size_t(to)] + 1) >= kChain) return true;
+        }
+        return false;
+    }
+    bool same_labels(int32_t a, int32_t b) const {
+        const Dfa::Row x = d_.row(a), y = d_.row(b);
+        return d_.accept[size_t(a)] == d_.accept[size_t(b)] && x.end() - x.begin() == y.end() - y.begin() &&
+               std::equal(x.begin(), x.end(), y.begin(), [](const Edge& e, const Edge& f) { return e.label() == f.label(); });
+    }
     void begin() {
         before_indptr_.assign(size_t(n_) + 1, 0);
         for (const Edge& e : d_.edges) ++before_indptr_[size_t(e.target) + 1];
