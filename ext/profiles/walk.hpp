@@ -157,6 +157,13 @@ class Walk {
             counted_.push_back({span, lo, hi, count - read, Inside::kCharacters});
         }
     }
+    // Do letters lead out of the loop?  Then no other state loops on the same bytes, and most tokens leave it.
+    static bool leaves_by_letters(const LexState& s, const ByteBits& loop) {
+        for (const Edge& e : s.edges)
+            for (int32_t b = e.lo; b <= e.hi; ++b)
+                if (((b | 32) >= 'a' && (b | 32) <= 'z') && !loop.has(uint8_t(b))) return true;
+        return false;
+    }
     // From a state that loops on several bytes: what they lead to is known, what leads out of the loop is walked.
     bool round(int32_t y, bool apart) {
         ByteBits loop;
@@ -165,6 +172,7 @@ class Walk {
         const LexState& s = lexer_.states[y];
         // Under "longest" many roots have what is below a white space: `segments` shares that, too.
         if (loop.count() < kManyBytes && (s.span >= 0 || lexer_.terms.longest)) return false;
+        if (loop.count() >= kManyBytes && leaves_by_letters(s, loop)) return false;
         const std::shared_ptr<const LoopRuns> known = cache_.loop_runs(trie_, loop, characters);
         const bool counts = s.span >= 0 && loop.intersects(Staying::counted(s));
         const Inside::Units units = !counts ? Inside::kNone : characters ? Inside::kCharacters : Inside::kBytes;
