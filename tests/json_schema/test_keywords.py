@@ -12,7 +12,7 @@ import random
 import re
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jsonschema_rs
 import pytest
@@ -356,6 +356,34 @@ def test_a_format_with_a_length() -> None:
             assert text(good + "x" * (most - len(good) + 1)) not in docs
     docs = documents({"type": "string", "format": "uri", "maxLength": 255})
     assert text("http://a/" + "x" * 140) in docs and text("http://a/" + "%20" * 83) not in docs
+
+
+LONG_TEXTS = {
+    "uri": "https://user:pw@[::1]:8080/" + "a/%20" * 30 + "?q#f",
+    "uri-reference": "../" * 30 + "?q",
+    "iri": "https://\u00e9.b/" + "\U0001f600" * 60,
+    "email": "a." * 30 + "b@" + ("c-d" * 8 + ".") * 4 + "ef",
+    "hostname": ("ab-c" * 7 + ".") * 5 + "de",
+    "uri-template": "/{x}" * 20 + "{?y*}",
+    "json-pointer": "/a~1b" * 20,
+    "date-time": "2024-02-29T12:00:00." + "0" * 80 + "Z",
+    "duration": "P" + "1" * 70 + "Y",
+}
+
+
+@pytest.mark.parametrize("name", LONG_TEXTS)
+@pytest.mark.parametrize("spelling", ["canonical", "any"])
+def test_a_format_with_a_length_takes_all_that_have_both(name: str, spelling: Literal["canonical", "any"]) -> None:
+    good = LONG_TEXTS[name]
+    for least, most, is_in in (
+        (0, len(good), True), (0, len(good) - 1, False), (10, len(good) + 7, True), (len(good), None, True),
+        (len(good) + 1, None, False), (3, 100_000, True),
+    ):  # fmt: skip
+        schema = {"type": "string", "format": name, "minLength": least}
+        docs = documents(schema if most is None else {**schema, "maxLength": most}, spelling=spelling)
+        assert (text(good) in docs) == is_in, (least, most)
+    docs = documents({"anyOf": [{"format": name, "maxLength": len(good) - 1}, {"maxLength": 40}]}, spelling=spelling)
+    assert text(good) not in docs and text(" " * 40) in docs and text(" " * 41) not in docs
 
 
 def test_the_formats_of_the_suite(shared_data: Path) -> None:
