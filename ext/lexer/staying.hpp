@@ -15,12 +15,13 @@
 // well-formed ones lead from every visited state to visited ones, subtrees of whole characters are decided, too.
 #pragma once
 #include "lexer/lexer.hpp"
+#include "lexer/quiet.hpp"
 
 namespace wfsa {
 
 class Staying {
   public:
-    explicit Staying(Lexer& lexer) : lexer_(lexer) {}
+    explicit Staying(Lexer& lexer) : lexer_(lexer), quiet_(lexer.terms) {}
 
     // Do all ways down from a node of a trie, which was entered in the expanded state y, stay inside y's terminals, and
     // uncut?  With counted terminals either all bytes, or all characters, below begin a unit or none; counts are for the
@@ -29,17 +30,14 @@ class Staying {
         const LexState& s = lexer_.states[y];
         if (s.staying < 0) keep(y, loops_of(s, y));
         Known& known = known_[size_t(s.staying)];
-        if (fits(known, s, node, wide)) return true;
-        const int32_t n_slots = node.slot_hi - node.slot_lo;
-        if (n_slots < kWorthLooking || known.n_missed >= kMostMissed || !node.below.subset_of(taken(s))) return false;
-        known.n_missed += n_slots;
-        if (known.n_missed < known.n_next) return false;
-        known.n_next = 8 * known.n_missed;
-        Known found = known;
-        if (!visit(y, found) || found.lasts < kFewLayers || !known.bytes.subset_of(found.bytes)) return false;
-        known = found;
-        tell(found);
-        return fits(found, s, node, wide);
+        return fits(known, s, node, wide) || visits(y, known, node, wide) || stays_plainly(y, node);
+    }
+    // The same, where it is seen at once: below are plain characters only (quiet.hpp), and nothing is counted.
+    bool stays_plainly(int32_t y, const TrieNode& node) {
+        if (!node.below.subset_of(Quiet::plain())) return false;
+        if (plain_.size() <= size_t(y)) plain_.resize(lexer_.states.size(), kUnknown);
+        if (plain_[size_t(y)] == kUnknown) plain_[size_t(y)] = is_plain(lexer_.states[size_t(y)]) ? kYes : kNo;
+        return plain_[size_t(y)] == kYes;
     }
     // Of what stays: does anything begin a unit, and then each character of it, or each byte?
     bool counts(int32_t y, const TrieNode& node) const {
@@ -67,8 +65,12 @@ class Staying {
         for (const Edge& e : s.edges) if (e.count) out.add_range(e.lo, e.hi);
         return out;
     }
-    size_t bytes() const { return wfsa::heap_bytes(known_); }
-    void close(Retired& out) { out.take(known_); }
+    size_t bytes() const { return wfsa::heap_bytes(known_) + wfsa::heap_bytes(plain_) + quiet_.bytes(); }
+    void close(Retired& out) {
+        out.take(known_);
+        out.take(plain_);
+        quiet_.close(out);
+    }
 
   private:
     struct Known {
@@ -85,13 +87,27 @@ class Staying {
     static constexpr int32_t kSlotsForState = 16;  // missed, for one state to be visited
     static constexpr int32_t kMostLayers = 48;   // few ways down a trie are longer
     static constexpr int32_t kFewLayers = 16;    // for texts no longer a state is not told by another one's visit
+    enum : uint8_t { kUnknown, kNo, kYes };
     Lexer& lexer_;
+    Quiet quiet_;
+    vector<uint8_t> plain_;    // by state
     StableVector<Known> known_;
     vector<int32_t> seen_;     // states, layer by layer
     vector<size_t> ends_;      // of the layers
     vector<uint32_t> stamps_;  // by state: the last visit that met it
     uint32_t stamp_ = 0;
 
+    bool is_plain(const LexState& s) {
+        if (s.span >= 0 || !s.accepts.empty() || !s.hyps.alone()) return false;
+        const Hypothesis h = s.hyps.front();
+        if (h.context >= 0 || !h.watch.empty()) return false;
+        bool alive = false;
+        for (int32_t c : h.main) {
+            if (!quiet_.quiet(c)) return false;
+            alive |= quiet_.goes_on(c);
+        }
+        return alive;
+    }
     static bool fits(const Known& known, const LexState& s, const TrieNode& node, bool wide) {
         ByteBits single = node.below;  // bytes that are read one by one
         const bool by_characters = node.whole && known.characters;
@@ -102,6 +118,20 @@ class Staying {
         if (by_characters) begins.w[2] = 0;  // 80..BF
         const ByteBits units = counted(s);
         return !begins.intersects(units) || begins.subset_of(units);
+    }
+    // Not known to stay: is it, when the states around y are visited, for which enough was missed?
+    bool visits(int32_t y, Known& known, const TrieNode& node, bool wide) {
+        const LexState& s = lexer_.states[y];
+        const int32_t n_slots = node.slot_hi - node.slot_lo;
+        if (n_slots < kWorthLooking || known.n_missed >= kMostMissed || !node.below.subset_of(taken(s))) return false;
+        known.n_missed += n_slots;
+        if (known.n_missed < known.n_next) return false;
+        known.n_next = 8 * known.n_missed;
+        Known found = known;
+        if (!visit(y, found) || found.lasts < kFewLayers || !known.bytes.subset_of(found.bytes)) return false;
+        known = found;
+        tell(found);
+        return fits(found, s, node, wide);
     }
     void keep(int32_t y, const Known& found) {
         lexer_.states[y].staying = int32_t(known_.size());

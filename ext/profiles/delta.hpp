@@ -188,7 +188,7 @@ class Delta {
             for (const Open& o : after) walk_.pieces.add(o.term, Pieces::kSlot, trie_[c].slot_lo, 0, o.depth, o.count);
         }
         if (trie_[c].slot_hi - trie_[c].slot_lo == trie_[c].own) return;
-        if (y2 >= 0 && z2 >= 0 && lexer_.alike(y2, z2, trie_[c].height)) return;
+        if (y2 >= 0 && z2 >= 0 && (lexer_.alike(y2, z2, trie_[c].height) || walk_.both_stay(y2, z2, trie_[c]))) return;
         for (const Accept& a : in_y.accepts) after.push_back({a.term, a.watch, depth + 1, now});
         difference(c, y2, z2, depth + 1, now, after);
     }

@@ -60,6 +60,10 @@ class Walk {
         if (lexer_.states[y].span >= 0 || !staying_.loops(y, loop, characters) || loop.count() >= kManyBytes) return nullptr;
         return cache_.loop_runs(trie_, loop, characters);
     }
+    // Do all tokens below a node stay inside from both states, as far as is seen at once?
+    bool both_stay(int32_t y, int32_t z, const TrieNode& node) {
+        return staying_.stays_plainly(y, node) && staying_.stays_plainly(z, node);
+    }
     // The tokens of a slot end in state t.
     void inside(int32_t slot, const LexState& t, int32_t count) {
         if (t.span < 0) add_run(slot, slot + 1);

@@ -70,6 +70,22 @@ WIDE: dict[str, Callable[..., wfsa.Constraint]] = {
             "additionalProperties": {"type": "string"},
         }
     ),
+    "names with a tag of language": schema(
+        {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "ab": {"type": "boolean"}},
+            "patternProperties": {"^ab[_.]([a-z]{2,3}|[A-C]{4}|x(-[0-9a-c]{1,8})+)$": {"type": "null"}},
+        }
+    ),
+    "names without a tag of language": schema(
+        {
+            "type": "object",
+            "patternProperties": {"^foo([a-c]{2,3}|x(-[0-9a-c]{1,8})+)$": {"type": "null"}},
+            "additionalProperties": False,
+        }
+    ),
+    "plain characters that end": lambda mode: wfsa.compile_regex("(foo|[a-c]+x|[^y]*z|.{0,9}b)*", vocab(), mode=mode),
+    "a word that is not there": pattern("^(?!.*(foo|bar9|xz)).*$"),
     "white space before keys and values": schema(
         {
             "type": "array",

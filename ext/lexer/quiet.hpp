@@ -1,0 +1,79 @@
+// Components from which no plain text leads to an end: every run of the printable ASCII characters that a JSON string
+// holds as they are (all but the quote and the backslash) leads on, and no terminal can end within it.
+//
+//   goes_on   every such run leads to a state
+//   quiet     no such run leads to an accepting state
+//
+// Within a name that is in no list, or a string that a pattern excludes, the automaton's states are many and differ only
+// in what a quote means; for tokens without one they are all alike.
+//
+// Method: two greatest fixed points over the edges on these bytes, for one terminal when it is first asked for. Passes go
+// from the last state to the first, as most edges lead on; what is not settled after a few of them counts as "no".
+#pragma once
+#include "lexer/terminals.hpp"
+
+namespace wfsa {
+
+class Quiet {
+  public:
+    explicit Quiet(const Terminals& terms) : terms_(terms) {}
+
+    static const ByteBits& plain() {
+        static const ByteBits bytes = [] {
+            ByteBits out;
+            out.add_range(' ', '!');
+            out.add_range('#', '[');
+            out.add_range(']', '~');
+            return out;
+        }();
+        return bytes;
+    }
+    bool goes_on(int32_t c) { return of(c) & kGoesOn; }
+    bool quiet(int32_t c) { return of(c) & kQuiet; }
+    size_t bytes() const { return block_bytes(known_.capacity()); }
+    void close(Retired& out) { out.take(known_); }
+
+  private:
+    enum : uint8_t { kGoesOn = 1, kQuiet = 2, kKnown = 4 };
+    static constexpr int kPasses = 8;
+    const Terminals& terms_;
+    vector<uint8_t> known_;  // by component
+
+    uint8_t of(int32_t c) {
+        if (known_.size() < terms_.term.size()) known_.resize(terms_.term.size(), 0);
+        if (!(known_[size_t(c)] & kKnown)) settle(c);
+        return known_[size_t(c)];
+    }
+    // Of all components of a terminal.
+    void settle(int32_t c) {
+        const int32_t t = terms_.term[size_t(c)], base = terms_.start[size_t(t)];
+        int32_t end = base;
+        while (end < int32_t(terms_.term.size()) && terms_.term[size_t(end)] == t) known_[size_t(end++)] = kGoesOn | kQuiet;
+        bool changed = true;
+        for (int pass = 0; changed && pass < kPasses; ++pass) {
+            changed = false;
+            for (int32_t s = end; s-- > base;) {
+                const uint8_t now = known_[size_t(s)] & looked_at(s);
+                changed |= now != known_[size_t(s)];
+                known_[size_t(s)] = now;
+            }
+        }
+        for (int32_t s = base; s < end; ++s) known_[size_t(s)] = uint8_t((changed ? 0 : known_[size_t(s)]) | kKnown);
+    }
+    uint8_t looked_at(int32_t s) const {
+        ByteBits left = plain();
+        uint8_t out = kGoesOn | kQuiet;
+        for (int32_t e = terms_.indptr[size_t(s)]; e < terms_.indptr[size_t(s) + 1]; ++e) {
+            const Edge& edge = terms_.edges[size_t(e)];
+            ByteBits on;
+            on.add_range(edge.lo, edge.hi);
+            if (!on.intersects(plain())) continue;
+            for (size_t w = 0; w < 4; ++w) left.w[w] &= ~on.w[w];
+            out &= terms_.accept[size_t(edge.target)] ? 0 : known_[size_t(edge.target)];
+            if (edge.count) out = 0;
+        }
+        return left.any() ? uint8_t(out & ~kGoesOn) : out;
+    }
+};
+
+}  // namespace wfsa
