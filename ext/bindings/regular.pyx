@@ -205,7 +205,6 @@ cdef class Automaton:
         return (np.array(d.indptr, np.int32), np.array(lo, np.uint8), np.array(hi, np.uint8),
                 np.array(to, np.int32), np.array(d.accept, np.uint8))
 
-
     def alike(self, int32_t length):
         """For tests: by state (without the empty word) equal pairs where no text of at most `length` bytes is known to
         tell states apart; None for one that is like no other, and None alone if nothing is known of such texts."""

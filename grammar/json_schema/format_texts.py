@@ -43,6 +43,22 @@ def reference(more: str, private: str) -> tuple[str, str]:
     )
 
 
+def short_reference(name: str, most: int) -> str:
+    """References of at most `most` characters, which is above `SHORT`.
+
+    The exact language would count in each of its 200 states.  Here a scheme and a host get a fixed share, and the rest
+    is counted in runs of 15 characters or fewer with an escape behind them.
+    """
+    more = _UCS if name.startswith("iri") else ""
+    char = rf"[A-Za-z0-9\-._~!$&'()*+,;=:@?{more}"
+    host = r"[A-Za-z][A-Za-z0-9+\-.]{0,11}://[A-Za-z0-9.\-]{1,52}(?::[0-9]{1,5})?"
+    runs = rf"(?:{char}/]{{15}}|{char}/]{{0,14}}{_PERCENT}){{0,{(most - SHORT) // 17}}}{char}/]{{0,14}}"
+    path = rf"/(?:{char}]{runs})?"
+    return rf"{host}(?:{path})?" if name in ("uri", "iri") else rf"(?:{host})?{path}"
+
+
+SHORT = 12 + 3 + 52 + 6 + 2 + 14
+
 URI, _RELATIVE = reference("", "")
 URI_REFERENCE = f"{URI}|{_RELATIVE}"
 IRI, _RELATIVE = reference(_UCS, _PRIVATE)

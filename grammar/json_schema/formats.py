@@ -19,6 +19,8 @@ A format that is not here is an annotation, as the specification has it; the rep
 Some are sublanguages (`NARROWED`), where the exact language is not regular or its automaton is too large: a text that
 does not have the format is never taken, some that have it are not.  Under ``not`` the roles change, so each of these
 has a second language that holds all of its texts; a text between the two is refused on both sides.
+A format beside ``maxLength`` is narrowed too where the length is not counted: in names of members, and beside a
+``minLength`` of many characters (`bounded_language`).
 Here it is the leap second, the last of a UTC day.  It is read as ``23:59:60`` with an offset of zero; the same instant
 written in another zone is refused.
 """
@@ -26,7 +28,7 @@ written in another zone is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 
 from wfsa.grammar.json_schema import contents, format_texts
 from wfsa.grammar.json_schema.format_hosts import (
@@ -39,7 +41,8 @@ from wfsa.grammar.json_schema.format_hosts import (
     idn_hostname,
 )
 from wfsa.grammar.regex.pattern import parse_regex
-from wfsa.grammar.regular import Regular
+from wfsa.grammar.regex.restrict import lengths
+from wfsa.grammar.regular import ANY_CHAR, Regular, both, repeat
 
 # Patterns in the Python dialect, end to end; [0-9] and not \d, which is Unicode there.
 _YEAR = "[0-9]{4}"
@@ -89,6 +92,7 @@ _SOURCES: dict[str, str | Callable[[], Regular]] = {
     "relative-json-pointer": format_texts.RELATIVE_JSON_POINTER,
     "regex": format_texts.REGEX,
 }
+MAX_COUNTED = 128  # characters of a text under both a format and a ``maxLength`` that is spelled out
 NAMES = frozenset(_SOURCES)
 OLD_HOSTNAME = "hostname (RFC 1123)"
 _SOURCES[OLD_HOSTNAME] = hostname_1123
@@ -124,6 +128,18 @@ def format_language(name: str) -> Regular:
     """Texts that have the format: all of them, or for the names in `NARROWED` some."""
     source = _SOURCES[name]
     return parse_regex(source) if isinstance(source, str) else source()
+
+
+@lru_cache(maxsize=256)
+def bounded_language(name: str, most: int) -> Regular:
+    """Texts that have the format and at most `most` characters: the exact product where its automaton is small."""
+    tree = format_language(name)
+    top = lengths(tree)[1]
+    if top is not None and top <= most:
+        return tree
+    if name in ("uri", "uri-reference", "iri", "iri-reference") and most > format_texts.SHORT:
+        return parse_regex(format_texts.short_reference(name, most))
+    return both(tree, repeat(ANY_CHAR, 0, min(most, MAX_COUNTED)))
 
 
 @cache

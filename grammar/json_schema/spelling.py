@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
 
-from wfsa.grammar.json_schema.formats import format_language, wide_language
+from wfsa.grammar.json_schema.formats import bounded_language, format_language, wide_language
 from wfsa.grammar.json_schema.options import Spelling
 from wfsa.grammar.regex.pattern import search_language
 from wfsa.grammar.regex.restrict import lengths
@@ -210,7 +210,10 @@ def text_language(
 ) -> Regular | None:  # fmt: skip
     """The texts within these conditions, or if `wide` no fewer; None if they are seen to be none."""
     asked = [*map(pattern_language, patterns)]
-    asked += map(wide_language if wide else format_language, formats)
+    if wide:
+        asked += map(wide_language, formats)
+    else:
+        asked += [format_language(f) if high is None else bounded_language(f, high) for f in formats]
     if high is not None and low > high:
         return None
     if low or high is not None or not asked:

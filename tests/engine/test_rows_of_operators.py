@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
-from tests.engine.modes import MODES
-from tests.engine.strategies import choice, walks
+from tests.engine.modes import MODES, reloaded
+from tests.engine.strategies import walks
+from tests.engine.test_twin import same_masks
 
 pytestmark = pytest.mark.engine
 
@@ -41,20 +42,10 @@ TOKENS = [
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
-@given(walks, st.sampled_from(MODES))
-def test_rows(name: str, walk: list[int], mode: str) -> None:
+@given(walks, st.sampled_from(MODES), st.booleans())
+def test_rows(name: str, walk: list[int], mode: str, load: bool) -> None:
     eos = len(TOKENS)
-    fast, slow = (
-        wfsa.compile_lark(GRAMMARS[name], wfsa.Vocab([*TOKENS, b"<eos>"], special_ids=[eos], eos_ids=[eos]), mode=m)
-        for m in (mode, "lazy")
-    )
+    vocab = wfsa.Vocab([*TOKENS, b"<eos>"], special_ids=[eos], eos_ids=[eos])
+    fast, slow = (wfsa.compile_lark(GRAMMARS[name], vocab, mode=m) for m in (mode, "lazy"))
     slow._core.parse_tails(True)
-    one, two = fast.start(), slow.start()
-    for n in walk:
-        allowed = one.get_mask().ids().tolist()
-        assert allowed == two.get_mask().ids().tolist()
-        token_id = choice(allowed, n)
-        if token_id is None:
-            break
-        assert one.commit(token_id) and two.commit(token_id)
-    assert one.get_mask() == two.get_mask()
+    same_masks(reloaded(fast, vocab) if load else fast, slow, walk)

@@ -26,6 +26,11 @@ def test_masks_with_and_without_the_parser_dwa_are_equal(
         fast = reloaded(fast, vocab)
     slow = wfsa.compile(case.grammar, build_vocab(case.vocab), mode=twin)
     slow._core.parse_tails(True)
+    same_masks(fast, slow, walk)
+
+
+def same_masks(fast: wfsa.Constraint, slow: wfsa.Constraint, walk: list[int]) -> None:
+    """One walk through both, with equal masks at every step."""
     one, two = fast.start(), slow.start()
     for n in walk:
         allowed = one.get_mask().ids().tolist()

@@ -382,6 +382,8 @@ def test_a_format_with_a_length_takes_all_that_have_both(name: str, spelling: Li
         schema = {"type": "string", "format": name, "minLength": least}
         docs = documents(schema if most is None else {**schema, "maxLength": most}, spelling=spelling)
         assert (text(good) in docs) == is_in, (least, most)
+    both = documents({"type": "string", "format": "uri", "minLength": 100, "maxLength": 2048}, spelling=spelling)
+    assert text("http://a/" + "x" * 91) in both and text("http://a/" + "x" * 90) not in both
     docs = documents({"anyOf": [{"format": name, "maxLength": len(good) - 1}, {"maxLength": 40}]}, spelling=spelling)
     assert text(good) not in docs and text(" " * 40) in docs and text(" " * 41) not in docs
 
