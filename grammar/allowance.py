@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 _MEMORY_SECONDS = 0.01  # between two looks at the memory, each of some microseconds
@@ -32,12 +33,16 @@ class Allowance:
     """A context manager; inner ones end with the outer one.
 
     seconds: from `begin` (``time.perf_counter()``) on, or now; n_bytes: growth of the resident memory of the process,
-    whoever causes it, where the system tells (Linux).  None: no limit.
+    whoever causes it, where the system tells (Linux).  None: no limit.  `late` is called once, by the first check that
+    is more than `late_seconds` after the beginning.
     """
 
-    __slots__ = ("_before", "_begin", "_looked", "_most", "_outer", "_seconds", "_until", "n_bytes")
+    __slots__ = ("_before", "_begin", "_late", "_late_at", "_looked", "_outer", "_seconds", "_until", "n_bytes")
 
-    def __init__(self, seconds: float | None, n_bytes: int | None = None, begin: float | None = None) -> None:
+    def __init__(
+        self, seconds: float | None, n_bytes: int | None = None, begin: float | None = None,
+        late: Callable[[], None] | None = None, late_seconds: float = 0.0,
+    ) -> None:  # fmt: skip
         self._seconds = seconds
         self._begin = time.perf_counter() if begin is None else begin
         self._until = float("inf") if seconds is None else self._begin + seconds
@@ -45,6 +50,8 @@ class Allowance:
         self._before = _resident() if n_bytes is not None else 0
         self._looked = 0.0
         self._outer: Allowance | None = None
+        self._late = late
+        self._late_at = self._begin + late_seconds
 
     def __enter__(self) -> Allowance:
         self._outer, _OF_THREAD.current = _OF_THREAD.current, self
@@ -58,6 +65,9 @@ class Allowance:
     def check(self) -> None:
         """Raises Exhausted, with what is used up: "2 s" or "64 MB"."""
         now = time.perf_counter()
+        if self._late is not None and now > self._late_at:
+            late, self._late = self._late, None
+            late()
         if now > self._until:
             raise Exhausted(f"{self._seconds:g} s")
         if self.n_bytes is not None and now - self._looked > _MEMORY_SECONDS:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 from wfsa._ext.constraint import build_core
 from wfsa._ext.regular import Automaton, automaton
 from wfsa.arguments import known_fields, refuse_unknown
+from wfsa.collector import MOST_SECONDS, HeldCollector
 from wfsa.compile_options import CompileKeywords, CompileOptions
 from wfsa.errors import GrammarError, LimitError, SchemaError, SchemaWarning, WfsaError
 from wfsa.explain import compile_parts_with
@@ -169,15 +170,20 @@ class _Run:
         self.stage = "front end"
         self.stages: dict[str, float] = {}
         self.costliest: Callable[[], str] = str  # says what costs most, once that is known
-        self._allowance = Allowance(self.options.max_seconds, self.options.max_memory, self.begin)
+        self._collector = HeldCollector()
+        self._allowance = Allowance(
+            self.options.max_seconds, self.options.max_memory, self.begin, self._collector.let_go, MOST_SECONDS
+        )
 
     def __enter__(self) -> _Run:
         self._allowance.__enter__()
+        self._collector.hold()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._collector.let_go()
         self._allowance.__exit__(kind, error, trace)
         if isinstance(error, Exhausted):
             limit = "max_seconds" if str(error).endswith("s") else "max_memory"

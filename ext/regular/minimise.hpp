@@ -70,6 +70,7 @@ class Minimiser {
     Interner rows_;          // what the states of a class do; its number is the class's
     std::unordered_map<int32_t, vector<int32_t>> leading_to_;  // by class: those on cycles with an edge to it
     vector<int32_t> partner_;  // of a state on a cycle: the class that it may equal, or -1
+    vector<int32_t> place_;    // of a state of the component at hand: its place in that
     vector<int32_t> row_;
     vector<Edge> merged_;
 
@@ -197,28 +198,76 @@ class Minimiser {
     }
 
     // Splits the states of a component by what they do until nothing changes; gives them classes from `from` on, and
-    // returns one state of each.
+    // returns one state of each.  After the first round only states are looked at that lead to one whose class is new:
+    // none of them equals one of its class that does not, since the two were equal before.
     vector<int32_t> refined(const vector<int32_t>& states, int32_t from) {
-        for (int32_t s : states) cls_[size_t(s)] = from;
-        vector<int32_t> parts(states.size()), representatives;
-        for (size_t before = 1;; before = representatives.size()) {
+        if (place_.empty()) place_.resize(size_t(draft_.size()));
+        for (size_t k = 0; k < states.size(); ++k) {
+            cls_[size_t(states[k])] = from;
+            place_[size_t(states[k])] = int32_t(k);
+        }
+        const size_t n = states.size();
+        vector<int32_t> first(n + 2, 0), before;  // by state: those of the component that lead to it
+        const auto inside = [&](const Edge& e) { return e.target < kTail && cls_[size_t(e.target)] == from; };
+        for (int32_t s : states)
+            for (const Edge& e : draft_.row(s)) if (inside(e)) ++first[size_t(place_[size_t(e.target)]) + 2];
+        for (size_t k = 2; k < n + 2; ++k) first[k] += first[k - 1];
+        before.resize(size_t(first.back()));
+        for (size_t k = 0; k < n; ++k)
+            for (const Edge& e : draft_.row(states[k]))
+                if (inside(e)) before[size_t(first[size_t(place_[size_t(e.target)]) + 1]++)] = int32_t(k);
+        vector<int32_t> size{int32_t(n)}, part(n, 0), looked_at(n), met, found;
+        vector<uint8_t> is_met(n, 0);
+        for (size_t k = 0; k < n; ++k) looked_at[k] = int32_t(k);
+        while (!looked_at.empty()) {
             poll();
             Interner rows;
-            representatives.clear();
-            for (size_t k = 0; k < states.size(); ++k) {
-                classes_of(states[k], merged_);
-                row_.assign({cls_[size_t(states[k])], draft_.accept[size_t(states[k])]});
+            vector<int32_t> sizes;  // of a row: states that have it
+            found.clear();
+            for (int32_t k : looked_at) {
+                const int32_t s = states[size_t(k)];
+                classes_of(s, merged_);
+                row_.assign({part[size_t(k)], draft_.accept[size_t(s)]});
                 for (const Edge& e : merged_) {
                     row_.push_back(e.label());
                     row_.push_back(e.target);
                 }
-                const auto [part, is_new] = rows.insert(row_);
-                parts[k] = from + part;
-                if (is_new) representatives.push_back(states[k]);
+                const auto [row, is_new] = rows.insert(row_);
+                if (is_new) sizes.push_back(0);
+                ++sizes[size_t(row)];
+                found.push_back(row);
             }
-            for (size_t k = 0; k < states.size(); ++k) cls_[size_t(states[k])] = parts[k];
-            if (representatives.size() == before) return representatives;
+            // The states that have a row stay in their part if it has no others, or if they are most of it.
+            vector<int32_t> to(sizes.size(), -1), most(size.size(), -1), all(size.size(), 0);
+            for (int32_t r = 0; r < rows.size(); ++r) {
+                const size_t p = size_t(rows[r][0]);
+                all[p] += sizes[size_t(r)];
+                if (most[p] < 0 || sizes[size_t(r)] > sizes[size_t(most[p])]) most[p] = r;
+            }
+            for (int32_t r = 0; r < rows.size(); ++r) {
+                const size_t p = size_t(rows[r][0]);
+                if (all[p] == size[p] && most[p] == r) { to[size_t(r)] = int32_t(p); continue; }
+                to[size_t(r)] = int32_t(size.size());
+                size.push_back(sizes[size_t(r)]);
+            }
+            for (size_t p = 0; p < all.size(); ++p)
+                if (most[p] >= 0) size[p] = all[p] == size[p] ? sizes[size_t(most[p])] : size[p] - all[p];
+            met.clear();
+            for (size_t i = 0; i < looked_at.size(); ++i) {
+                const size_t k = size_t(looked_at[i]);
+                if (to[size_t(found[i])] == part[k]) continue;
+                part[k] = to[size_t(found[i])];
+                cls_[size_t(states[k])] = from + part[k];
+                for (int32_t b = first[k]; b < first[k + 1]; ++b)
+                    if (uint8_t& is = is_met[size_t(before[size_t(b)])]; !is) { is = 1; met.push_back(before[size_t(b)]); }
+            }
+            for (int32_t k : met) is_met[size_t(k)] = 0;
+            looked_at.swap(met);
         }
+        vector<int32_t> representatives(size.size(), -1);
+        for (size_t k = 0; k < n; ++k)
+            if (int32_t& one = representatives[size_t(part[k])]; one < 0) one = states[k];
+        return representatives;
     }
 
     // Whether state `with` equals class `c`; then `partner_` has what each of the states equals.

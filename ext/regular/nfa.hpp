@@ -126,6 +126,7 @@ class Nfa {
     vector<vector<Edge>> byte_;
     vector<vector<int32_t>> eps_;
     vector<uint8_t> mark_;
+    vector<int32_t> todo_, seen_, tails_;  // of a closure
     Dfa tail_;
 
     int32_t state() {
@@ -138,7 +139,9 @@ class Nfa {
     // ε-closure in place; keeps only states that have byte edges or no ε edge (the others carry nothing).
     // Returns the number of steps.
     int64_t close(vector<int32_t>& set) {
-        vector<int32_t> todo, seen, tails;
+        vector<int32_t>&todo = todo_, &seen = seen_, &tails = tails_;
+        seen.clear();
+        tails.clear();
         auto meet = [&](int32_t q) {
             if (q >= kTail) tails.push_back(q);
             else if (!mark_[q]) { mark_[q] = 1; seen.push_back(q); todo.push_back(q); }

@@ -4,16 +4,35 @@
 
 namespace wfsa {
 
+// Numbers of pairs of states, the second of which may be -1; -1: none yet.
+class PairIds {
+  public:
+    PairIds(int32_t n, int32_t m) : width_(m + 1) {
+        if (int64_t(n) * width_ <= kDense) dense_.assign(size_t(n) * size_t(width_), -1);
+    }
+    int32_t& at(int32_t s, int32_t t) {
+        const int64_t place = int64_t(s) * width_ + t + 1;
+        return dense_.empty() ? sparse_.emplace(place, -1).first->second : dense_[size_t(place)];
+    }
+
+  private:
+    static constexpr int64_t kDense = 1 << 14;
+    int64_t width_;
+    vector<int32_t> dense_;
+    std::unordered_map<int64_t, int32_t> sparse_;
+};
+
 // Words of `a` that are in `b` (keep=true) or not in `b` (keep=false).
 inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
-    std::unordered_map<uint64_t, int32_t> ids;
+    PairIds ids(a.size(), b.size());
     vector<std::pair<int32_t, int32_t>> pairs;
     Dfa draft;
     vector<Edge> row;
     auto intern = [&](int32_t s, int32_t t) {
         poll();
-        auto got = ids.emplace(uint64_t(uint32_t(s)) << 32 | uint32_t(t), int32_t(pairs.size()));
-        if (got.second) {
+        int32_t& id = ids.at(s, t);
+        if (id < 0) {
+            id = int32_t(pairs.size());
             if (int64_t(pairs.size()) >= limit)
                 throw LimitExceeded("an intersection or difference needs more than " + std::to_string(limit) +
                                     " DFA states");
@@ -21,7 +40,7 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
             bool in_b = t >= 0 && b.accept[t];
             draft.accept.push_back(a.accept[s] && in_b == keep);
         }
-        return got.first->second;
+        return id;
     };
     if (a.size() == 0 || (keep && b.size() == 0)) return Dfa{};
     intern(0, b.size() ? 0 : -1);

@@ -181,8 +181,8 @@ def spelled(tree: Regular, spelling: Spelling) -> Regular:
             return cat(*(any_units(((ord(c), ord(c)),)) for c in data.decode()))
         case Chars(ranges):
             return canonical_units(ranges) if spelling == "canonical" else any_units(ranges)
-        case Cat(parts):
-            return cat(*(spelled(part, spelling) for part in parts))
+        case Cat():
+            return _spelled_parts(tree, spelling)
         case Alt(parts):
             return alt(*(spelled(part, spelling) for part in parts))
         case Repeat(body, low, high):
@@ -194,6 +194,12 @@ def spelled(tree: Regular, spelling: Spelling) -> Regular:
         case ByteSet():
             raise TypeError("raw bytes in a language of text")
     raise TypeError(f"not a regular tree: {tree!r}")
+
+
+@lru_cache(maxsize=4096)
+def _spelled_parts(tree: Cat, spelling: Spelling) -> Regular:
+    """The same for a concatenation; kept, since a pattern of names is in as many trees as it tells names apart."""
+    return cat(*(spelled(part, spelling) for part in tree.parts))
 
 
 @lru_cache(maxsize=1024)
