@@ -51,6 +51,7 @@ cdef extern from "bindings/regular_calls.hpp" namespace "wfsa":
     Fragment embedded(Nfa&, const Dfa&) except +wfsa_translate
     Dfa determinized(Nfa&, Fragment) except +wfsa_translate
     Dfa product_of(const Dfa&, const Dfa&, cbool, int64_t) except +wfsa_translate
+    Dfa difference_draft(const Dfa&, const Dfa&, int64_t) except +wfsa_translate
     cbool concatenated(const vector[const Dfa*]&, int64_t, Dfa&) except +wfsa_translate
     Dfa words_of(const vector[string_view]&, cbool) except +wfsa_translate
     Dfa nonempty_words(const Dfa&) except +wfsa_translate
@@ -264,9 +265,9 @@ cdef Dfa _dfa(tree, int64_t limit, int depth) except *:
 
 cdef bint _concatenation(parts, int64_t limit, Dfa& out) except *:
     """Parts whose automata are small or needed as they are, one behind the other, if that stays deterministic."""
-    cdef vector[Dfa] literals
+    cdef vector[Dfa] drafts
     cdef vector[const Dfa*] all_parts
-    cdef Automaton one
+    cdef Automaton one, other
     for part in parts:
         kind = type(part)
         if kind is Repeat:
@@ -275,12 +276,17 @@ cdef bint _concatenation(parts, int64_t limit, Dfa& out) except *:
                 return False
         elif kind is not Literal and kind is not And and kind is not Minus and kind is not ByteSet:
             return False
-    literals.reserve(len(parts))  # so that they do not move
+    drafts.reserve(len(parts))  # so that they do not move
     automata = []
     for part in parts:
-        if type(part) is Literal:
-            literals.push_back(chain(<const uint8_t*>PyBytes_AS_STRING(part.data), PyBytes_GET_SIZE(part.data)))
-            all_parts.push_back(&literals.back())
+        kind = type(part)
+        if kind is Literal:
+            drafts.push_back(chain(<const uint8_t*>PyBytes_AS_STRING(part.data), PyBytes_GET_SIZE(part.data)))
+            all_parts.push_back(&drafts.back())
+        elif kind is Minus:  # made small with the rest
+            one, other = automaton(part.left, limit), automaton(part.right, limit)
+            drafts.push_back(difference_draft(one.full()[0], other.full()[0], limit))
+            all_parts.push_back(&drafts.back())
         else:
             one = automaton(part, limit)
             automata.append(one)  # lives as long

@@ -22,6 +22,10 @@ inline Dfa product_of(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     const LetOthers here;
     return product(a, b, keep, limit);
 }
+inline Dfa difference_draft(const Dfa& a, const Dfa& b, int64_t limit) {
+    const LetOthers here;
+    return product_draft(a, b, false, limit);
+}
 inline bool concatenated(const vector<const Dfa*>& parts, int64_t limit, Dfa& out) {
     const LetOthers here;
     return concatenate(parts, limit, out);

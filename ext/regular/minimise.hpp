@@ -201,6 +201,10 @@ class Minimiser {
     // returns one state of each.  After the first round only states are looked at that lead to one whose class is new:
     // none of them equals one of its class that does not, since the two were equal before.
     vector<int32_t> refined(const vector<int32_t>& states, int32_t from) {
+        if (states.size() == 1) {
+            cls_[size_t(states[0])] = from;
+            return states;
+        }
         if (place_.empty()) place_.resize(size_t(draft_.size()));
         for (size_t k = 0; k < states.size(); ++k) {
             cls_[size_t(states[k])] = from;

@@ -22,8 +22,8 @@ class PairIds {
     std::unordered_map<int64_t, int32_t> sparse_;
 };
 
-// Words of `a` that are in `b` (keep=true) or not in `b` (keep=false).
-inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
+// Words of `a` that are in `b` (keep=true) or not in `b` (keep=false): not small yet, and some states may lead nowhere.
+inline Dfa product_draft(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     PairIds ids(a.size(), b.size());
     vector<std::pair<int32_t, int32_t>> pairs;
     Dfa draft;
@@ -66,7 +66,11 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
         tidy(row);
         draft.add_row(row);
     }
-    return finish(0, draft);
+    return draft;
+}
+
+inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
+    return finish(0, product_draft(a, b, keep, limit));
 }
 
 // The language without the empty word.  The start gets a non-accepting copy when something leads back to it.
