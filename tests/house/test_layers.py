@@ -63,6 +63,7 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/vocab": {"wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
     "wfsa/storage": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py", "wfsa/items", "wfsa/vocab"},
     "wfsa/caches.py": {"wfsa/_ext", "wfsa/errors.py"},
+    "wfsa/collector.py": set(),
     "wfsa/compile_options.py": set(),
     "wfsa/jump_forward.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/constraint.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/jump_forward.py", "wfsa/storage", "wfsa/vocab"},
@@ -73,7 +74,7 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
         "grammar", "grammar/guidance", "grammar/json_schema", "grammar/regex", "grammar/structural_tag", "wfsa/_ext",
-        "wfsa/arguments.py",
+        "wfsa/arguments.py", "wfsa/collector.py",
         "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
     },
     "wfsa/requests.py": {
