@@ -31,6 +31,7 @@ from wfsa.compiler import (
 from wfsa.constraint import Constraint
 from wfsa.errors import (
     ArtifactError,
+    BudgetError,
     DecodingError,
     DecodingWarning,
     GrammarError,
@@ -56,6 +57,7 @@ load = Constraint.load
 
 __all__ = [
     "ArtifactError",
+    "BudgetError",
     "CompileOptions",
     "Constraint",
     "DecodingError",

@@ -47,6 +47,10 @@ class StateError(WfsaError):
     """A call that the decoding state cannot serve: commit after the end, rollback too far, a bad buffer."""
 
 
+class BudgetError(WfsaError):
+    """Fewer tokens may come than the text needs to its end; names both numbers."""
+
+
 class DecodingError(WfsaError):
     """Arguments that a decoding method cannot serve: counts, prompts, a model or a constraint that does not fit."""
 

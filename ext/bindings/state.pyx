@@ -18,7 +18,7 @@ from wfsa._ext.vocabulary cimport Vocabulary, wfsa_translate
 
 import numpy as np
 
-from wfsa.errors import StateError
+from wfsa.errors import BudgetError, StateError
 
 
 cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
@@ -131,37 +131,79 @@ cdef class State:
         held.hold(&self.n_changes)
         return decoder
 
-    def get_mask(self):
-        """The tokens that keep the text a viable prefix, as a :class:`TokenMask`; the end token iff it is a sentence."""
+    cdef int64_t within(self, Decoder* decoder, budget) except -1:
+        """The budget, if the text can be completed within it."""
+        cdef int64_t most = integer(budget), least
+        with nogil:
+            least = decoder.min_tokens()
+        if most < least:
+            raise BudgetError(f"a budget of {most} tokens is too small: the text needs {least} to its end, the end token among them")
+        return most
+
+    def get_mask(self, budget=None):
+        """The tokens that keep the text a viable prefix, as a :class:`TokenMask`; the end token iff it is a sentence.
+
+        budget: how many tokens may still come, the end token among them; then only tokens are in the mask after which
+        ``min_tokens()`` is below it, and there is always one.  Raises BudgetError where it is below ``min_tokens()`` now,
+        StateError where that is not known.
+        """
         cdef TokenMask m
         cdef uint32_t* p
+        cdef int64_t most = 0
         cdef Held held
         cdef Decoder* decoder
-        if self.cached is None:
-            m = TokenMask.__new__(TokenMask)
-            m.size = self.size
-            m.data = PyBytes_FromStringAndSize(NULL, 4 * self.n_words)
-            p = <uint32_t*>PyBytes_AS_STRING(m.data)
-            decoder = self.read(held)
+        if budget is None and self.cached is not None:
+            return self.cached
+        m = TokenMask.__new__(TokenMask)
+        m.size = self.size
+        m.data = PyBytes_FromStringAndSize(NULL, 4 * self.n_words)
+        p = <uint32_t*>PyBytes_AS_STRING(m.data)
+        decoder = self.read(held)
+        if budget is not None:
+            most = self.within(decoder, budget)
             with nogil:
-                decoder.mask(p, self.n_words)
-            self.cached = m
-        return self.cached
+                decoder.mask_within(p, self.n_words, most - 1)
+            return m
+        with nogil:
+            decoder.mask(p, self.n_words)
+        self.cached = m
+        return m
 
-    def fill_bitmask(self, buffer, row=None):
+    def min_tokens(self):
+        """Tokens with which the text can be completed, the end token among them; 0 after the end.
+
+        Never too few: a text of so many tokens exists, and some allowed token leaves one fewer.  It is the least number
+        where no token spells the end of one terminal of the grammar and the beginning of the next one.  Raises StateError
+        where it is not known: members in any order, items that must differ, terminals that match as long as they can, and
+        closed sets of texts.
+        """
+        cdef int64_t n
+        cdef Held held
+        cdef Decoder* decoder = self.read(held)
+        with nogil:
+            n = decoder.min_tokens()
+        return n
+
+    def fill_bitmask(self, buffer, row=None, budget=None):
         """Copy the mask into an int32[ceil(V/32)] array, or into row `row` of an int32[B, ceil(V/32)] one.
 
         NumPy arrays and CPU torch tensors; must be contiguous and writable.  Wider rows are filled up with 0.
-        Raises StateError on any other buffer, which is left as it was.
+        Raises StateError on any other buffer, which is left as it was; `budget` as in ``get_mask``.
         """
         cdef Target target
+        cdef int64_t most = 0
         cdef Held held
         cdef Decoder* decoder
         target_open(&target, buffer, self.n_words, None if row is None else integer(row))
         try:
             decoder = self.read(held)
-            with nogil:
-                decoder.mask(target.p, target.n_words)
+            if budget is not None:
+                most = self.within(decoder, budget)
+                with nogil:
+                    decoder.mask_within(target.p, target.n_words, most - 1)
+            else:
+                with nogil:
+                    decoder.mask(target.p, target.n_words)
         finally:
             PyBuffer_Release(&target.view)
 

@@ -94,6 +94,8 @@ inline void translate() {
         raise_as("LimitError", e.what());
     } catch (const Undecided& e) {
         raise_as("GrammarError", e.what());
+    } catch (const Unsupported& e) {
+        raise_as("StateError", e.what());
     } catch (const Damaged& e) {
         raise_as("ArtifactError", e.what());
     } catch (const Miss&) {

@@ -3,6 +3,7 @@
 // A state of one terminal's DFA is a component. What lexing needs to know of a terminal stands beside: its preference
 // at equal length, whether it is ignored, whether its words are counted, and which bytes can begin what follows it.
 #pragma once
+#include "containers/retired.hpp"
 #include "lexer/units_left.hpp"
 #include "regular/likeness.hpp"
 #include "regular/range_splitter.hpp"

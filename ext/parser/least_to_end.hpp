@@ -13,26 +13,21 @@
 // looked at.  A byte more never makes it sink by more than one, since each of these only leaves out conditions.
 // Cost: least() once for a grammar, of() some steps for each state on the stack.
 #pragma once
-#include <array>
 #include <map>
 #include <queue>
-#include <set>
 
 #include "lexer/lexer.hpp"
 #include "parser/gss.hpp"
-#include "parser/lr_tables.hpp"
+#include "parser/symbol_costs.hpp"
 
 namespace wfsa {
 
 class LeastToEnd {
   public:
-    static constexpr int64_t kNever = int64_t(1) << 40;
+    static constexpr int64_t kNever = SymbolCosts::kNever;
 
     LeastToEnd(const LrTables& lr, const Lexer& lexer, int32_t end_term, int32_t n_symbols)
-        : lr_(lr), lexer_(lexer), end_term_(end_term), least_(size_t(n_symbols), kNever) {
-        of_components();
-        of_symbols();
-    }
+        : lr_(lr), lexer_(lexer), costs_(lr, end_term, of_terminals(), n_symbols) {}
 
     // Of all configurations the least.  Lexer states and LR tables as they are now.
     int64_t of(const Config* configs, int32_t n) const {
@@ -55,19 +50,16 @@ class LeastToEnd {
     }
 
   private:
-    struct Way { int64_t least; int32_t completed; };  // completed: the nonterminal, -1: the end of the text
     const LrTables& lr_;
     const Lexer& lexer_;
-    const int32_t end_term_;
-    vector<int64_t> rest_;   // by component
-    vector<int64_t> least_;  // by symbol
-    vector<vector<Way>> ways_;  // by LR state: what shifting one symbol completes
+    vector<int64_t> rest_;  // by component
+    const SymbolCosts costs_;
 
     int64_t lacking(int32_t t, int32_t component, int32_t count) const {  // a unit is at least a byte
         return lexer_.terms.counted[t] && lexer_.terms.most_left[component] ? int64_t(lexer_.terms.least[t]) - count : 0;
     }
     // Breadth first from the accepting components, backwards.
-    void of_components() {
+    vector<int64_t> of_terminals() {
         const Terminals& terms = lexer_.terms;
         const size_t n = terms.term.size();
         vector<vector<int32_t>> before(n);
@@ -80,54 +72,20 @@ class LeastToEnd {
         for (size_t k = 0; k < todo.size(); ++k)
             for (int32_t c : before[size_t(todo[k])])
                 if (rest_[size_t(c)] == kNever) { rest_[size_t(c)] = rest_[size_t(todo[k])] + 1; todo.push_back(c); }
+        vector<int64_t> least(terms.start.size(), kNever);
         for (size_t t = 0; t < terms.start.size(); ++t) {  // no terminal is empty here
             const int32_t c = terms.start[t];
             if (c < 0) continue;
             for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
-                least_[t] = std::min(least_[t], rest_[size_t(terms.edges[e].target)] + 1);
-            if (terms.counted[t]) least_[t] = std::max<int64_t>(least_[t], terms.least[t]);
+                least[t] = std::min(least[t], rest_[size_t(terms.edges[e].target)] + 1);
+            if (terms.counted[t]) least[t] = std::max<int64_t>(least[t], terms.least[t]);
         }
-    }
-    void of_symbols() {
-        std::set<std::array<int32_t, 3>> completions;
-        for (int32_t q = 0; q < lr_.n_states(); ++q)
-            each_goto(q, [&](int32_t x, int32_t middle) {
-                each_goto(base(middle), [&](int32_t y, int32_t to) {
-                    for (const int32_t *d = lr_.completed_begin(to), *end = lr_.completed_end(to); d != end; ++d) completions.insert({*d, x, y});
-                });
-            });
-        for (bool changed = true; changed;) {
-            changed = false;
-            for (const auto& [n, x, y] : completions)
-                if (least_[size_t(x)] + least_[size_t(y)] < least_[size_t(n)]) {
-                    least_[size_t(n)] = least_[size_t(x)] + least_[size_t(y)];
-                    changed = true;
-                }
-        }
-        ways_.resize(size_t(lr_.n_states()));
-        for (int32_t q = 0; q < lr_.n_states(); ++q) {
-            std::map<int32_t, int64_t> best;
-            auto way = [&](int32_t completed, int64_t least) {
-                if (least >= kNever) return;
-                const auto got = best.emplace(completed, least);
-                got.first->second = std::min(got.first->second, least);
-            };
-            each_goto(q, [&](int32_t symbol, int32_t to) {
-                for (const int32_t *d = lr_.completed_begin(to), *end = lr_.completed_end(to); d != end; ++d) way(*d, least_[size_t(symbol)]);
-                if (lr_.base_go(base(to), end_term_) >= 0) way(-1, least_[size_t(symbol)]);
-            });
-            for (const auto& [completed, least] : best) ways_[size_t(q)].push_back({least, completed});
-        }
-    }
-    template <class F> void each_goto(int32_t q, const F& f) const {
-        for (int32_t k = lr_.goto_indptr[size_t(q)]; k < lr_.goto_indptr[size_t(q) + 1]; ++k)
-            f(lr_.goto_symbol[size_t(k)], lr_.goto_target[size_t(k)]);
+        return least;
     }
     int32_t go(int32_t q, int32_t symbol) const {
         const int32_t to = lr_.go(q, symbol);
         return to == LrTables::kUnmade ? lr_.unordered.forgotten(q) : to;
     }
-    int32_t base(int32_t q) const { return q < lr_.unordered.first ? q : lr_.unordered.base_of(q); }
 
     // Dijkstra over (node, state on it).
     class Search {
@@ -151,13 +109,12 @@ class LeastToEnd {
                 if (at.state < 0) return at.bytes;
                 if (known_.at({at.below, at.state}) < at.bytes) continue;
                 const LrTables& lr = of_.lr_;
-                const int32_t q = of_.base(at.state);
-                if (lr.base_go(q, of_.end_term_) >= 0) return at.bytes;
+                if (of_.costs_.ends(at.state)) return at.bytes;
                 if (at.below)
                     for (const int32_t *d = lr.completed_begin(at.state), *end = lr.completed_end(at.state); d != end; ++d)
                         for (int32_t b = 0; b < at.below->n_below; ++b)
                             add(at.below->below[b], of_.go(at.below->below[b]->state, *d), at.bytes);
-                for (const Way& w : of_.ways_[size_t(q)]) {
+                for (const SymbolCosts::Way& w : of_.costs_.ways(of_.costs_.base(at.state))) {
                     if (w.completed < 0) open_.push({at.bytes + w.least, nullptr, -1});
                     else if (at.below) add(at.below, of_.go(at.below->state, w.completed), at.bytes + w.least);
                 }

@@ -12,6 +12,7 @@
 #include "json/quotes.hpp"
 #include "json/white_space_text.hpp"
 #include "parser/shared_arena.hpp"
+#include "runtime/budget_mask.hpp"
 #include "runtime/decoder.hpp"
 #include "runtime/generations.hpp"
 #include "runtime/situation.hpp"
@@ -70,6 +71,23 @@ class Session final : public Decoder {
             space_.filter(out);
             allow_end(out);
         }
+    }
+    // A vocabulary without end tokens has none that could be counted.
+    int64_t min_tokens() const override {
+        const BudgetTables& budget = engine_->budget_tables();
+        const int64_t n = engine_->run([&](auto& operations) { return BudgetMask(of_cfg(operations), budget).min_tokens(now_); });
+        if (n >= TokensToEnd::kNever)
+            throw Unsupported("no end of this text was found whose terminals the vocabulary spells one by one");
+        return n && engine_->vocab->eos.empty() ? n - 1 : n;
+    }
+    void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
+        const BudgetTables& budget = engine_->budget_tables();
+        mask(out, n_words);
+        if (engine_->vocab->eos.empty()) ++most;
+        engine_->run([&](auto& operations) {
+            BudgetMask(of_cfg(operations), budget).narrow(now_, most, out);
+            return 0;
+        });
     }
     bool accepting() const override {
         return engine_->run([&](auto& operations) { return operations.takes(now_, engine_->end_term); });
@@ -132,6 +150,9 @@ class Session final : public Decoder {
     }
 
   private:
+    static Operations<Cfg>& of_cfg(Operations<Cfg>& operations) { return operations; }
+    static Operations<Cfg>& of_cfg(Operations<Longest>&) { throw Unsupported("no budgets under \"longest\""); }  // seen before
+
     Session(const Session&) = default;
     std::unique_ptr<Session> copy() const { return std::unique_ptr<Session>(new Session(*this)); }
 

@@ -41,18 +41,13 @@ class Stopping final : public Decoder {
     }
     int64_t n_commits() const override { return inner_->n_commits() + ended_; }
     void mask(uint32_t* out, int64_t n_words) const override {
-        if (ended_) {
-            std::memset(out, 0, size_t(n_words) * 4);
-            return;
-        }
-        inner_->mask(out, n_words);
-        for (int32_t t : tokens_->ends) out[size_t(t) >> 5] &= ~(1u << (t & 31));
-        const bool may_end = inner_->accepting();
-        for (int32_t t : tokens_->stops) {
-            const uint32_t bit = 1u << (t & 31);
-            uint32_t& word = out[size_t(t) >> 5];
-            word = may_end ? word | bit : word & ~bit;
-        }
+        if (!ended_) inner_->mask(out, n_words);
+        end_by_stops(out, n_words);
+    }
+    int64_t min_tokens() const override { return ended_ ? 0 : inner_->min_tokens() + tokens_->ends.empty(); }
+    void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
+        if (!ended_) inner_->mask_within(out, n_words, most - tokens_->ends.empty());
+        end_by_stops(out, n_words);
     }
     bool accepting() const override { return !ended_ && inner_->accepting(); }
     bool finished() const override { return ended_; }
@@ -77,6 +72,19 @@ class Stopping final : public Decoder {
 
     Stopping(std::unique_ptr<Decoder> inner, std::shared_ptr<const Tokens> tokens)
         : inner_(std::move(inner)), tokens_(std::move(tokens)) {}
+    void end_by_stops(uint32_t* out, int64_t n_words) const {
+        if (ended_) {
+            std::memset(out, 0, size_t(n_words) * 4);
+            return;
+        }
+        for (int32_t t : tokens_->ends) out[size_t(t) >> 5] &= ~(1u << (t & 31));
+        const bool may_end = inner_->accepting();
+        for (int32_t t : tokens_->stops) {
+            const uint32_t bit = 1u << (t & 31);
+            uint32_t& word = out[size_t(t) >> 5];
+            word = may_end ? word | bit : word & ~bit;
+        }
+    }
     static bool has(const std::vector<int32_t>& sorted, int32_t token) {
         return std::binary_search(sorted.begin(), sorted.end(), token);
     }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "budget/tokens_to_end.hpp"
 #include "containers/fork_gate.hpp"
 #include "parser/attach_unordered.hpp"
 #include "parser/follow.hpp"
@@ -110,6 +111,21 @@ struct Tables {
         });
         return *least_to_end_;
     }
+    // For budgets of tokens; made when the first one is asked for.  LimitExceeded: there are constructs for which nothing
+    // says how many tokens they need.
+    const BudgetTables& budget_tables() {
+        const char* const why = longest() ? "terminals are matched as long as they can be" :
+                                !lr.unordered.lists.empty() ? "members come in any order" :
+                                !distinct.empty() ? "items have to differ" :
+                                !ignored.empty() ? "terminals are ignored between others" : nullptr;
+        if (why) throw Unsupported(std::string("the tokens that a text still needs are not known where ") + why);
+        const ForkGate::Change change;
+        std::call_once(budget_once_, [&] {
+            budget_ = std::make_unique<BudgetTables>(lr, lexer.terms, vocab->trie, vocab->n_words(), end_term,
+                                                     int32_t(grammar.n_symbols), token_ids);
+        });
+        return *budget_;
+    }
     void index_tokens() {
         for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
             for (int32_t id : token_ids[size_t(t)]) token_terms[id].push_back(t);
@@ -157,6 +173,8 @@ struct Tables {
   private:
     std::once_flag least_to_end_once_;
     std::unique_ptr<const LeastToEnd> least_to_end_;
+    std::once_flag budget_once_;
+    std::unique_ptr<const BudgetTables> budget_;
 
     static int64_t next_uid() {
         static std::atomic<int64_t> n{0};

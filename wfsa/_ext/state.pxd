@@ -19,6 +19,8 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
         cbool rollback(int64_t) except +wfsa_translate
         int64_t n_commits()
         void mask(uint32_t*, int64_t) except +wfsa_translate
+        int64_t min_tokens() except +wfsa_translate
+        void mask_within(uint32_t*, int64_t, int64_t) except +wfsa_translate
         cbool accepting() except +wfsa_translate
         cbool finished()
         string text() except +wfsa_translate
@@ -43,6 +45,7 @@ cdef class State:
     cdef Decoder* now(self) except NULL
     cdef Decoder* read(self, Held& held) except NULL
     cdef Decoder* change(self, Held& held) except NULL
+    cdef int64_t within(self, Decoder* decoder, budget) except -1
 
 
 # A state before the first token; takes the decoder.  `kind` is State or a subclass, stop_ids a sorted list or None.

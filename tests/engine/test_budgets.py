@@ -1,0 +1,238 @@
+"""Tokens to the end, and masks under a budget, against their definitions and against a search over all tokens."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wfsa
+from tests.engine.modes import MODES, begin, build_vocab
+from tests.engine.strategies import BYTES, Case, VocabCase, any_grammars, cases, choice, walks
+from tests.oracles.mask import TokenText
+
+pytestmark = pytest.mark.engine
+MOST = 3  # tokens: all ways to go on up to here are tried
+
+
+def fewest_tokens(text: TokenText, with_end: bool) -> int | None:
+    """Tokens to the end, by trying all; None where there are more than MOST.  `with_end`: is there an end token?"""
+    level = [text]
+    for n in range(MOST + 1):
+        if any(one.finished or (not with_end and one.is_sentence()) for one in level):
+            return n
+        level = [after for one in level for token_id in one.mask() if (after := one.commit(token_id)) is not None]
+    return None
+
+
+def known(state: wfsa.State) -> bool:
+    """Is it known how many tokens a text needs?  Not under "longest", nor where a list in any order can be reached."""
+    try:
+        needs(state)
+    except wfsa.StateError as error:
+        assert "are not known where" in str(error)
+        return False
+    return True
+
+
+def after(state: wfsa.State, token_id: int) -> wfsa.State:
+    fork = state.fork()
+    assert fork.commit(token_id)
+    return fork
+
+
+def needs(state: wfsa.State) -> int | None:
+    """min_tokens; None where the vocabulary spells no end."""
+    try:
+        return state.min_tokens()
+    except wfsa.StateError as error:
+        if "no end of this text was found" not in str(error):
+            raise
+        return None
+
+
+def check_masks(state: wfsa.State, with_end: bool) -> None:
+    """Under each budget the tokens after which the text can be completed, by trying every token."""
+    least = needs(state)
+    if least is None:
+        return
+    left: dict[int, int] = {}
+    for token_id in state.get_mask().ids().tolist():
+        then = needs(after(state, token_id))
+        if then is not None:
+            left[token_id] = then
+    for budget in {least, least + 1, least + 2, 40}:
+        want = sorted(token_id for token_id, n in left.items() if n < budget)
+        assert state.get_mask(budget=budget).ids().tolist() == want, budget
+    if not state.is_finished() and (least or with_end):
+        assert min(left.values()) < least
+    with pytest.raises(wfsa.BudgetError, match=f"budget of {least - 1} tokens is too small: the text needs {least} "):
+        state.get_mask(budget=least - 1)
+
+
+@given(cases(), walks, st.sampled_from(MODES), st.booleans())
+def test_masks_are_what_the_tokens_leave(case: Case, walk: list[int], mode: Any, saved: bool) -> None:
+    vocab = build_vocab(case.vocab)
+    constraint: wfsa.Constraint = wfsa.compile(case.grammar, vocab, mode=mode)
+    if saved:
+        constraint = wfsa.Constraint.from_bytes(constraint.to_bytes(), vocab)
+    state, text = constraint.start(), begin(case)
+    if not known(state):
+        assert case.grammar.policy == "longest" or case.grammar.unordered
+        return
+    with_end = bool(case.vocab.eos_ids)
+    for n in [*walk, None]:
+        if text.finished:
+            assert state.min_tokens() == 0
+            break
+        least, truth = needs(state), fewest_tokens(text, with_end)
+        if least is not None and least <= MOST:
+            assert truth is not None
+            assert truth <= least
+        check_masks(state, with_end)
+        token_id = None if n is None else choice(text.mask(), n)
+        if token_id is None:
+            break
+        assert state.commit(token_id)
+        after_token = text.commit(token_id)
+        assert after_token is not None
+        text = after_token
+
+
+BYTE_TOKENS = VocabCase((*(bytes([b]) for b in range(256)), b"</s>"), (), (256,))
+
+
+@given(any_grammars("cfg"), walks, st.sampled_from(MODES))
+def test_where_tokens_are_bytes_it_is_the_shortest_end(grammar: Any, walk: list[int], mode: Any) -> None:
+    case = Case(grammar, BYTE_TOKENS)
+    if case.oracle().derives_nothing:
+        return
+    state = wfsa.compile(grammar, build_vocab(BYTE_TOKENS), mode=mode).start()
+    if not known(state):
+        return
+    for n in [*walk, None]:
+        closing = state.closing()
+        assert closing is not None
+        assert state.min_tokens() == len(closing) + 1
+        token_id = None if n is None else choice(set(state.get_mask().ids().tolist()) & set(BYTES), n)
+        if token_id is None:
+            break
+        assert state.commit(token_id)
+
+
+@given(cases(("cfg",)), st.lists(st.integers(0, 19), min_size=40), st.integers(0, 4), st.sampled_from(MODES))
+def test_whoever_keeps_to_the_masks_comes_to_an_end(case: Case, choices: list[int], more: int, mode: Any) -> None:
+    state = wfsa.compile(case.grammar, build_vocab(case.vocab), mode=mode).start()
+    if not known(state):
+        return
+    least = needs(state)
+    if least is None or least > 30:
+        return
+    left = least + more
+    for n in choices:
+        if state.is_finished() or (not case.vocab.eos_ids and state.is_accepting() and left == 0):
+            break
+        token_id = choice(set(state.get_mask(budget=left).ids().tolist()), n)
+        if token_id is None:
+            assert not case.vocab.eos_ids
+            break
+        assert state.commit(token_id)
+        left -= 1
+    assert state.is_finished() or state.is_accepting()
+    assert left >= 0
+
+
+# --- as people use it -------------------------------------------------------------------------------------------------
+
+VOCAB = wfsa.Vocab(
+    [*(bytes([b]) for b in range(256)), b'{"', b'":', b'","', b'"}', b"name", b"   ", b"abcd", b"", b"</s>"],
+    special_ids=[264], eos_ids=[264],
+)  # fmt: skip
+PERSON: dict[str, Any] = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "minLength": 5}, "age": {"type": "integer"}, "more": {}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        # { " name ": " abcd {" , " a g e ": 0 } end, where {" is the end of a string
+        ("", 16),
+        ('{"name":"abcde","age":7', 2),
+        ('{"name":"abcd', 10),  # {" , " a g e ": 0 } end
+        ('{"name":"abcde","age":7,', 9),  # " m o r e ": 0 } end
+        ('{"name":"abcde","age":7,"more":[[["', 6),  # " ] ] ] } end
+        ('{"name":"abcde","age":7}', 1),
+    ],
+)
+def test_documents_need_their_required_members(mode: Any, text: str, tokens: int) -> None:
+    state = wfsa.compile_json_schema(PERSON, VOCAB, mode=mode).start()
+    assert not text or state.commit_bytes(text.encode())
+    assert state.min_tokens() == tokens
+    for left in range(tokens, 0, -1):
+        ids = state.get_mask(budget=left).ids()
+        assert state.commit(int(ids[0]))
+    assert state.is_finished()
+    assert state.min_tokens() == 0
+    json.loads(state.text())
+
+
+def test_buffers_take_budgets() -> None:
+    constraint = wfsa.compile_json_schema(PERSON, VOCAB)
+    state = constraint.start()
+    assert state.commit_bytes(b'{"name":"abcd')
+    rows = np.full((2, (len(VOCAB.tokens) + 31) // 32), -1, np.int32)
+    state.fill_bitmask(rows, row=1, budget=10)
+    narrow = state.get_mask(budget=10)
+    assert (rows[1] == narrow.bitmask).all()
+    assert (rows[0] == -1).all()
+    assert narrow.ids().tolist() == [256]
+    assert len(narrow) < len(state.get_mask())
+    assert state.get_mask(budget=1 << 40) == state.get_mask()
+    with pytest.raises(wfsa.BudgetError, match="a budget of 9 tokens is too small: the text needs 10 to its end"):
+        state.fill_bitmask(rows, row=0, budget=9)
+    with pytest.raises(TypeError):
+        state.get_mask(budget=1.5)  # type: ignore[arg-type]
+
+
+def test_stop_tokens_count_as_the_end() -> None:
+    for vocab in (VOCAB, wfsa.Vocab([*(bytes([b]) for b in range(256)), b"x", b"y"])):
+        constraint = wfsa.compile_regex("abc?", vocab)
+        state = constraint.start(stop_ids=[257])
+        assert state.min_tokens() == 3
+        assert state.commit_bytes(b"ab")
+        assert state.get_mask(budget=1).ids().tolist() == [257]
+        assert state.get_mask(budget=2).ids().tolist() == [99, 257]
+        assert state.commit(257)
+        assert state.min_tokens() == 0
+
+
+def test_deep_texts() -> None:
+    state = wfsa.compile_json_schema({}, VOCAB, mode="lazy").start()
+    state.commit_bytes(b"[" * 3000)
+    assert state.min_tokens() == 3001
+    mask = state.get_mask(budget=3001)
+    assert mask.ids().tolist() == [ord("]")]
+
+
+def test_what_is_not_known_is_said() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {}, "b": {}}}
+    options = wfsa.SchemaOptions(property_order="any")
+    for constraint, why in [
+        (wfsa.compile_json_schema(schema, VOCAB, schema_options=options), "members come in any order"),
+        (wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, VOCAB), "items have to differ"),
+        (wfsa.compile_lark('start: "a" B\nB: /b+/', VOCAB), "matched as long as they can be"),
+        (wfsa.compile_choice(["a", "b"], VOCAB), "of a closed set"),
+    ]:
+        state = constraint.start()
+        for ask in (state.min_tokens, lambda state=state: state.get_mask(budget=9)):
+            with pytest.raises(wfsa.StateError, match=why):
+                ask()
