@@ -2,8 +2,7 @@
 //
 //   rest(component, count)   the fewest tokens after which the terminal may end, spelling no more than its bytes; `count`:
 //                            units so far, of a counted terminal
-//   of(component)            every token from there on: those that stay inside, by where they end, and those that end
-//                            the terminal and go on, as the tails that they leave
+//   of(component)            every token from there on (token_walk.hpp)
 //
 // rest is an upper bound of the true number with the one property that everything here stands on: from a component with
 // n tokens left some token leads to one with n - 1.  Tokens are looked for along shortest ways in bytes only, the
@@ -15,13 +14,9 @@
 //
 // rest is made for all components at once, of(c) when it is first asked for; both belong to the constraint.
 #pragma once
-#include <map>
-#include <memory>
-#include <mutex>
-
+#include "budget/token_walk.hpp"
 #include "errors.hpp"
 #include "lexer/terminals.hpp"
-#include "vocabulary/mask_writer.hpp"
 
 namespace wfsa {
 
@@ -29,22 +24,20 @@ class TerminalTokens {
   public:
     static constexpr int64_t kNever = int64_t(1) << 40;
 
-    struct Group {  // tokens that stay inside and end alike
-        int32_t component, units;
-        vector<int32_t> tokens;
-        vector<uint32_t> bitmap;  // in their place, where they are many
-    };
+    // Every token from a component on.
     struct Tokens {
-        vector<Group> inside;
-        Trie tails;  // with the units before them
+        std::shared_ptr<const TokenWalk> walk;
+        vector<int32_t> components;  // of the walk's states; empty: they are the same
+        int32_t component(int32_t state) const { return components.empty() ? state : components[size_t(state)]; }
     };
 
-    TerminalTokens(const Terminals& terms, const VocabularyTrie& trie, int64_t n_words)
-        : terms_(terms), trie_(trie), n_words_(n_words) {
+    TerminalTokens(const Terminals& terms, const VocabularyTrie& trie, int64_t n_words, const SharedTokenWalks& shared)
+        : terms_(terms), trie_(trie), n_words_(n_words), shared_(shared) {
         find_bytes();
         find_rests();
         for (int32_t t = 0; t < int32_t(terms_.start.size()); ++t)
             if (terms_.counted[size_t(t)] && terms_.start[size_t(t)] >= 0) find_exact(t);
+        find_most();
     }
 
     int64_t whole(int32_t t) const {
@@ -61,6 +54,20 @@ class TerminalTokens {
         for (int64_t j = least; j <= most; ++j) out = std::min(out, exact[size_t(j)]);
         return out;
     }
+    // No more are needed after any token that stays inside terminal t, with `count` units before it.
+    int64_t most_inside(int32_t t, int32_t count) const {
+        const vector<int64_t>& most = most_[size_t(t)];
+        if (!terms_.counted[size_t(t)]) return most[0];
+        if (!terms_.by_bounds[size_t(t)]) return kNever;
+        return most[size_t(std::max(0, terms_.least[size_t(t)] - count))];
+    }
+    // The tails of an end of a terminal, as a trie.  By any thread.
+    const Trie& tails_of(int32_t number, const Slots& slots) const {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        std::unique_ptr<const Trie>& known = tails_[number];
+        if (!known) known = std::make_unique<const Trie>(slots.words());
+        return *known;
+    }
     // By any thread.
     const Tokens& of(int32_t c) const {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -70,16 +77,19 @@ class TerminalTokens {
     }
 
   private:
-    static constexpr size_t kLooked = 512;
+    static constexpr size_t kLooked = 512, kFew = 64;
     static constexpr int64_t kMaxExact = int64_t(1) << 24;
     static constexpr int64_t kMoreUnits = 64;  // than the fewest, where not any number can come
     const Terminals& terms_;
     const VocabularyTrie& trie_;
     const int64_t n_words_;
+    const SharedTokenWalks& shared_;
     vector<int64_t> bytes_;  // by component: to an end, without a unit where the terminal is counted
     vector<int64_t> rest_;   // ... in tokens
     vector<vector<int64_t>> exact_;
+    vector<vector<int64_t>> most_;  // by terminal, and units that are lacking: of all components, and of fewer units
     mutable std::mutex mutex_;
+    mutable std::map<int32_t, std::unique_ptr<const Trie>> tails_;
     mutable std::map<int32_t, std::unique_ptr<const Tokens>> known_;
     vector<int32_t> in_order_;  // components by ascending bytes_
 
@@ -121,7 +131,7 @@ class TerminalTokens {
             open.assign(1, {0, c});
             for (size_t k = 0; k < open.size() && open.size() <= kLooked; ++k) {
                 const At at = open[k];
-                each_child(at.node, at.component, [&](int32_t child, const Edge& e) {
+                TokenWalker<Terminals>::each_child(terms_, trie_, at.node, at.component, [&](int32_t child, const Edge& e) {
                     if (e.count || bytes_[size_t(e.target)] + 1 != bytes_[size_t(at.component)]) return;
                     if (trie_[child].own) best = std::min(best, rest_[size_t(e.target)] + 1);
                     if (bytes_[size_t(e.target)]) open.push_back({child, e.target});
@@ -129,17 +139,6 @@ class TerminalTokens {
             }
         }
     }
-    template <class Visit> void each_child(int32_t node, int32_t c, const Visit& visit) const {
-        int32_t child = trie_[node].first_child;
-        const int32_t end = trie_[node].end_child;
-        const uint8_t* bytes = trie_.byte.data();
-        for (int32_t e = terms_.indptr[size_t(c)]; e < terms_.indptr[size_t(c) + 1] && child < end; ++e) {
-            const Edge& edge = terms_.edges[size_t(e)];
-            child = int32_t(std::lower_bound(bytes + child, bytes + end, edge.lo) - bytes);
-            for (; child < end && bytes[child] <= edge.hi; ++child) visit(child, edge);
-        }
-    }
-
     // Of counted terminal t.
     void find_exact(int32_t t) {
         vector<int32_t> components;
@@ -160,7 +159,10 @@ class TerminalTokens {
             vector<int64_t>& exact = exact_[size_t(c)];
             exact.assign(size_t(most) + 1, kNever);
             exact[0] = rest_[size_t(c)];
-            if (most) for (const Group& g : of(c).inside) steps[size_t(c - base)].push_back({g.component, g.units});
+            if (!most) continue;
+            const Tokens& tokens = of(c);
+            for (const TokenWalk::Group& g : tokens.walk->inside)
+                steps[size_t(c - base)].push_back({tokens.component(g.state), g.units});
         }
         for (int64_t j = 0; j <= most; ++j)
             for (bool changed = true; changed;) {
@@ -175,48 +177,44 @@ class TerminalTokens {
                     }
             }
     }
-
-    // The whole trie from a component on.
-    Tokens walk(int32_t from) const {
-        struct At { int32_t node, component, units, depth; };
-        std::map<std::pair<int32_t, int32_t>, vector<int32_t>> inside;  // (component, units) -> tokens
-        vector<Word> tails;
-        vector<At> open{{0, from, 0, 0}};
-        while (!open.empty()) {
-            const At at = open.back();
-            open.pop_back();
-            if (at.depth && terms_.accept[size_t(at.component)]) leave(trie_[at.node], at.depth, at.units, tails);
-            each_child(at.node, at.component, [&](int32_t child, const Edge& e) {
-                const TrieNode& node = trie_[child];
-                const int32_t units = at.units + e.count;
-                if (node.own) {
-                    vector<int32_t>& tokens = inside[{e.target, units}];
-                    for (int32_t k = trie_.slot_indptr[size_t(node.slot_lo)]; k < trie_.slot_indptr[size_t(node.slot_lo) + 1]; ++k)
-                        tokens.push_back(trie_.slot_tokens[size_t(k)]);
-                }
-                if (node.first_child != node.end_child) open.push_back({child, e.target, units, at.depth + 1});
-            });
+    void find_most() {
+        most_.assign(terms_.start.size(), {0});
+        for (size_t c = 0; c < terms_.term.size(); ++c) {
+            const size_t t = size_t(terms_.term[c]);
+            const bool counted = terms_.counted[t];
+            const size_t n = counted ? exact_[c].size() : 1;
+            most_[t].resize(n, 0);
+            for (size_t j = 0; j < n; ++j) most_[t][j] = std::max(most_[t][j], counted ? exact_[c][j] : rest_[c]);
         }
-        Tokens out;
-        for (auto& [end, tokens] : inside) {
-            Group g{end.first, end.second, std::move(tokens), {}};
-            if (int64_t(g.tokens.size()) > n_words_ / 4) {
-                g.bitmap.assign(size_t(n_words_), 0u);
-                for (int32_t id : g.tokens) g.bitmap[size_t(id) >> 5] |= 1u << (id & 31);
-                vector<int32_t>().swap(g.tokens);
-            }
-            out.inside.push_back(std::move(g));
-        }
-        out.tails = Trie(tails);
-        return out;
+        for (vector<int64_t>& most : most_)
+            for (size_t j = 1; j < most.size(); ++j) most[j] = std::max(most[j], most[j - 1]);
     }
-    // All tokens strictly below a node leave the rest of their bytes.
-    void leave(const TrieNode& node, int32_t depth, int32_t units, vector<Word>& tails) const {
-        for (int32_t s = node.slot_lo + node.own; s < node.slot_hi; ++s)
-            for (int32_t k = trie_.slot_indptr[size_t(s)]; k < trie_.slot_indptr[size_t(s) + 1]; ++k) {
-                const Word& w = trie_.slot_word[size_t(s)];
-                tails.push_back({w.text + depth, w.length - depth, trie_.slot_tokens[size_t(k)], units});
+
+    // The components behind c, if they are few, as an automaton of their own: their numbers, c first.
+    vector<int32_t> few_behind(int32_t c, Dfa& out) const {
+        vector<int32_t> found{c};
+        std::map<int32_t, int32_t> number{{c, 0}};
+        vector<Edge> row;
+        for (size_t k = 0; k < found.size(); ++k) {
+            row.clear();
+            for (int32_t e = terms_.indptr[size_t(found[k])]; e < terms_.indptr[size_t(found[k]) + 1]; ++e) {
+                Edge edge = terms_.edges[size_t(e)];
+                const auto got = number.emplace(edge.target, int32_t(found.size()));
+                if (got.second) found.push_back(edge.target);
+                if (found.size() > kFew) return {};
+                edge.target = got.first->second;
+                row.push_back(edge);
             }
+            out.add_row(row);
+            out.accept.push_back(terms_.accept[size_t(found[k])]);
+        }
+        return found;
+    }
+    Tokens walk(int32_t c) const {
+        Dfa automaton;
+        vector<int32_t> components = few_behind(c, automaton);
+        if (!components.empty()) return {shared_.of(automaton), std::move(components)};
+        return {std::make_shared<const TokenWalk>(TokenWalker<Terminals>(terms_, trie_, n_words_).from(c)), {}};
     }
 };
 

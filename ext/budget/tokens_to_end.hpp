@@ -29,9 +29,9 @@ struct BudgetTables {
     SymbolCosts symbols;
 
     // by_id: terminals of token ids.
-    BudgetTables(const LrTables& lr, const Terminals& terms, const VocabularyTrie& trie, int64_t n_words, int32_t end_term,
-                 int32_t n_symbols, const vector<vector<int32_t>>& by_id)
-        : terminals(terms, trie, n_words), symbols(lr, end_term, costs(terms, by_id), n_symbols) {}
+    BudgetTables(const LrTables& lr, const Terminals& terms, const VocabularyTrie& trie, int64_t n_words,
+                 const SharedTokenWalks& shared, int32_t end_term, int32_t n_symbols, const vector<vector<int32_t>>& by_id)
+        : terminals(terms, trie, n_words, shared), symbols(lr, end_term, costs(terms, by_id), n_symbols) {}
 
   private:
     vector<int64_t> costs(const Terminals& terms, const vector<vector<int32_t>>& by_id) const {
@@ -47,24 +47,31 @@ class TokensToEnd {
     static constexpr int64_t kNever = SymbolCosts::kNever;
 
     TokensToEnd(const BudgetTables& tables, const LrTables& lr, const Lexer& lexer)
-        : tables_(tables), lr_(lr), lexer_(lexer) {}
+        : tables_(tables), lr_(lr), lexer_(lexer), m_(Memory::of_thread()) {
+        m_.known.clear();
+        m_.same.clear();
+        m_.arrived.resize(std::max(m_.arrived.size(), size_t(lr.n_states())), 0);
+    }
+    TokensToEnd(const TokensToEnd&) = delete;
 
-    int64_t of(const Config& c) {
+    // Any number up to `enough` is as good as the least one.
+    int64_t of(const Config& c, int64_t enough = 0) {
         const LexState& y = lexer_.states[size_t(c.lex)];
         int64_t best = kNever;
         for (int32_t k = 0; k < c.n_tops; ++k) {
             if (y.boundary || y.root) best = std::min(best, standing_on(c.tops[k]));
             for (const Hypothesis& h : y.hyps)
                 for (const int32_t component : h.main) {
+                    if (best <= enough) return best;
                     const int64_t rest = tables_.terminals.rest(component, c.count);
                     if (rest < best) best = std::min(best, rest + behind(c.tops[k], lexer_.terms.term[size_t(component)]));
                 }
         }
         return best;
     }
-    int64_t of(const Config* configs, int32_t n) {
+    int64_t of(const Config* configs, int32_t n, int64_t enough = 0) {
         int64_t best = kNever;
-        for (int32_t i = 0; i < n; ++i) best = std::min(best, of(configs[i]));
+        for (int32_t i = 0; i < n && best > enough; ++i) best = std::min(best, of(configs[i], enough));
         return best;
     }
     // After terminal t on a top.
@@ -90,69 +97,104 @@ class TokensToEnd {
         size_t operator()(const Place& p) const noexcept { return hash_of(p.below, p.state); }
     };
     struct Value { int64_t tokens = -1; };
+    struct Same { const Node* node = nullptr; };
+    struct Open {
+        int64_t spent;
+        int32_t state, way;  // -1: has arrived in the state
+        bool operator<(const Open& o) const { return spent > o.spent; }
+    };
+    struct Memory {  // of one thread: numbers live as long as the nodes, and one mask at a time is made
+        OpenTable<Place, Value, HashPlace> known;
+        OpenTable<Place, Same, HashPlace> same;
+        vector<Place> todo, missing;
+        vector<Open> open;
+        vector<int64_t> arrived;  // by state: in which evaluation it was met last
+        int64_t n_evaluated = 0;
+        static Memory& of_thread() {
+            static thread_local Memory m;
+            return m;
+        }
+    };
+    static constexpr int32_t kSameDepth = 3;  // of nodes that one token makes
     const BudgetTables& tables_;
     const LrTables& lr_;
     const Lexer& lexer_;
-    OpenTable<Place, Value, HashPlace> known_;
-    vector<Place> todo_, missing_;
-    vector<std::pair<int64_t, int32_t>> open_;  // tokens spent, state
-    vector<int32_t> closed_;
+    Memory& m_;
 
     // Stacks are as deep as a text is nested, so what has to be known first is a list and no recursion.
-    int64_t on(const Node* below, int32_t state) {
+    int64_t on(const Node* node, int32_t state) {
+        const Node* const below = same(node, kSameDepth);
         int64_t out = look(below, state);
         if (out >= 0) return out;
-        todo_.assign(1, {below, state});
-        while (!todo_.empty()) {
-            const Place at = todo_.back();
-            if (look(at.below, at.state) >= 0) { todo_.pop_back(); continue; }
-            missing_.clear();
+        m_.todo.assign(1, {below, state});
+        while (!m_.todo.empty()) {
+            const Place at = m_.todo.back();
+            if (look(at.below, at.state) >= 0) { m_.todo.pop_back(); continue; }
+            m_.missing.clear();
             out = evaluate(at);
-            if (missing_.empty()) {
-                known_.insert(at).first.tokens = out;
-                todo_.pop_back();
+            if (m_.missing.empty()) {
+                m_.known.insert(at).first.tokens = out;
+                m_.todo.pop_back();
             } else {
-                todo_.insert(todo_.end(), missing_.begin(), missing_.end());
+                m_.todo.insert(m_.todo.end(), m_.missing.begin(), m_.missing.end());
             }
         }
         return look(below, state);
     }
+    // One node for all that are a state on one node: tails that a token may leave come to many of them.
+    const Node* same(const Node* node, int32_t depth) {
+        if (!node || node->n_below != 1 || depth == 0) return node;
+        const Node*& first = m_.same.insert({same(node->below[0], depth - 1), node->state}).first.node;
+        return first = first ? first : node;
+    }
     int64_t look(const Node* below, int32_t state) {
-        const Value* const known = known_.find({below, state});
+        const Value* const known = m_.known.find({below, state});
         return known ? known->tokens : -1;
     }
-    // Dijkstra over the states on one node; values of nodes below that are not known yet go to `missing_`.
+    // Dijkstra over the states on one node; values of nodes below that are not known yet go to `missing_`.  Ways ascend by
+    // cost, and one is looked at when it is the cheapest of all that are left: an object of a hundred optional members
+    // has a hundred ways, of which the first closes it.
     int64_t evaluate(const Place& from) {
         int64_t best = kNever;
-        open_.assign(1, {0, from.state});
-        closed_.clear();
-        const auto later = [](const auto& a, const auto& b) { return a > b; };
-        while (!open_.empty()) {
-            std::pop_heap(open_.begin(), open_.end(), later);
-            const auto [spent, state] = open_.back();
-            open_.pop_back();
-            if (spent >= best) break;
-            if (std::find(closed_.begin(), closed_.end(), state) != closed_.end()) continue;
-            closed_.push_back(state);
-            if (tables_.symbols.ends(state)) best = std::min(best, spent + 1);
-            if (from.below)
-                for (const int32_t *n = lr_.completed_begin(state), *end = lr_.completed_end(state); n != end; ++n)
-                    for (int32_t b = 0; b < from.below->n_below; ++b) {
-                        const Node* const node = from.below->below[b];
-                        const int32_t to = lr_.go(node->state, *n);
-                        if (to < 0) continue;
-                        const int64_t then = look(node, to);
-                        if (then < 0) missing_.push_back({node, to});
-                        else best = std::min(best, spent + then);
-                    }
-            for (const SymbolCosts::Way& w : tables_.symbols.ways(tables_.symbols.base(state))) {
-                if (w.completed < 0) { best = std::min(best, spent + w.least + 1); continue; }
-                const int32_t to = from.below ? lr_.go(from.below->state, w.completed) : -1;
-                if (to < 0) continue;
-                open_.push_back({spent + w.least, to});
-                std::push_heap(open_.begin(), open_.end(), later);
+        m_.open.assign(1, {0, from.state, -1});
+        const int64_t now = ++m_.n_evaluated;
+        const auto push = [&](const Open& next) {
+            m_.open.push_back(next);
+            std::push_heap(m_.open.begin(), m_.open.end());
+        };
+        while (!m_.open.empty()) {
+            std::pop_heap(m_.open.begin(), m_.open.end());
+            const Open at = m_.open.back();
+            m_.open.pop_back();
+            if (at.spent >= best) break;
+            const auto& ways = tables_.symbols.ways(tables_.symbols.base(at.state));
+            if (at.way < 0) {
+                if (m_.arrived[size_t(at.state)] == now) continue;
+                m_.arrived[size_t(at.state)] = now;
+                best = std::min(best, at.spent + arrive(from, at.state));
+            } else {
+                const SymbolCosts::Way& w = ways[size_t(at.way)];
+                if (w.completed < 0) best = std::min(best, at.spent + 1);
+                else if (const int32_t to = from.below ? lr_.go(from.below->state, w.completed) : -1; to >= 0) push({at.spent, to, -1});
             }
+            if (const size_t next = size_t(at.way + 1); next < ways.size())
+                push({at.spent - (at.way < 0 ? 0 : ways[size_t(at.way)].least) + ways[next].least, at.state, int32_t(next)});
         }
+        return best;
+    }
+    // Without another token on this node.
+    int64_t arrive(const Place& from, int32_t state) {
+        int64_t best = tables_.symbols.ends(state) ? 1 : kNever;
+        if (!from.below) return best;
+        for (const int32_t *n = lr_.completed_begin(state), *end = lr_.completed_end(state); n != end; ++n)
+            for (int32_t b = 0; b < from.below->n_below; ++b) {
+                const Node* const node = from.below->below[b];
+                const int32_t to = lr_.go(node->state, *n);
+                if (to < 0) continue;
+                const int64_t then = look(node, to);
+                if (then < 0) m_.missing.push_back({node, to});
+                else best = std::min(best, then);
+            }
         return best;
     }
 };

@@ -2,7 +2,8 @@
 //
 //   of(symbol)   a terminal's own cost; a nonterminal's over the ways N -> X Y in which the automaton completes it (Knuth's
 //                generalisation of Dijkstra's algorithm, 1977, here by rounds)
-//   ways(q)      what shifting one symbol in state q completes, and the least cost of it; -1: it is the end of the text
+//   ways(q)      what shifting one symbol in state q completes, and the least cost of it, ascending; -1: it is the end of the
+//                text
 //
 // Cost: some steps for each pair of gotos one behind the other, once for a grammar and a kind of cost.
 #pragma once
@@ -70,7 +71,9 @@ class SymbolCosts {
                 each_completed(to, [&](int32_t n) { way(n, least_[size_t(symbol)]); });
                 if (ends(to)) way(-1, least_[size_t(symbol)]);
             });
-            for (const auto& [completed, least] : best) ways_[size_t(q)].push_back({least, completed});
+            vector<Way>& ways = ways_[size_t(q)];
+            for (const auto& [completed, least] : best) ways.push_back({least, completed});
+            std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) { return a.least < b.least; });
         }
     }
     template <class F> void each_goto(int32_t q, const F& f) const {

@@ -1,10 +1,12 @@
 // A mask under a budget: the allowed tokens after which the text can be completed with one token fewer.
 //
-//   inside a terminal   tokens by where they end in it (TerminalTokens), and behind it what the stack says (TokensToEnd)
+//   inside a terminal   what the stack says is needed behind it (TokensToEnd), and what is left of it: where no token can
+//                       make that too much all are taken, else by where each of them ends (TerminalTokens)
 //   past its end        the tails that tokens leave are parsed on the real stack, together where they begin alike; a tail
 //                       counts where the text behind it is cheap enough
 //   by their id         parsed one by one
 //
+// Far from the limit it costs a plain mask and the parsing of tails.
 // What else bounds a text is in the plain mask, of which this is a part.  Policy "cfg" only.
 #pragma once
 #include "budget/tokens_to_end.hpp"
@@ -26,8 +28,15 @@ class BudgetMask {
     void narrow(const Snapshot* at, int64_t most, uint32_t* mask) {
         const size_t n_words = size_t(tables_.vocab->n_words());
         vector<uint32_t> kept(n_words, 0u);
-        o_.scratch().arena.clear();
-        for (int32_t i = 0; i < at->n; ++i) add(at, at->configs[i], most, kept);
+        if (takes_all_inside(at, most)) {
+            o_.mask_by(at, kept.data(), int64_t(n_words), [&](const Config& c, int32_t number, MaskWriter out) {
+                const TerminalEnd& end = tables_.profiler.terminal_ends[size_t(number)];
+                add_tails(budget_.terminals.tails_of(number, end.tails->slots), c, end.term, most, out);
+            });
+        } else {
+            o_.scratch().arena.clear();
+            for (int32_t i = 0; i < at->n; ++i) add(at->configs[i], most, {kept.data()});
+        }
         if (o_.takes(at, tables_.end_term))
             for (const int32_t id : tables_.vocab->eos) kept[size_t(id) >> 5] |= 1u << (id & 31);
         for (size_t w = 0; w < n_words; ++w) mask[w] &= kept[w];
@@ -43,16 +52,29 @@ class BudgetMask {
     const BudgetTables& budget_;
     TokensToEnd to_end_;
 
-    void add(const Snapshot* at, const Config& c, int64_t most, vector<uint32_t>& kept) {
+    bool takes_all_inside(const Snapshot* at, int64_t most) {
+        for (int32_t i = 0; i < at->n; ++i) {
+            const Config& c = at->configs[i];
+            const LexState& y = o_.access().lex(c.lex);
+            for (const Hypothesis& h : y.hyps)
+                for (const int32_t component : h.main) {
+                    const int32_t t = tables_.lexer.terms.term[size_t(component)];
+                    if (to_end_.behind(c.tops[0], t) + budget_.terminals.most_inside(t, c.count) > most) return false;
+                }
+            bool by_id = false;
+            if (y.boundary) tables_.each_shifted_token(c.tops[0]->state, [&](int32_t t) { by_id |= t != tables_.end_term; });
+            if (by_id) return false;
+        }
+        return true;
+    }
+    void add(const Config& c, int64_t most, MaskWriter kept) {
         const LexState& y = o_.access().lex(c.lex);
         for (const Hypothesis& h : y.hyps)
             for (const int32_t component : h.main) {
                 const int32_t t = tables_.lexer.terms.term[size_t(component)];
-                const int64_t behind = to_end_.behind(c.tops[0], t);
-                if (behind >= TokensToEnd::kNever) continue;
                 const TerminalTokens::Tokens& tokens = budget_.terminals.of(component);
-                add_inside(tokens, c.count, most - behind, kept);
-                add_tails(tokens.tails, c, t, most, kept);
+                add_inside(tokens, c.count, most - to_end_.behind(c.tops[0], t), kept);
+                add_tails(tokens.walk->tails, c, t, most, kept);
             }
         if (!y.boundary) return;
         tables_.each_shifted_token(c.tops[0]->state, [&](int32_t t) {
@@ -60,18 +82,18 @@ class BudgetMask {
             vector<Config> after;
             Alone alone;
             o_.policy().shift(after, c, t, o_.scratch().arena, alone);
-            if (to_end_.of(after.data(), int32_t(after.size())) > most) return;
-            for (const int32_t id : tables_.token_ids[size_t(t)]) kept[size_t(id) >> 5] |= 1u << (id & 31);
+            if (to_end_.of(after.data(), int32_t(after.size()), most) > most) return;
+            for (const int32_t id : tables_.token_ids[size_t(t)]) kept.set(id);
         });
     }
-    void add_inside(const TerminalTokens::Tokens& tokens, int32_t count, int64_t most, vector<uint32_t>& kept) const {
-        for (const TerminalTokens::Group& g : tokens.inside) {
-            if (budget_.terminals.rest(g.component, count + g.units) > most) continue;
-            for (size_t w = 0; w < g.bitmap.size(); ++w) kept[w] |= g.bitmap[w];
-            for (const int32_t id : g.tokens) kept[size_t(id) >> 5] |= 1u << (id & 31);
+    void add_inside(const TerminalTokens::Tokens& tokens, int32_t count, int64_t most, MaskWriter kept) const {
+        for (const TokenWalk::Group& g : tokens.walk->inside) {
+            if (budget_.terminals.rest(tokens.component(g.state), count + g.units) > most) continue;
+            kept.add(g.bitmap);
+            for (const int32_t id : g.tokens) kept.set(id);
         }
     }
-    void add_tails(const Trie& tails, const Config& c, int32_t t, int64_t most, vector<uint32_t>& kept) {
+    void add_tails(const Trie& tails, const Config& c, int32_t t, int64_t most, MaskWriter kept) {
         const Terminals& terms = tables_.lexer.terms;
         Arena& arena = o_.scratch().arena;
         Alone alone;
@@ -85,12 +107,12 @@ class BudgetMask {
             const int32_t node = open.back().child++;
             o_.step(open.back().configs, tails.byte[size_t(node)], next, arena);
             if (next.empty()) continue;
-            if (tails[node].own && to_end_.of(next.data(), int32_t(next.size())) <= most) {
+            if (tails[node].own && to_end_.of(next.data(), int32_t(next.size()), most) <= most) {
                 const size_t slot = size_t(tails[node].slot_lo);
                 for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) {
                     const int32_t units = tails.slot_counts.empty() ? 0 : tails.slot_counts[size_t(k)];
                     const int32_t id = tails.slot_tokens[size_t(k)];
-                    if (terms.takes(t, c.count + units)) kept[size_t(id) >> 5] |= 1u << (id & 31);
+                    if (terms.takes(t, c.count + units)) kept.set(id);
                 }
             }
             const int32_t lo = tails[node].first_child, hi = tails[node].end_child;

@@ -121,8 +121,9 @@ struct Tables {
         if (why) throw Unsupported(std::string("the tokens that a text still needs are not known where ") + why);
         const ForkGate::Change change;
         std::call_once(budget_once_, [&] {
-            budget_ = std::make_unique<BudgetTables>(lr, lexer.terms, vocab->trie, vocab->n_words(), end_term,
-                                                     int32_t(grammar.n_symbols), token_ids);
+            budget_ = std::make_unique<BudgetTables>(lr, lexer.terms, vocab->trie, vocab->n_words(),
+                                                     vocab->kept<SharedTokenWalks>(), end_term, int32_t(grammar.n_symbols),
+                                                     token_ids);
         });
         return *budget_;
     }

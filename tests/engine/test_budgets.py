@@ -14,6 +14,8 @@ import wfsa
 from tests.engine.modes import MODES, begin, build_vocab
 from tests.engine.strategies import BYTES, Case, VocabCase, any_grammars, cases, choice, walks
 from tests.oracles.mask import TokenText
+from wfsa.grammar.ir import Grammar, Terminal
+from wfsa.grammar.regular import Words
 
 pytestmark = pytest.mark.engine
 MOST = 3  # tokens: all ways to go on up to here are tried
@@ -101,6 +103,13 @@ def test_masks_are_what_the_tokens_leave(case: Case, walk: list[int], mode: Any,
         after_token = text.commit(token_id)
         assert after_token is not None
         text = after_token
+
+
+def test_what_no_token_spells_alone_may_be_spelled_with_what_follows() -> None:
+    grammar = Grammar((Terminal("T", Words(frozenset([b"b", b"c"]))),), ("n",), ((0, ()), (0, (0, 0))), 0, "cfg", ())
+    state = wfsa.compile(grammar, wfsa.Vocab([b"bc"])).start()
+    check_masks(state, with_end=False)
+    assert state.get_mask(budget=1).ids().tolist() == [0]
 
 
 BYTE_TOKENS = VocabCase((*(bytes([b]) for b in range(256)), b"</s>"), (), (256,))

@@ -1,0 +1,144 @@
+// Every token from a state of an automaton on: where those that stay in it end, and what those leave that pass an end.
+//
+// Below a node of the trie on whose bytes a state loops, without units, all tokens end in that state: most of a vocabulary,
+// within a string.  Walks from states with few states behind them, such as those of a string, are kept with the vocabulary,
+// where every constraint finds them.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "regular/dfa.hpp"
+#include "vocabulary/vocabulary_trie.hpp"
+
+namespace wfsa {
+
+struct TokenWalk {
+    struct Group {  // tokens that end alike
+        int32_t state, units;
+        vector<int32_t> tokens;
+        vector<uint32_t> bitmap;  // in their place, where they are many
+    };
+    vector<Group> inside;
+    Trie tails;  // with the units before them
+};
+
+// `graph`: states with `indptr`, `edges`, `accept` as Dfa has them.
+template <class Graph> class TokenWalker {
+  public:
+    TokenWalker(const Graph& graph, const VocabularyTrie& trie, int64_t n_words)
+        : graph_(graph), trie_(trie), n_words_(n_words) {}
+
+    TokenWalk from(int32_t start) {
+        vector<At> open{{0, start, 0, 0}};
+        while (!open.empty()) {
+            const At at = open.back();
+            open.pop_back();
+            if (at.depth && graph_.accept[size_t(at.state)]) leave(trie_[at.node], at.depth, at.units);
+            each_child(graph_, trie_, at.node, at.state, [&](int32_t child, const Edge& e) {
+                const TrieNode& node = trie_[child];
+                const int32_t units = at.units + e.count;
+                const bool on = node.first_child != node.end_child;
+                if (on && !graph_.accept[size_t(e.target)] && node.below.subset_of(loop_of(e.target)))
+                    return end(e.target, units, node.slot_lo, node.slot_hi);
+                if (node.own) end(e.target, units, node.slot_lo, node.slot_lo + 1);
+                if (on) open.push_back({child, e.target, units, at.depth + 1});
+            });
+        }
+        TokenWalk out;
+        for (auto& [state, by_units] : inside_)
+            for (auto& [units, tokens] : by_units) out.inside.push_back(group(state, units, std::move(tokens)));
+        out.tails = Trie(tails_);
+        return out;
+    }
+    // Children of a node of the trie to whose byte a state has an edge.
+    template <class Visit>
+    static void each_child(const Graph& graph, const VocabularyTrie& trie, int32_t node, int32_t state, const Visit& visit) {
+        int32_t child = trie[node].first_child;
+        const int32_t end = trie[node].end_child;
+        const uint8_t* bytes = trie.byte.data();
+        for (int32_t k = graph.indptr[size_t(state)]; k < graph.indptr[size_t(state) + 1] && child < end; ++k) {
+            const Edge& e = graph.edges[size_t(k)];
+            if (end - child > 8) child = int32_t(std::lower_bound(bytes + child, bytes + end, e.lo) - bytes);
+            else while (child < end && bytes[child] < e.lo) ++child;
+            for (; child < end && bytes[child] <= e.hi; ++child) visit(child, e);
+        }
+    }
+
+  private:
+    struct At { int32_t node, state, units, depth; };
+    const Graph& graph_;
+    const VocabularyTrie& trie_;
+    const int64_t n_words_;
+    std::map<int32_t, std::map<int32_t, vector<int32_t>>> inside_;  // by state and units
+    std::unordered_map<int32_t, ByteBits> loops_;
+    vector<Word> tails_;
+    int32_t last_state_ = -1, last_units_ = 0;
+    vector<int32_t>* last_ = nullptr;
+
+    const ByteBits& loop_of(int32_t state) {
+        const auto [at, is_new] = loops_.emplace(state, ByteBits());
+        if (is_new)
+            for (int32_t k = graph_.indptr[size_t(state)]; k < graph_.indptr[size_t(state) + 1]; ++k) {
+                const Edge& e = graph_.edges[size_t(k)];
+                if (e.target == state && !e.count) at->second.add_range(e.lo, e.hi);
+            }
+        return at->second;
+    }
+    void end(int32_t state, int32_t units, int32_t slot_lo, int32_t slot_hi) {
+        if (!last_ || state != last_state_ || units != last_units_) last_ = &inside_[state][units];
+        last_state_ = state;
+        last_units_ = units;
+        last_->insert(last_->end(), trie_.slot_tokens.begin() + trie_.slot_indptr[size_t(slot_lo)],
+                      trie_.slot_tokens.begin() + trie_.slot_indptr[size_t(slot_hi)]);
+    }
+    TokenWalk::Group group(int32_t state, int32_t units, vector<int32_t>&& tokens) const {
+        TokenWalk::Group out{state, units, {}, {}};
+        if (int64_t(tokens.size()) <= n_words_ / 4) {
+            tokens.shrink_to_fit();
+            out.tokens = std::move(tokens);
+            return out;
+        }
+        out.bitmap.assign(size_t(n_words_), 0u);
+        for (const int32_t id : tokens) out.bitmap[size_t(id) >> 5] |= 1u << (id & 31);
+        return out;
+    }
+    // All tokens strictly below a node leave the rest of their bytes.
+    void leave(const TrieNode& node, int32_t depth, int32_t units) {
+        for (int32_t s = node.slot_lo + node.own; s < node.slot_hi; ++s)
+            for (int32_t k = trie_.slot_indptr[size_t(s)]; k < trie_.slot_indptr[size_t(s) + 1]; ++k) {
+                const Word& w = trie_.slot_word[size_t(s)];
+                tails_.push_back({w.text + depth, w.length - depth, trie_.slot_tokens[size_t(k)], units});
+            }
+    }
+};
+
+// Of a vocabulary (Vocabulary::kept): by the automaton, its start first.  By any thread.
+class SharedTokenWalks {
+  public:
+    template <class Vocabulary>
+    explicit SharedTokenWalks(const Vocabulary& vocab) : trie_(vocab.trie), n_words_(vocab.n_words()) {}
+
+    std::shared_ptr<const TokenWalk> of(const Dfa& automaton) const {
+        vector<int32_t> key(automaton.indptr);
+        for (const Edge& e : automaton.edges) {
+            key.push_back(e.label());
+            key.push_back(e.target);
+        }
+        key.insert(key.end(), automaton.accept.begin(), automaton.accept.end());
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (known_.size() >= kMost) known_.clear();
+        std::shared_ptr<const TokenWalk>& known = known_[std::move(key)];
+        if (!known) known = std::make_shared<const TokenWalk>(TokenWalker<Dfa>(automaton, trie_, n_words_).from(0));
+        return known;
+    }
+
+  private:
+    static constexpr size_t kMost = 256;  // walks, each a few bitmaps
+    const VocabularyTrie& trie_;
+    const int64_t n_words_;
+    mutable std::mutex mutex_;
+    mutable std::map<vector<int32_t>, std::shared_ptr<const TokenWalk>> known_;
+};
+
+}  // namespace wfsa
