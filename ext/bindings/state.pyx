@@ -31,6 +31,7 @@ cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
         const void* constraint
         const Decoder* decoder
         uint32_t* out
+        int64_t most
 
     void fill_masks(vector[Asked], int64_t, int64_t) except +wfsa_translate
 
@@ -421,13 +422,14 @@ cdef object start_state(type kind, Decoder* decoder, object constraint, const Vo
     return s
 
 
-def fill_bitmasks(states, buffer, threads=1, rows=None):
+def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None):
     """Fill row ``rows[i]`` (row i when `rows` is None) of an int32[B, ceil(V/32)] buffer with the mask of states[i].
 
     The states may belong to different constraints, of any kinds.  The masks are computed without the interpreter lock
-    on up to `threads` threads, this one among them; fewer where there are fewer processors, or few states.  Raises
-    StateError on a buffer that does not fit, or when two states share a row; the buffer is left as it was then.
-    TypeError on what is no state.
+    on up to `threads` threads, this one among them; fewer where there are fewer processors, or few states.
+    ``budgets[i]``, if it is not None, is the budget of states[i], as in ``State.get_mask``; a state that has finished needs
+    none.  Raises StateError on a buffer that does not fit, or when two states share a row, BudgetError where a budget is
+    too small; the buffer is left as it was then.  TypeError on what is no state.
     """
     cdef Target target
     cdef vector[Asked] asked
@@ -443,12 +445,16 @@ def fill_bitmasks(states, buffer, threads=1, rows=None):
         raise StateError(f"threads must be at least 1, not {n_threads}")
     if not states:
         return
-    for state in states:
+    budgets = [None] * len(states) if budgets is None else list(budgets)
+    if len(budgets) != len(states):
+        raise StateError(f"{len(states)} states need as many budgets, not {len(budgets)}")
+    for state, budget in zip(states, budgets):
         if not isinstance(state, State):
             raise TypeError(f"a {type(state).__name__} is no state of a constraint")
         one = state
         n_words = max(n_words, one.n_words)
         ask.constraint, ask.decoder = <void*>one.constraint, one.now()
+        ask.most = -1 if budget is None or ask.decoder.finished() else one.within(one.now(), budget) - 1
         asked.push_back(ask)
     target_open(&target, buffer, n_words, min(rows))
     try:

@@ -214,7 +214,23 @@ class TerminalTokens {
         Dfa automaton;
         vector<int32_t> components = few_behind(c, automaton);
         if (!components.empty()) return {shared_.of(automaton), std::move(components)};
-        return {std::make_shared<const TokenWalk>(TokenWalker<Terminals>(terms_, trie_, n_words_).from(c)), {}};
+        const int32_t base = terms_.counted[size_t(terms_.term[size_t(c)])] ? -1 : mostly_to(c);
+        automaton = Dfa();
+        if (base >= 0) components = few_behind(base, automaton);
+        if (components.empty())
+            return {std::make_shared<const TokenWalk>(TokenWalker<Terminals>(terms_, trie_, n_words_).from(c)), {}};
+        TokenWalkChange<Terminals> change(terms_, trie_, n_words_);
+        const auto component = [&](int32_t state) { return components[size_t(state)]; };
+        return {std::make_shared<const TokenWalk>(change.from(c, base, *shared_.of(automaton), component)), {}};
+    }
+    // Where most bytes lead to; -1: to no one component.
+    int32_t mostly_to(int32_t c) const {
+        std::map<int32_t, int32_t> bytes;
+        for (int32_t e = terms_.indptr[size_t(c)]; e < terms_.indptr[size_t(c) + 1]; ++e) {
+            const Edge& edge = terms_.edges[size_t(e)];
+            if ((bytes[edge.target] += edge.hi - edge.lo + 1) >= kManyBytes) return edge.target;
+        }
+        return -1;
     }
 };
 

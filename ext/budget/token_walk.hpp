@@ -113,6 +113,76 @@ template <class Graph> class TokenWalker {
     }
 };
 
+// The same as a change of the walk from another state, `base`, which most bytes lead to: within a name that must not be one
+// of some, say, from the state of any other name.  What the token's bytes so far bring from both states to the base, with
+// no end on the way from there, fares the same, with all below it.  States without units only.
+template <class Graph> class TokenWalkChange {
+  public:
+    TokenWalkChange(const Graph& graph, const VocabularyTrie& trie, int64_t n_words)
+        : graph_(graph), trie_(trie), n_words_(n_words) {}
+
+    // known: the walk from the base; state(s): the graph's state for one of that walk.
+    template <class State> TokenWalk from(int32_t start, int32_t base, const TokenWalk& known, const State& state) {
+        vector<uint32_t> dropped(size_t(n_words_), 0u);
+        std::map<int32_t, vector<int32_t>> inside;
+        vector<Word> tails;
+        const auto each_token = [&](int32_t lo, int32_t hi, const auto& visit) {
+            for (int32_t k = trie_.slot_indptr[size_t(lo)]; k < trie_.slot_indptr[size_t(hi)]; ++k) visit(trie_.slot_tokens[size_t(k)]);
+        };
+        const auto drop = [&](int32_t token) { dropped[size_t(token) >> 5] |= 1u << (token & 31); };
+        struct At { int32_t node, state, beside, depth; };  // beside: where the base is; -1: nowhere, or past an end
+        vector<At> open{{0, start, base, 0}};
+        while (!open.empty()) {
+            const At at = open.back();
+            open.pop_back();
+            if (at.depth && graph_.accept[size_t(at.state)])
+                for (int32_t s = trie_[at.node].slot_lo + trie_[at.node].own; s < trie_[at.node].slot_hi; ++s)
+                    each_token(s, s + 1, [&](int32_t token) {
+                        const Word& w = trie_.slot_word[size_t(s)];
+                        tails.push_back({w.text + at.depth, w.length - at.depth, token, 0});
+                    });
+            for (int32_t child = trie_[at.node].first_child; child < trie_[at.node].end_child; ++child) {
+                const TrieNode& node = trie_[child];
+                const int32_t to = step(at.state, trie_.byte[size_t(child)]);
+                int32_t beside = at.beside < 0 ? -1 : step(at.beside, trie_.byte[size_t(child)]);
+                if (to == base && beside == base && !graph_.accept[size_t(base)]) continue;
+                if (to < 0) {
+                    each_token(node.slot_lo, node.slot_hi, drop);
+                    continue;
+                }
+                if (node.own) each_token(node.slot_lo, node.slot_lo + 1, [&](int32_t token) {
+                    drop(token);
+                    inside[to].push_back(token);
+                });
+                if (beside >= 0 && graph_.accept[size_t(beside)]) beside = -1;
+                if (node.first_child != node.end_child) open.push_back({child, to, beside, at.depth + 1});
+            }
+        }
+        TokenWalk out;
+        for (const TokenWalk::Group& g : known.inside) {
+            TokenWalk::Group kept{state(g.state), 0, {}, g.bitmap};
+            for (size_t w = 0; w < kept.bitmap.size(); ++w) kept.bitmap[w] &= ~dropped[w];
+            for (const int32_t id : g.tokens) if (!(dropped[size_t(id) >> 5] >> (id & 31) & 1)) kept.tokens.push_back(id);
+            out.inside.push_back(std::move(kept));
+        }
+        for (auto& [to, tokens] : inside) out.inside.push_back({to, 0, std::move(tokens), {}});
+        for (const Word& w : known.tails.words()) if (!(dropped[size_t(w.token) >> 5] >> (w.token & 31) & 1)) tails.push_back(w);
+        out.tails = Trie(tails);
+        return out;
+    }
+
+  private:
+    const Graph& graph_;
+    const VocabularyTrie& trie_;
+    const int64_t n_words_;
+
+    int32_t step(int32_t s, uint8_t byte) const {
+        for (int32_t k = graph_.indptr[size_t(s)]; k < graph_.indptr[size_t(s) + 1]; ++k)
+            if (byte <= graph_.edges[size_t(k)].hi) return byte >= graph_.edges[size_t(k)].lo ? graph_.edges[size_t(k)].target : -1;
+        return -1;
+    }
+};
+
 // Of a vocabulary (Vocabulary::kept): by the automaton, its start first.  By any thread.
 class SharedTokenWalks {
   public:

@@ -20,7 +20,8 @@ namespace wfsa {
 struct Asked {
     const void* constraint;
     const Decoder* decoder;
-    uint32_t* out;  // for its mask
+    uint32_t* out;      // for its mask
+    int64_t most = -1;  // tokens that may be needed after the next one; -1: no matter
     bool operator<(const Asked& o) const { return std::tie(constraint, out) < std::tie(o.constraint, o.out); }
 };
 
@@ -45,8 +46,11 @@ inline void fill_masks(std::vector<Asked> asked, int64_t n_words, int64_t n_thre
             for (size_t k = 0; k < n_shares; ++k) {
                 Share& share = shares[(thread + k) % n_shares];
                 for (size_t i; (i = share.next.fetch_add(kDealt)) < share.end;)
-                    for (const size_t end = std::min(share.end, i + kDealt); i < end; ++i)
-                        asked[i].decoder->mask(asked[i].out, n_words);
+                    for (const size_t end = std::min(share.end, i + kDealt); i < end; ++i) {
+                        const Asked& one = asked[i];
+                        if (one.most < 0) one.decoder->mask(one.out, n_words);
+                        else one.decoder->mask_within(one.out, n_words, one.most);
+                    }
             }
         } catch (...) {
             const std::lock_guard<std::mutex> guard(lock);

@@ -212,6 +212,27 @@ def test_buffers_take_budgets() -> None:
         state.get_mask(budget=1.5)  # type: ignore[arg-type]
 
 
+def test_batches_take_a_budget_for_each_state() -> None:
+    constraint = wfsa.compile_json_schema(PERSON, VOCAB)
+    states = [constraint.start() for _ in range(5)]
+    for k, state in enumerate(states):
+        assert state.commit_bytes(b'{"name":"abcd' + b"e" * k)
+    done = constraint.start()
+    assert done.commit_bytes(b'{"name":"abcde","age":1}') and done.commit(264)
+    asked = [*states, done]
+    budgets = [10, None, 12, 40, 10, 0]
+    rows = np.full((6, (len(VOCAB.tokens) + 31) // 32), -1, np.int32)
+    wfsa.fill_bitmasks(asked, rows, threads=2, budgets=budgets)
+    for row, state, budget in zip(rows, asked, budgets, strict=True):
+        assert (row == state.get_mask(budget=budget).bitmask).all()
+    before = rows.copy()
+    with pytest.raises(wfsa.BudgetError, match="a budget of 3 tokens is too small"):
+        wfsa.fill_bitmasks(asked, rows, budgets=[3, *budgets[1:]])
+    with pytest.raises(wfsa.StateError, match="6 states need as many budgets, not 1"):
+        wfsa.fill_bitmasks(asked, rows, budgets=[3])
+    assert (rows == before).all()
+
+
 def test_stop_tokens_count_as_the_end() -> None:
     for vocab in (VOCAB, wfsa.Vocab([*(bytes([b]) for b in range(256)), b"x", b"y"])):
         constraint = wfsa.compile_regex("abc?", vocab)

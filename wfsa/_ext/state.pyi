@@ -41,7 +41,8 @@ class State:
     def n_configurations(self) -> int: ...
 
 def fill_bitmasks(
-    states: Sequence[State], buffer: Any, threads: int = 1, rows: Sequence[int] | None = None
+    states: Sequence[State], buffer: Any, threads: int = 1, rows: Sequence[int] | None = None,
+    budgets: Sequence[int | None] | None = None,
 ) -> None: ...
 @overload
 def fill_tree(states: State, next: Any, sibling: Any, tokens: Any, buffer: Any, threads: int = 1) -> int: ...
