@@ -77,6 +77,11 @@ class Constraint(ABC):
         """
         return self._start(self._checked_stops(stop_ids))
 
+    @property
+    def min_tokens(self) -> int:
+        """Tokens with which a text can be written, the end token among them: ``start().min_tokens()``."""
+        return self.start().min_tokens()
+
     @abstractmethod
     def _start(self, stop_ids: list[int] | None) -> State: ...
 

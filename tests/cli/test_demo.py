@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import subprocess
@@ -15,7 +16,7 @@ from wfsa.demo.gguf_model import GgufModel, ModelError, find_model
 from wfsa.demo.gguf_weights import read_tensor
 from wfsa.demo.prompt_tokens import TURN_END, PromptEncoder
 from wfsa.demo.run import DemoOptions, Screen, read_schema, run, verdict, write_constrained, write_freely
-from wfsa.demo.sampling import choose, closing_scores
+from wfsa.demo.sampling import choose
 from wfsa.errors import ArtifactError, SchemaError, VocabError
 from wfsa.vocab import Vocab
 from wfsa.vocab.gguf_metadata import TensorPlace, read_metadata
@@ -58,11 +59,6 @@ def test_sampling_follows_the_probabilities() -> None:
     generator = np.random.default_rng(1)
     counts = np.bincount([choose(logits, None, 1.0, 1.0, generator) for _ in range(2000)], minlength=3)
     assert np.allclose(counts / 2000, [0.7, 0.2, 0.1], atol=0.05)
-
-
-def test_closers() -> None:
-    tokens = [b"a", b'"', b'"}', b'", "x', b"", b"</s>", b"]"]
-    assert closing_scores(tokens, [5]).tolist() == [0, 2, 2, 1, 0, 3, 2]
 
 
 # --- prompts -----------------------------------------------------------------------------------------------------
@@ -194,38 +190,6 @@ def test_schema_files(tmp_path: Path) -> None:
         read_schema(tmp_path / "s.json")
 
 
-class Mask:
-    def __init__(self, ids: list[int]) -> None:
-        self._ids = np.array(ids, np.int32)
-
-    def ids(self) -> np.ndarray:
-        return self._ids
-
-
-class EndlessString:
-    """Stands for a constraint: ``"`` (token 1), then any number of ``a`` (0), then ``"`` and the end (2)."""
-
-    def __init__(self) -> None:
-        self.text: list[int] = []
-
-    def start(self) -> EndlessString:
-        return self
-
-    def get_mask(self) -> Mask:
-        closed = self.text.count(1)
-        return Mask([[1], [0, 1], [2]][closed])
-
-    def commit(self, token_id: int) -> bool:
-        self.text.append(token_id)
-        return True
-
-    def is_finished(self) -> bool:
-        return 2 in self.text
-
-    def is_accepting(self) -> bool:
-        return self.text.count(1) == 2
-
-
 class Rambling:
     """Stands for a model that always likes ``a`` best."""
 
@@ -235,17 +199,24 @@ class Rambling:
         return np.array([5.0, 0.0, 0.0], np.float32)
 
 
-def test_the_loop_always_ends() -> None:
+def test_documents_are_complete_within_the_budget() -> None:
     from rich.console import Console
 
+    import wfsa
+
     vocab = Vocab([b"a", b'"', b"</s>"], [2], [2])
+    constraint = wfsa.compile_json_schema({"type": "string"}, vocab)
     options = DemoOptions(max_tokens=20, temperature=0, contrast_tokens=5)
     out = io.StringIO()
     with Screen(Console(file=out), "") as screen:
-        written = write_constrained(Rambling(), [0], EndlessString(), vocab, options, screen)  # type: ignore[arg-type]
-    assert written.finished and json.loads(written.text) == "a" * 19
-    assert len(written.commit) == 22 and written.forced == 3
+        written = write_constrained(Rambling(), [0], constraint, vocab, options, screen)  # type: ignore[arg-type]
+    assert written.finished and json.loads(written.text) == "a" * 17
+    assert len(written.commit) == 20 and written.forced == 3
     assert out.getvalue().startswith(written.text.decode()) and "tok/s" in out.getvalue()
+    without = dataclasses.replace(options, budget=False)
+    with Screen(Console(file=out), "") as screen:
+        cut = write_constrained(Rambling(), [0], constraint, vocab, without, screen)  # type: ignore[arg-type]
+    assert cut.text == b'"' + b"a" * 19 and not cut.finished
     with Screen(Console(file=out), "") as screen:
         free = write_freely(Rambling(), [0], vocab, options, screen)  # type: ignore[arg-type]
     assert free.text == b"aaaaa" and not free.finished

@@ -415,8 +415,31 @@ def test_generate_for_schemas_and_constraints(model: Any, tokenizer: Any, vocab:
     assert wfsa.generate(model, tokenizer, [], FLAG) == []
 
 
+def test_generate_completes_documents_within_max_new_tokens(model: Any, tokenizer: Any) -> None:
+    least = wfsa.compile_json_schema(PERSON, wfsa.Vocab.from_tokenizer(tokenizer)).min_tokens
+    for most in (least, least + 3, 40):
+        for keywords in ({}, {"do_sample": True, "num_return_sequences": 3}, {"num_beams": 3}):
+            found = wfsa.generate(model, tokenizer, PROMPTS, PERSON, max_new_tokens=most, **keywords)
+            assert found.cut_off == []
+            assert all(set(PERSON["required"]) <= set(one) for one in found)
+    with pytest.raises(wfsa.BudgetError, match=f"a budget of {least - 1} tokens is too small: the text needs {least} to"):
+        wfsa.generate(model, tokenizer, PROMPTS, PERSON, max_new_tokens=least - 1)
+
+
+def test_tokens_that_others_force_may_pass_the_budget(model: Any, tokenizer: Any) -> None:
+    vocab = wfsa.Vocab.from_tokenizer(tokenizer)
+    constraint = wfsa.compile_regex("(ab){0,9}", vocab)
+    ids = tokenizer("One?", return_tensors="pt")["input_ids"]
+    masked = processor(constraint, tokenizer, max_new_tokens=3)
+    a, b = (tokenizer(letter)["input_ids"][-1] for letter in "ab")
+    for tokens in ([], [a], [a, b], [a, b, a]):
+        row = torch.tensor([[*ids[0].tolist(), *tokens]])
+        scores = masked(row, torch.zeros((1, len(tokenizer))))
+        assert torch.isfinite(scores).any()
+
+
 def test_generate_says_what_was_cut_off(model: Any, tokenizer: Any) -> None:
-    schema = {"type": "array", "items": {"type": "integer"}, "minItems": 400}
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": 400, "uniqueItems": True}
     with pytest.warns(wfsa.DecodingWarning, match=r"1 of 2 documents were cut off by max_new_tokens: \[1\]"):
         found = wfsa.generate(model, tokenizer, PROMPTS[:2], [FLAG, schema], max_new_tokens=20)
     assert found.cut_off == [1]

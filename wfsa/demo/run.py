@@ -3,7 +3,7 @@
 The decoding loop is the whole point and stands in :func:`write_constrained`::
 
     while not state.is_finished():
-        mask = state.get_mask()                      # which tokens may come next
+        mask = state.get_mask(budget=left)           # which tokens may come next, and leave time for the end
         token_id = choose(logits, mask.ids(), …)     # the model's choice among them
         state.commit(token_id)                       # advance the constraint
         logits = model.forward([token_id])
@@ -12,8 +12,8 @@ Everything else shows it: the text appears as it is written, with a progress lin
 to an independent JSON Schema validator; the time spent in masks and commits stands beside the model's; and the same
 prompt without a constraint shows what the model does by itself.
 
-The demo always ends: past ``max_tokens`` the choice prefers tokens that close something (see ``sampling``), and a text
-that still has not ended after as many again is cut off and reported as unfinished (exit code 1).
+The document is complete within ``max_tokens``, by construction; without a budget (``--no-budget``), or under a schema of
+which it is not known how many tokens it needs, it is cut off there and reported as unfinished (exit code 1).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ import numpy.typing as npt
 
 from wfsa.demo.gguf_model import GgufModel, find_model
 from wfsa.demo.prompt_tokens import PromptEncoder
-from wfsa.demo.sampling import choose, closing_scores
-from wfsa.errors import SchemaError
+from wfsa.demo.sampling import choose
+from wfsa.errors import SchemaError, StateError
 from wfsa.progress_bar import CompileBar
 from wfsa.vocab import Vocab
 
@@ -54,6 +54,7 @@ class DemoOptions:
     prompt: str = PROMPT
     seed: int = 7
     max_tokens: int = 400
+    budget: bool = True
     temperature: float = 0.7
     top_p: float = 0.95
     model: Path | None = None
@@ -127,21 +128,18 @@ def write_constrained(
     clock = time.perf_counter
     written = Written()
     generator = np.random.default_rng(options.seed)
-    closers: npt.NDArray[np.int8] | None = None
     began = clock()
     logits = model.forward(prompt)
     written.prefill = clock() - began
     state = constraint.start()
-    room = min(2 * options.max_tokens, model.context - len(prompt))
-    while not state.is_finished() and len(written.commit) < room:
+    left = min(options.max_tokens, model.context - len(prompt))
+    bounded = options.budget and _is_known(state)
+    while not state.is_finished() and left > 0:
         t0 = clock()
-        mask = state.get_mask()
+        mask = state.get_mask(budget=left if bounded else None)
         t1 = clock()
+        left -= 1
         allowed: npt.NDArray[np.int32] = mask.ids()
-        if len(written.commit) >= min(options.max_tokens, room // 2):  # over budget: close what is open
-            if closers is None:
-                closers = closing_scores(vocab.tokens, vocab.eos_ids.tolist())
-            allowed = allowed[closers[allowed] == closers[allowed].max()]
         token_id = choose(logits[: vocab.size], allowed, options.temperature, options.top_p, generator)
         t2 = clock()
         accepted = state.commit(token_id)
@@ -161,6 +159,14 @@ def write_constrained(
     written.finished = state.is_finished() or state.is_accepting()
     screen.add(b"", written.progress(), last=True)
     return written
+
+
+def _is_known(state: Any) -> bool:
+    try:
+        state.min_tokens()
+    except StateError:
+        return False
+    return True
 
 
 def write_freely(model: GgufModel, prompt: list[int], vocab: Vocab, options: DemoOptions, screen: Screen) -> Written:
@@ -236,6 +242,9 @@ def run(options: DemoOptions, console: Console) -> int:
         f"[bold]compile[/]   {_milliseconds(compiled)} ahead of time · artifact {size / 1024:,.1f} KB"
         f" · loaded in {_milliseconds(loaded)}"
     )
+    if options.budget and _is_known(constraint.start()):
+        constraint.start().get_mask(budget=options.max_tokens)  # BudgetError
+        console.print(f"[bold]budget[/]    {options.max_tokens} tokens, of which a document needs {constraint.min_tokens} at least")
     with CompileBar(console) as bar:
         model = GgufModel(path, progress=partial(bar, "reading the weights"))
     prompt = PromptEncoder(model.metadata).chat(options.prompt)

@@ -16,8 +16,9 @@ class Documents(list[Any]):
     """The documents, in the order of the prompts, and those of one prompt side by side.
 
     texts: str each, as they were written.
-    cut_off: the places where ``max_new_tokens`` came before the end. The value there is None, unless what was written
-        is a document as it stands.
+    cut_off: the places where ``max_new_tokens`` came before the end, under constraints that do not know how many tokens
+        they need (``State.min_tokens``): the others are always completed. The value there is None, unless what was
+        written is a document as it stands.
     """
 
     def __init__(self, values: Sequence[Any], texts: Sequence[str], cut_off: Sequence[int]) -> None:
@@ -44,7 +45,8 @@ def generate(
     schema: what :func:`wfsa.compile_json_schema` takes, or a Constraint; a list has one a prompt. Documents of a
         pydantic model or a dataclass are objects of it, those of a schema Python's JSON values, those of a constraint
         that is no schema's texts.
-    max_new_tokens, generate_keywords: for ``model.generate``: ``do_sample``, ``num_beams``, ``num_return_sequences``.
+    max_new_tokens: every document is completed within so many tokens.
+    generate_keywords: for ``model.generate``: ``do_sample``, ``num_beams``, ``num_return_sequences``.
 
     Returns :class:`Documents`: a list that also says which documents were cut off; a :class:`wfsa.DecodingWarning`
     does, too. Raises what :func:`wfsa.integrations.transformers.processor` raises; DecodingError on prompts that do not
@@ -66,7 +68,7 @@ def generate(
         raise DecodingError("None is no schema; prompts without one need no wfsa")
     masked = processor(
         schema if not isinstance(schema, (list, tuple)) else schemas, tokenizer, model=model,
-        schema_options=schema_options, options=options,
+        max_new_tokens=max_new_tokens, schema_options=schema_options, options=options,
     )  # fmt: skip
     rows = [_ids(tokenizer, prompt) for prompt in listed]
     # Stopping and padding by what the constraint takes for the end.

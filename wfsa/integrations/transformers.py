@@ -60,6 +60,9 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
     constraints: one for all rows, or a list with one a prompt, None for a prompt that is free.
     stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
     threads: how many compute the masks of a call.
+    max_new_tokens: what ``generate`` gets, too: texts are completed within it (``State.get_mask(budget=...)``). Raises
+        BudgetError where it is too small for any text. Without effect on constraints that do not know how many tokens
+        they need (``State.min_tokens``).
 
     Greedy search, sampling, beams, ``num_return_sequences``, assisted generation and prompt lookup, streaming, and
     encoder-decoder models. May be used for any number of generations, one after the other.
@@ -73,6 +76,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         *,
         stop_ids: Iterable[int] | None = None,
         threads: int = 1,
+        max_new_tokens: int | None = None,
     ) -> None:
         self.constraints = [constraints] if isinstance(constraints, Constraint) else list(constraints)
         if not self.constraints:
@@ -81,6 +85,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         starts = [None if one is None else one.start(stop_ids=stops) for one in self.constraints]
         self.size = max((one.vocab.size for one in self.constraints if one is not None), default=1)
         self.threads = threads
+        self._budgets = [None if one is None else _budget(one, max_new_tokens) for one in starts]
         self.prompt_length = 0
         self._one_for_all = isinstance(constraints, Constraint)
         self._states = PrefixStates(starts, _KEPT_AT_LEAST)
@@ -127,16 +132,17 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
             self._tell(refused, n_rows, written)
         masked = scores.clone(memory_format=torch.contiguous_format)
         if rows:
-            mask_rows(masked, self._fill(n_rows, which, states), rows)
+            mask_rows(masked, self._fill(n_rows, which, states, written.shape[1]), rows)
         return masked
 
-    def _fill(self, n_rows: int, which: list[int], states: dict[int, State | None]) -> Any:
-        """int32[rows, ceil(V/32)] with the masks of these rows."""
+    def _fill(self, n_rows: int, which: list[int], states: dict[int, State | None], n_written: int) -> Any:
+        """int32[rows, ceil(V/32)] with the masks of these rows, behind so many tokens of each."""
         if len(self._masks) < n_rows:
             self._masks = allocate_bitmask(n_rows, self.size)
         masks = self._masks[:n_rows]
         going = {row: state for row, state in states.items() if state is not None and not state.is_finished()}
-        fill_bitmasks(list(going.values()), masks, threads=self.threads, rows=list(going))
+        left = [_left(state, self._budgets[which[row]], n_written) for row, state in going.items()]
+        fill_bitmasks(list(going.values()), masks, threads=self.threads, rows=list(going), budgets=left)
         for row in states.keys() - going.keys():
             only(masks[row], ends_of(self._states.starts[which[row]]))
         return masks
@@ -183,6 +189,23 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
             warnings.warn(
                 f"{what}, or there are more beams than texts: then its score is -inf", DecodingWarning, stacklevel=3
             )
+
+
+def _budget(start: State, max_new_tokens: int | None) -> int | None:
+    """The tokens that a text may have; None: no matter, or nothing says how many it needs."""
+    if max_new_tokens is None:
+        return None
+    try:
+        start.min_tokens()
+    except StateError:
+        return None
+    start.get_mask(budget=max_new_tokens)
+    return max_new_tokens
+
+
+def _left(state: State, budget: int | None, n_written: int) -> int | None:
+    """What is left of a budget; None where another processor has chosen a token after which it is too small."""
+    return None if budget is None or budget - n_written < state.min_tokens() else budget - n_written
 
 
 def _goes_on(prompts: Any, longest: int, input_ids: Any) -> bool:
@@ -252,6 +275,7 @@ def processor(
     model: Any = None,
     stop_ids: Iterable[int] | None = None,
     threads: int = 1,
+    max_new_tokens: int | None = None,
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
 ) -> ConstraintLogitsProcessor:
@@ -262,8 +286,9 @@ def processor(
     tokenizer: the model's, a fast one.
     model: if it is given, the end tokens are those of its generation configuration, at which ``generate`` stops, else
         the tokenizer's; and tokens that it has no logits for are left out.
+    max_new_tokens: what ``generate`` gets, too; then every text is completed within it.
 
-    Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
+    Raises SchemaError, LimitError, BudgetError (no text is so short), VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """
     vocab = vocab_of(tokenizer, model)
 
@@ -275,4 +300,4 @@ def processor(
         made = [None if one is None else compiled(one) for one in schema]
     else:
         made = compiled(schema)
-    return ConstraintLogitsProcessor(made, stop_ids=stop_ids, threads=threads)
+    return ConstraintLogitsProcessor(made, stop_ids=stop_ids, threads=threads, max_new_tokens=max_new_tokens)
