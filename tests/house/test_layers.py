@@ -28,7 +28,9 @@ KERNELS: dict[str, set[str]] = {
     "ext/lexer": {"ext/containers", "ext/regular", "ext/vocabulary"},
     "ext/parser": {"ext/containers", "ext/errors.hpp", "ext/interrupt.hpp", "ext/lexer", "ext/regular"},
     "ext/profiles": {"ext/containers", "ext/lexer", "ext/regular", "ext/vocabulary"},
-    "ext/budget": {"ext/containers", "ext/errors.hpp", "ext/lexer", "ext/parser", "ext/vocabulary"},
+    "ext/budget": {
+        "ext/containers", "ext/errors.hpp", "ext/lexer", "ext/parser", "ext/regular", "ext/vocabulary",
+    },
     "ext/tails": {"ext/containers", "ext/errors.hpp", "ext/parser", "ext/profiles", "ext/vocabulary"},
     "ext/json": {"ext/containers", "ext/parser", "ext/runtime", "ext/vocabulary"},
     "ext/runtime": {

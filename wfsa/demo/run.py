@@ -12,8 +12,8 @@ Everything else shows it: the text appears as it is written, with a progress lin
 to an independent JSON Schema validator; the time spent in masks and commits stands beside the model's; and the same
 prompt without a constraint shows what the model does by itself.
 
-The document is complete within ``max_tokens``, by construction; without a budget (``--no-budget``), or under a schema of
-which it is not known how many tokens it needs, it is cut off there and reported as unfinished (exit code 1).
+The document is complete within ``max_tokens``, by construction; without a budget (``--no-budget``), or under a schema
+of which it is not known how many tokens it needs, it is cut off there and reported as unfinished (exit code 1).
 """
 
 from __future__ import annotations
@@ -244,7 +244,8 @@ def run(options: DemoOptions, console: Console) -> int:
     )
     if options.budget and _is_known(constraint.start()):
         constraint.start().get_mask(budget=options.max_tokens)  # BudgetError
-        console.print(f"[bold]budget[/]    {options.max_tokens} tokens, of which a document needs {constraint.min_tokens} at least")
+        least = constraint.min_tokens
+        console.print(f"[bold]budget[/]    {options.max_tokens} tokens, of which a document needs {least} at least")
     with CompileBar(console) as bar:
         model = GgufModel(path, progress=partial(bar, "reading the weights"))
     prompt = PromptEncoder(model.metadata).chat(options.prompt)

@@ -288,7 +288,8 @@ def processor(
         the tokenizer's; and tokens that it has no logits for are left out.
     max_new_tokens: what ``generate`` gets, too; then every text is completed within it.
 
-    Raises SchemaError, LimitError, BudgetError (no text is so short), VocabError (a constraint for another vocabulary, an unreadable tokenizer).
+    Raises SchemaError, LimitError, BudgetError (no text is so short), VocabError (a constraint for another vocabulary,
+    an unreadable tokenizer).
     """
     vocab = vocab_of(tokenizer, model)
 
