@@ -16,6 +16,7 @@ from benches.items import indexes, latency, texts
 from benches.markdown import RESULTS
 from benches.schemas import (
     batch_masks,
+    budgets,
     corpus,
     freedoms,
     packages,
@@ -45,6 +46,7 @@ _BENCHES = {
     "packages": (packages, "schemas that packages of PyPI and npm ship, installed by name"),
     "unique-items": (unique_items, "what comparing items costs under uniqueItems"),
     "batch": (batch_masks, "all masks of a step of 256 states, in one call"),
+    "budgets": (budgets, "texts that are complete within so many tokens, and what their masks cost"),
     "since-compile": (since_compile, "masks against the time since compiling, and while other schemas compile"),
     "rival-keywords": (rival_keywords, "what each engine makes of each keyword of JSON Schema"),
     "schema-support": (support_tables, "writes the tables of docs/schema-support.md; measures nothing"),

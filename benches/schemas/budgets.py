@@ -1,0 +1,161 @@
+"""Texts under a budget: how many are complete within so many tokens, and what masks cost.
+
+    python -m benches budgets [-n 500] [--engines llguidance xgrammar]
+
+A writer chooses at random, every allowed token as likely as any other, and has `min_tokens` of the schema, 1.25 and 2
+times as many, and 200. Under a budget (ours), and without (ours and the others'), each engine over the schemas that it
+takes. A document is complete if its end token came in time; ours are parsed and handed to a validator, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import wfsa
+from benches import engines, machine
+from benches.engines import Engine
+from benches.jobs import Job
+from benches.markdown import facts, number, several, table, write
+from benches.recorded_data import read_vocabulary
+from benches.schemas.sample import take_sample
+
+FIXED = 200
+KINDS = ("min", "1.25 min", "2 min", str(FIXED))
+Bits = npt.NDArray[np.int32]
+Times = dict[str, list[float]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", type=int, default=500, help="schemas (500)")
+    parser.add_argument("--engines", nargs="*", default=["llguidance", "xgrammar"], choices=list(engines.ENGINES))
+
+
+def budgets_of(least: int) -> dict[str, int]:
+    return dict(zip(KINDS, (least, math.ceil(1.25 * least), 2 * least, max(FIXED, least)), strict=True))
+
+
+def choose(buffer: Bits, random: np.random.Generator) -> int:
+    ids = np.flatnonzero(np.unpackbits(buffer.view(np.uint8), bitorder="little"))
+    return int(ids[random.integers(len(ids))])
+
+
+def complete(engine: Engine, made: Any, buffer: Bits, ends: set[int], most: int, seed: int) -> bool:
+    """Does the writer come to the end within so many tokens?"""
+    random = np.random.default_rng(seed)
+    state = engine.starter(made)()
+    fill, commit = engine.filler(state, buffer), engine.committer(state)
+    for _ in range(most):
+        fill()
+        token = choose(buffer, random)
+        commit(token)
+        if token in ends:
+            return True
+    return False
+
+
+def under_budget(state: wfsa.State, buffer: Bits, budget: int, seed: int, times: Times) -> bytes:
+    """The text that the writer completes within the budget; µs of every mask, and of the plain one beside."""
+    random = np.random.default_rng(seed)
+    plain = buffer.copy()
+    for left in range(budget, 0, -1):
+        began = time.perf_counter_ns()
+        state.fill_bitmask(buffer, budget=left)
+        half = time.perf_counter_ns()
+        state.fill_bitmask(plain)
+        times["plain"].append((time.perf_counter_ns() - half) / 1e3)
+        times["budget"].append((half - began) / 1e3)
+        state.commit(choose(buffer, random))
+        if state.is_finished():
+            break
+    return state.text()
+
+
+def compiled(engine: Engine, job: Job) -> Any:
+    """None if the engine does not take it."""
+    try:
+        return engine.compile(job.kind, engine.prepare(job.kind, job.source))
+    except Exception:  # told by the number of schemas
+        return None
+
+
+def main(args: argparse.Namespace) -> Path:
+    import jsonschema_rs
+
+    where = machine.describe()
+    jobs = take_sample(20 if args.quick else args.n, 0, args.vocab).jobs
+    recorded = read_vocabulary(args.vocab)
+    buffer = np.zeros((len(recorded.tokens) + 31) // 32, np.int32)
+    ends = set(recorded.eos_ids)
+    times: Times = {"plain": [], "budget": [], "compile": [], "first": []}
+    unknown: Counter[str] = Counter()
+    done: dict[str, Counter[str]] = {name: Counter() for name in ("wfsa, budget", "wfsa", *args.engines)}
+    asked: dict[str, Counter[str]] = {name: Counter() for name in done}
+    wrong: list[str] = []
+    lines: list[dict[str, Any]] = []
+    least: dict[str, int] = {}
+    own = engines.build("wfsa", recorded)
+    for k, job in enumerate(jobs):
+        began = time.thread_time()
+        constraint = compiled(own, job)
+        if constraint is None:
+            continue
+        times["compile"].append(1e3 * (time.thread_time() - began))
+        began = time.thread_time()
+        try:
+            least[job.id] = constraint.min_tokens
+        except wfsa.StateError as error:
+            unknown[str(error)] += 1
+            continue
+        times["first"].append(1e3 * (time.thread_time() - began))
+        validator = jsonschema_rs.validator_for(job.source)
+        for kind, budget in budgets_of(least[job.id]).items():
+            state = constraint.start()
+            text = under_budget(state, buffer, budget, k, times)
+            asked["wfsa, budget"][kind] += 1
+            done["wfsa, budget"][kind] += state.is_finished()
+            if not state.is_finished() or not validator.is_valid(json.loads(text)):
+                wrong.append(job.id)
+            asked["wfsa"][kind] += 1
+            done["wfsa"][kind] += complete(own, constraint, buffer, ends, budget, k)
+        lines.append({"id": job.id, "min_tokens": least[job.id]})
+    for name in args.engines:
+        engine = engines.build(name, recorded)
+        for k, job in enumerate(jobs):
+            made = compiled(engine, job) if job.id in least else None
+            if made is None:
+                continue
+            for kind, budget in budgets_of(least[job.id]).items():
+                asked[name][kind] += 1
+                done[name][kind] += complete(engine, made, buffer, ends, budget, k)
+    q = {name: np.percentile(found, [50, 90, 99, 99.9, 100]).round(2).tolist() for name, found in times.items()}
+    needs = np.percentile(list(least.values()), [1, 50, 90, 99, 100]).tolist()
+    rows = [[name, *(f"{done[name][kind]} / {asked[name][kind]}" for kind in KINDS)] for name in done]
+    percentiles = "p50 / p90 / p99 / p99.9 / max"
+    costs = [
+        [f"mask under a budget, µs: {percentiles}", several(q["budget"])],
+        [f"plain mask of the same states, µs: {percentiles}", several(q["plain"])],
+        [f"compile ahead, ms: {percentiles}", several(q["compile"])],
+        [f"the first min_tokens, ms: {percentiles}", several(q["first"])],
+        ["all of these beside all compilations", f"{sum(times['first']) / sum(times['compile']):.1%}"],
+        ["min_tokens: p1 / p50 / p90 / p99 / max", several(needs)],
+    ]  # fmt: skip
+    sections = [
+        f"# Complete within a budget: {len(jobs)} schemas of `dev`, vocabulary {args.vocab}",
+        facts(where),
+        "Documents that are complete within so many tokens, of those begun by a writer that chooses at random; "
+        "`min` is `constraint.min_tokens`.",
+        table(["engine", *KINDS], rows),
+        f"Of ours under a budget {len(wrong)} are not complete or not valid. {', '.join(wrong[:9])}",
+        table(["", ""], costs),
+        table(["not known because", "schemas"], [[why, number(n)] for why, n in unknown.most_common()]),
+    ]
+    return write(args.out, "budgets", sections, lines)
