@@ -14,6 +14,8 @@
 //
 // rest is made for all components at once, of(c) when it is first asked for; both belong to the constraint.
 #pragma once
+#include <set>
+
 #include "budget/token_walk.hpp"
 #include "errors.hpp"
 #include "lexer/terminals.hpp"
@@ -139,6 +141,20 @@ class TerminalTokens {
             }
         }
     }
+    // Where tokens lead, with their units: the shortest ones, from `kLooked` nodes of the trie.
+    template <class Visit> void each_step(int32_t c, const Visit& visit) const {
+        struct At { int32_t node, component, units; };
+        vector<At> open{{0, c, 0}};
+        std::set<std::pair<int32_t, int32_t>> found;
+        for (size_t k = 0; k < open.size() && open.size() <= kLooked; ++k) {
+            const At at = open[k];
+            TokenWalker<Terminals>::each_child(terms_, trie_, at.node, at.component, [&](int32_t child, const Edge& e) {
+                const int32_t units = at.units + e.count;
+                if (trie_[child].own && found.insert({e.target, units}).second) visit(e.target, units);
+                open.push_back({child, e.target, units});
+            });
+        }
+    }
     // Of counted terminal t.
     void find_exact(int32_t t) {
         vector<int32_t> components;
@@ -159,7 +175,12 @@ class TerminalTokens {
             vector<int64_t>& exact = exact_[size_t(c)];
             exact.assign(size_t(most) + 1, kNever);
             exact[0] = rest_[size_t(c)];
+            Dfa automaton;
             if (!most) continue;
+            if (few_behind(c, automaton).empty()) {  // a hundred walks would take longer than all the rest
+                each_step(c, [&](int32_t target, int32_t units) { steps[size_t(c - base)].push_back({target, units}); });
+                continue;
+            }
             const Tokens& tokens = of(c);
             for (const TokenWalk::Group& g : tokens.walk->inside)
                 steps[size_t(c - base)].push_back({tokens.component(g.state), g.units});
