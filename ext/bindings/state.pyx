@@ -132,21 +132,23 @@ cdef class State:
         held.hold(&self.n_changes)
         return decoder
 
-    cdef int64_t within(self, Decoder* decoder, budget) except -1:
-        """The budget, if the text can be completed within it."""
-        cdef int64_t most = integer(budget), least
+    cdef int64_t within(self, Decoder* decoder, budget, wrap_up) except -1:
+        """How many tokens may be needed from after the next one on, and one."""
+        cdef int64_t most = integer(budget), stretch = integer(wrap_up), least
         with nogil:
             least = decoder.min_tokens()
         if most < least:
             raise BudgetError(f"a budget of {most} tokens is too small: the text needs {least} to its end, the end token among them")
-        return most
+        return min(most, least + 1) if most - least < stretch else most
 
-    def get_mask(self, budget=None):
+    def get_mask(self, budget=None, wrap_up=0):
         """The tokens that keep the text a viable prefix, as a :class:`TokenMask`; the end token iff it is a sentence.
 
         budget: how many tokens may still come, the end token among them; then only tokens are in the mask after which
         ``min_tokens()`` is below it, and there is always one.  Raises BudgetError where it is below ``min_tokens()`` now,
         StateError where that is not known.
+        wrap_up: where fewer than so many tokens are left beyond ``min_tokens()``, tokens that raise it are refused, too: a
+        string may go on, but nothing begins that need not be there, as optional members and further items.
         """
         cdef TokenMask m
         cdef uint32_t* p
@@ -161,7 +163,7 @@ cdef class State:
         p = <uint32_t*>PyBytes_AS_STRING(m.data)
         decoder = self.read(held)
         if budget is not None:
-            most = self.within(decoder, budget)
+            most = self.within(decoder, budget, wrap_up)
             with nogil:
                 decoder.mask_within(p, self.n_words, most - 1)
             return m
@@ -185,11 +187,11 @@ cdef class State:
             n = decoder.min_tokens()
         return n
 
-    def fill_bitmask(self, buffer, row=None, budget=None):
+    def fill_bitmask(self, buffer, row=None, budget=None, wrap_up=0):
         """Copy the mask into an int32[ceil(V/32)] array, or into row `row` of an int32[B, ceil(V/32)] one.
 
         NumPy arrays and CPU torch tensors; must be contiguous and writable.  Wider rows are filled up with 0.
-        Raises StateError on any other buffer, which is left as it was; `budget` as in ``get_mask``.
+        Raises StateError on any other buffer, which is left as it was; `budget` and `wrap_up` as in ``get_mask``.
         """
         cdef Target target
         cdef int64_t most = 0
@@ -199,7 +201,7 @@ cdef class State:
         try:
             decoder = self.read(held)
             if budget is not None:
-                most = self.within(decoder, budget)
+                most = self.within(decoder, budget, wrap_up)
                 with nogil:
                     decoder.mask_within(target.p, target.n_words, most - 1)
             else:
@@ -422,13 +424,13 @@ cdef object start_state(type kind, Decoder* decoder, object constraint, const Vo
     return s
 
 
-def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None):
+def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0):
     """Fill row ``rows[i]`` (row i when `rows` is None) of an int32[B, ceil(V/32)] buffer with the mask of states[i].
 
     The states may belong to different constraints, of any kinds.  The masks are computed without the interpreter lock
     on up to `threads` threads, this one among them; fewer where there are fewer processors, or few states.
-    ``budgets[i]``, if it is not None, is the budget of states[i], as in ``State.get_mask``; a state that has finished needs
-    none.  Raises StateError on a buffer that does not fit, or when two states share a row, BudgetError where a budget is
+    ``budgets[i]``, if it is not None, is the budget of states[i], and `wrap_up` is of all that have one, as in
+    ``State.get_mask``; a state that has finished needs none.  Raises StateError on a buffer that does not fit, or when two states share a row, BudgetError where a budget is
     too small; the buffer is left as it was then.  TypeError on what is no state.
     """
     cdef Target target
@@ -454,7 +456,7 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None):
         one = state
         n_words = max(n_words, one.n_words)
         ask.constraint, ask.decoder = <void*>one.constraint, one.now()
-        ask.most = -1 if budget is None or ask.decoder.finished() else one.within(one.now(), budget) - 1
+        ask.most = -1 if budget is None or ask.decoder.finished() else one.within(one.now(), budget, wrap_up) - 1
         asked.push_back(ask)
     target_open(&target, buffer, n_words, min(rows))
     try:

@@ -72,6 +72,10 @@ def check_masks(state: wfsa.State, with_end: bool) -> None:
         assert state.get_mask(budget=budget).ids().tolist() == want, budget
     if not state.is_finished() and (least or with_end):
         assert min(left.values()) < least
+    for budget, wrap_up in ((least, 1), (least + 2, 3), (40, 50)):
+        want = sorted(token_id for token_id, n in left.items() if n <= min(least, budget - 1))
+        assert state.get_mask(budget=budget, wrap_up=wrap_up).ids().tolist() == want
+    assert state.get_mask(budget=least + 2, wrap_up=2) == state.get_mask(budget=least + 2)
     with pytest.raises(wfsa.BudgetError, match=f"budget of {least - 1} tokens is too small: the text needs {least} "):
         state.get_mask(budget=least - 1)
 

@@ -45,7 +45,7 @@ cdef class State:
     cdef Decoder* now(self) except NULL
     cdef Decoder* read(self, Held& held) except NULL
     cdef Decoder* change(self, Held& held) except NULL
-    cdef int64_t within(self, Decoder* decoder, budget) except -1
+    cdef int64_t within(self, Decoder* decoder, budget, wrap_up) except -1
 
 
 # A state before the first token; takes the decoder.  `kind` is State or a subclass, stop_ids a sorted list or None.

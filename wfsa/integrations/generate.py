@@ -34,6 +34,7 @@ def generate(
     schema: Any,
     *,
     max_new_tokens: int = 512,
+    wrap_up: int = 0,
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
     **generate_keywords: Any,
@@ -46,6 +47,7 @@ def generate(
         pydantic model or a dataclass are objects of it, those of a schema Python's JSON values, those of a constraint
         that is no schema's texts.
     max_new_tokens: every document is completed within so many tokens.
+    wrap_up: fewer than so many tokens before what is needed then, no optional member and no further item begins.
     generate_keywords: for ``model.generate``: ``do_sample``, ``num_beams``, ``num_return_sequences``.
 
     Returns :class:`Documents`: a list that also says which documents were cut off; a :class:`wfsa.DecodingWarning`
@@ -68,7 +70,7 @@ def generate(
         raise DecodingError("None is no schema; prompts without one need no wfsa")
     masked = processor(
         schema if not isinstance(schema, (list, tuple)) else schemas, tokenizer, model=model,
-        max_new_tokens=max_new_tokens, schema_options=schema_options, options=options,
+        max_new_tokens=max_new_tokens, wrap_up=wrap_up, schema_options=schema_options, options=options,
     )  # fmt: skip
     rows = [_ids(tokenizer, prompt) for prompt in listed]
     # Stopping and padding by what the constraint takes for the end.

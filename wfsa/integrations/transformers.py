@@ -63,6 +63,8 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
     max_new_tokens: what ``generate`` gets, too: texts are completed within it (``State.get_mask(budget=...)``). Raises
         BudgetError where it is too small for any text. Without effect on constraints that do not know how many tokens
         they need (``State.min_tokens``).
+    wrap_up: fewer than so many tokens before what is needed then, nothing begins that need not be there
+        (``State.get_mask``).
 
     Greedy search, sampling, beams, ``num_return_sequences``, assisted generation and prompt lookup, streaming, and
     encoder-decoder models. May be used for any number of generations, one after the other.
@@ -77,6 +79,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         stop_ids: Iterable[int] | None = None,
         threads: int = 1,
         max_new_tokens: int | None = None,
+        wrap_up: int = 0,
     ) -> None:
         self.constraints = [constraints] if isinstance(constraints, Constraint) else list(constraints)
         if not self.constraints:
@@ -85,6 +88,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         starts = [None if one is None else one.start(stop_ids=stops) for one in self.constraints]
         self.size = max((one.vocab.size for one in self.constraints if one is not None), default=1)
         self.threads = threads
+        self.wrap_up = wrap_up
         self._budgets = [None if one is None else _budget(one, max_new_tokens) for one in starts]
         self.prompt_length = 0
         self._one_for_all = isinstance(constraints, Constraint)
@@ -142,7 +146,9 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         masks = self._masks[:n_rows]
         going = {row: state for row, state in states.items() if state is not None and not state.is_finished()}
         left = [_left(state, self._budgets[which[row]], n_written) for row, state in going.items()]
-        fill_bitmasks(list(going.values()), masks, threads=self.threads, rows=list(going), budgets=left)
+        fill_bitmasks(
+            list(going.values()), masks, threads=self.threads, rows=list(going), budgets=left, wrap_up=self.wrap_up
+        )
         for row in states.keys() - going.keys():
             only(masks[row], ends_of(self._states.starts[which[row]]))
         return masks
@@ -276,6 +282,7 @@ def processor(
     stop_ids: Iterable[int] | None = None,
     threads: int = 1,
     max_new_tokens: int | None = None,
+    wrap_up: int = 0,
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
 ) -> ConstraintLogitsProcessor:
@@ -287,6 +294,7 @@ def processor(
     model: if it is given, the end tokens are those of its generation configuration, at which ``generate`` stops, else
         the tokenizer's; and tokens that it has no logits for are left out.
     max_new_tokens: what ``generate`` gets, too; then every text is completed within it.
+    wrap_up: fewer than so many tokens before what is needed then, nothing begins that need not be there.
 
     Raises SchemaError, LimitError, BudgetError (no text is so short), VocabError (a constraint for another vocabulary,
     an unreadable tokenizer).
@@ -301,4 +309,6 @@ def processor(
         made = [None if one is None else compiled(one) for one in schema]
     else:
         made = compiled(schema)
-    return ConstraintLogitsProcessor(made, stop_ids=stop_ids, threads=threads, max_new_tokens=max_new_tokens)
+    return ConstraintLogitsProcessor(
+        made, stop_ids=stop_ids, threads=threads, max_new_tokens=max_new_tokens, wrap_up=wrap_up
+    )
