@@ -31,7 +31,7 @@ struct BudgetTables {
     // by_id: terminals of token ids.
     BudgetTables(const LrTables& lr, const Terminals& terms, const VocabularyTrie& trie, int64_t n_words,
                  const SharedTokenWalks& shared, int32_t end_term, int32_t n_symbols, const vector<vector<int32_t>>& by_id)
-        : terminals(terms, trie, n_words, shared), symbols(lr, end_term, costs(terms, by_id), n_symbols) {}
+        : terminals(terms, trie, n_words, shared), symbols(lr, end_term, costs(terms, by_id), n_symbols, true) {}
 
   private:
     vector<int64_t> costs(const Terminals& terms, const vector<vector<int32_t>>& by_id) const {
@@ -167,7 +167,13 @@ class TokensToEnd {
             const Open at = m_.open.back();
             m_.open.pop_back();
             if (at.spent >= best) break;
-            const auto& ways = tables_.symbols.ways(tables_.symbols.base(at.state));
+            if (at.state >= lr_.unordered.first) {
+                best = std::min(best, at.spent + arrive(from, at.state));
+                const auto [cost, completed] = of_set(at.state);
+                if (const int32_t to = from.below ? lr_.go(from.below->state, completed) : -1; to >= 0) push({at.spent + cost, to, -1});
+                continue;
+            }
+            const auto& ways = tables_.symbols.ways(at.state);
             if (at.way < 0) {
                 if (m_.arrived[size_t(at.state)] == now) continue;
                 m_.arrived[size_t(at.state)] = now;
@@ -175,12 +181,32 @@ class TokensToEnd {
             } else {
                 const SymbolCosts::Way& w = ways[size_t(at.way)];
                 if (w.completed < 0) best = std::min(best, at.spent + 1);
-                else if (const int32_t to = from.below ? lr_.go(from.below->state, w.completed) : -1; to >= 0) push({at.spent, to, -1});
+                else if (from.below) {
+                    const auto [to, more] = lead(from.below, w.completed);
+                    if (to >= 0) push({at.spent + more, to, -1});
+                }
             }
             if (const size_t next = size_t(at.way + 1); next < ways.size())
                 push({at.spent - (at.way < 0 ? 0 : ways[size_t(at.way)].least) + ways[next].least, at.state, int32_t(next)});
         }
         return best;
+    }
+    // Where a nonterminal leads on a node, and at what cost: a set that has no number is gone through to the list's end.
+    std::pair<int32_t, int64_t> lead(const Node* node, int32_t nonterminal) const {
+        const int32_t to = lr_.go(node->state, nonterminal);
+        if (to != LrTables::kUnmade) return {to, 0};
+        const UnorderedStates& u = lr_.unordered;
+        const List set = u.sets[(node->state - u.first) >> 1];
+        const vector<int32_t> after = u.lists[size_t(set[0])].after(set, u.pair_of[size_t(nonterminal)]);
+        return {lr_.go(node->state, tables_.symbols.symbols(set[0]).body), tables_.symbols.list(set[0]).rest(after)};
+    }
+    // Of a state with a set: what its one symbol costs, and what that completes.
+    std::pair<int64_t, int32_t> of_set(int32_t state) const {
+        const List set = lr_.unordered.sets[(state - lr_.unordered.first) >> 1];
+        const ListCosts& list = tables_.symbols.list(set[0]);
+        const SymbolCosts::ListSymbols& symbols = tables_.symbols.symbols(set[0]);
+        const bool behind_separator = (state - lr_.unordered.first) & 1;
+        return behind_separator ? std::make_pair(list.body(set), symbols.rest) : std::make_pair(list.rest(set), symbols.body);
     }
     // Without another token on this node.
     int64_t arrive(const Place& from, int32_t state) {
@@ -189,11 +215,11 @@ class TokensToEnd {
         for (const int32_t *n = lr_.completed_begin(state), *end = lr_.completed_end(state); n != end; ++n)
             for (int32_t b = 0; b < from.below->n_below; ++b) {
                 const Node* const node = from.below->below[b];
-                const int32_t to = lr_.go(node->state, *n);
+                const auto [to, more] = lead(node, *n);
                 if (to < 0) continue;
                 const int64_t then = look(node, to);
                 if (then < 0) m_.missing.push_back({node, to});
-                else best = std::min(best, then);
+                else best = std::min(best, then + more);
             }
         return best;
     }

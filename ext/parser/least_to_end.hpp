@@ -27,7 +27,7 @@ class LeastToEnd {
     static constexpr int64_t kNever = SymbolCosts::kNever;
 
     LeastToEnd(const LrTables& lr, const Lexer& lexer, int32_t end_term, int32_t n_symbols)
-        : lr_(lr), lexer_(lexer), costs_(lr, end_term, of_terminals(), n_symbols) {}
+        : lr_(lr), lexer_(lexer), costs_(lr, end_term, of_terminals(), n_symbols, false) {}
 
     // Of all configurations the least.  Lexer states and LR tables as they are now.
     int64_t of(const Config* configs, int32_t n) const {

@@ -4,6 +4,8 @@
 //                generalisation of Dijkstra's algorithm, 1977, here by rounds)
 //   ways(q)      what shifting one symbol in state q completes, and the least cost of it, ascending; -1: it is the end of the
 //                text
+//   list(n)      of a list whose members have a set beside the LR states, where these are looked at: its body and its rest
+//                cost what list_costs.hpp says, in a set's state and at the beginning; else a list may close at once
 //
 // Cost: some steps for each pair of gotos one behind the other, once for a grammar and a kind of cost.
 #pragma once
@@ -11,6 +13,7 @@
 #include <map>
 #include <set>
 
+#include "parser/list_costs.hpp"
 #include "parser/lr_tables.hpp"
 
 namespace wfsa {
@@ -19,10 +22,15 @@ class SymbolCosts {
   public:
     static constexpr int64_t kNever = int64_t(1) << 40;
     struct Way { int64_t least; int32_t completed; };
+    struct ListSymbols {
+        int32_t body = -1, rest = -1;
+        vector<int32_t> pairs;
+    };
 
     // terminals: their costs.
-    SymbolCosts(const LrTables& lr, int32_t end_term, vector<int64_t> terminals, int32_t n_symbols)
+    SymbolCosts(const LrTables& lr, int32_t end_term, vector<int64_t> terminals, int32_t n_symbols, bool looks_at_sets)
         : lr_(lr), end_term_(end_term), least_(std::move(terminals)) {
+        if (looks_at_sets) symbols_.resize(lr.unordered.lists.size());
         least_.resize(size_t(n_symbols), kNever);
         find_least();
         find_ways();
@@ -32,6 +40,8 @@ class SymbolCosts {
 
     // A state without its set, if it has one.
     int32_t base(int32_t q) const { return q < lr_.unordered.first ? q : lr_.unordered.base_of(q); }
+    const ListSymbols& symbols(int32_t n) const { return symbols_[size_t(n)]; }
+    const ListCosts& list(int32_t n) const { return lists_[size_t(n)]; }
     // May the text end in state q?
     bool ends(int32_t q) const { return lr_.base_go(base(q), end_term_) >= 0; }
 
@@ -40,6 +50,8 @@ class SymbolCosts {
     const int32_t end_term_;
     vector<int64_t> least_;
     vector<vector<Way>> ways_;
+    vector<ListSymbols> symbols_;  // by list
+    vector<ListCosts> lists_;
 
     void find_least() {
         std::set<std::array<int32_t, 3>> completions;
@@ -49,14 +61,48 @@ class SymbolCosts {
                     each_completed(to, [&](int32_t n) { completions.insert({n, x, y}); });
                 });
             });
+        find_symbols(completions);
         for (bool changed = true; changed;) {
             changed = false;
+            lists_.clear();
+            for (size_t k = 0; k < symbols_.size(); ++k) {
+                lists_.push_back(costs_of(int32_t(k)));
+                int64_t& body = least_[size_t(symbols_[k].body)];
+                const int64_t least = lists_[k].body(lr_.unordered.lists[k].begin(int32_t(k)));
+                changed |= least < body;
+                body = std::min(body, least);
+            }
             for (const auto& [n, x, y] : completions)
-                if (least_[size_t(x)] + least_[size_t(y)] < least_[size_t(n)]) {
+                if (!is_of_list(n) && least_[size_t(x)] + least_[size_t(y)] < least_[size_t(n)]) {
                     least_[size_t(n)] = least_[size_t(x)] + least_[size_t(y)];
                     changed = true;
                 }
         }
+    }
+    // A list's pairs, and what they are first in: its body; behind a separator that makes a rest.
+    void find_symbols(const std::set<std::array<int32_t, 3>>& completions) {
+        if (symbols_.empty()) return;
+        const UnorderedStates& u = lr_.unordered;
+        for (size_t x = 0; x < u.list_of.size(); ++x) {
+            if (u.list_of[x] < 0) continue;
+            vector<int32_t>& pairs = symbols_[size_t(u.list_of[x])].pairs;
+            pairs.resize(std::max(pairs.size(), size_t(u.pair_of[x]) + 1), -1);
+            pairs[size_t(u.pair_of[x])] = int32_t(x);
+        }
+        for (const auto& [n, x, y] : completions) if (u.list_of[size_t(x)] >= 0) symbols_[size_t(u.list_of[size_t(x)])].body = n;
+        for (const auto& [n, x, y] : completions)
+            for (size_t k = 0; k < symbols_.size(); ++k)
+                if (x == u.lists[k].separator && y == symbols_[k].body) symbols_[k].rest = n;
+    }
+    ListCosts costs_of(int32_t k) const {
+        vector<int64_t> pairs;
+        for (const int32_t x : symbols_[size_t(k)].pairs) pairs.push_back(least_[size_t(x)]);
+        const UnorderedList& list = lr_.unordered.lists[size_t(k)];
+        return ListCosts(list, std::move(pairs), least_[size_t(list.separator)], least_[size_t(list.close)]);
+    }
+    bool is_of_list(int32_t symbol) const {
+        for (const ListSymbols& of : symbols_) if (symbol == of.body || symbol == of.rest) return true;
+        return false;
     }
     void find_ways() {
         ways_.resize(size_t(lr_.n_states()));

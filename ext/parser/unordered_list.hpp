@@ -86,6 +86,17 @@ struct UnorderedList {
         const Left left = what_is_left(set);
         return !left.required && !left.open && left.written >= least;
     }
+    // What is asked of what follows, but for required members; and of these members.
+    struct Open {
+        uint64_t conditions;
+        int64_t written;  // members and others so far
+    };
+    Open open(List set) const {
+        const Left left = what_is_left(set);
+        return {left.open, left.written};
+    }
+    bool is_free(List set, int32_t member) const { return !is_in(set, member); }
+    bool is_required(int32_t member) const { return required[size_t(member) >> 6] >> (member & 63) & 1; }
     // Can the set be completed at all?
     bool can_end(List set) const {
         const Left left = what_is_left(set);

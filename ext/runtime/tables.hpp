@@ -115,7 +115,6 @@ struct Tables {
     // says how many tokens they need.
     const BudgetTables& budget_tables() {
         const char* const why = longest() ? "terminals are matched as long as they can be" :
-                                !lr.unordered.lists.empty() ? "members come in any order" :
                                 !distinct.empty() ? "items have to differ" :
                                 !ignored.empty() ? "terminals are ignored between others" : nullptr;
         if (why) throw Unsupported(std::string("the tokens that a text still needs are not known where ") + why);
