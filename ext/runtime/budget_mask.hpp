@@ -6,26 +6,71 @@
 //                       counts where the text behind it is cheap enough
 //   by their id         parsed one by one
 //
-// Far from the limit it costs a plain mask and the parsing of tails.
+// Far from the limit it costs a plain mask and the parsing of tails, once: what the session remembers (BudgetMemo) makes
+// that one comparison for as long as the text stays in one terminal.
 // What else bounds a text is in the plain mask, of which this is a part.  Policy "cfg" only.
 #pragma once
+#include <mutex>
+
 #include "budget/tokens_to_end.hpp"
 #include "runtime/operations.hpp"
 
 namespace wfsa {
+
+// What was found where a text stood last, on one stack and in one lexer state without a count.  Good as long as its nodes
+// live; read and written by any thread.
+class BudgetMemo {
+  public:
+    struct Found {
+        const Node* top = nullptr;
+        int32_t lex = -1;
+        int64_t least = -1, enough = TokensToEnd::kNever;  // tokens to the end now, and after any token
+    };
+    BudgetMemo() = default;
+    BudgetMemo(const BudgetMemo& other) : found_(other.get()) {}
+    BudgetMemo& operator=(const BudgetMemo&) = delete;
+
+    // What is known there, if anything is.
+    Found at(const Snapshot* now) const {
+        if (now->finished || now->n != 1 || now->configs[0].n_tops != 1) return {};
+        const Config& c = now->configs[0];
+        const Found found = get();
+        return found.top == c.tops[0] && found.lex == c.lex ? found : Found{c.tops[0], c.lex};
+    }
+    void keep(const Found& found) const {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        found_ = found;
+    }
+    void clear() { found_ = {}; }
+
+  private:
+    mutable std::mutex mutex_;
+    mutable Found found_;
+
+    Found get() const {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return found_;
+    }
+};
 
 class BudgetMask {
   public:
     explicit BudgetMask(Operations<Cfg>& operations, const BudgetTables& budget)
         : o_(operations), tables_(operations.access().tables), budget_(budget), to_end_(budget, tables_.lr, tables_.lexer) {}
 
+    // May what is found here be remembered?
+    bool is_without_count(const Snapshot* at) const {
+        return !at->finished && at->n == 1 && !o_.access().lex(at->configs[0].lex).counted;
+    }
     int64_t min_tokens(const Snapshot* at) {
         if (at->finished) return 0;
         for (int32_t i = 0; i < at->n; ++i) o_.access().lex(at->configs[i].lex);
         return to_end_.of(at->configs, at->n);
     }
-    // `mask` is the plain one; tokens after which more than `most` are needed go.
-    void narrow(const Snapshot* at, int64_t most, uint32_t* mask) {
+    // `mask` is the plain one; tokens after which more than `most` are needed go.  Where none goes: a number that is enough
+    // after each of them, else kNever.
+    int64_t narrow(const Snapshot* at, int64_t most, uint32_t* mask) {
+        worst_ = 0;
         const size_t n_words = size_t(tables_.vocab->n_words());
         vector<uint32_t> kept(n_words, 0u);
         if (takes_all_inside(at, most)) {
@@ -34,12 +79,14 @@ class BudgetMask {
                 add_tails(budget_.terminals.tails_of(number, end.tails->slots), c, end.term, most, out);
             });
         } else {
+            worst_ = TokensToEnd::kNever;
             o_.scratch().arena.clear();
             for (int32_t i = 0; i < at->n; ++i) add(at->configs[i], most, {kept.data()});
         }
         if (o_.takes(at, tables_.end_term))
             for (const int32_t id : tables_.vocab->eos) kept[size_t(id) >> 5] |= 1u << (id & 31);
         for (size_t w = 0; w < n_words; ++w) mask[w] &= kept[w];
+        return worst_;
     }
 
   private:
@@ -51,6 +98,7 @@ class BudgetMask {
     const Tables& tables_;
     const BudgetTables& budget_;
     TokensToEnd to_end_;
+    int64_t worst_ = 0;
 
     bool takes_all_inside(const Snapshot* at, int64_t most) {
         for (int32_t i = 0; i < at->n; ++i) {
@@ -59,7 +107,9 @@ class BudgetMask {
             for (const Hypothesis& h : y.hyps)
                 for (const int32_t component : h.main) {
                     const int32_t t = tables_.lexer.terms.term[size_t(component)];
-                    if (to_end_.behind(c.tops[0], t) + budget_.terminals.most_inside(t, c.count) > most) return false;
+                    const int64_t needed = to_end_.behind(c.tops[0], t) + budget_.terminals.most_inside(t, c.count);
+                    if (needed > most) return false;
+                    worst_ = std::max(worst_, needed);
                 }
             bool by_id = false;
             if (y.boundary) tables_.each_shifted_token(c.tops[0]->state, [&](int32_t t) { by_id |= t != tables_.end_term; });
@@ -107,7 +157,9 @@ class BudgetMask {
             const int32_t node = open.back().child++;
             o_.step(open.back().configs, tails.byte[size_t(node)], next, arena);
             if (next.empty()) continue;
-            if (tails[node].own && to_end_.of(next.data(), int32_t(next.size()), most) <= most) {
+            const int64_t needed = tails[node].own ? to_end_.of(next.data(), int32_t(next.size()), most) : 0;
+            worst_ = std::max(worst_, needed <= most ? needed : TokensToEnd::kNever);
+            if (tails[node].own && needed <= most) {
                 const size_t slot = size_t(tails[node].slot_lo);
                 for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) {
                     const int32_t units = tails.slot_counts.empty() ? 0 : tails.slot_counts[size_t(k)];

@@ -58,6 +58,7 @@ class Session final : public Decoder {
     bool rollback(int64_t n) override {
         if (n < 0 || n > now_->n_commits) return false;
         for (int64_t k = 0; k < n; ++k) now_ = now_->before;
+        budget_.clear();
         if (differs()) items_.rollback(n);
         space_.rollback(n);
         arena_.rewind(end());
@@ -75,19 +76,31 @@ class Session final : public Decoder {
     // A vocabulary without end tokens has none that could be counted.
     int64_t min_tokens() const override {
         const BudgetTables& budget = engine_->budget_tables();
-        const int64_t n = engine_->run([&](auto& operations) { return BudgetMask(of_cfg(operations), budget).min_tokens(now_); });
-        if (n >= TokensToEnd::kNever)
+        BudgetMemo::Found found = budget_.at(now_);
+        if (found.least < 0) {
+            found.least = engine_->run([&](auto& operations) {
+                BudgetMask masks(of_cfg(operations), budget);
+                if (!masks.is_without_count(now_)) found.top = nullptr;
+                return masks.min_tokens(now_);
+            });
+            if (found.top) budget_.keep(found);
+        }
+        if (found.least >= TokensToEnd::kNever)
             throw Unsupported("no end of this text was found whose terminals the vocabulary spells one by one");
-        return n && engine_->vocab->eos.empty() ? n - 1 : n;
+        return found.least && engine_->vocab->eos.empty() ? found.least - 1 : found.least;
     }
     void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
         const BudgetTables& budget = engine_->budget_tables();
-        mask(out, n_words);
         if (engine_->vocab->eos.empty()) ++most;
-        engine_->run([&](auto& operations) {
-            BudgetMask(of_cfg(operations), budget).narrow(now_, most, out);
-            return 0;
+        BudgetMemo::Found found = budget_.at(now_);
+        mask(out, n_words);
+        if (found.enough <= most) return;
+        found.enough = engine_->run([&](auto& operations) {
+            BudgetMask masks(of_cfg(operations), budget);
+            if (!masks.is_without_count(now_)) found.top = nullptr;
+            return masks.narrow(now_, most, out);
         });
+        if (found.top) budget_.keep(found);
     }
     bool accepting() const override {
         return engine_->run([&](auto& operations) { return operations.takes(now_, engine_->end_term); });
@@ -162,6 +175,7 @@ class Session final : public Decoder {
     const Snapshot* now_ = nullptr;
     DistinctText items_;    // of use only where items must differ
     WhiteSpaceText space_;  // ... where white space is bounded
+    BudgetMemo budget_;
 
     static const WhiteSpaceTokens* white_space_of(const Engine& e) {  // nullptr: there is no bound
         const WhiteSpaceLimit limit{e.white_space[0], e.white_space[1]};
