@@ -67,12 +67,12 @@ def check_masks(state: wfsa.State, with_end: bool) -> None:
         then = needs(after(state, token_id))
         if then is not None:
             left[token_id] = then
-    for budget in {least, least + 1, least + 2, 40}:
+    for budget in {least, least + 1, least + 2, least + 40}:
         want = sorted(token_id for token_id, n in left.items() if n < budget)
         assert state.get_mask(budget=budget).ids().tolist() == want, budget
     if not state.is_finished() and (least or with_end):
         assert min(left.values()) < least
-    for budget, wrap_up in ((least, 1), (least + 2, 3), (40, 50)):
+    for budget, wrap_up in ((least, 1), (least + 2, 3), (least + 40, 50)):
         want = sorted(token_id for token_id, n in left.items() if n <= min(least, budget - 1))
         assert state.get_mask(budget=budget, wrap_up=wrap_up).ids().tolist() == want
     assert state.get_mask(budget=least + 2, wrap_up=2) == state.get_mask(budget=least + 2)
