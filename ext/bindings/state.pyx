@@ -141,6 +141,19 @@ cdef class State:
             raise BudgetError(f"a budget of {most} tokens is too small: the text needs {least} to its end, the end token among them")
         return min(most, least + 1) if most - least < stretch else most
 
+    cdef int write_mask(self, uint32_t* out, int64_t n_words, budget, wrap_up) except -1:
+        """The mask, under a budget if there is one; nothing is written where an error is raised."""
+        cdef Held held
+        cdef Decoder* decoder = self.read(held)
+        cdef int64_t most = 0 if budget is None else self.within(decoder, budget, wrap_up)
+        if budget is None:
+            with nogil:
+                decoder.mask(out, n_words)
+        else:
+            with nogil:
+                decoder.mask_within(out, n_words, most - 1)
+        return 0
+
     def get_mask(self, budget=None, wrap_up=0):
         """The tokens that keep the text a viable prefix, as a :class:`TokenMask`; the end token iff it is a sentence.
 
@@ -151,25 +164,14 @@ cdef class State:
         string may go on, but nothing begins that need not be there, as optional members and further items.
         """
         cdef TokenMask m
-        cdef uint32_t* p
-        cdef int64_t most = 0
-        cdef Held held
-        cdef Decoder* decoder
         if budget is None and self.cached is not None:
             return self.cached
         m = TokenMask.__new__(TokenMask)
         m.size = self.size
         m.data = PyBytes_FromStringAndSize(NULL, 4 * self.n_words)
-        p = <uint32_t*>PyBytes_AS_STRING(m.data)
-        decoder = self.read(held)
-        if budget is not None:
-            most = self.within(decoder, budget, wrap_up)
-            with nogil:
-                decoder.mask_within(p, self.n_words, most - 1)
-            return m
-        with nogil:
-            decoder.mask(p, self.n_words)
-        self.cached = m
+        self.write_mask(<uint32_t*>PyBytes_AS_STRING(m.data), self.n_words, budget, wrap_up)
+        if budget is None:
+            self.cached = m
         return m
 
     def min_tokens(self):
@@ -193,19 +195,9 @@ cdef class State:
         Raises StateError on any other buffer, which is left as it was; `budget` and `wrap_up` as in ``get_mask``.
         """
         cdef Target target
-        cdef int64_t most = 0
-        cdef Held held
-        cdef Decoder* decoder
         target_open(&target, buffer, self.n_words, None if row is None else integer(row))
         try:
-            decoder = self.read(held)
-            if budget is not None:
-                most = self.within(decoder, budget, wrap_up)
-                with nogil:
-                    decoder.mask_within(target.p, target.n_words, most - 1)
-            else:
-                with nogil:
-                    decoder.mask(target.p, target.n_words)
+            self.write_mask(target.p, target.n_words, budget, wrap_up)
         finally:
             PyBuffer_Release(&target.view)
 
@@ -429,8 +421,9 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
     The states may belong to different constraints, of any kinds.  The masks are computed without the interpreter lock
     on up to `threads` threads, this one among them; fewer where there are fewer processors, or few states.
     ``budgets[i]``, if it is not None, is the budget of states[i], and `wrap_up` is of all that have one, as in
-    ``State.get_mask``; a state that has finished needs none.  Raises StateError on a buffer that does not fit, or when two states share a row, BudgetError where a budget is
-    too small; the buffer is left as it was then.  TypeError on what is no state.
+    ``State.get_mask``; a state that has finished needs none.  Raises StateError on a buffer that does not fit, or when two
+    states share a row, BudgetError where a budget is too small; the buffer is left as it was then.  TypeError on what is
+    no state.
     """
     cdef Target target
     cdef vector[Asked] asked

@@ -19,12 +19,13 @@
 #include "budget/token_walk.hpp"
 #include "errors.hpp"
 #include "lexer/terminals.hpp"
+#include "parser/list_costs.hpp"
 
 namespace wfsa {
 
 class TerminalTokens {
   public:
-    static constexpr int64_t kNever = int64_t(1) << 40;
+    static constexpr int64_t kNever = ListCosts::kNever;
 
     // Every token from a component on.
     struct Tokens {
@@ -166,7 +167,7 @@ class TerminalTokens {
         if (!terms_.by_bounds[size_t(t)]) most += kMoreUnits;
         most = std::min<int64_t>(most, terms_.most[size_t(t)]);
         if ((most + 1) * int64_t(components.size()) > kMaxExact)
-            throw LimitExceeded("how many tokens a counted terminal needs takes more than " + std::to_string(kMaxExact) + " numbers");
+            throw Unsupported("the tokens that a text still needs are not known where so many units are counted");
         exact_.resize(terms_.term.size());
         struct Step { int32_t target, units; };
         vector<vector<Step>> steps(components.size());

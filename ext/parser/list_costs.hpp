@@ -5,7 +5,7 @@
 //
 // A rest needs each required member that is missing, by its cheapest pair; pairs that meet the conditions that are open;
 // and as many others as bring the list to its least length, the cheapest ones.  Exact: conditions, of which there are few,
-// are met by trying, the one with the fewest ways first, and without them the cheapest choice is the least.
+// are met by trying, and without them the cheapest choice is the least.
 #pragma once
 #include "errors.hpp"
 #include "parser/unordered_list.hpp"

@@ -20,7 +20,7 @@ namespace wfsa {
 
 class SymbolCosts {
   public:
-    static constexpr int64_t kNever = int64_t(1) << 40;
+    static constexpr int64_t kNever = ListCosts::kNever;
     struct Way { int64_t least; int32_t completed; };
     struct ListSymbols {
         int32_t body = -1, rest = -1;
@@ -73,14 +73,15 @@ class SymbolCosts {
                 body = std::min(body, least);
             }
             for (const auto& [n, x, y] : completions)
-                if (!is_of_list(n) && least_[size_t(x)] + least_[size_t(y)] < least_[size_t(n)]) {
+                if (least_[size_t(x)] + least_[size_t(y)] < least_[size_t(n)]) {
                     least_[size_t(n)] = least_[size_t(x)] + least_[size_t(y)];
                     changed = true;
                 }
         }
     }
     // A list's pairs, and what they are first in: its body; behind a separator that makes a rest.
-    void find_symbols(const std::set<std::array<int32_t, 3>>& completions) {
+    // What is completed there is taken out of `completions`.
+    void find_symbols(std::set<std::array<int32_t, 3>>& completions) {
         if (symbols_.empty()) return;
         const UnorderedStates& u = lr_.unordered;
         for (size_t x = 0; x < u.list_of.size(); ++x) {
@@ -93,16 +94,16 @@ class SymbolCosts {
         for (const auto& [n, x, y] : completions)
             for (size_t k = 0; k < symbols_.size(); ++k)
                 if (x == u.lists[k].separator && y == symbols_[k].body) symbols_[k].rest = n;
+        std::set<int32_t> of_lists;
+        for (const ListSymbols& of : symbols_) of_lists.insert({of.body, of.rest});
+        for (auto at = completions.begin(); at != completions.end();)
+            at = of_lists.count((*at)[0]) ? completions.erase(at) : std::next(at);
     }
     ListCosts costs_of(int32_t k) const {
         vector<int64_t> pairs;
         for (const int32_t x : symbols_[size_t(k)].pairs) pairs.push_back(least_[size_t(x)]);
         const UnorderedList& list = lr_.unordered.lists[size_t(k)];
         return ListCosts(list, std::move(pairs), least_[size_t(list.separator)], least_[size_t(list.close)]);
-    }
-    bool is_of_list(int32_t symbol) const {
-        for (const ListSymbols& of : symbols_) if (symbol == of.body || symbol == of.rest) return true;
-        return false;
     }
     void find_ways() {
         ways_.resize(size_t(lr_.n_states()));

@@ -139,7 +139,7 @@ class Nfa {
     // ε-closure in place; keeps only states that have byte edges or no ε edge (the others carry nothing).
     // Returns the number of steps.
     int64_t close(vector<int32_t>& set) {
-        vector<int32_t>&todo = todo_, &seen = seen_, &tails = tails_;
+        auto &todo = todo_, &seen = seen_, &tails = tails_;
         seen.clear();
         tails.clear();
         auto meet = [&](int32_t q) {

@@ -13,8 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "errors.hpp"
-
 namespace wfsa {
 
 class Decoder {
@@ -32,7 +30,8 @@ class Decoder {
     // n_words words, at least those of the vocabulary; bits past it are 0.  After the end all are.
     virtual void mask(uint32_t* out, int64_t n_words) const = 0;
     // Tokens to the end, the end token among them: never too few, and some token leaves one fewer.  0 after the end.
-    virtual int64_t min_tokens() const { throw Unsupported("the tokens that a text of a closed set still needs are not known"); }
+    // Unsupported: that is not known.
+    virtual int64_t min_tokens() const = 0;
     // Of the plain mask, the tokens after which no more than `most` are needed.
     virtual void mask_within(uint32_t* out, int64_t n_words, int64_t most) const = 0;
     virtual bool accepting() const = 0;

@@ -42,6 +42,9 @@ class TextDecoder final : public Decoder {
     int64_t n_commits() const override { return int64_t(past_.size()); }
 
     void mask(uint32_t* out, int64_t n_words) const override { table_->mask(ended_ ? Place{} : place_, out, n_words); }
+    int64_t min_tokens() const override {
+        throw Unsupported("the tokens that a text of a closed set still needs are not known");
+    }
     void mask_within(uint32_t*, int64_t, int64_t) const override { min_tokens(); }
     bool accepting() const override { return !ended_ && table_->accepting(place_); }
     bool finished() const override { return ended_; }

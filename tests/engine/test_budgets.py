@@ -65,6 +65,10 @@ def check_masks(state: wfsa.State, with_end: bool) -> None:
     left: dict[int, int] = {}
     for token_id in state.get_mask().ids().tolist():
         then = needs(after(state, token_id))
+        assert state.commit(token_id)
+        assert needs(state) == then
+        state.rollback()
+        assert needs(state) == least
         if then is not None:
             left[token_id] = then
     for budget in {least, least + 1, least + 2, least + 40}:

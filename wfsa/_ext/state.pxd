@@ -45,6 +45,7 @@ cdef class State:
     cdef Decoder* now(self) except NULL
     cdef Decoder* read(self, Held& held) except NULL
     cdef Decoder* change(self, Held& held) except NULL
+    cdef int write_mask(self, uint32_t* out, int64_t n_words, budget, wrap_up) except -1
     cdef int64_t within(self, Decoder* decoder, budget, wrap_up) except -1
 
 
