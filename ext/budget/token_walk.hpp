@@ -23,6 +23,15 @@ struct TokenWalk {
     Trie tails;  // with the units before them
 };
 
+// All tokens strictly below a node of the trie leave the rest of their bytes.
+inline void leave(const VocabularyTrie& trie, const TrieNode& node, int32_t depth, int32_t units, vector<Word>& tails) {
+    for (int32_t s = node.slot_lo + node.own; s < node.slot_hi; ++s)
+        for (int32_t k = trie.slot_indptr[size_t(s)]; k < trie.slot_indptr[size_t(s) + 1]; ++k) {
+            const Word& w = trie.slot_word[size_t(s)];
+            tails.push_back({w.text + depth, w.length - depth, trie.slot_tokens[size_t(k)], units});
+        }
+}
+
 // `graph`: states with `indptr`, `edges`, `accept` as Dfa has them.
 template <class Graph> class TokenWalker {
   public:
@@ -34,7 +43,7 @@ template <class Graph> class TokenWalker {
         while (!open.empty()) {
             const At at = open.back();
             open.pop_back();
-            if (at.depth && graph_.accept[size_t(at.state)]) leave(trie_[at.node], at.depth, at.units);
+            if (at.depth && graph_.accept[size_t(at.state)]) leave(trie_, trie_[at.node], at.depth, at.units, tails_);
             each_child(graph_, trie_, at.node, at.state, [&](int32_t child, const Edge& e) {
                 const TrieNode& node = trie_[child];
                 const int32_t units = at.units + e.count;
@@ -103,14 +112,6 @@ template <class Graph> class TokenWalker {
         for (const int32_t id : tokens) out.bitmap[size_t(id) >> 5] |= 1u << (id & 31);
         return out;
     }
-    // All tokens strictly below a node leave the rest of their bytes.
-    void leave(const TrieNode& node, int32_t depth, int32_t units) {
-        for (int32_t s = node.slot_lo + node.own; s < node.slot_hi; ++s)
-            for (int32_t k = trie_.slot_indptr[size_t(s)]; k < trie_.slot_indptr[size_t(s) + 1]; ++k) {
-                const Word& w = trie_.slot_word[size_t(s)];
-                tails_.push_back({w.text + depth, w.length - depth, trie_.slot_tokens[size_t(k)], units});
-            }
-    }
 };
 
 // The same as a change of the walk from another state, `base`, which most bytes lead to: within a name that must not be one
@@ -135,12 +136,7 @@ template <class Graph> class TokenWalkChange {
         while (!open.empty()) {
             const At at = open.back();
             open.pop_back();
-            if (at.depth && graph_.accept[size_t(at.state)])
-                for (int32_t s = trie_[at.node].slot_lo + trie_[at.node].own; s < trie_[at.node].slot_hi; ++s)
-                    each_token(s, s + 1, [&](int32_t token) {
-                        const Word& w = trie_.slot_word[size_t(s)];
-                        tails.push_back({w.text + at.depth, w.length - at.depth, token, 0});
-                    });
+            if (at.depth && graph_.accept[size_t(at.state)]) leave(trie_, trie_[at.node], at.depth, 0, tails);
             for (int32_t child = trie_[at.node].first_child; child < trie_[at.node].end_child; ++child) {
                 const TrieNode& node = trie_[child];
                 const int32_t to = step(at.state, trie_.byte[size_t(child)]);

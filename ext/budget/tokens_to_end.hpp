@@ -49,7 +49,6 @@ class TokensToEnd {
     TokensToEnd(const BudgetTables& tables, const LrTables& lr, const Lexer& lexer)
         : tables_(tables), lr_(lr), lexer_(lexer), m_(Memory::of_thread()) {
         m_.known.clear();
-        m_.same.clear();
         m_.arrived.resize(std::max(m_.arrived.size(), size_t(lr.n_states())), 0);
     }
     TokensToEnd(const TokensToEnd&) = delete;
@@ -97,7 +96,6 @@ class TokensToEnd {
         size_t operator()(const Place& p) const noexcept { return hash_of(p.below, p.state); }
     };
     struct Value { int64_t tokens = -1; };
-    struct Same { const Node* node = nullptr; };
     struct Open {
         int64_t spent;
         int32_t state, way;  // -1: has arrived in the state
@@ -105,7 +103,6 @@ class TokensToEnd {
     };
     struct Memory {  // of one thread: numbers live as long as the nodes, and one mask at a time is made
         OpenTable<Place, Value, HashPlace> known;
-        OpenTable<Place, Same, HashPlace> same;
         vector<Place> todo, missing;
         vector<Open> open;
         vector<int64_t> arrived;  // by state: in which evaluation it was met last
@@ -115,15 +112,13 @@ class TokensToEnd {
             return m;
         }
     };
-    static constexpr int32_t kSameDepth = 3;  // of nodes that one token makes
     const BudgetTables& tables_;
     const LrTables& lr_;
     const Lexer& lexer_;
     Memory& m_;
 
     // Stacks are as deep as a text is nested, so what has to be known first is a list and no recursion.
-    int64_t on(const Node* node, int32_t state) {
-        const Node* const below = same(node, kSameDepth);
+    int64_t on(const Node* below, int32_t state) {
         int64_t out = look(below, state);
         if (out >= 0) return out;
         m_.todo.assign(1, {below, state});
@@ -140,12 +135,6 @@ class TokensToEnd {
             }
         }
         return look(below, state);
-    }
-    // One node for all that are a state on one node: tails that a token may leave come to many of them.
-    const Node* same(const Node* node, int32_t depth) {
-        if (!node || node->n_below != 1 || depth == 0) return node;
-        const Node*& first = m_.same.insert({same(node->below[0], depth - 1), node->state}).first.node;
-        return first = first ? first : node;
     }
     int64_t look(const Node* below, int32_t state) {
         const Value* const known = m_.known.find({below, state});
