@@ -1,7 +1,7 @@
 // One sequence over a closed set of texts: a place, and the places before each commit.
 #pragma once
 #include "runtime/decoder.hpp"
-#include "texts/texts.hpp"
+#include "texts/text_tokens.hpp"
 
 namespace wfsa {
 
@@ -43,9 +43,18 @@ class TextDecoder final : public Decoder {
 
     void mask(uint32_t* out, int64_t n_words) const override { table_->mask(ended_ ? Place{} : place_, out, n_words); }
     int64_t min_tokens() const override {
-        throw Unsupported("the tokens that a text of a closed set still needs are not known");
+        if (ended_) return 0;
+        const uint16_t least = table_->tokens().least(place_);
+        if (least == TextTokens::kNever) throw Unsupported("no end of this text was found that the vocabulary spells");
+        return least + has_end();
     }
-    void mask_within(uint32_t*, int64_t, int64_t) const override { min_tokens(); }
+    void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
+        const TextTokens& tokens = table_->tokens();
+        if (ended_ || tokens.most() + has_end() <= most) return mask(out, n_words);
+        std::memset(out, 0, size_t(n_words) * 4);
+        tokens.mask(place_, most - has_end(), out);
+        if (accepting()) for (const int32_t id : table_->vocab->eos) out[size_t(id) >> 5] |= 1u << (id & 31);
+    }
     bool accepting() const override { return !ended_ && table_->accepting(place_); }
     bool finished() const override { return ended_; }
 
@@ -72,6 +81,8 @@ class TextDecoder final : public Decoder {
     void situation(vector<int64_t>& out) const override { out.insert(out.end(), {place_.lo, place_.hi, place_.depth, ended_}); }
 
   private:
+    bool has_end() const { return !table_->vocab->eos.empty(); }
+
     std::shared_ptr<const TextTable> table_;
     Place place_;
     bool ended_ = false;

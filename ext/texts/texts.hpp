@@ -20,6 +20,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -34,6 +36,8 @@ struct Place {
     int64_t lo = 0, hi = 0;
     int64_t depth = 0;
 };
+
+class TextTokens;
 
 class TextTable {
   public:
@@ -121,6 +125,9 @@ class TextTable {
     }
     int64_t n_hubs() const { return int64_t(hub_index.size()); }
 
+    // For budgets of tokens (text_tokens.hpp); made when the first one is asked for.
+    const TextTokens& tokens() const;
+
     bool accepting(const Place& p) const { return p.lo < p.hi && length(p.lo) == p.depth; }
 
     // The place after a byte; false, and p as it was, where no string goes on so.
@@ -155,17 +162,23 @@ class TextTable {
         std::memset(out, 0, size_t(n_words) * 4);
         auto set = [&](int32_t t) { out[t >> 5] |= 1u << (t & 31); };
         if (accepting(p)) for (int32_t t : vocab->eos) set(t);
-        if (p.hi - p.lo >= hub) {
-            // An interval may stand at several depths, when all its texts share bytes: the depth is in the key, too.
-            auto found = hub_index.find(key(p.lo, p.depth));
-            if (found != hub_index.end()) {
-                const size_t k = size_t(found->second);
-                for (int64_t i = hub_indptr[k]; i < hub_indptr[k + 1]; ++i) set(hub_tokens[size_t(i)]);
-                return;
-            }
-        }
-        walk(0, p.lo, p.hi, p.depth, set);
+        if (const int64_t k = find_hub(p); k >= 0)
+            for (int64_t i = hub_indptr[size_t(k)]; i < hub_indptr[size_t(k) + 1]; ++i) set(hub_tokens[size_t(i)]);
+        else each_token(p, [&](int32_t t, const Place&) { set(t); });
     }
+    // -1: none.  An interval may stand at several depths, when all its texts share bytes: the depth is in the key, too.
+    int64_t find_hub(const Place& p) const {
+        if (p.hi - p.lo < hub) return -1;
+        const auto found = hub_index.find(key(p.lo, p.depth));
+        return found == hub_index.end() ? -1 : found->second;
+    }
+    Place hub_place(size_t k) const {
+        Place p{0, n(), 0};
+        step_bytes(p, text(hub_at[2 * k]), hub_at[2 * k + 1]);
+        return p;
+    }
+    // The text tokens that are allowed at a place, and the places after them, by a walk; at a hub as its list has them.
+    template <class Visit> void each_token(const Place& p, const Visit& visit) const { walk(0, p.lo, p.hi, p.depth, visit); }
 
     // All bytes that can come next.
     vector<uint8_t> next_bytes(const Place& p) const {
@@ -209,6 +222,9 @@ class TextTable {
             if (sorted[i - 1] == sorted[i]) wrong("two texts have one input position: ", sorted[i]);
     }
 
+    mutable std::once_flag tokens_once_;
+    mutable std::shared_ptr<const TextTokens> tokens_;
+
     struct KeyHash {
         size_t operator()(const std::pair<int64_t, int64_t>& k) const {
             return size_t(uint64_t(k.first) * 0x9E3779B97F4A7C15ull ^ uint64_t(k.second) * 0xC2B2AE3D27D4EB4Full);
@@ -238,44 +254,36 @@ class TextTable {
         return bound(good + 1, std::min(hi, good + step), d, int(b) + 1);
     }
 
-    template <class Set>
-    void take(int32_t node, Set& set) const {
+    template <class Visit>
+    void take(int32_t node, const Place& after, const Visit& visit) const {
         if (!vocab->trie[node].own) return;
         const size_t slot = size_t(vocab->trie[node].slot_lo);
-        for (int32_t k = vocab->trie.slot_indptr[slot]; k < vocab->trie.slot_indptr[slot + 1]; ++k) set(vocab->trie.slot_tokens[size_t(k)]);
+        for (int32_t k = vocab->trie.slot_indptr[slot]; k < vocab->trie.slot_indptr[slot + 1]; ++k)
+            visit(vocab->trie.slot_tokens[size_t(k)], after);
     }
 
-    int32_t child_of(int32_t node, int32_t from, uint8_t b) const {  // the first child >= from with a byte >= b
-        const uint8_t* bytes = vocab->trie.byte.data();
-        const int32_t end = vocab->trie[node].end_child;
-        return int32_t(std::lower_bound(bytes + from, bytes + end, b) - bytes);
-    }
-
-    template <class Set>
-    void walk(int32_t node, int64_t lo, int64_t hi, int64_t d, Set& set) const {
+    template <class Visit>
+    void walk(int32_t node, int64_t lo, int64_t hi, int64_t d, const Visit& visit) const {
         if (lo < hi && length(lo) == d) ++lo;
         while (hi - lo == 1) {  // one string: follow it
             if (length(lo) == d) return;
-            const uint8_t b = at(lo, d);
-            const int32_t child = child_of(node, vocab->trie[node].first_child, b);
-            if (child == vocab->trie[node].end_child || vocab->trie.byte[size_t(child)] != b) return;
-            take(child, set);
-            node = child;
-            ++d;
+            node = vocab->trie.child(node, at(lo, d));
+            if (node < 0) return;
+            take(node, {lo, hi, ++d}, visit);
         }
         int32_t child = vocab->trie[node].first_child;
         const int32_t end = vocab->trie[node].end_child;
         while (lo < hi && child < end) {
             const uint8_t b = at(lo, d);
-            child = child_of(node, child, b);
+            child = vocab->trie.child_from(child, end, b);
             if (child == end) return;
             if (vocab->trie.byte[size_t(child)] != b) {  // the texts are behind: to the trie's next byte
                 lo = bound(lo + 1, hi, d, vocab->trie.byte[size_t(child)]);
                 continue;
             }
             const int64_t stop = at(hi - 1, d) == b ? hi : run_end(lo, hi, d);
-            take(child, set);
-            if (vocab->trie[child].first_child < vocab->trie[child].end_child) walk(child, lo, stop, d + 1, set);
+            take(child, {lo, stop, d + 1}, visit);
+            if (vocab->trie[child].first_child < vocab->trie[child].end_child) walk(child, lo, stop, d + 1, visit);
             lo = stop;
             ++child;
         }
@@ -287,8 +295,7 @@ class TextTable {
         while (!open.empty() && int64_t(hub_tokens.size()) < limit_tokens) {
             const Place p = open.back();
             open.pop_back();
-            auto add = [&](int32_t t) { hub_tokens.push_back(t); };
-            walk(0, p.lo, p.hi, p.depth, add);
+            each_token(p, [&](int32_t t, const Place&) { hub_tokens.push_back(t); });
             hub_at.push_back(p.lo);
             hub_at.push_back(p.depth);
             hub_indptr.push_back(int64_t(hub_tokens.size()));

@@ -149,6 +149,22 @@ class Trie : public Slots {
     Trie() = default;
     explicit Trie(const vector<Word>& words) : Slots(words) { grow(); }
 
+    // The first of the children `child` .. `end` whose byte is at least b; `end`: none.
+    int32_t child_from(int32_t child, int32_t end, uint8_t b) const {
+        return int32_t(std::lower_bound(byte.data() + child, byte.data() + end, b) - byte.data());
+    }
+    int32_t child(int32_t node, uint8_t b) const {  // -1: none
+        const int32_t first = nodes_[size_t(node)].first_child;  // one instruction looks at as many bytes as most nodes have
+        const void* const found = std::memchr(byte.data() + first, b, size_t(nodes_[size_t(node)].end_child - first));
+        return found ? int32_t(static_cast<const uint8_t*>(found) - byte.data()) : -1;
+    }
+    // The lengths of the words that `text` begins with, ascending.
+    template <class Visit> void each_prefix(const uint8_t* text, int64_t n, const Visit& visit) const {
+        int32_t node = 0;
+        for (int64_t d = 0; d < n && (node = child(node, text[d])) >= 0; ++d)
+            if (nodes_[size_t(node)].own) visit(d + 1);
+    }
+
   protected:
     vector<TrieNode> nodes_;
 

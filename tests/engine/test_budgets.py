@@ -120,6 +120,7 @@ def test_what_no_token_spells_alone_may_be_spelled_with_what_follows() -> None:
     assert state.get_mask(budget=1).ids().tolist() == [0]
 
 
+text_sets = st.lists(st.binary(min_size=1, max_size=6), min_size=1, max_size=6, unique=True)
 BYTE_TOKENS = VocabCase((*(bytes([b]) for b in range(256)), b"</s>"), (), (256,))
 
 
@@ -167,6 +168,41 @@ def test_whoever_keeps_to_the_masks_comes_to_an_end(case: Case, choices: list[in
 
 
 # --- as people use it -------------------------------------------------------------------------------------------------
+
+@given(text_sets, st.lists(st.binary(min_size=1, max_size=3), min_size=1, max_size=8), st.integers(0, 9), st.booleans())
+def test_texts_of_a_closed_set_need_what_a_search_finds(texts: list[bytes], tokens: list[bytes], n: int, ends: bool) -> None:
+    vocab = wfsa.Vocab([*tokens, b"</s>"], eos_ids=[len(tokens)] if ends else [], special_ids=[len(tokens)])
+    constraint = wfsa.compile_texts(texts, vocab)
+
+    def search(written: bytes) -> int | None:
+        level = {written}
+        for n in range(12):
+            if level & set(texts):
+                return n + ends
+            level = {one + token for one in level for token in tokens if any(t.startswith(one + token) for t in texts)}
+        return None
+
+    written = texts[n % len(texts)][: n // 2]
+    state = constraint.start()
+    assert state.commit_bytes(written)
+    assert needs(state) == search(written)
+    check_masks(state, ends)
+
+
+def test_large_sets_count_the_texts_behind_each_token() -> None:
+    texts = [f"{n:05d}".encode() for n in range(5_000)] + [b"1", b"0123456789"]
+    vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"000", b"0123", b"</s>"], eos_ids=[258])
+    state = wfsa.compile_texts(texts, vocab).start()
+    assert state.min_tokens() == 2
+    with pytest.raises(wfsa.BudgetError, match="too small: the text needs 2 "):
+        state.get_mask(budget=1)
+    assert state.get_mask(budget=2).ids().tolist() == [ord("1")]
+    assert state.get_mask(budget=3).ids().tolist() == [*b"01", 257]  # 0·0123
+    assert state.get_mask(budget=4).ids().tolist() == [*b"01", 256, 257]
+    assert state.commit_bytes(b"012345")
+    assert state.min_tokens() == 5
+    assert state.get_mask(budget=5).ids().tolist() == [ord("6")]
+
 
 VOCAB = wfsa.Vocab(
     [*(bytes([b]) for b in range(256)), b'{"', b'":', b'","', b'"}', b"name", b"   ", b"abcd", b"", b"</s>"],
@@ -268,7 +304,6 @@ def test_what_is_not_known_is_said() -> None:
     for constraint, why in [
         (wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, VOCAB), "items have to differ"),
         (wfsa.compile_lark('start: "a" B\nB: /b+/', VOCAB), "matched as long as they can be"),
-        (wfsa.compile_choice(["a", "b"], VOCAB), "of a closed set"),
     ]:
         state = constraint.start()
         for ask in (state.min_tokens, lambda state=state: state.get_mask(budget=9)):

@@ -173,17 +173,18 @@ class LongestOracle:
         """... one of those whose terminals have the same key."""
         if self.derives_nothing:
             return set()
-        todo: list[tuple[Sigma, int]] = [((), 0)]
-        found = {(key(sigma), e) for sigma, e in todo}
-        for sigma, e in todo:  # grows while it is walked
-            for t, end in self._ends(sigma, e, text):
-                after = sigma if t in self.ignore else (*sigma, t)
-                if (key(after), end) not in found:
-                    if len(todo) == MOST_CUTS:
-                        reject()  # the definition takes exponential time, and the engine has a limit, too
-                    found.add((key(after), end))
-                    todo.append((after, end))
-        return {*todo}
+        # By where they end: of all sequences with one key the first, and their number.
+        reached: list[dict[Hashable, tuple[Sigma, int]]] = [{} for _ in range(len(text) + 1)]
+        reached[0][key(())] = (), 1
+        for e, here in enumerate(reached):
+            if sum(ways for _, ways in here.values()) > MOST_CUTS:
+                reject()  # the definition takes exponential time, and the engine has a limit, too
+            for sigma, ways in here.values():
+                for t, end in self._ends(sigma, e, text):
+                    after = sigma if t in self.ignore else (*sigma, t)
+                    first, others = reached[end].get(key(after), (after, 0))
+                    reached[end][key(after)] = first, others + ways
+        return {(sigma, e) for e, here in enumerate(reached) for sigma, _ in here.values()}
 
     # Sequences of terminals with one chart have one future. There can be exponentially many for each.
 

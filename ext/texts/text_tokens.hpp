@@ -1,0 +1,80 @@
+// How many tokens each text of a closed set still needs, from each of its bytes on: exact.
+//
+//   left[offset[i] + d]   the fewest tokens that spell text(i)[d:], by dynamic programming from its last byte back
+//   least(place)          of the texts that begin with what is written; the place's own kNever: the vocabulary spells none
+//
+// Where all texts together need no more than is left, which is the usual case, a mask is the plain one: `most`.
+// Else each token counts by the texts behind it; at hubs those numbers are kept beside the tokens.
+//
+// Cost: two bytes a byte of text, and for each a walk down the vocabulary's trie; made when a budget is first asked for.
+#pragma once
+#include "errors.hpp"
+#include "texts/texts.hpp"
+
+namespace wfsa {
+
+class TextTokens {
+  public:
+    static constexpr uint16_t kNever = 0xFFFF;
+
+    explicit TextTokens(const TextTable& table) : table_(table) {
+        left_.resize(table.blob.size());
+        for (int64_t i = 0; i < table.n(); ++i) {
+            if (table.length(i) >= kNever)
+                throw Unsupported("the tokens that a text still needs are not known where one has " + std::to_string(kNever) + " bytes");
+            for (int64_t d = table.length(i) - 1; d >= 0; --d) most_ = std::max(most_, left_[size_t(table.offset[size_t(i)] + d)] = find(i, d));
+        }
+        vector<uint16_t> of_hubs;
+        for (size_t h = 0; h < size_t(table.n_hubs()); ++h) {
+            const Place hub = table.hub_place(h);
+            of_hubs.push_back(least(hub));
+            table.each_token(hub, [&](int32_t, const Place& after) { of_tokens_.push_back(least(after)); });
+        }
+        of_hubs_ = std::move(of_hubs);
+    }
+    // Of all texts, from any byte on.
+    uint16_t most() const { return most_; }
+    uint16_t least(const Place& p) const {
+        if (const int64_t hub = of_hubs_.empty() ? -1 : table_.find_hub(p); hub >= 0) return of_hubs_[size_t(hub)];
+        uint16_t best = kNever;
+        for (int64_t i = p.lo; i < p.hi; ++i) {
+            if (table_.length(i) == p.depth) return 0;
+            best = std::min(best, left_[size_t(table_.offset[size_t(i)] + p.depth)]);
+        }
+        return best;
+    }
+    // Of the text tokens of the place, those after which no more than `most` are needed, into `out`.
+    void mask(const Place& p, int64_t most, uint32_t* out) const {
+        const auto set = [&](int32_t token) { out[size_t(token) >> 5] |= 1u << (token & 31); };
+        if (const int64_t hub = table_.find_hub(p); hub >= 0) {
+            for (size_t k = size_t(table_.hub_indptr[size_t(hub)]); k < size_t(table_.hub_indptr[size_t(hub) + 1]); ++k)
+                if (of_tokens_[k] <= most) set(table_.hub_tokens[k]);
+            return;
+        }
+        table_.each_token(p, [&](int32_t token, const Place& after) { if (least(after) <= most) set(token); });
+    }
+
+  private:
+    const TextTable& table_;
+    vector<uint16_t> left_;
+    vector<uint16_t> of_hubs_, of_tokens_;  // beside the table's hubs and hub_tokens
+    uint16_t most_ = 0;
+
+    uint16_t find(int64_t i, int64_t d) const {
+        uint16_t best = kNever;
+        const uint8_t* const text = table_.text(i);
+        table_.vocab->trie.each_prefix(text + d, table_.length(i) - d, [&](int64_t length) {
+            const uint16_t then = d + length == table_.length(i) ? uint16_t(0) : left_[size_t(table_.offset[size_t(i)] + d + length)];
+            if (then < best) best = std::min<uint16_t>(best, uint16_t(then + 1));
+        });
+        return best;
+    }
+};
+
+inline const TextTokens& TextTable::tokens() const {
+    const ForkGate::Change change;
+    std::call_once(tokens_once_, [&] { tokens_ = std::make_shared<const TextTokens>(*this); });
+    return *tokens_;
+}
+
+}  // namespace wfsa
