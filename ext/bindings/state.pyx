@@ -132,26 +132,30 @@ cdef class State:
         held.hold(&self.n_changes)
         return decoder
 
-    cdef int64_t within(self, Decoder* decoder, budget, wrap_up) except -1:
-        """How many tokens may be needed from after the next one on, and one."""
-        cdef int64_t most = integer(budget), stretch = integer(wrap_up), least
+    cdef int64_t within(self, Decoder* decoder, budget, wrap_up) except -2:
+        """How many tokens may be needed from after the next one on; kAnyTokens: no matter how many."""
+        cdef int64_t most, stretch = integer(wrap_up), least
+        if budget is None:
+            return kAnyTokens
+        most = integer(budget)
         with nogil:
-            least = decoder.min_tokens()
+            least = -1 if decoder.is_far(most - max(stretch, 0)) else decoder.min_tokens()
+        if least < 0:
+            return kAnyTokens
         if most < least:
             raise BudgetError(f"a budget of {most} tokens is too small: the text needs {least} to its end, the end token among them")
-        return min(most, least + 1) if most - least < stretch else most
+        return (min(most, least + 1) if most - least < stretch else most) - 1
 
     cdef int write_mask(self, uint32_t* out, int64_t n_words, budget, wrap_up) except -1:
         """The mask, under a budget if there is one; nothing is written where an error is raised."""
         cdef Held held
         cdef Decoder* decoder = self.read(held)
-        cdef int64_t most = 0 if budget is None else self.within(decoder, budget, wrap_up)
-        if budget is None:
-            with nogil:
+        cdef int64_t most = self.within(decoder, budget, wrap_up)
+        with nogil:
+            if most == kAnyTokens:
                 decoder.mask(out, n_words)
-        else:
-            with nogil:
-                decoder.mask_within(out, n_words, most - 1)
+            else:
+                decoder.mask_within(out, n_words, most)
         return 0
 
     def get_mask(self, budget=None, wrap_up=0):
@@ -448,7 +452,7 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
         one = state
         n_words = max(n_words, one.n_words)
         ask.constraint, ask.decoder = <void*>one.constraint, one.now()
-        ask.most = -1 if budget is None or ask.decoder.finished() else one.within(one.now(), budget, wrap_up) - 1
+        ask.most = kAnyTokens if ask.decoder.finished() else one.within(one.now(), budget, wrap_up)
         asked.push_back(ask)
     target_open(&target, buffer, n_words, min(rows))
     try:

@@ -64,6 +64,23 @@ class TerminalTokens {
         if (!terms_.by_bounds[size_t(t)]) return kNever;
         return most[size_t(std::max(0, terms_.least[size_t(t)] - count))];
     }
+    // No more are needed from any place within terminal t.
+    int64_t most_of(int32_t t) const {
+        const int32_t start = terms_.start[size_t(t)];
+        if (start < 0 || !terms_.counted[size_t(t)]) return most_[size_t(t)][0];
+        int64_t out = 0;
+        for (int32_t c = start; size_t(c) < terms_.term.size() && terms_.term[size_t(c)] == t; ++c) {
+            const vector<int64_t>& exact = exact_[size_t(c)];
+            vector<int64_t> least(exact);  // of so many units or fewer
+            for (size_t j = 1; j < least.size(); ++j) least[j] = std::min(least[j], least[j - 1]);
+            const int64_t enough = terms_.least[size_t(t)], most = terms_.most[size_t(t)];
+            const auto [from, to] = terms_.alive(c);
+            const int64_t last = std::min<int64_t>(to, most == Terminals::kNoMost ? enough : most);
+            for (int64_t n = from; n <= last; ++n)
+                out = std::max(out, n < enough ? rest(c, int32_t(n)) : least[size_t(std::min<int64_t>(int64_t(least.size()) - 1, most - n))]);
+        }
+        return out;
+    }
     // The tails of an end of a terminal, as a trie.  By any thread.
     const Trie& tails_of(int32_t number, const Slots& slots) const {
         const std::lock_guard<std::mutex> lock(mutex_);

@@ -21,7 +21,7 @@ struct Asked {
     const void* constraint;
     const Decoder* decoder;
     uint32_t* out;      // for its mask
-    int64_t most = -1;  // tokens that may be needed after the next one; -1: no matter
+    int64_t most = kAnyTokens;  // that may be needed after the next one
     bool operator<(const Asked& o) const { return std::tie(constraint, out) < std::tie(o.constraint, o.out); }
 };
 
@@ -48,7 +48,7 @@ inline void fill_masks(std::vector<Asked> asked, int64_t n_words, int64_t n_thre
                 for (size_t i; (i = share.next.fetch_add(kDealt)) < share.end;)
                     for (const size_t end = std::min(share.end, i + kDealt); i < end; ++i) {
                         const Asked& one = asked[i];
-                        if (one.most < 0) one.decoder->mask(one.out, n_words);
+                        if (one.most == kAnyTokens) one.decoder->mask(one.out, n_words);
                         else one.decoder->mask_within(one.out, n_words, one.most);
                     }
             }

@@ -6,52 +6,13 @@
 //                       counts where the text behind it is cheap enough
 //   by their id         parsed one by one
 //
-// Far from the limit it costs a plain mask and the parsing of tails, once: what the session remembers (BudgetMemo) makes
-// that one comparison for as long as the text stays in one terminal.
+// Far from the limit none of this is asked (budget_memo.hpp).
 // What else bounds a text is in the plain mask, of which this is a part.  Policy "cfg" only.
 #pragma once
-#include <mutex>
-
 #include "budget/tokens_to_end.hpp"
 #include "runtime/operations.hpp"
 
 namespace wfsa {
-
-// What was found where a text stood last, on one stack and in one lexer state without a count.  Good as long as its nodes
-// live; read and written by any thread.
-class BudgetMemo {
-  public:
-    struct Found {
-        const Node* top = nullptr;
-        int32_t lex = -1;
-        int64_t least = -1, enough = TokensToEnd::kNever;  // tokens to the end now, and after any token
-    };
-    BudgetMemo() = default;
-    BudgetMemo(const BudgetMemo& other) : found_(other.get()) {}
-    BudgetMemo& operator=(const BudgetMemo&) = delete;
-
-    // What is known there, if anything is.
-    Found at(const Snapshot* now) const {
-        if (now->finished || now->n != 1 || now->configs[0].n_tops != 1) return {};
-        const Config& c = now->configs[0];
-        const Found found = get();
-        return found.top == c.tops[0] && found.lex == c.lex ? found : Found{c.tops[0], c.lex};
-    }
-    void keep(const Found& found) const {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        found_ = found;
-    }
-    void clear() { found_ = {}; }
-
-  private:
-    mutable std::mutex mutex_;
-    mutable Found found_;
-
-    Found get() const {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        return found_;
-    }
-};
 
 class BudgetMask {
   public:

@@ -9,11 +9,14 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace wfsa {
+
+constexpr int64_t kAnyTokens = std::numeric_limits<int64_t>::max();  // of a text without a budget
 
 class Decoder {
   public:
@@ -32,6 +35,8 @@ class Decoder {
     // Tokens to the end, the end token among them: never too few, and some token leaves one fewer.  0 after the end.
     // Unsupported: that is not known.
     virtual int64_t min_tokens() const = 0;
+    // Is it known, and cheap to tell, that any token may come under a budget?
+    virtual bool is_far(int64_t budget) const = 0;
     // Of the plain mask, the tokens after which no more than `most` are needed.
     virtual void mask_within(uint32_t* out, int64_t n_words, int64_t most) const = 0;
     virtual bool accepting() const = 0;

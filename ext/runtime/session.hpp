@@ -13,6 +13,7 @@
 #include "json/white_space_text.hpp"
 #include "parser/shared_arena.hpp"
 #include "runtime/budget_mask.hpp"
+#include "runtime/budget_memo.hpp"
 #include "runtime/decoder.hpp"
 #include "runtime/generations.hpp"
 #include "runtime/situation.hpp"
@@ -49,6 +50,7 @@ class Session final : public Decoder {
         if (now_->finished || n == 0) return n == 0;
         WhiteSpaceScan after;
         if (space_.bounded() && !space_.takes(p, n, after)) return false;
+        budget_.clear();  // which counts tokens
         uint8_t* kept = static_cast<uint8_t*>(arena_.own().bytes(n));
         std::copy(p, p + n, kept);
         return commit(after, [&](auto& operations, Arena& arena, auto& beside) {
@@ -58,7 +60,7 @@ class Session final : public Decoder {
     bool rollback(int64_t n) override {
         if (n < 0 || n > now_->n_commits) return false;
         for (int64_t k = 0; k < n; ++k) now_ = now_->before;
-        budget_.clear();
+        budget_.rolled_back(now_);
         if (differs()) items_.rollback(n);
         space_.rollback(n);
         arena_.rewind(end());
@@ -88,6 +90,24 @@ class Session final : public Decoder {
         if (found.least >= TokensToEnd::kNever)
             throw Unsupported("no end of this text was found whose terminals the vocabulary spells one by one");
         return found.least && engine_->vocab->eos.empty() ? found.least - 1 : found.least;
+    }
+    bool is_far(int64_t budget) const override {
+        const int64_t n = now_->n_commits, most = budget - !engine_->vocab->eos.empty();
+        if (now_->finished) return true;
+        BudgetMemo::Far far = budget_.far();
+        if (far.from <= n && n < far.until && far.most <= most) return true;
+        const MostToEnd& costs = engine_->most_to_end();
+        far = {n, n, 0};
+        engine_->run([&](auto&) {
+            for (int32_t i = 0; i < now_->n; ++i) far.most = std::max(far.most, costs.of(now_->configs[i].tops, now_->configs[i].n_tops));
+        });
+        if (far.most > most) return false;
+        // Each token takes one of the budget, and adds what it adds.
+        const int64_t more = (most - far.most) / (costs.a_token() + 1);
+        far.until = n + 1 + more;
+        far.most += more * costs.a_token();
+        budget_.keep(far);
+        return true;
     }
     void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
         const BudgetTables& budget = engine_->budget_tables();

@@ -45,6 +45,7 @@ class Stopping final : public Decoder {
         end_by_stops(out, n_words);
     }
     int64_t min_tokens() const override { return ended_ ? 0 : inner_->min_tokens() + tokens_->ends.empty(); }
+    bool is_far(int64_t budget) const override { return ended_ || inner_->is_far(budget - tokens_->ends.empty()); }
     void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
         if (!ended_) inner_->mask_within(out, n_words, most - tokens_->ends.empty());
         end_by_stops(out, n_words);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "budget/most_to_end.hpp"
+#include "budget/terminals_in_token.hpp"
 #include "budget/tokens_to_end.hpp"
 #include "containers/fork_gate.hpp"
 #include "parser/attach_unordered.hpp"
@@ -126,6 +128,17 @@ struct Tables {
         });
         return *budget_;
     }
+    const MostToEnd& most_to_end() {
+        const BudgetTables& tokens = budget_tables();
+        const ForkGate::Change change;
+        std::call_once(most_to_end_once_, [&] {
+            int64_t inside = 0;
+            for (int32_t t = 0; t < int32_t(lexer.terms.start.size()); ++t) inside = std::max(inside, tokens.terminals.most_of(t));
+            const int32_t ends = vocab->kept<TerminalsInToken>().most(lexer.terms);
+            most_to_end_ = std::make_unique<MostToEnd>(lr, tokens.symbols, int32_t(grammar.n_symbols), inside, ends);
+        });
+        return *most_to_end_;
+    }
     void index_tokens() {
         for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
             for (int32_t id : token_ids[size_t(t)]) token_terms[id].push_back(t);
@@ -175,6 +188,8 @@ struct Tables {
     std::unique_ptr<const LeastToEnd> least_to_end_;
     std::once_flag budget_once_;
     std::unique_ptr<const BudgetTables> budget_;
+    std::once_flag most_to_end_once_;
+    std::unique_ptr<const MostToEnd> most_to_end_;
 
     static int64_t next_uid() {
         static std::atomic<int64_t> n{0};

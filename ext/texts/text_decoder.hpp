@@ -48,9 +48,9 @@ class TextDecoder final : public Decoder {
         if (least == TextTokens::kNever) throw Unsupported("no end of this text was found that the vocabulary spells");
         return least + has_end();
     }
+    bool is_far(int64_t budget) const override { return ended_ || table_->tokens().most() + has_end() < budget; }
     void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
         const TextTokens& tokens = table_->tokens();
-        if (ended_ || tokens.most() + has_end() <= most) return mask(out, n_words);
         std::memset(out, 0, size_t(n_words) * 4);
         tokens.mask(place_, most - has_end(), out);
         if (accepting()) for (const int32_t id : table_->vocab->eos) out[size_t(id) >> 5] |= 1u << (id & 31);

@@ -71,7 +71,7 @@ def check_masks(state: wfsa.State, with_end: bool) -> None:
         assert needs(state) == least
         if then is not None:
             left[token_id] = then
-    for budget in {least, least + 1, least + 2, least + 40}:
+    for budget in {least, least + 1, least + 2, least + 10, least + 20, least + 40, 1000}:
         want = sorted(token_id for token_id, n in left.items() if n < budget)
         assert state.get_mask(budget=budget).ids().tolist() == want, budget
     if not state.is_finished() and (least or with_end):

@@ -1,0 +1,168 @@
+// How many tokens a text can need at most to its end, whatever the next tokens are: what says that a limit is far.
+//
+// A stack is a chain of LR states s0 .. sr.  With
+//
+//   exit(s, q)   on a node of state s, from state q on: the least cost until what began on s is complete
+//   wait(s, q)   the most that s still costs once what stands on it, from q on, is complete: of exit(s, goto(s, N))
+//   top(s)       the most that s costs with anything on it: of exit(s, q)
+//
+// a text of this stack needs no more than wait(s0, s1) + .. + top(sr) and the rest of a terminal.  A token takes nodes
+// away and puts others on what is left, each a goto of the one below, as many as it ends terminals.  So after it
+//
+//   most = max over nodes n of (wait below n) + a(state of n)  +  the number of new nodes * loop
+//
+// where a(s) is the longest way from s between components of the graph of gotos that are strongly connected, and loop the
+// most that a node costs within one of these: 0 for what is only listed, 1 for brackets in brackets.
+//
+// It is larger by far than what most texts need, costs some steps for each node of a stack, and holds for many tokens:
+// until a limit comes near nothing else has to be asked.  Lists in any order have none.
+#pragma once
+#include "containers/open_table.hpp"
+#include "containers/pair_key.hpp"
+#include "parser/gss.hpp"
+#include "parser/symbol_costs.hpp"
+
+namespace wfsa {
+
+class MostToEnd {
+  public:
+    static constexpr int64_t kNever = SymbolCosts::kNever;
+
+    // inside: the most that a terminal needs which has begun; ends: how many of them one token ends.
+    MostToEnd(const LrTables& lr, const SymbolCosts& costs, int32_t n_symbols, int64_t inside, int32_t ends)
+        : lr_(lr), costs_(costs), inside_(inside), ends_(ends) {
+        if (!lr.unordered.lists.empty() || inside >= kNever) return;
+        exit_.resize(size_t(n_symbols), -1);
+        wait_.resize(lr.goto_target.size(), 0);
+        most_.resize(size_t(lr.n_states()), 0);
+        symbol_.resize(size_t(lr.n_states()), -1);
+        for (size_t k = 0; k < lr.goto_target.size(); ++k) symbol_[size_t(lr.goto_target[k])] = lr.goto_symbol[k];
+        for (int32_t s = 0; s < lr.n_states(); ++s) find_exits(s);
+        find_ways();
+    }
+
+    // With these nodes on top, after any next token; and what each token behind it may add.
+    int64_t of(const Node* const* tops, int32_t n) const {
+        if (most_.empty()) return kNever;
+        static thread_local Memory m;
+        m.known.clear();
+        int64_t most = 0;
+        m.todo.assign(tops, tops + n);
+        while (!m.todo.empty()) {
+            const Node* const node = m.todo.back();
+            const size_t before = m.todo.size();
+            int64_t waits = 0;
+            for (int32_t b = 0; b < node->n_below; ++b) {
+                const Value* const below = m.known.find(node->below[b]);
+                if (!below) m.todo.push_back(node->below[b]);
+                else waits = std::max(waits, below->waits + wait(node->below[b]->state, node->state));
+            }
+            if (m.todo.size() > before) continue;
+            m.todo.pop_back();
+            m.known.insert(node).first.waits = waits;
+            most = std::max(most, waits + most_[size_t(node->state)]);
+        }
+        return std::min(kNever, most + inside_ + a_token());
+    }
+    int64_t a_token() const { return loop_ * ends_; }
+
+  private:
+    struct Value { int64_t waits = 0; };
+    struct HashNode {
+        size_t operator()(const Node* node) const noexcept { return hash_of(node, 0); }
+    };
+    struct Memory {
+        OpenTable<const Node*, Value, HashNode> known;
+        vector<const Node*> todo;
+    };
+    const LrTables& lr_;
+    const SymbolCosts& costs_;
+    const int64_t inside_;
+    const int32_t ends_;
+    vector<int64_t> exit_;    // by symbol, on the state that is looked at; -1: it has no such goto
+    vector<int64_t> wait_;    // by goto
+    vector<int64_t> most_;    // by state: top, then the longest way
+    vector<int32_t> symbol_;  // by state: what leads to it
+    int64_t loop_ = 0;
+
+    int64_t wait(int32_t s, int32_t q) const {
+        const auto from = lr_.goto_symbol.begin() + lr_.goto_indptr[size_t(s)], to = lr_.goto_symbol.begin() + lr_.goto_indptr[size_t(s) + 1];
+        return wait_[size_t(std::lower_bound(from, to, symbol_[size_t(q)]) - lr_.goto_symbol.begin())];
+    }
+    template <class F> void each_goto(int32_t s, const F& f) const {
+        for (int32_t k = lr_.goto_indptr[size_t(s)]; k < lr_.goto_indptr[size_t(s) + 1]; ++k)
+            f(k, lr_.goto_symbol[size_t(k)], lr_.goto_target[size_t(k)]);
+    }
+    void find_exits(int32_t s) {
+        each_goto(s, [&](int32_t, int32_t symbol, int32_t q) {
+            exit_[size_t(symbol)] = lr_.completes(q) ? 0 : costs_.ends(q) ? 1 : kNever;
+        });
+        for (bool changed = true; changed;) {
+            changed = false;
+            each_goto(s, [&](int32_t, int32_t symbol, int32_t q) {
+                int64_t& best = exit_[size_t(symbol)];
+                for (const SymbolCosts::Way& way : costs_.ways(q)) {
+                    if (way.least >= best) break;
+                    const int64_t behind = way.completed < 0 ? 1 : exit_[size_t(way.completed)];
+                    if (behind < 0 || way.least + behind >= best) continue;
+                    best = way.least + behind;
+                    changed = true;
+                }
+            });
+        }
+        each_goto(s, [&](int32_t k, int32_t symbol, int32_t q) {
+            most_[size_t(s)] = std::max(most_[size_t(s)], exit_[size_t(symbol)]);
+            for (const SymbolCosts::Way& way : costs_.ways(q))
+                wait_[size_t(k)] = std::max(wait_[size_t(k)], way.completed < 0 ? 1 : exit_[size_t(way.completed)]);
+        });
+        each_goto(s, [&](int32_t, int32_t symbol, int32_t) { exit_[size_t(symbol)] = -1; });
+    }
+    // Tarjan's components, the last ones of a way first; a way between them is longest when those behind it are.
+    void find_ways() {
+        const size_t n = most_.size();
+        struct Open { int32_t state, next; };
+        vector<Open> open;
+        vector<int32_t> number(n, -1), low(n, 0), component(n, -1), found;
+        int32_t n_met = 0, n_components = 0;
+        for (int32_t root = 0; root < int32_t(n); ++root) {
+            if (number[size_t(root)] < 0) open.push_back({root, -1});
+            while (!open.empty()) {
+                Open& at = open.back();
+                const size_t s = size_t(at.state);
+                if (at.next < 0) {
+                    number[s] = low[s] = n_met++;
+                    found.push_back(at.state);
+                    at.next = lr_.goto_indptr[s];
+                }
+                if (at.next < lr_.goto_indptr[s + 1]) {
+                    const int32_t q = lr_.goto_target[size_t(at.next++)];
+                    if (number[size_t(q)] < 0) open.push_back({q, -1});
+                    else if (component[size_t(q)] < 0) low[s] = std::min(low[s], number[size_t(q)]);
+                    continue;
+                }
+                if (low[s] == number[s]) {
+                    const auto first = std::find(found.begin(), found.end(), at.state);
+                    for (auto one = first; one != found.end(); ++one) component[size_t(*one)] = n_components;
+                    finish(&*first, size_t(found.end() - first), component);
+                    found.erase(first, found.end());
+                    ++n_components;
+                }
+                open.pop_back();
+                if (!open.empty()) low[size_t(open.back().state)] = std::min(low[size_t(open.back().state)], low[s]);
+            }
+        }
+    }
+    void finish(const int32_t* states, size_t n, const vector<int32_t>& component) {
+        int64_t most = 0;
+        for (size_t i = 0; i < n; ++i) {
+            most = std::max(most, most_[size_t(states[i])]);
+            each_goto(states[i], [&](int32_t k, int32_t, int32_t q) {
+                if (component[size_t(q)] == component[size_t(states[i])]) loop_ = std::max(loop_, wait_[size_t(k)]);
+                else most = std::max(most, wait_[size_t(k)] + most_[size_t(q)]);
+            });
+        }
+        for (size_t i = 0; i < n; ++i) most_[size_t(states[i])] = most;
+    }
+};
+
+}  // namespace wfsa
