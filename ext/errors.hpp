@@ -8,6 +8,7 @@ struct LimitExceeded : std::runtime_error { using std::runtime_error::runtime_er
 struct Undecided : std::runtime_error { using std::runtime_error::runtime_error; };  // what a grammar asks for is ambiguous
 struct Damaged : std::runtime_error { using std::runtime_error::runtime_error; };    // a loaded table does not fit
 struct Unsupported : std::runtime_error { using std::runtime_error::runtime_error; };  // this kind of constraint has no answer
+struct BudgetTooSmall : std::runtime_error { using std::runtime_error::runtime_error; };
 struct Miss {};  // a table must grow, and may not now (runtime/access.hpp)
 
 }  // namespace wfsa

@@ -18,12 +18,23 @@ from wfsa._ext.vocabulary cimport Vocabulary, wfsa_translate
 
 import numpy as np
 
-from wfsa.errors import BudgetError, StateError
+from wfsa.errors import StateError
 
 
 cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
     int64_t validate(const Decoder&, const int32_t*, int64_t) except +wfsa_translate
     int64_t commit_tokens(Decoder&, const int32_t*, int64_t) except +wfsa_translate
+
+
+cdef extern from "runtime/budget.hpp" namespace "wfsa" nogil:
+    const int64_t kAnyTokens
+
+    cdef struct Budget:
+        int64_t tokens
+        int64_t wrap_up
+
+    int64_t most_after(const Decoder&, const Budget&) except +wfsa_translate
+    void fill_mask(const Decoder&, uint32_t*, int64_t, int64_t) except +wfsa_translate
 
 
 cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
@@ -58,6 +69,7 @@ cdef extern from "runtime/draft_tree.hpp" namespace "wfsa" nogil:
         unique_ptr[Decoder] probe
         DraftTree tree
         int64_t n_tokens
+        Budget budget
         uint32_t* rows
         int64_t n_filled
 
@@ -132,30 +144,13 @@ cdef class State:
         held.hold(&self.n_changes)
         return decoder
 
-    cdef int64_t within(self, Decoder* decoder, budget, wrap_up) except -2:
-        """How many tokens may be needed from after the next one on; kAnyTokens: no matter how many."""
-        cdef int64_t most, stretch = integer(wrap_up), least
-        if budget is None:
-            return kAnyTokens
-        most = integer(budget)
-        with nogil:
-            least = -1 if decoder.is_far(most - max(stretch, 0)) else decoder.min_tokens()
-        if least < 0:
-            return kAnyTokens
-        if most < least:
-            raise BudgetError(f"a budget of {most} tokens is too small: the text needs {least} to its end, the end token among them")
-        return (min(most, least + 1) if most - least < stretch else most) - 1
-
     cdef int write_mask(self, uint32_t* out, int64_t n_words, budget, wrap_up) except -1:
         """The mask, under a budget if there is one; nothing is written where an error is raised."""
         cdef Held held
         cdef Decoder* decoder = self.read(held)
-        cdef int64_t most = self.within(decoder, budget, wrap_up)
+        cdef Budget granted = budget_of(budget, wrap_up)
         with nogil:
-            if most == kAnyTokens:
-                decoder.mask(out, n_words)
-            else:
-                decoder.mask_within(out, n_words, most)
+            fill_mask(decoder[0], out, n_words, most_after(decoder[0], granted))
         return 0
 
     def get_mask(self, budget=None, wrap_up=0):
@@ -419,6 +414,19 @@ cdef object start_state(type kind, Decoder* decoder, object constraint, const Vo
     return s
 
 
+cdef Budget budget_of(tokens, wrap_up) except *:
+    cdef Budget out
+    out.tokens, out.wrap_up = kAnyTokens if tokens is None else integer(tokens), integer(wrap_up)
+    return out
+
+
+cdef list _each_budget(budgets, n):
+    budgets = [None] * n if budgets is None else list(budgets)
+    if len(budgets) != n:
+        raise StateError(f"{n} states need as many budgets, not {len(budgets)}")
+    return budgets
+
+
 def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0):
     """Fill row ``rows[i]`` (row i when `rows` is None) of an int32[B, ceil(V/32)] buffer with the mask of states[i].
 
@@ -432,6 +440,7 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
     cdef Target target
     cdef vector[Asked] asked
     cdef Asked ask
+    cdef Budget granted
     cdef State one
     cdef size_t k
     cdef int64_t n_words = 0, n_threads = integer(threads)
@@ -443,16 +452,15 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
         raise StateError(f"threads must be at least 1, not {n_threads}")
     if not states:
         return
-    budgets = [None] * len(states) if budgets is None else list(budgets)
-    if len(budgets) != len(states):
-        raise StateError(f"{len(states)} states need as many budgets, not {len(budgets)}")
-    for state, budget in zip(states, budgets):
+    for state, budget in zip(states, _each_budget(budgets, len(states))):
         if not isinstance(state, State):
             raise TypeError(f"a {type(state).__name__} is no state of a constraint")
         one = state
         n_words = max(n_words, one.n_words)
         ask.constraint, ask.decoder = <void*>one.constraint, one.now()
-        ask.most = kAnyTokens if ask.decoder.finished() else one.within(one.now(), budget, wrap_up)
+        granted = budget_of(budget, wrap_up)
+        with nogil:
+            ask.most = kAnyTokens if ask.decoder.finished() else most_after(ask.decoder[0], granted)
         asked.push_back(ask)
     target_open(&target, buffer, n_words, min(rows))
     try:
@@ -497,7 +505,7 @@ cdef _tree_error(TreeCheck check, const DraftTree* tree, int64_t k, bint several
     return f"{where}: node {check.node} is reached twice, so it is no tree"
 
 
-def fill_tree(states, next, sibling, tokens, buffer, threads=1):
+def fill_tree(states, next, sibling, tokens, buffer, threads=1, budgets=None, wrap_up=0):
     """Fill a row of `buffer` for each node of a draft tree with the mask of what may follow it, and count them.
 
     states: a State, or a list of B of them, None where a sequence is not constrained.
@@ -505,6 +513,7 @@ def fill_tree(states, next, sibling, tokens, buffer, threads=1):
         token.  Node 0 is the last committed token, which is not committed again.
     buffer: int32[n, ceil(V/32)] or int32[B * n, ceil(V/32)], NumPy or a CPU torch tensor; tree i has rows i*n to
         (i+1)*n - 1.  Wider rows are filled up with 0.
+    budgets: of the sequences as they stand, as in :func:`fill_bitmasks`; an int for a State.  Each node has one token fewer.
 
     Left as they were are the rows below a token that is not allowed there, those of a text that has ended, of nodes that
     are not reached from node 0, and all of a sequence without a state.  The states stay as they are.  Runs without the
@@ -514,10 +523,10 @@ def fill_tree(states, next, sibling, tokens, buffer, threads=1):
     do not fit each other or the buffer, which is left as it was then; TypeError on what is no state.
     """
     return _fill_trees(states, _draft_array("next", next), _draft_array("sibling", sibling),
-                       _draft_array("tokens", tokens), buffer, integer(threads))
+                       _draft_array("tokens", tokens), buffer, integer(threads), budgets, wrap_up)
 
 
-def fill_chain(states, tokens, buffer, threads=1):
+def fill_chain(states, tokens, buffer, threads=1, budgets=None, wrap_up=0):
     """The same for a chain of drafts, each the only child of the one before: :func:`fill_tree` without the arrays.
 
     tokens: int64[n], or int64[B, n] for a list of states.  tokens[0] is the last committed token (any number: it is not
@@ -529,10 +538,10 @@ def fill_chain(states, tokens, buffer, threads=1):
     following = np.arange(1, n + 1, dtype=np.int64)
     following[following == n] = -1
     return _fill_trees(states, np.ascontiguousarray(np.broadcast_to(following, drafts.shape)),
-                       np.full(drafts.shape, -1, np.int64), drafts, buffer, integer(threads))
+                       np.full(drafts.shape, -1, np.int64), drafts, buffer, integer(threads), budgets, wrap_up)
 
 
-cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads):
+cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, budgets, wrap_up):
     cdef Target target
     cdef vector[AskedTree] asked
     cdef AskedTree* ask
@@ -544,6 +553,7 @@ cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads):
     cdef const int64_t[:, ::1] nexts, siblings, drafts
     single = isinstance(states, State)
     listed = [states] if single else list(states)
+    granted = _each_budget([budgets] if single else budgets, len(listed))
     if not next.shape == sibling.shape == tokens.shape:
         raise StateError(f"next, sibling and tokens must have one shape, not {next.shape}, {sibling.shape} and {tokens.shape}")
     if tokens.ndim == 1 and single:
@@ -572,6 +582,9 @@ cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads):
         ask = &asked.back()
         ask.tree, ask.n_tokens = tree, one.n_tokens
         ask.probe = one.now().fork()
+        ask.budget = budget_of(granted[k], wrap_up)
+        if not ask.probe.get().finished():
+            most_after(ask.probe.get()[0], ask.budget)  # which raises before any row is written
     filled = np.zeros(n_trees, np.int64)
     if asked.size():
         target_open(&target, buffer, n_words, 0)

@@ -96,6 +96,8 @@ inline void translate() {
         raise_as("GrammarError", e.what());
     } catch (const Unsupported& e) {
         raise_as("StateError", e.what());
+    } catch (const BudgetTooSmall& e) {
+        raise_as("BudgetError", e.what());
     } catch (const Damaged& e) {
         raise_as("ArtifactError", e.what());
     } catch (const Miss&) {

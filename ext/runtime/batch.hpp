@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "containers/thread_pool.hpp"
-#include "runtime/decoder.hpp"
+#include "runtime/budget.hpp"
 
 namespace wfsa {
 
@@ -48,8 +48,7 @@ inline void fill_masks(std::vector<Asked> asked, int64_t n_words, int64_t n_thre
                 for (size_t i; (i = share.next.fetch_add(kDealt)) < share.end;)
                     for (const size_t end = std::min(share.end, i + kDealt); i < end; ++i) {
                         const Asked& one = asked[i];
-                        if (one.most == kAnyTokens) one.decoder->mask(one.out, n_words);
-                        else one.decoder->mask_within(one.out, n_words, one.most);
+                        fill_mask(*one.decoder, one.out, n_words, one.most);
                     }
             }
         } catch (...) {

@@ -9,14 +9,11 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace wfsa {
-
-constexpr int64_t kAnyTokens = std::numeric_limits<int64_t>::max();  // of a text without a budget
 
 class Decoder {
   public:

@@ -7,8 +7,9 @@
 //   sibling       -1    2    4   -1   -1             └─ 4              the decoder as it stands
 //   tokens         ·    a    b    c    d
 //
-// Row i of the masks is what may follow the tokens on the way from node 0 to node i.  Rows stay as they were where there
-// is nothing to tell: below a token that is not allowed, which a verifier refuses anyway, and where the text has ended.
+// Row i of the masks is what may follow the tokens on the way from node 0 to node i, each of which takes one of the budget.
+// Rows stay as they were where there is nothing to tell: below a token that is not allowed, which a verifier refuses
+// anyway, and where the text has ended.
 //
 // The walk is depth first on a fork, one commit and one rollback a node, with a path in place of recursion: a chain may be
 // as long as a text.  What the arrays say is checked before the first row is written.  Whole trees are dealt to threads as
@@ -22,7 +23,7 @@
 #include <vector>
 
 #include "containers/thread_pool.hpp"
-#include "runtime/decoder.hpp"
+#include "runtime/budget.hpp"
 
 namespace wfsa {
 
@@ -66,6 +67,7 @@ struct AskedTree {
     std::unique_ptr<Decoder> probe;
     DraftTree tree;
     int64_t n_tokens;    // of the vocabulary: other ids are not allowed
+    Budget budget;       // of the sequence as it stands
     uint32_t* rows;      // n of them
     int64_t n_filled{};  // how many have been written
 };
@@ -73,13 +75,22 @@ struct AskedTree {
 inline void fill_tree(AskedTree& asked, int64_t n_words) {
     Decoder& probe = *asked.probe;
     const DraftTree& tree = asked.tree;
+    const bool bounded = asked.budget.tokens != kAnyTokens;
+    std::vector<int64_t> path;  // nodes whose tokens are committed
     const auto fill = [&](int64_t node) {
         if (probe.finished()) return false;
-        probe.mask(asked.rows + node * n_words, n_words);
+        Budget budget = asked.budget;
+        if (bounded) budget.tokens -= int64_t(path.size());
+        fill_mask(probe, asked.rows + node * n_words, n_words, most_after(probe, budget));
         ++asked.n_filled;
         return true;
     };
-    std::vector<int64_t> path;  // nodes whose tokens are committed
+    const auto commit = [&](int64_t token) {
+        if (token < 0 || token >= asked.n_tokens) return false;
+        const uint32_t* const allowed = asked.rows + (path.empty() ? 0 : path.back()) * n_words;
+        if (bounded && !(allowed[token >> 5] >> (token & 31) & 1)) return false;
+        return probe.commit_token(int32_t(token));
+    };
     int64_t node = fill(0) ? tree.next[0] : -1;
     for (;;) {
         if (node == -1) {
@@ -89,8 +100,7 @@ inline void fill_tree(AskedTree& asked, int64_t n_words) {
             path.pop_back();
             continue;
         }
-        const int64_t token = tree.tokens[node];
-        if (token < 0 || token >= asked.n_tokens || !probe.commit_token(int32_t(token))) {
+        if (!commit(tree.tokens[node])) {
             node = tree.sibling[node];
             continue;
         }

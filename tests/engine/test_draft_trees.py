@@ -100,6 +100,32 @@ def test_a_tree_is_its_forks(constraints: list[wfsa.Constraint], n: int, extra: 
     assert situation(state.fork()) == before
 
 
+@settings(max_examples=150)
+@given(n=st.integers(1, 40), more=st.integers(0, 9), wrap_up=st.integers(0, 4), seed=st.integers(0, 1 << 30))
+def test_each_node_has_one_token_fewer(constraints: list[wfsa.Constraint], n: int, more: int, wrap_up: int, seed: int) -> None:
+    choose = random.Random(seed)
+    state = begin(constraints, choose)
+    try:
+        budget = state.min_tokens() + more
+    except wfsa.StateError:  # it is not known how many it needs
+        return
+    tree = grow(state, n, choose)
+    words = (state.constraint.vocab.size + 31) // 32
+    rows, wanted = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(2))
+    granted = (budget, wrap_up)
+    n_wanted = draft_trees.fill_tree(state.fork(), *(part.tolist() for part in tree), wanted, granted)
+    assert wfsa.fill_tree(state, *tree, rows, budgets=budget, wrap_up=wrap_up) == n_wanted
+    assert (rows == wanted).all()
+    if not state.is_finished():
+        with pytest.raises(wfsa.BudgetError):
+            wfsa.fill_tree(state, *tree, rows, budgets=budget - more - 1)
+        assert (rows == wanted).all()
+        states, both = [None, state], [np.stack([part, part]) for part in tree]
+        rows = np.full((2 * n, words), UNTOUCHED, np.int32)
+        assert wfsa.fill_tree(states, *both, rows, budgets=[None, budget], wrap_up=wrap_up).tolist() == [0, n_wanted]
+        assert (rows[n:] == wanted).all()
+
+
 @settings(max_examples=40)
 @given(b=st.integers(0, 12), n=st.integers(1, 12), threads=st.integers(1, 5), seed=st.integers(0, 1 << 30))
 def test_a_batch_is_its_trees(constraints: list[wfsa.Constraint], b: int, n: int, threads: int, seed: int) -> None:

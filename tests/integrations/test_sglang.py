@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import pkgutil
+import random
 from concurrent.futures import Future
 from typing import Any
 
@@ -90,6 +93,43 @@ def test_rows_of_a_batch(backend: Any) -> None:
     for entry in entries:
         entry.grammar.fill_vocab_mask(one, entry.row)
     assert torch.equal(mask, one) and (mask[[0, 3, 6]] == -1).all()
+
+
+class Request:
+    """What SGLang's scheduler keeps of one."""
+
+    def __init__(self, grammar: Any, max_new_tokens: int) -> None:
+        self.grammar, self.output_ids = grammar, [1, 2, 3]  # reasoning
+        self.sampling_params = type("SamplingParams", (), {"max_new_tokens": max_new_tokens})()
+
+
+@pytest.mark.parametrize("drafts", [False, True])
+def test_texts_end_within_their_request(backend: Any, drafts: bool) -> None:
+    choose = random.Random(5)
+    grammar = compiled(backend, "json", '{"type": "array", "items": {"type": "string"}}')
+    for budget in range(3, 60):
+        request = Request(grammar.copy(), budget + 3)
+        assert door.limit_tokens("as it was", None, request) == "as it was"
+        mask = request.grammar.allocate_vocab_mask(WIDTH, 1, "cpu")
+        while not request.grammar.is_terminated():
+            if drafts:
+                none = torch.full((1,), -1)
+                door.traverse_tree(None, none, none, none, request.grammar, mask)
+            else:
+                request.grammar.fill_vocab_mask_batched([GrammarRow(0, request.grammar)], mask)
+            allowed = np.flatnonzero(np.unpackbits(mask.numpy().view(np.uint8), bitorder="little"))
+            token = int(choose.choice(allowed))
+            request.grammar.accept_token(token)
+            request.output_ids.append(token)
+        assert len(request.output_ids) <= budget + 3
+    too_small = Request(grammar.copy(), 3)
+    door.limit_tokens(None, None, too_small)
+    too_small.grammar.fill_vocab_mask(mask, 0)  # the text will be cut off, as the log says
+
+
+def test_the_place_where_requests_are_met_is_there() -> None:
+    manager, method = door._PREPARED.rsplit(".", 1)
+    assert list(inspect.signature(getattr(pkgutil.resolve_name(manager), method)).parameters) == ["self", "req"]
 
 
 def test_draft_trees(backend: Any) -> None:

@@ -79,6 +79,8 @@ def main() -> None:
     parser.add_argument("--named", action="store_true", help="by the name of the backend, not by the environment")
     parser.add_argument("--drafts", action="store_true", help="with drafts by n-grams")
     parser.add_argument("--n", type=int, default=140)
+    parser.add_argument("--max-tokens", type=int, default=60)
+    parser.add_argument("--cut-off", action="store_true", help="without a budget")
     given = parser.parse_args()
     if not given.folder.exists():
         save(given.folder)
@@ -99,20 +101,22 @@ def main() -> None:
 
     llm = LLM(
         str(given.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=64,
-        additional_config={"wfsa": {"schema_options": {"max_whitespace": 2}}}, **options,
+        additional_config={"wfsa": {"schema_options": {"max_whitespace": 2}, "within_max_tokens": not given.cut_off}},
+        **options,
     )  # fmt: skip
     asked = requests(given.n)
     params = [
-        SamplingParams(max_tokens=150, temperature=1.0, seed=k, structured_outputs=StructuredOutputsParams(**fields))
+        SamplingParams(max_tokens=given.max_tokens, temperature=1.0, seed=k, structured_outputs=StructuredOutputsParams(**fields))
         for k, (fields, _) in enumerate(asked)
     ]
     begun = time.perf_counter()
     answers = llm.generate(["ab, ab, ab, c: "] * len(asked), params, use_tqdm=False)
     seconds = time.perf_counter() - begun
-    finished, invalid = 0, []
+    finished, invalid, cut_off = 0, [], []
     for (fields, judge), answer in zip(asked, answers, strict=True):
         written = answer.outputs[0]
         if written.finish_reason != "stop":
+            cut_off.append(str(fields))
             continue
         finished += 1
         if not judge(written.text):
@@ -127,7 +131,7 @@ def main() -> None:
     still = SamplingParams(structured_outputs=StructuredOutputsParams(choice=["still"]))
     after = llm.generate(["x"], still, use_tqdm=False)[0].outputs[0].text
     print(json.dumps({
-        "asked": len(asked), "finished": finished, "invalid": invalid, "refused": refused, "after": after,
+        "asked": len(asked), "finished": finished, "invalid": invalid, "cut off": cut_off, "refused": refused, "after": after,
         "seconds": round(seconds, 2), "tokens": sum(len(answer.outputs[0].token_ids) for answer in answers),
     }))  # fmt: skip
 

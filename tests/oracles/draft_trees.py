@@ -10,23 +10,29 @@ import wfsa
 
 
 def fill_tree(
-    state: wfsa.State, next: Sequence[int], sibling: Sequence[int], tokens: Sequence[int], rows: np.ndarray
-) -> int:
-    """Fill int32[n, W] as ``wfsa.fill_tree`` does for one state, and return how many rows that were."""
+    state: wfsa.State, next: Sequence[int], sibling: Sequence[int], tokens: Sequence[int], rows: np.ndarray,
+    granted: tuple[int | None, int] = (None, 0),
+) -> int:  # fmt: skip
+    """Fill int32[n, W] as ``wfsa.fill_tree`` does for one state, and return how many rows that were.
+
+    granted: a budget, and its ``wrap_up``.
+    """
     n_filled = 0
 
-    def visit(node: int, at: wfsa.State) -> None:
+    def visit(node: int, at: wfsa.State, budget: int | None) -> None:
         nonlocal n_filled
         if at.is_finished():
             return
-        at.fill_bitmask(rows, row=node)
+        mask = at.get_mask(budget=budget, wrap_up=granted[1])
+        at.fill_bitmask(rows, row=node, budget=budget, wrap_up=granted[1])
         n_filled += 1
+        left = None if budget is None else budget - 1
         child = next[node]
         while child != -1:
             token, after = tokens[child], at.fork()
-            if 0 <= token < state.constraint.vocab.n_tokens and after.commit(token):
-                visit(child, after)
+            if 0 <= token < state.constraint.vocab.n_tokens and token in mask and after.commit(token):
+                visit(child, after, left)
             child = sibling[child]
 
-    visit(0, state)
+    visit(0, state, granted[0])
     return n_filled

@@ -11,7 +11,6 @@ from wfsa._ext.vocabulary cimport Vocabulary, wfsa_translate
 
 
 cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
-    const int64_t kAnyTokens
     cdef cppclass Decoder:
         unique_ptr[Decoder] fork() except +wfsa_translate
         unique_ptr[Decoder] restart() except +wfsa_translate
@@ -21,8 +20,6 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
         int64_t n_commits()
         void mask(uint32_t*, int64_t) except +wfsa_translate
         int64_t min_tokens() except +wfsa_translate
-        cbool is_far(int64_t) except +wfsa_translate
-        void mask_within(uint32_t*, int64_t, int64_t) except +wfsa_translate
         cbool accepting() except +wfsa_translate
         cbool finished()
         string text() except +wfsa_translate
@@ -48,7 +45,6 @@ cdef class State:
     cdef Decoder* read(self, Held& held) except NULL
     cdef Decoder* change(self, Held& held) except NULL
     cdef int write_mask(self, uint32_t* out, int64_t n_words, budget, wrap_up) except -1
-    cdef int64_t within(self, Decoder* decoder, budget, wrap_up) except -2
 
 
 # A state before the first token; takes the decoder.  `kind` is State or a subclass, stop_ids a sorted list or None.

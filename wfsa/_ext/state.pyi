@@ -47,14 +47,21 @@ def fill_bitmasks(
     budgets: Sequence[int | None] | None = None, wrap_up: int = 0,
 ) -> None: ...
 @overload
-def fill_tree(states: State, next: Any, sibling: Any, tokens: Any, buffer: Any, threads: int = 1) -> int: ...
+def fill_tree(
+    states: State, next: Any, sibling: Any, tokens: Any, buffer: Any, threads: int = 1,
+    budgets: int | None = None, wrap_up: int = 0,
+) -> int: ...
 @overload
 def fill_tree(
-    states: Sequence[State | None], next: Any, sibling: Any, tokens: Any, buffer: Any, threads: int = 1
+    states: Sequence[State | None], next: Any, sibling: Any, tokens: Any, buffer: Any, threads: int = 1,
+    budgets: Sequence[int | None] | None = None, wrap_up: int = 0,
 ) -> npt.NDArray[np.int64]: ...
 @overload
-def fill_chain(states: State, tokens: Any, buffer: Any, threads: int = 1) -> int: ...
+def fill_chain(
+    states: State, tokens: Any, buffer: Any, threads: int = 1, budgets: int | None = None, wrap_up: int = 0
+) -> int: ...
 @overload
 def fill_chain(
-    states: Sequence[State | None], tokens: Any, buffer: Any, threads: int = 1
+    states: Sequence[State | None], tokens: Any, buffer: Any, threads: int = 1,
+    budgets: Sequence[int | None] | None = None, wrap_up: int = 0,
 ) -> npt.NDArray[np.int64]: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import wfsa
+from wfsa.errors import StateError
 from wfsa.requests import compile_kind
 
 
@@ -20,6 +22,8 @@ class Settings:
     max_seconds, max_memory: of one compilation, which really ends there; seconds, and bytes.
     kept: constraints that are kept for the next request, least recently used first out.
     threads: that fill the masks of a step.
+    within_max_tokens: are texts kept within the request's ``max_tokens``, where that is known (docs/budgets.md)?
+    wrap_up: fewer than so many tokens before what is needed then, nothing begins that need not be there.
     """
 
     schema_options: dict[str, Any] = field(default_factory=dict)
@@ -27,6 +31,8 @@ class Settings:
     max_memory: int | None = 1 << 30
     kept: int = 256
     threads: int = 1
+    within_max_tokens: bool = True
+    wrap_up: int = 0
 
     @classmethod
     def of(cls, given: Mapping[str, Any], where: str) -> Settings:
@@ -56,12 +62,22 @@ class Constraints:
                 return found
         limits: dict[str, Any] = {"max_seconds": self.settings.max_seconds, "max_memory": self.settings.max_memory}
         made = compile_kind(kind, text, self.vocab, schema_options=self._options, mode="background", **limits)
+        if self.settings.within_max_tokens:
+            _prepare_budgets(made)
         gone = []
         with self._lock:
             self._kept[kind, text] = made
             while len(self._kept) > self.settings.kept:
                 gone.append(self._kept.popitem(last=False))
         return made
+
+
+def _prepare_budgets(constraint: wfsa.Constraint) -> None:
+    """Make what masks under a budget need, which no step of a batch should wait for."""
+    start = constraint.start()
+    with contextlib.suppress(StateError):  # it is not known how many tokens its texts need
+        start.get_mask(budget=start.min_tokens())
+        start.get_mask(budget=1 << 40)
 
 
 _vocabularies: dict[int, tuple[Any, wfsa.Vocab]] = {}

@@ -9,6 +9,7 @@ takes it.  The environment variable ``WFSA_SETTINGS`` holds settings as JSON: fi
 
 Requests with a reasoning parser are wrapped in SGLang's own object, which waits for the end of the reasoning.  Draft
 trees are walked in one call where the grammar is one of ours (`traverse_tree`).
+Texts are kept within the request's ``max_new_tokens`` (`limit_tokens`).
 Written for SGLang 0.5.23.  Tried with its grammar modules on a CPU; the scheduler around them needs a GPU.
 """
 
@@ -26,10 +27,12 @@ import numpy as np
 import wfsa
 from wfsa.errors import WfsaError
 from wfsa.integrations.serving import Constraints, Settings, vocabulary_of
+from wfsa.integrations.token_limit import TokenLimit, fill_within
 
 _LOG = logging.getLogger("wfsa.sglang")
 _NAME = "wfsa"
 _ANY_JSON = "$$ANY$$"
+_PREPARED = "sglang.srt.constrained.grammar_manager.GrammarManager._apply_request_reasoning_config"
 
 
 def register() -> None:
@@ -53,6 +56,7 @@ def register() -> None:
     add_grammar_backend_choices([_NAME])
     register_grammar_backend(_NAME, make_backend)
     HookRegistry.register("sglang.srt.speculative.spec_utils.traverse_tree", traverse_tree, HookType.AROUND)
+    HookRegistry.register(_PREPARED, limit_tokens, HookType.AFTER)
 
 
 def make_backend(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None = None) -> Any:
@@ -73,6 +77,14 @@ def make_backend(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_id
     )
 
 
+def limit_tokens(result: Any, manager: Any, request: Any) -> Any:
+    """Let the grammar of a request know the request; SGLang has just prepared it."""
+    grammar = getattr(request.grammar, "grammar", request.grammar)  # that of a text behind reasoning is in another
+    if isinstance(grammar, grammar_class()):
+        grammar.request = request
+    return result
+
+
 def traverse_tree(
     original: Any, retrieve_next_token: Any, retrieve_next_sibling: Any, draft_tokens: Any, grammar: Any,
     allocate_token_bitmask: Any, vocab_size: int | None = None,
@@ -84,7 +96,13 @@ def traverse_tree(
         )
         return
     following, siblings = np.asarray(retrieve_next_token, np.int64), np.asarray(retrieve_next_sibling, np.int64)
-    wfsa.fill_tree(grammar.state, following, siblings, np.asarray(draft_tokens, np.int64), allocate_token_bitmask)
+    drafts, state = np.asarray(draft_tokens, np.int64), grammar.state
+    wrap_up = grammar.settings.wrap_up
+
+    def fill(budgets: list[int | None]) -> None:
+        wfsa.fill_tree(state, following, siblings, drafts, allocate_token_bitmask, budgets=budgets[0], wrap_up=wrap_up)
+
+    fill_within([grammar.limited()], [state], fill)
 
 
 @functools.cache
@@ -94,9 +112,19 @@ def grammar_class() -> type[Any]:
     from sglang.srt.constrained.base_grammar_backend import BaseGrammarObject
 
     class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
-        def __init__(self, state: wfsa.State, n_words: int, threads: int) -> None:
+        def __init__(self, state: wfsa.State, n_words: int, settings: Settings) -> None:
             super().__init__()
-            self.state, self.n_words, self.threads = state, n_words, threads
+            self.state, self.n_words, self.settings = state, n_words, settings
+            self.request: Any = None
+            self.limit = TokenLimit()
+
+        def limited(self) -> TokenLimit:
+            """What its request leaves it; what came before the text, as reasoning, is counted until it begins."""
+            if self.request is not None and self.settings.within_max_tokens and not self.state.n_commits:
+                most = self.request.sampling_params.max_new_tokens
+                if most is not None:
+                    self.limit.set(most - len(self.request.output_ids), self.state)
+            return self.limit
 
         def accept_token(self, token: int) -> None:
             if self.finished or self.state.is_finished():
@@ -118,7 +146,7 @@ def grammar_class() -> type[Any]:
             return torch.full((batch_size, self.n_words), -1, dtype=torch.int32)
 
         def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
-            self.state.fill_bitmask(vocab_mask, row=idx)
+            self.fill_rows([self], vocab_mask, [idx])
 
         @staticmethod
         def fill_vocab_mask_batched(entries: Sequence[Any], vocab_mask: torch.Tensor) -> None:
@@ -128,8 +156,16 @@ def grammar_class() -> type[Any]:
                 if not isinstance(entry.grammar, WfsaGrammar):
                     entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
             if own:
-                states, rows = [entry.grammar.state for entry in own], [entry.row for entry in own]
-                wfsa.fill_bitmasks(states, vocab_mask, threads=own[0].grammar.threads, rows=rows)
+                WfsaGrammar.fill_rows([entry.grammar for entry in own], vocab_mask, [entry.row for entry in own])
+
+        @staticmethod
+        def fill_rows(grammars: Sequence[Any], vocab_mask: torch.Tensor, rows: Sequence[int]) -> None:
+            states, settings = [one.state for one in grammars], grammars[0].settings
+            options: dict[str, Any] = {"rows": rows, "threads": settings.threads, "wrap_up": settings.wrap_up}
+            fill_within(
+                [one.limited() for one in grammars], states,
+                lambda budgets: wfsa.fill_bitmasks(states, vocab_mask, budgets=budgets, **options),
+            )
 
         @staticmethod
         def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
@@ -144,7 +180,7 @@ def grammar_class() -> type[Any]:
             wfsa.apply_bitmask_(logits, vocab_mask)
 
         def copy(self) -> WfsaGrammar:
-            return WfsaGrammar(self.state.fork(), self.n_words, self.threads)
+            return WfsaGrammar(self.state.fork(), self.n_words, self.settings)
 
     return WfsaGrammar
 
@@ -164,7 +200,7 @@ def backend_class() -> type[Any]:
             vocab = vocabulary_of(tokenizer, vocab_size)
             self.stops = sorted(i for i in eos_token_ids or () if 0 <= i < vocab.n_tokens)
             self.constraints = Constraints(vocab, settings)
-            self.n_words, self.threads = (vocab_size + 31) // 32, settings.threads
+            self.n_words, self.settings = (vocab_size + 31) // 32, settings
 
         def grammar_of(self, kind: str, text: str) -> Any:
             try:
@@ -173,7 +209,7 @@ def backend_class() -> type[Any]:
                 _LOG.error("a %s is refused: %s", kind, error)
                 return InvalidGrammarObject(f"wfsa: {error}")
             state = constraint.start(stop_ids=self.stops) if self.stops else constraint.start()
-            grammar = grammar_class()(state, self.n_words, self.threads)
+            grammar = grammar_class()(state, self.n_words, self.settings)
             grammar.grammar_stats = GrammarStats(dispatch_type=kind)
             return grammar
 

@@ -15,6 +15,7 @@ vLLM has no registry of backends, so these things of it are wrapped, by name and
     SamplingParams._validate_structured_outputs      the request is read there: a mistake is a 400
     StructuredOutputManager                          makes the backend, before the first request
     StructuredOutputManager.grammar_init             takes requests that were read by another front end
+    StructuredOutputManager.grammar_bitmask          tells each text how many tokens its request has left
     StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
 
 ``additional_config={"wfsa": {...}}`` of vLLM holds settings: fields of :class:`wfsa.integrations.serving.Settings`.
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import fields
 from typing import Any, Literal, get_args
@@ -53,8 +54,8 @@ def register() -> None:
 
     wanted: list[tuple[Any, str]] = [
         (config, "StructuredOutputsConfig"), (SamplingParams, "_validate_structured_outputs"),
-        (StructuredOutputManager, "grammar_init"), (StructuredOutputManager, "_async_submit_fill_bitmask"),
-        (StructuredOutputManager, "_fill_bitmasks"),
+        (StructuredOutputManager, "grammar_init"), (StructuredOutputManager, "grammar_bitmask"),
+        (StructuredOutputManager, "_async_submit_fill_bitmask"), (StructuredOutputManager, "_fill_bitmasks"),
     ]  # fmt: skip
     for holder, name in wanted:
         if not hasattr(holder, name):
@@ -70,6 +71,7 @@ def register() -> None:
     _wrap(SamplingParams, "_validate_structured_outputs", _validate)
     _wrap(StructuredOutputManager, "__init__", _make_manager)
     _wrap(StructuredOutputManager, "grammar_init", _grammar_init)
+    _wrap(StructuredOutputManager, "grammar_bitmask", _grammar_bitmask)
     _wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
 
 
@@ -186,6 +188,22 @@ def _grammar_init(original: Any, self: Any, request: Any) -> None:
     if request.structured_output_request is not None and _is_on(self.vllm_config.structured_outputs_config):
         request.sampling_params.structured_outputs._backend = _NAME  # a front end that is not Python's sets another
     original(self, request)
+
+
+def _grammar_bitmask(
+    original: Any, self: Any, requests: Mapping[str, Any], ids: Sequence[str], drafts: Mapping[str, Sequence[int]]
+) -> Any:
+    from wfsa.integrations.vllm_backend import WfsaBackend
+
+    if isinstance(self.backend, WfsaBackend):
+        longest = self.vllm_config.model_config.max_model_len
+        for request in map(requests.__getitem__, ids):
+            asked = request.structured_output_request
+            left = min(request.max_tokens - request.num_output_tokens, longest - request.num_tokens)
+            if asked.reasoning_ended is False:  # the text may begin behind any of the drafts
+                left -= len(drafts.get(request.request_id, ()))
+            self.backend.limit(asked.grammar, left)
+    return original(self, requests, ids, drafts)
 
 
 def _submit(original: Any, self: Any, batch: Sequence[tuple[Any, ...]]) -> Future[None]:

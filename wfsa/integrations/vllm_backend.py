@@ -14,6 +14,7 @@ from vllm.v1.structured_output.backend_types import StructuredOutputBackend, Str
 
 import wfsa
 from wfsa.integrations.serving import Constraints, vocabulary_of
+from wfsa.integrations.token_limit import TokenLimit, fill_within
 from wfsa.integrations.vllm_requests import KINDS, settings_of
 
 LOG = logging.getLogger("wfsa.vllm")
@@ -24,6 +25,7 @@ class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
 
     def __init__(self, backend: WfsaBackend, state: wfsa.State) -> None:
         self.backend, self.state = backend, state
+        self.limit = TokenLimit()
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         for token in tokens:
@@ -39,13 +41,14 @@ class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
         if self.state.is_finished():
             return []
         known = next((k for k, token in enumerate(tokens) if not self.backend.is_token(token)), len(tokens))
-        return tokens[: self.state.validate(tokens[:known])]
+        valid = tokens[: self.state.validate(tokens[:known])]
+        return valid[: self.limit.validate(self.state, valid)]
 
     def rollback(self, num_tokens: int) -> None:
         self.state.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        self.state.fill_bitmask(self.backend.rows_of(bitmask), row=batch_index)
+        self.backend.fill(bitmask, [(self, batch_index, True)])
 
     def is_terminated(self) -> bool:
         return self.state.is_finished()
@@ -90,15 +93,21 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
             known = self._rows = bitmask.data_ptr(), bitmask.numpy()
         return known[1]
 
+    def limit(self, grammar: Any, left: int) -> None:
+        """How many tokens of its request a text has left, the end token among them."""
+        if isinstance(grammar, WfsaGrammar) and self.settings.within_max_tokens:
+            grammar.limit.set(left, grammar.state)
+
     def fill(self, bitmask: torch.Tensor, batch: Sequence[tuple[Any, ...]]) -> None:
         """The rows of (grammar, row, is it constrained, ...), all at once."""
         rows = self.rows_of(bitmask)
         constrained = []
         for grammar, row, applies, *_ in batch:
             if applies and not grammar.is_terminated():
-                constrained.append((grammar.state, row))
+                constrained.append((grammar.state, grammar.limit, row))
             else:
                 rows[row] = -1
         if constrained:
-            states, places = zip(*constrained, strict=True)
-            wfsa.fill_bitmasks(list(states), rows, threads=self.settings.threads, rows=list(places))
+            states, limits, places = zip(*constrained, strict=True)
+            options: dict[str, Any] = {"rows": places, "threads": self.settings.threads, "wrap_up": self.settings.wrap_up}
+            fill_within(limits, states, lambda budgets: wfsa.fill_bitmasks(states, rows, budgets=budgets, **options))
