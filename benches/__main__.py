@@ -17,6 +17,7 @@ from benches.markdown import RESULTS
 from benches.schemas import (
     batch_masks,
     budgets,
+    budgets_smollm2,
     corpus,
     freedoms,
     packages,
@@ -47,6 +48,7 @@ _BENCHES = {
     "unique-items": (unique_items, "what comparing items costs under uniqueItems"),
     "batch": (batch_masks, "all masks of a step of 256 states, in one call"),
     "budgets": (budgets, "texts that are complete within so many tokens, and what their masks cost"),
+    "budgets-smollm2": (budgets_smollm2, "documents of a small model: complete, and valid, within so many tokens"),
     "since-compile": (since_compile, "masks against the time since compiling, and while other schemas compile"),
     "rival-keywords": (rival_keywords, "what each engine makes of each keyword of JSON Schema"),
     "schema-support": (support_tables, "writes the tables of docs/schema-support.md; measures nothing"),

@@ -1,10 +1,12 @@
 """Texts under a budget: how many are complete within so many tokens, and what masks cost.
 
-    python -m benches budgets [-n 500] [--engines llguidance xgrammar]
+    python -m benches budgets [-n 500] [--engines llguidance xgrammar] [--others 500]
 
 A writer chooses at random, every allowed token as likely as any other, and has `min_tokens` of the schema, 1.25 and 2
 times as many, and 200. Under a budget (ours), and without (ours and the others'), each engine over the schemas that it
 takes. A document is complete if its end token came in time; ours are parsed and handed to a validator, too.
+Masks far from the limit: of the same writer without one, under a budget of 1,000 more than the schema needs.
+How tight `min_tokens` is: beside the shortest document that a beam search over tokens finds.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from benches.markdown import facts, number, several, table, write
 from benches.recorded_data import read_vocabulary
 from benches.schemas.sample import take_sample
 
-FIXED = 200
+FIXED, FAR, FAR_STEPS = 200, 1000, 100
+BEAM, LOOKED = 4, 256  # states of a beam, and tokens tried on each
 KINDS = ("min", "1.25 min", "2 min", str(FIXED))
 Bits = npt.NDArray[np.int32]
 Times = dict[str, list[float]]
@@ -36,6 +39,7 @@ Times = dict[str, list[float]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=int, default=500, help="schemas (500)")
+    parser.add_argument("--others", type=int, default=500, help="schemas for the other engines, of the same (500)")
     parser.add_argument("--engines", nargs="*", default=["llguidance", "xgrammar"], choices=list(engines.ENGINES))
 
 
@@ -79,6 +83,40 @@ def under_budget(state: wfsa.State, buffer: Bits, budget: int, seed: int, times:
     return state.text()
 
 
+def far_from_it(state: wfsa.State, buffer: Bits, budget: int, seed: int, times: Times) -> None:
+    """Masks of a writer that no limit stops yet."""
+    random = np.random.default_rng(seed)
+    for left in range(budget + FAR, budget + FAR - FAR_STEPS, -1):
+        if state.is_finished():
+            return
+        began = time.perf_counter_ns()
+        state.fill_bitmask(buffer, budget=left)
+        half = time.perf_counter_ns()
+        state.fill_bitmask(buffer)
+        times["far plain"].append((time.perf_counter_ns() - half) / 1e3)
+        times["far"].append((half - began) / 1e3)
+        state.commit(choose(buffer, random))
+
+
+def shortest(start: wfsa.State, random: np.random.Generator) -> int:
+    """Tokens of the shortest document that is found: each time those states go on that need fewest then."""
+    best, beam, written = start.min_tokens(), [start], 0
+    while beam and written < best:
+        written += 1
+        found: dict[tuple[int, int, bytes], wfsa.State] = {}
+        for at in beam:
+            ids = at.get_mask(budget=at.min_tokens()).ids()
+            for token in random.permutation(ids)[:LOOKED].tolist():
+                after = at.fork()
+                after.commit(token)
+                if after.is_finished():
+                    best = min(best, written)
+                else:
+                    found[after.min_tokens(), len(found), after.text()] = after
+        beam = [found[key] for key in sorted(found)[:BEAM]]
+    return best
+
+
 def compiled(engine: Engine, job: Job) -> Any:
     """None if the engine does not take it."""
     try:
@@ -95,7 +133,7 @@ def main(args: argparse.Namespace) -> Path:
     recorded = read_vocabulary(args.vocab)
     buffer = np.zeros((len(recorded.tokens) + 31) // 32, np.int32)
     ends = set(recorded.eos_ids)
-    times: Times = {"plain": [], "budget": [], "compile": [], "first": []}
+    times: Times = {"plain": [], "budget": [], "far": [], "far plain": [], "compile": [], "first": []}
     unknown: Counter[str] = Counter()
     done: dict[str, Counter[str]] = {name: Counter() for name in ("wfsa, budget", "wfsa", *args.engines)}
     asked: dict[str, Counter[str]] = {name: Counter() for name in done}
@@ -126,10 +164,12 @@ def main(args: argparse.Namespace) -> Path:
                 wrong.append(job.id)
             asked["wfsa"][kind] += 1
             done["wfsa"][kind] += complete(own, constraint, buffer, ends, budget, k)
-        lines.append({"id": job.id, "min_tokens": least[job.id]})
+        far_from_it(constraint.start(), buffer, least[job.id], k, times)
+        found = shortest(constraint.start(), np.random.default_rng(k)) if least[job.id] <= FIXED else None
+        lines.append({"id": job.id, "min_tokens": least[job.id], "found": found})
     for name in args.engines:
         engine = engines.build(name, recorded)
-        for k, job in enumerate(jobs):
+        for k, job in enumerate(jobs[: args.others]):
             made = compiled(engine, job) if job.id in least else None
             if made is None:
                 continue
@@ -138,15 +178,23 @@ def main(args: argparse.Namespace) -> Path:
                 done[name][kind] += complete(engine, made, buffer, ends, budget, k)
     q = {name: np.percentile(found, [50, 90, 99, 99.9, 100]).round(2).tolist() for name, found in times.items()}
     needs = np.percentile(list(least.values()), [1, 50, 90, 99, 100]).tolist()
+    tight = [line["min_tokens"] / line["found"] for line in lines if line["found"]]
     rows = [[name, *(f"{done[name][kind]} / {asked[name][kind]}" for kind in KINDS)] for name in done]
     percentiles = "p50 / p90 / p99 / p99.9 / max"
     costs = [
         [f"mask under a budget, µs: {percentiles}", several(q["budget"])],
         [f"plain mask of the same states, µs: {percentiles}", several(q["plain"])],
+        [f"mask far from the limit, µs: {percentiles}", several(q["far"])],
+        [f"plain mask of the same states, µs: {percentiles}", several(q["far plain"])],
         [f"compile ahead, ms: {percentiles}", several(q["compile"])],
         [f"the first min_tokens, ms: {percentiles}", several(q["first"])],
         ["all of these beside all compilations", f"{sum(times['first']) / sum(times['compile']):.1%}"],
         ["min_tokens: p1 / p50 / p90 / p99 / max", several(needs)],
+        [
+            f"min_tokens beside the shortest found, {len(tight)} schemas of at most {FIXED}: p50 / p90 / p99 / max",
+            several(np.percentile(tight, [50, 90, 99, 100]).round(2).tolist()),
+        ],
+        ["schemas where they are the same", f"{sum(ratio == 1 for ratio in tight)} of {len(tight)}"],
     ]  # fmt: skip
     sections = [
         f"# Complete within a budget: {len(jobs)} schemas of `dev`, vocabulary {args.vocab}",

@@ -102,7 +102,9 @@ def test_a_tree_is_its_forks(constraints: list[wfsa.Constraint], n: int, extra: 
 
 @settings(max_examples=150)
 @given(n=st.integers(1, 40), more=st.integers(0, 9), wrap_up=st.integers(0, 4), seed=st.integers(0, 1 << 30))
-def test_each_node_has_one_token_fewer(constraints: list[wfsa.Constraint], n: int, more: int, wrap_up: int, seed: int) -> None:
+def test_each_node_has_one_token_fewer(
+    constraints: list[wfsa.Constraint], n: int, more: int, wrap_up: int, seed: int
+) -> None:
     choose = random.Random(seed)
     state = begin(constraints, choose)
     try:

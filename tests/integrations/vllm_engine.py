@@ -105,8 +105,9 @@ def main() -> None:
         **options,
     )  # fmt: skip
     asked = requests(given.n)
+    most = given.max_tokens
     params = [
-        SamplingParams(max_tokens=given.max_tokens, temperature=1.0, seed=k, structured_outputs=StructuredOutputsParams(**fields))
+        SamplingParams(max_tokens=most, temperature=1.0, seed=k, structured_outputs=StructuredOutputsParams(**fields))
         for k, (fields, _) in enumerate(asked)
     ]
     begun = time.perf_counter()
@@ -131,7 +132,8 @@ def main() -> None:
     still = SamplingParams(structured_outputs=StructuredOutputsParams(choice=["still"]))
     after = llm.generate(["x"], still, use_tqdm=False)[0].outputs[0].text
     print(json.dumps({
-        "asked": len(asked), "finished": finished, "invalid": invalid, "cut off": cut_off, "refused": refused, "after": after,
+        "asked": len(asked), "finished": finished, "invalid": invalid, "cut off": cut_off, "refused": refused,
+        "after": after,
         "seconds": round(seconds, 2), "tokens": sum(len(answer.outputs[0].token_ids) for answer in answers),
     }))  # fmt: skip
 

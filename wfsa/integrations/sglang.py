@@ -102,7 +102,7 @@ def traverse_tree(
     def fill(budgets: list[int | None]) -> None:
         wfsa.fill_tree(state, following, siblings, drafts, allocate_token_bitmask, budgets=budgets[0], wrap_up=wrap_up)
 
-    fill_within([grammar.limited()], [state], fill)
+    fill_within([state], [grammar.budget()], fill)
 
 
 @functools.cache
@@ -118,13 +118,13 @@ def grammar_class() -> type[Any]:
             self.request: Any = None
             self.limit = TokenLimit()
 
-        def limited(self) -> TokenLimit:
+        def budget(self) -> int | None:
             """What its request leaves it; what came before the text, as reasoning, is counted until it begins."""
             if self.request is not None and self.settings.within_max_tokens and not self.state.n_commits:
                 most = self.request.sampling_params.max_new_tokens
                 if most is not None:
                     self.limit.set(most - len(self.request.output_ids), self.state)
-            return self.limit
+            return self.limit.budget(self.state)
 
         def accept_token(self, token: int) -> None:
             if self.finished or self.state.is_finished():
@@ -163,7 +163,7 @@ def grammar_class() -> type[Any]:
             states, settings = [one.state for one in grammars], grammars[0].settings
             options: dict[str, Any] = {"rows": rows, "threads": settings.threads, "wrap_up": settings.wrap_up}
             fill_within(
-                [one.limited() for one in grammars], states,
+                states, [one.budget() for one in grammars],
                 lambda budgets: wfsa.fill_bitmasks(states, vocab_mask, budgets=budgets, **options),
             )
 

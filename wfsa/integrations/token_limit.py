@@ -12,7 +12,7 @@ _LOG = logging.getLogger("wfsa")
 
 
 class TokenLimit:
-    """Of one request.  Without a limit there is no budget, nor where the text does not fit: that is told once, in the log."""
+    """Of one request.  Without a limit there is no budget, nor where the text does not fit, as the log says."""
 
     __slots__ = ("_end", "_fits")
 
@@ -53,13 +53,12 @@ class TokenLimit:
 
 
 def fill_within(
-    limits: Sequence[TokenLimit], states: Sequence[wfsa.State], fill: Callable[[list[int | None]], object]
+    states: Sequence[wfsa.State], budgets: list[int | None], fill: Callable[[list[int | None]], object]
 ) -> None:
-    """Call `fill` with the budgets of these states.
+    """Call `fill` with these budgets; with none for a state that was led past its masks, which needs more by now.
 
-    Behind a draft that its mask refuses a state may have too little left: its row is not looked at.
+    So is one behind a draft that its mask refuses: its row is not looked at.
     """
-    budgets = [limit.budget(state) for limit, state in zip(limits, states, strict=True)]
     try:
         fill(budgets)
     except BudgetError:

@@ -45,6 +45,7 @@ from wfsa.errors import DecodingError, DecodingWarning, StateError
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.integrations.prefix_states import PrefixStates
 from wfsa.integrations.schemas import constraint_of
+from wfsa.integrations.token_limit import fill_within
 from wfsa.vocab import Vocab
 from wfsa.vocab.model_config import model_facts
 
@@ -145,10 +146,12 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
             self._masks = allocate_bitmask(n_rows, self.size)
         masks = self._masks[:n_rows]
         going = {row: state for row, state in states.items() if state is not None and not state.is_finished()}
-        left = [_left(state, self._budgets[which[row]], n_written) for row, state in going.items()]
-        fill_bitmasks(
-            list(going.values()), masks, threads=self.threads, rows=list(going), budgets=left, wrap_up=self.wrap_up
-        )
+        budgets = [self._budgets[which[row]] for row in going]
+        options: dict[str, Any] = {"threads": self.threads, "rows": list(going), "wrap_up": self.wrap_up}
+        fill_within(
+            list(going.values()), [None if most is None else most - n_written for most in budgets],
+            lambda left: fill_bitmasks(list(going.values()), masks, budgets=left, **options),
+        )  # fmt: skip
         for row in states.keys() - going.keys():
             only(masks[row], ends_of(self._states.starts[which[row]]))
         return masks
@@ -207,11 +210,6 @@ def _budget(start: State, max_new_tokens: int | None) -> int | None:
         return None
     start.get_mask(budget=max_new_tokens)
     return max_new_tokens
-
-
-def _left(state: State, budget: int | None, n_written: int) -> int | None:
-    """What is left of a budget; None where another processor has chosen a token after which it is too small."""
-    return None if budget is None or budget - n_written < state.min_tokens() else budget - n_written
 
 
 def _goes_on(prompts: Any, longest: int, input_ids: Any) -> bool:

@@ -109,5 +109,7 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
                 rows[row] = -1
         if constrained:
             states, limits, places = zip(*constrained, strict=True)
-            options: dict[str, Any] = {"rows": places, "threads": self.settings.threads, "wrap_up": self.settings.wrap_up}
-            fill_within(limits, states, lambda budgets: wfsa.fill_bitmasks(states, rows, budgets=budgets, **options))
+            threads, wrap_up = self.settings.threads, self.settings.wrap_up
+            options: dict[str, Any] = {"rows": places, "threads": threads, "wrap_up": wrap_up}
+            left = [limit.budget(state) for limit, state in zip(limits, states, strict=True)]
+            fill_within(states, left, lambda budgets: wfsa.fill_bitmasks(states, rows, budgets=budgets, **options))
