@@ -178,7 +178,7 @@ cdef class State:
 
         Never too few: a text of so many tokens exists, and some allowed token leaves one fewer.  It is the least number
         where no token spells the end of one terminal of the grammar and the beginning of the next one.  Raises StateError
-        where it is not known: items that must differ, terminals that match as long as they can, and closed sets of texts.
+        where it is not known: items that must differ, and terminals that match as long as they can.
         """
         cdef int64_t n
         cdef Held held
