@@ -86,6 +86,7 @@ PACKAGE: dict[str, set[str]] = {
         "grammar/json_schema", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py",
         "wfsa/texts", "wfsa/vocab",
     },
+    "wfsa/reference": {"grammar", "wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
     "wfsa/explain.py": {"grammar", "grammar/json_schema", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/storage"},

@@ -1,0 +1,200 @@
+"""Weighted automata over sets of tokens, acyclic ones: what becomes of a path is the tokens for which it is there.
+
+    Nwa     arcs (label, target, weight), label None: no symbol is read; start and final weights
+    Dwa     one arc a label from each state, no arc without a label
+
+An automaton gives each word the union over its paths of the intersection of their weights. Determinization is the
+subset construction with residuals (Mohri, "Finite-state transducers in language and speech processing", 1997): a
+state of the result is a map from states to the tokens that have arrived there. In a lattice nothing has to be divided
+out, so the map holds these tokens themselves and a final weight is exact.
+
+`leave_early`: tokens that are accepted in a state are taken off all that goes on from it. Of a prefix that decides
+them the automaton says so once, and what reads on has fewer to carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from wfsa.reference.weights import ZERO, TokenSets, Weight
+
+Label = TypeVar("Label", bound=Hashable)
+
+
+@dataclass
+class Nwa(Generic[Label]):
+    arcs: list[list[tuple[Label | None, int, Weight]]] = field(default_factory=list)
+    start: dict[int, Weight] = field(default_factory=dict)
+    final: dict[int, Weight] = field(default_factory=dict)
+
+    def add_state(self) -> int:
+        self.arcs.append([])
+        return len(self.arcs) - 1
+
+
+@dataclass
+class Dwa(Generic[Label]):
+    """State 0 is the start."""
+
+    arcs: list[dict[Label, tuple[int, Weight]]]
+    final: list[Weight]
+
+    @property
+    def n_states(self) -> int:
+        return len(self.arcs)
+
+    @property
+    def n_arcs(self) -> int:
+        return sum(map(len, self.arcs))
+
+    def depth(self) -> int:
+        """Symbols of the longest word that is not given up."""
+        longest: dict[int, int] = {}
+        for state in reversed(self.in_order()):
+            longest[state] = max((1 + longest[target] for target, _ in self.arcs[state].values()), default=0)
+        return longest[0]
+
+    def in_order(self) -> list[int]:
+        """States before those that they lead to."""
+        seen: set[int] = set()
+        order: list[int] = []
+        todo: list[tuple[int, bool]] = [(0, False)]
+        while todo:
+            state, left = todo.pop()
+            if left:
+                order.append(state)
+            elif state not in seen:
+                seen.add(state)
+                todo.append((state, True))
+                todo.extend((target, False) for target, _ in self.arcs[state].values())
+        return order[::-1]
+
+    def value(self, word: Iterable[Label], sets: TokenSets) -> Weight:
+        """Of this word alone, and not of its beginnings."""
+        state, weight = 0, sets.one
+        for label in word:
+            if label not in self.arcs[state]:
+                return ZERO
+            state, step = self.arcs[state][label]
+            weight = sets.intersection(weight, step)
+        return sets.intersection(weight, self.final[state])
+
+
+def determinize(nwa: Nwa[Label], sets: TokenSets, *, leave_early: bool = False) -> Dwa[Label]:
+    numbers: dict[frozenset[tuple[int, Weight]], int] = {}
+    todo: list[dict[int, Weight]] = []
+    out: Dwa[Label] = Dwa([], [])
+
+    def number(residual: dict[int, Weight]) -> int:
+        key = frozenset(residual.items())
+        if key not in numbers:
+            numbers[key] = len(todo)
+            todo.append(residual)
+            out.arcs.append({})
+            out.final.append(ZERO)
+        return numbers[key]
+
+    number(_closed(nwa, dict(nwa.start), sets))
+    for state, residual in enumerate(todo):  # grows
+        final = ZERO
+        for q, tokens in residual.items():
+            final = sets.union(final, sets.intersection(tokens, nwa.final.get(q, ZERO)))
+        out.final[state] = final
+        after: dict[Label, dict[int, Weight]] = {}
+        for q, tokens in residual.items():
+            left = sets.difference(tokens, final) if leave_early else tokens
+            for label, target, weight in nwa.arcs[q]:
+                step = ZERO if label is None else sets.intersection(left, weight)
+                if label is not None and step != ZERO:
+                    into = after.setdefault(label, {})
+                    into[target] = sets.union(into.get(target, ZERO), step)
+        for label, into in after.items():
+            into = _closed(nwa, into, sets)
+            all_of = ZERO
+            for tokens in into.values():
+                all_of = sets.union(all_of, tokens)
+            out.arcs[state][label] = number(into), all_of
+    return out
+
+
+def _closed(nwa: Nwa[Label], residual: dict[int, Weight], sets: TokenSets) -> dict[int, Weight]:
+    """Along arcs without a label; they may go round."""
+    todo = list(residual)
+    while todo:
+        q = todo.pop()
+        for label, target, weight in nwa.arcs[q]:
+            if label is not None:
+                continue
+            more = sets.union(residual.get(target, ZERO), sets.intersection(residual[q], weight))
+            if more != residual.get(target, ZERO):
+                residual[target] = more
+                todo.append(target)
+    return residual
+
+
+def minimise(dwa: Dwa[Label], sets: TokenSets) -> Dwa[Label]:
+    """Weights without tokens that are lost behind, no arcs that lead to nothing, states with one future merged."""
+    ahead: dict[int, Weight] = {}  # tokens that come to an end
+    merged: dict[int, int] = {}
+    known: dict[Hashable, int] = {}
+    rows: list[tuple[dict[Label, tuple[int, Weight]], Weight]] = []
+    for state in reversed(dwa.in_order()):
+        reach = dwa.final[state]
+        arcs: dict[Label, tuple[int, Weight]] = {}
+        for label, (target, weight) in dwa.arcs[state].items():
+            step = sets.intersection(weight, ahead[target])
+            if step != ZERO:
+                arcs[label] = merged[target], step
+                reach = sets.union(reach, step)
+        ahead[state] = reach
+        key = frozenset(arcs.items()), dwa.final[state]
+        if key not in known:
+            known[key] = len(rows)
+            rows.append((arcs, dwa.final[state]))
+        merged[state] = known[key]
+    renumbered: Dwa[Label] = Dwa([], [])
+    numbers = {merged[0]: 0}
+    todo = [merged[0]]
+    for old in todo:  # grows
+        arcs, final = rows[old]
+        for target, _ in arcs.values():
+            if target not in numbers:
+                numbers[target] = len(todo)
+                todo.append(target)
+        renumbered.arcs.append({label: (numbers[target], weight) for label, (target, weight) in arcs.items()})
+        renumbered.final.append(final)
+    return renumbered
+
+
+def as_dot(dwa: Dwa[Label], sets: TokenSets, name: Callable[[Label], str], token: Callable[[int], str]) -> str:
+    """For Graphviz."""
+    lines = ["digraph {", "  rankdir=LR; node [shape=circle]; start [shape=point]; start -> 0;"]
+    for state, final in enumerate(dwa.final):
+        if final != ZERO:
+            lines.append(f"  {state} [shape=doublecircle, xlabel={_quoted(_tokens(sets, final, token))}];")
+    for state, arcs in enumerate(dwa.arcs):
+        for label, (target, weight) in arcs.items():
+            text = f"{name(label)} / {_tokens(sets, weight, token)}"
+            lines.append(f"  {state} -> {target} [label={_quoted(text)}];")
+    return "\n".join([*lines, "}"])
+
+
+def as_text(dwa: Dwa[Label], sets: TokenSets, name: Callable[[Label], str], token: Callable[[int], str]) -> str:
+    """A line an arc: ``state --label--> state   tokens``; ``state accepts tokens``."""
+    lines = []
+    for state, arcs in enumerate(dwa.arcs):
+        if dwa.final[state] != ZERO:
+            lines.append(f"{state} accepts {_tokens(sets, dwa.final[state], token)}")
+        for label, (target, weight) in arcs.items():
+            lines.append(f"{state} --{name(label)}--> {target}   {_tokens(sets, weight, token)}")
+    return "\n".join(lines)
+
+
+def _tokens(sets: TokenSets, weight: Weight, token: Callable[[int], str]) -> str:
+    return " ".join(map(token, sets[weight]))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,91 @@
+"""Terminals as automata over bytes, and all of them side by side.
+
+A lexer state is the set of pairs (terminal, state of its automaton) that what was read since the last cut may be in;
+the first one has every terminal at its beginning. No set knows of the parser: which terminals it can take is for the
+parser automaton to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa._ext.regular import automaton
+from wfsa.grammar.ir import Terminal, Tokens
+from wfsa.grammar.regular import Regular
+
+LexerState = frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a terminal but the empty one; each state leads to some end."""
+
+    to: npt.NDArray[np.int32]  # int32[states, 256], -1: nowhere
+    accept: npt.NDArray[np.bool_]
+    start: int
+    nullable: bool  # of the terminal, before the empty word was taken off
+
+
+@lru_cache(maxsize=4096)
+def words_of(pattern: Regular) -> Words:
+    made = automaton(pattern)
+    indptr, lo, hi, target, accept = made.arrays()
+    to = np.full((len(accept), 256), -1, np.int32)
+    for state in range(len(accept)):
+        for e in range(indptr[state], indptr[state + 1]):
+            to[state, int(lo[e]) : int(hi[e]) + 1] = target[e]
+    # A start of its own, which nothing leads back to and which does not accept.
+    return Words(np.vstack([to, to[:1]]), np.append(accept, 0).astype(bool), len(accept), bool(made.nullable))
+
+
+class Lexer:
+    """Steps are computed when they are first asked for, and kept."""
+
+    def __init__(self, terminals: Sequence[Terminal]) -> None:
+        self.words = [None if isinstance(one.pattern, Tokens) else words_of(one.pattern) for one in terminals]
+        self._steps: dict[tuple[LexerState, int], LexerState] = {}
+        self._accepts: dict[LexerState, frozenset[int]] = {}
+
+    @cached_property
+    def start(self) -> LexerState:
+        return frozenset((t, words.start) for t, words in enumerate(self.words) if words is not None and words.start)
+
+    @property
+    def nullable(self) -> list[int]:
+        return [t for t, words in enumerate(self.words) if words is not None and words.nullable]
+
+    def step(self, state: LexerState, byte: int) -> LexerState:
+        """Empty: no terminal goes on so."""
+        key = state, byte
+        if key not in self._steps:
+            after = ((t, int(words.to[s, byte])) for t, s in state if (words := self.words[t]) is not None)
+            self._steps[key] = frozenset((t, s) for t, s in after if s >= 0)
+        return self._steps[key]
+
+    def accepts(self, state: LexerState) -> frozenset[int]:
+        """The terminals that may end here."""
+        if state not in self._accepts:
+            ends = (t for t, s in state if (words := self.words[t]) is not None and words.accept[s])
+            self._accepts[state] = frozenset(ends)
+        return self._accepts[state]
+
+    def states(self) -> list[LexerState]:
+        """All that some text leads to, the first one first."""
+        out, found = [self.start], {self.start}
+        for state in out:  # grows
+            for byte in range(256):
+                after = self.step(state, byte)
+                if after and after not in found:
+                    found.add(after)
+                    out.append(after)
+        return out
+
+
+def alive(state: LexerState) -> frozenset[int]:
+    """The terminals that may come to an end yet."""
+    return frozenset(t for t, _ in state)

@@ -1,0 +1,66 @@
+"""The LR(0) automaton of a normal form (Knuth 1965): states, gotos, and the rules that are complete in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wfsa.reference.normal_form import NormalForm, Symbol
+
+Item = tuple[int, int]  # a rule, and how many of its symbols have been read
+
+
+@dataclass(frozen=True)
+class LrTables:
+    """State 0 is the start, which no goto leads to. A symbol is a terminal's number, or ~ that of a nonterminal."""
+
+    form: NormalForm
+    goto: tuple[dict[Symbol, int], ...]
+    complete: tuple[tuple[tuple[int, tuple[Symbol, ...]], ...], ...]  # by state: rules, (nonterminal, symbols)
+    symbol: tuple[Symbol | None, ...]  # by state: what leads to it
+
+    @property
+    def n_states(self) -> int:
+        return len(self.goto)
+
+    def with_symbol(self, symbol: Symbol) -> list[int]:
+        return [state for state, one in enumerate(self.symbol) if one == symbol]
+
+
+def lr_tables(form: NormalForm) -> LrTables:
+    by_lhs: dict[int, list[int]] = {}
+    for number, (lhs, _) in enumerate(form.rules):
+        by_lhs.setdefault(lhs, []).append(number)
+    top = form.rules[0][0]
+    kernels: list[frozenset[Item]] = [frozenset((number, 0) for number in by_lhs[top])]
+    numbers = {kernels[0]: 0}
+    goto: list[dict[Symbol, int]] = []
+    symbol: list[Symbol | None] = [None]
+    complete: list[tuple[tuple[int, tuple[Symbol, ...]], ...]] = []
+    for kernel in kernels:  # grows
+        items, todo = set(kernel), list(kernel)
+        while todo:
+            rule, dot = todo.pop()
+            rhs = form.rules[rule][1]
+            if dot < len(rhs) and rhs[dot] < 0:
+                new = {(number, 0) for number in by_lhs.get(~rhs[dot], ())} - items
+                items |= new
+                todo += new
+        after: dict[Symbol, set[Item]] = {}
+        done = []
+        for rule, dot in sorted(items):
+            lhs, rhs = form.rules[rule]
+            if dot < len(rhs):
+                after.setdefault(rhs[dot], set()).add((rule, dot + 1))
+            elif lhs != top:
+                done.append((lhs, rhs))
+        row = {}
+        for read, reached in sorted(after.items()):
+            key = frozenset(reached)
+            if key not in numbers:
+                numbers[key] = len(kernels)
+                kernels.append(key)
+                symbol.append(read)
+            row[read] = numbers[key]
+        goto.append(row)
+        complete.append(tuple(sorted(set(done))))
+    return LrTables(form, tuple(goto), tuple(complete), tuple(symbol))

@@ -1,0 +1,171 @@
+"""Rules that templates can be read from: the same language, and every reduction that a terminal causes is bounded.
+
+    empty words     no terminal matches one, no rule derives one; whether the text itself may be empty is said apart
+    unit rules      none from a nonterminal to one that derives it in the same way: N -> M -> N
+    right recursion none: what A -> α A | β derives is written α α .. β, so A -> P β | β and P -> P α | α
+
+Right recursion is what would make a template read a stack without bound: behind ``a a a a`` all of A -> a A are
+complete at once. Nonterminals that reach each other by their rules' last symbols (a strong component) are a
+right-linear grammar over all other strings, of which P_ij derives those that lead from i to j:
+
+    A_i -> P_ij β | β     for A_j -> β, A_i -> β        P_ij -> P_ik α | α     for A_k -> α A_j, A_i -> α A_j
+
+Reductions then follow chains of last symbols that do not return, and a chain's length is the depth of a template.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.ir import Grammar, Tokens
+
+Symbol = int  # a terminal's number, or ~ that of a nonterminal
+Rule = tuple[int, tuple[Symbol, ...]]
+
+
+@dataclass(frozen=True)
+class NormalForm:
+    """Rules without empty words and right recursion; terminal `end` ends the text, whose rule is the first."""
+
+    rules: tuple[Rule, ...]
+    n_terminals: int  # `end` among them
+    n_nonterminals: int
+    end: int
+
+
+def normal_form(grammar: Grammar, nullable_terminals: Iterable[int]) -> NormalForm:
+    """Raises GrammarError where the IR says more than rules do, and where no text is derived."""
+    for what in ("unordered", "distinct", "white_space"):
+        if getattr(grammar, what):
+            raise GrammarError(f"the construction has no {what.replace('_', ' ')}")
+    if any(one.units for one in grammar.terminals):
+        raise GrammarError("the construction has no counted terminals")
+    n_terminals, n = len(grammar.terminals), len(grammar.nonterminals)
+    end = n_terminals
+    rules: set[Rule] = set()
+    instead: dict[Symbol, Symbol] = {}  # of a terminal that matches the empty word: a nonterminal, it or nothing
+    for t in nullable_terminals:
+        instead[t] = ~n
+        rules |= {(n, (t,)), (n, ())}
+        n += 1
+    for lhs, rhs in grammar.rules:  # of two symbols each, so that there are few ways to leave some out
+        symbols = [instead.get(s, s) for s in rhs]
+        while len(symbols) > 2:
+            rules.add((n, tuple(symbols[-2:])))
+            symbols[-2:] = [~n]
+            n += 1
+        rules.add((lhs, tuple(symbols)))
+    rules = _productive(rules, grammar)
+    nullable = _nullable(rules)
+    rules = {one for rule in rules for one in _without_empty(rule, nullable)}
+    rules = _productive(rules, grammar)
+    top = n
+    rules |= {(top, (~grammar.start, end))} if any(lhs == grammar.start for lhs, _ in rules) else set()
+    rules |= {(top, (end,))} if grammar.start in nullable else set()
+    if not any(lhs == top for lhs, _ in rules):
+        raise GrammarError("the grammar derives no text")
+    rules, n = _without_right_recursion(rules, top + 1)
+    first = sorted((rule for rule in rules if rule[0] == top), reverse=True)
+    others = sorted(rule for rule in _reached(rules, top) if rule[0] != top)
+    return NormalForm((*first, *others), n_terminals + 1, n, end)
+
+
+def _productive(rules: set[Rule], grammar: Grammar) -> set[Rule]:
+    """Those all of whose symbols derive something."""
+    empty = {t for t, one in enumerate(grammar.terminals) if _derives_nothing(one.pattern)}
+    good: set[int] = set()
+    while True:
+        ready = {lhs for lhs, rhs in rules if all(s not in empty if s >= 0 else ~s in good for s in rhs)}
+        if ready <= good:
+            return {one for one in rules if all(s not in empty if s >= 0 else ~s in good for s in one[1])}
+        good |= ready
+
+
+def _derives_nothing(pattern: object) -> bool:
+    from wfsa.reference.lexer import words_of
+
+    return not isinstance(pattern, Tokens) and not words_of(pattern).accept.any()
+
+
+def _nullable(rules: set[Rule]) -> set[int]:
+    out: set[int] = set()
+    while True:
+        more = {lhs for lhs, rhs in rules if all(s < 0 and ~s in out for s in rhs)}
+        if more <= out:
+            return out
+        out |= more
+
+
+def _without_empty(rule: Rule, nullable: set[int]) -> set[Rule]:
+    ways: set[tuple[Symbol, ...]] = {()}
+    for s in rule[1]:
+        ways = {(*way, s) for way in ways} | (ways if s < 0 and ~s in nullable else set())
+    return {(rule[0], way) for way in ways if way and way != (~rule[0],)}
+
+
+def _without_right_recursion(rules: set[Rule], n: int) -> tuple[set[Rule], int]:
+    by_lhs: dict[int, list[tuple[Symbol, ...]]] = defaultdict(list)
+    for lhs, rhs in sorted(rules):
+        by_lhs[lhs].append(rhs)
+    out: set[Rule] = set()
+    for component in _components({lhs: {~rhs[-1] for rhs in of if rhs[-1] < 0} for lhs, of in by_lhs.items()}):
+        returns = {~i for i in component}
+        inside = {(i, rhs[:-1], ~rhs[-1]) for i in component for rhs in by_lhs[i] if rhs[-1] in returns}
+        leave = {(i, rhs) for i in component for rhs in by_lhs[i] if rhs[-1] not in returns}
+        # Unit rules between them are no step: i behaves as j, too.
+        same = {(i, i) for i in component}
+        while more := {(i, k) for i, j in same for a, alpha, k in inside if a == j and not alpha} - same:
+            same |= more
+        steps = {(i, alpha, k) for i, j in same for a, alpha, k in inside if a == j and alpha}
+        leave = {(i, beta) for i, j in same for a, beta in leave if a == j}
+        path: dict[tuple[int, int], int] = {}
+        for i in sorted(component):
+            reached, todo = set[int](), [i]
+            while todo:
+                for a, _, k in steps:
+                    if a == todo[-1] and k not in reached:
+                        reached.add(k)
+                        todo.insert(0, k)
+                todo.pop()
+            for j in sorted(reached):
+                path[i, j] = n
+                n += 1
+        out |= leave
+        for (i, j), p in path.items():
+            out |= {(i, (~p, *beta)) for a, beta in leave if a == j}
+            for k, alpha, to in steps:
+                if to == j:
+                    out |= {(p, alpha)} if k == i else set()
+                    out |= {(p, (~path[i, k], *alpha))} if (i, k) in path else set()
+    return out, n
+
+
+def _components(graph: dict[int, set[int]]) -> list[set[int]]:
+    """The strong components, by the nodes that reach each other; small graphs."""
+    reach = {a: _from(graph, a) for a in graph}
+    out: list[set[int]] = []
+    for a in sorted(graph):
+        if not any(a in one for one in out):
+            out.append({a} | {b for b in reach[a] if a in reach.get(b, ())})
+    return out
+
+
+def _from(graph: dict[int, set[int]], start: int) -> set[int]:
+    found, todo = set[int](), [start]
+    while todo:
+        for b in graph.get(todo.pop(), ()):
+            if b not in found:
+                found.add(b)
+                todo.append(b)
+    return found
+
+
+def _reached(rules: set[Rule], top: int) -> set[Rule]:
+    by_lhs: dict[int, set[int]] = defaultdict(set)
+    for lhs, rhs in rules:
+        by_lhs[lhs] |= {~s for s in rhs if s < 0}
+    used = _from(by_lhs, top) | {top}
+    return {rule for rule in rules if rule[0] in used}

@@ -1,0 +1,58 @@
+"""The parser automaton of a lexer state: reads a stack from the top, and says which tokens may follow.
+
+The terminal automaton with each terminal replaced by its template, composed by cancelling: what a template puts on
+the stack is taken off by the next one before anything is read. So a state of the composition is
+
+    (state of the terminal automaton, place in a template, what has been put and not been taken off again)
+
+and only what is read of the stack itself is a symbol. A token is decided when its last terminal can be shifted,
+whatever lies below: it leaves there, and what reads on carries the others (`leave_early`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wfsa.reference.automata import Dwa, Nwa, determinize, minimise
+from wfsa.reference.templates import TOP, Pop, Pushes, Template
+from wfsa.reference.weights import TokenSets
+
+Place = tuple[int, int | None, Pop, Pushes]  # the second: the terminal whose template is read; None: before one
+
+
+def compose(terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets) -> Nwa[int]:
+    out: Nwa[int] = Nwa()
+    numbers: dict[Place, int] = {}
+    todo: list[Place] = []
+
+    def number(place: Place) -> int:
+        if place not in numbers:
+            numbers[place] = out.add_state()
+            todo.append(place)
+            if place[1] is None and terminals.final[place[0]]:
+                out.final[numbers[place]] = terminals.final[place[0]]
+        return numbers[place]
+
+    out.start[number((0, None, TOP, ()))] = sets.one
+    for place in todo:  # grows
+        state, terminal, at, pushed = place
+        here = numbers[place]
+        if terminal is None:
+            for t, (target, weight) in terminals.arcs[state].items():
+                out.arcs[here].append((None, number((target, t, TOP, pushed)), weight))
+            continue
+        template = templates[terminal]
+        for read in pushed[-1:] or template.reads(at):
+            on, shifts = template.step(at, read)
+            label, below = (None, pushed[:-1]) if pushed else (read, pushed)
+            for to in on:
+                out.arcs[here].append((label, number((state, terminal, to, below)), sets.one))
+            for put in shifts:
+                # Where nothing is left to be read, what lies on the stack does not matter any more.
+                left = below + put if terminals.arcs[state] else ()
+                out.arcs[here].append((label, number((state, None, TOP, left)), sets.one))
+    return out
+
+
+def parser_dwa(terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets) -> Dwa[int]:
+    return minimise(determinize(compose(terminals, templates, sets), sets, leave_early=True), sets)

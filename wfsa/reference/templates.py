@@ -1,0 +1,86 @@
+"""What a terminal does to a stack: for each terminal the effects that end in its shift.
+
+An effect is a word of the polycyclic monoid over the LR states: first states that are taken off the stack, from the
+top down, then those that are put on it. Put and taken off again they cancel if they are the same, q·q⁻¹ = 1, and are
+nothing if not, q·r⁻¹ = 0. So effects are composed by cancelling, and all of a terminal are an automaton that reads a
+stack from the top:
+
+    Top                 reads p        shift: puts p, goto(p, t);  A -> X1..Xn complete in p: Pop(n - 1, A)
+    Pop(n, A), n > 0    reads r        Pop(n - 1, A), if r stands for the rule's symbol
+    Pop(0, A)           reads s        puts s, goes on behind it on q = goto(s, A):
+                                         shift: puts q, goto(q, t);  B -> Y1..Ym complete in q: Pop(m - 2, B): q and s
+                                         are two of them; m = 1: goto(s, B) in place of q
+
+Without lookahead: every complete rule is tried, and what cannot shift t in the end has no effect. In a normal form
+the automaton has no loop, and its depth is how far a terminal can look into a stack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wfsa.reference.lr import LrTables
+
+Pushes = tuple[int, ...]  # from the bottom up
+
+
+@dataclass(frozen=True)
+class Pop:
+    """So many states more are taken off, then `goal` has been read; None: nothing has been read yet."""
+
+    n: int
+    goal: int | None
+    rest: tuple[int, ...] = ()  # symbols that the states stand for, the last one first
+
+
+TOP = Pop(0, None)
+
+
+class Template:
+    """Of terminal t. Steps are computed when they are first asked for."""
+
+    def __init__(self, tables: LrTables, terminal: int) -> None:
+        self.tables, self.terminal = tables, terminal
+        self._steps: dict[tuple[Pop, int], tuple[tuple[Pop, ...], tuple[Pushes, ...]]] = {}
+
+    def step(self, at: Pop, state: int) -> tuple[tuple[Pop, ...], tuple[Pushes, ...]]:
+        """Behind `state`, from the top down: where to read on, and what is put where the terminal is shifted."""
+        key = at, state
+        if key not in self._steps:
+            self._steps[key] = self._step(at, state)
+        return self._steps[key]
+
+    def reads(self, at: Pop) -> range | list[int]:
+        """The states that can stand there."""
+        if at.rest:
+            return self.tables.with_symbol(at.rest[0])
+        if at.goal is None:
+            return range(self.tables.n_states)
+        return [state for state, row in enumerate(self.tables.goto) if ~at.goal in row]
+
+    def _step(self, at: Pop, state: int) -> tuple[tuple[Pop, ...], tuple[Pushes, ...]]:
+        if at.n:
+            follows = self.tables.symbol[state] == at.rest[0]
+            return ((Pop(at.n - 1, at.goal, at.rest[1:]),) if follows else ()), ()
+        return self._top(state) if at.goal is None else self._uncovered(state, at.goal)
+
+    def _top(self, p: int) -> tuple[tuple[Pop, ...], tuple[Pushes, ...]]:
+        to = self.tables.goto[p].get(self.terminal)
+        more = [Pop(len(rhs) - 1, lhs, rhs[-2::-1]) for lhs, rhs in self.tables.complete[p]]
+        return tuple(dict.fromkeys(more)), () if to is None else ((p, to),)
+
+    def _uncovered(self, s: int, goal: int) -> tuple[tuple[Pop, ...], tuple[Pushes, ...]]:
+        more: dict[Pop, None] = {}
+        pushes: dict[Pushes, None] = {}
+        goals = [goal] if ~goal in self.tables.goto[s] else []
+        for one in goals:  # grows
+            q = self.tables.goto[s][~one]
+            to = self.tables.goto[q].get(self.terminal)
+            if to is not None:
+                pushes[s, q, to] = None
+            for lhs, rhs in self.tables.complete[q]:
+                if len(rhs) > 1:
+                    more[Pop(len(rhs) - 2, lhs, rhs[-3::-1] if len(rhs) > 2 else ())] = None
+                elif lhs not in goals and ~lhs in self.tables.goto[s]:
+                    goals.append(lhs)
+        return tuple(more), tuple(pushes)

@@ -1,0 +1,70 @@
+"""Sets of tokens as weights: union where paths meet, intersection along a path.
+
+    (2^T, ∪, ∩, ∅, T)      a semiring, and a distributive lattice: idempotent, so that a path may be counted twice
+
+A set is a Roaring bitmap (Chambi, Lemire, Kaser and Godin, 2016), since tokens that behave alike are thousands, often
+in runs; and a number in its table, so that equal sets are one, comparing them is comparing two ints, and each union
+and intersection of two is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyroaring import FrozenBitMap
+
+Weight = int  # the number of a set in its table
+ZERO: Weight = 0  # the empty set
+
+
+class TokenSets:
+    """A table of sets of tokens 0 .. n - 1."""
+
+    def __init__(self, n_tokens: int) -> None:
+        self._sets: list[FrozenBitMap] = []
+        self._numbers: dict[FrozenBitMap, Weight] = {}
+        self._known: dict[tuple[str, Weight, Weight], Weight] = {}
+        self._intern(FrozenBitMap())
+        self.one = self._intern(FrozenBitMap(range(n_tokens)))  # all tokens
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    def __getitem__(self, weight: Weight) -> FrozenBitMap:
+        return self._sets[weight]
+
+    def of(self, tokens: Iterable[int]) -> Weight:
+        return self._intern(FrozenBitMap(tokens))
+
+    def union(self, a: Weight, b: Weight) -> Weight:
+        if a == b or b == ZERO:
+            return a
+        return b if a == ZERO else self._compute("|", min(a, b), max(a, b))
+
+    def intersection(self, a: Weight, b: Weight) -> Weight:
+        if a == b or b == self.one:
+            return a
+        if a == self.one:
+            return b
+        return ZERO if ZERO in (a, b) else self._compute("&", min(a, b), max(a, b))
+
+    def difference(self, a: Weight, b: Weight) -> Weight:
+        return a if ZERO in (a, b) else self._compute("-", a, b)
+
+    def n_bytes(self) -> int:
+        """Of all sets, as Roaring writes them."""
+        return sum(len(one.serialize()) for one in self._sets)
+
+    def _compute(self, operation: str, a: Weight, b: Weight) -> Weight:
+        key = operation, a, b
+        if key not in self._known:
+            x, y = self._sets[a], self._sets[b]
+            self._known[key] = self._intern(x | y if operation == "|" else x & y if operation == "&" else x - y)
+        return self._known[key]
+
+    def _intern(self, tokens: FrozenBitMap) -> Weight:
+        number = self._numbers.get(tokens)
+        if number is None:
+            number = self._numbers[tokens] = len(self._sets)
+            self._sets.append(tokens)
+        return number
