@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benches import readme_table, vllm_report, vocabularies
 from benches.decoding import disc, nezha, trie
-from benches.grammars import grammar_run
+from benches.grammars import grammar_run, reference
 from benches.items import indexes, latency, texts
 from benches.markdown import RESULTS
 from benches.schemas import (
@@ -52,6 +52,7 @@ _BENCHES = {
     "since-compile": (since_compile, "masks against the time since compiling, and while other schemas compile"),
     "rival-keywords": (rival_keywords, "what each engine makes of each keyword of JSON Schema"),
     "schema-support": (support_tables, "writes the tables of docs/schema-support.md; measures nothing"),
+    "reference": (reference, "the published construction beside the engine and GLRMask, over growing vocabularies"),
     "grammars": (grammar_run, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
     "decoding-disc": (disc, "unbiased sampling: distance from the truth against the number of draws"),

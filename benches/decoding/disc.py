@@ -19,6 +19,7 @@ import numpy as np
 
 from benches import machine
 from benches.markdown import facts, number, table, write
+from benches.plots import svg
 from benches.supervisor import tell
 
 DRAWS = (1, 2, 4, 8, 16)
@@ -56,7 +57,8 @@ def main(args: argparse.Namespace) -> Path:
         "## Distance from the truth",
         _law_table(lines),
         "Mass: the model's probability of writing a sequence of the set.  Beside each distance, the bound "
-        "r^K · Var(x) / (K Z²) of wfsa/decoding/disc_law.py.",
+        "r^K · Var(x) / (K Z²) of wfsa/decoding/disc_law.py, and the published one, r^K (√(r / KZ) + r / 2KZ).",
+        *(["![distances and bounds](decoding-disc.svg)"] if _plot(lines, args.out) else []),
         "## Draws a sample takes, by the law",
         _draws_table(lines),
         "## Cost with SmolLM2-135M",
@@ -72,6 +74,7 @@ def _line(name: str, law: Any) -> dict[str, Any]:
     return {
         "what": "law", "name": name, "n": len(law.sequences), "mass": law.mass, "plain": law.kl(law.proposal),
         "kl": [law.kl(law.output(k)) for k in DRAWS], "bound": [law.bound(k) for k in DRAWS],
+        "published": [law.published_bound(k) for k in DRAWS],
         "draws": [law.expected_draws(k) for k in (*DRAWS, None)],
     }  # fmt: skip
 
@@ -158,12 +161,27 @@ def _names(n_names: int, n_samples: int, question: str, threads: int) -> tuple[d
 
 
 def _law_table(lines: list[dict[str, Any]]) -> str:
-    head = ["set", "sequences", "mass", "plain masking", *(f"K = {k} (bound)" for k in DRAWS)]
+    head = ["set", "sequences", "mass", "plain masking", *(f"K = {k} (bound, published)" for k in DRAWS)]
     return table(head, [
         [r["name"], f"{r['n']:,}", f"{r['mass']:.3g}", f"{r['plain']:.3f}",
-         *(f"{kl:.2g} ({b:.2g})" for kl, b in zip(r["kl"], r["bound"], strict=True))]
+         *(f"{kl:.2g} ({b:.2g}, {c:.2g})" for kl, b, c in zip(r["kl"], r["bound"], r["published"], strict=True))]
         for r in lines
     ])  # fmt: skip
+
+
+def _plot(lines: list[dict[str, Any]], folder: Path) -> Path | None:
+    def draw(axes: Any) -> None:
+        for axis, line in zip(axes.flat, lines, strict=False):
+            axis.loglog(DRAWS, line["kl"], "o-", label="distance")
+            axis.loglog(DRAWS, line["bound"], "--", label="bound by the variance")
+            axis.loglog(DRAWS, line["published"], ":", label="published bound")
+            axis.set_title(f"{line['name']}, mass {line['mass']:.2g}", fontsize=8)
+            axis.set_xlabel("draws K")
+            axis.set_ylabel("KL, nats")
+        axes.flat[0].legend(fontsize=7)
+
+    n_rows = -(-len(lines) // 2)
+    return svg(folder / "decoding-disc.svg", draw, nrows=n_rows, ncols=2, figsize=(8, 2.6 * n_rows), squeeze=False)
 
 
 def _draws_table(lines: list[dict[str, Any]]) -> str:

@@ -7,6 +7,8 @@ from libc.stdint cimport int64_t, uint32_t
 
 from wfsa._ext.integers cimport integer
 
+from array import array
+
 import numpy as np
 
 from wfsa.errors import StateError
@@ -38,6 +40,11 @@ cdef class TokenMask:
     def ids(self):
         """The allowed token ids, ascending, int64."""
         return np.flatnonzero(self.to_bool())
+
+    def to_bitmap(self):
+        """The same as a ``pyroaring.BitMap``; ImportError without that package."""
+        from pyroaring import BitMap
+        return BitMap(array("I", self.ids().astype(np.uint32).tobytes()))
 
     def __len__(self):
         cdef const uint32_t* p = <const uint32_t*>PyBytes_AS_STRING(self.data)

@@ -34,6 +34,12 @@ def test_as_wide_as_the_logits(size: int, make: Callable[[wfsa.Vocab], TokenMask
     assert f"3 of {size} tokens" in repr(mask)
 
 
+def test_as_a_roaring_bitmap() -> None:
+    pytest.importorskip("pyroaring", reason="NO pyroaring: masks were not tried as bitmaps")
+    for make, allowed in ((of_regex, [0, 2, 3]), (of_texts, [0, 1, 2])):
+        assert list(make(wfsa.Vocab(TOKENS, eos_ids=[3], size=70)).to_bitmap()) == allowed
+
+
 def test_masks_of_other_sizes_differ() -> None:
     one, other = (of_regex(wfsa.Vocab(TOKENS, eos_ids=[3], size=size)) for size in (4, 5))
     assert one == of_regex(wfsa.Vocab(TOKENS, eos_ids=[3])) and hash(one) == hash(other) and one != other

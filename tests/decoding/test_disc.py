@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="NO TORCH: wfsa.decoding was not tested")
 pytest.importorskip("transformers", reason="NO TRANSFORMERS: wfsa.decoding was not tested")
@@ -93,6 +95,18 @@ def test_resampled_law_is_the_sum_over_all_tuples(n_draws: int) -> None:
     np.testing.assert_allclose(law.resampled(n_draws), resampled_law(law.proposal, weight, n_draws), rtol=1e-6)
 
 
+@given(st.integers(0, 1 << 30), st.integers(1, 20), st.floats(-8, 0), st.floats(0.1, 4))
+def test_both_bounds_hold_of_any_proposal(seed: int, n_draws: int, at: float, spread: float) -> None:
+    choose = np.random.default_rng(seed)
+    n = int(choose.integers(1, 9))
+    weight = np.exp(choose.normal(at, spread, n)).clip(1e-9, 1)
+    law = DiscLaw(tuple((i,) for i in range(n)), choose.dirichlet(np.ones(n)), weight)
+    kl = law.kl(law.output(n_draws))
+    assert kl <= law.bound(n_draws) + 1e-6
+    assert kl <= law.published_bound(n_draws) + 1e-6
+    assert law.expected_draws(n_draws) <= (1 + np.e) / law.mass
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_kl_falls_with_k_and_stays_below_the_bound(seed: int) -> None:
     law = disc_law(_model(seed, spread=0.1), PROMPT, constraint=_index(_set(seed, 0.5, 3)), max_new_tokens=3)
@@ -102,7 +116,9 @@ def test_kl_falls_with_k_and_stays_below_the_bound(seed: int) -> None:
     assert kl[-1] < plain / 50
     for k, value in zip((1, 2, 4, 8, 16), kl, strict=True):
         assert value <= law.bound(k) + 1e-9
+        assert value <= law.published_bound(k) + 1e-9
         assert law.expected_draws(k) <= law.expected_draws(None) + k
+        assert law.expected_draws(k) <= (1 + np.e) / law.mass
     assert law.expected_draws(None) == pytest.approx(1 / law.mass)
 
 

@@ -177,6 +177,32 @@ def test_what_a_fingerprint_tells_apart(tmp_path: Path) -> None:
     assert len({x.fingerprint for x in [index, *others]}) == 9
 
 
+def test_filters_of_roaring_bitmaps() -> None:
+    roaring = pytest.importorskip("pyroaring", reason="NO pyroaring: filters of bitmaps were not tried")
+    choose = np.random.default_rng(1)
+    for codes in (30, 4):  # all sequences different, or several items with one
+        rows = np.unique(choose.integers(0, codes, (200, 3)), axis=0) if codes == 30 else choose.integers(0, 4, (90, 3))
+        choose.shuffle(rows)
+        for ids in (None, "rank") if codes == 30 else (None,):
+            index = ItemIndex.build(rows, ids, 40)
+            live = np.flatnonzero(choose.random(len(rows)) < 0.3)
+            wanted = np.zeros(len(rows), np.bool_)
+            wanted[live] = True
+            for kind in (roaring.BitMap, roaring.BitMap64):
+                made = ItemFilter.of_bitmap(index, kind(live.tolist()))
+                assert made == ItemFilter.of_rows(index, wanted)
+                back = made.to_bitmap(index)
+                assert set(live.tolist()) <= set(back)
+                assert ItemFilter.of_bitmap(index, back) == made
+                if codes == 30:
+                    assert list(back) == live.tolist()
+            assert ItemFilter.of_bitmap(index, roaring.BitMap()).n_live == 0
+            with pytest.raises(ItemError, match=f"a bitmap has row {len(rows)}, of {len(rows)} items"):
+                ItemFilter.of_bitmap(index, roaring.BitMap([len(rows)]))
+            with pytest.raises(TypeError, match="a list is no bitmap"):
+                ItemFilter.of_bitmap(index, [1])
+
+
 def test_filters_in_files(tmp_path: Path) -> None:
     index, other = two()
     path = tmp_path / "live.filter"

@@ -14,7 +14,12 @@ The expectation over K - 1 draws is one integral, because 1 / a = ∫ exp(-t a) 
 
     KL(p ‖ q_K)  ≤  r^K KL(p ‖ s_K)  ≤  r^K Var(x) / (K Z²)
 
-Derived here, for the DISC of Ye et al. (arXiv 2504.09135); their theorem was not at hand to compare the constants.
+Derived here, for the DISC of Ye et al. (arXiv 2504.09135).
+
+**The published bound**, of their Theorem 3.1 (AISTATS 2025), knows the mass only, where the other knows the weights'
+variance.  By KL(p ‖ s_K) ≤ √(r / (K Z)) + r / (2 K Z) and the same mixture::
+
+    KL(p ‖ q_K)  ≤  r^K (√(r / (K Z)) + r / (2 K Z))        draws ≤ (1 + e) / Z
 """
 
 from __future__ import annotations
@@ -97,6 +102,11 @@ class DiscLaw:
         """The bound on KL(truth ‖ q_K)."""
         variance = float(self.proposal @ self.weight**2) - self.mass**2
         return float((1 - self.mass) ** n_draws * variance / (n_draws * self.mass**2))
+
+    def published_bound(self, n_draws: int) -> float:
+        """... by the mass alone."""
+        ratio = (1 - self.mass) / (n_draws * self.mass)
+        return float((1 - self.mass) ** n_draws * (np.sqrt(ratio) + ratio / 2))
 
     def expected_draws(self, n_draws: int | None) -> float:
         """Draws a sample takes; those of a resampling count.  None: exact rejection."""

@@ -16,6 +16,7 @@ and every file.
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,35 @@ class ItemFilter:
         Raises ItemError on an id that no item has. O(N + n): the index's ids are looked through once, by hash.
         """
         return cls.of_rows(index, rows_among(index.ids, index.n_items, ids))
+
+    @classmethod
+    def of_bitmap(cls, index: IndexData, live: Any) -> ItemFilter:
+        """From a ``pyroaring.BitMap`` or ``BitMap64`` of rows: of the live items, in what the index was built from.
+
+        Raises ItemError on a place past the last item, TypeError on what is no bitmap.
+        """
+        if not hasattr(live, "to_array"):
+            raise TypeError(f"a {type(live).__name__} is no bitmap of pyroaring")
+        rows = np.asarray(live.to_array())
+        if len(rows) and int(rows[-1]) >= index.n_items:
+            raise ItemError(f"a bitmap has row {rows[-1]:,}, of {index.n_items:,} items")
+        mask = np.zeros(index.n_items, np.bool_)
+        mask[rows] = True
+        return cls.of_rows(index, mask)
+
+    def to_bitmap(self, index: IndexData) -> Any:
+        """The rows of the live items as a ``pyroaring.BitMap64``; ImportError without that package.
+
+        Items that have one sequence of codes are live together. Raises ItemError for another index than the filter's.
+        """
+        from pyroaring import BitMap64
+
+        check_fingerprint(self.fingerprint, index.fingerprint)
+        live = np.unpackbits(self.words.view(np.uint8), count=self.n_leaves, bitorder="little").view(np.bool_)
+        if index.item_indptr is not None:
+            live = np.repeat(live, np.diff(index.item_indptr))
+        rows = np.flatnonzero(live) if index.item_order is None else np.asarray(index.item_order)[live]
+        return BitMap64(array("Q", np.sort(rows).astype(np.uint64).tobytes()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], index: IndexData) -> ItemFilter:

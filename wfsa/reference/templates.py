@@ -17,6 +17,7 @@ the automaton has no loop, and its depth is how far a terminal can look into a s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wfsa.reference.lr import LrTables
@@ -49,6 +50,14 @@ class Template:
         if key not in self._steps:
             self._steps[key] = self._step(at, state)
         return self._steps[key]
+
+    def effects(self, at: Pop = TOP, read: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Pushes]]:
+        """All: what is read, the top first, and what is put."""
+        for state in self.reads(at):
+            on, shifts = self.step(at, state)
+            yield from (((*read, state), put) for put in shifts)
+            for to in on:
+                yield from self.effects(to, (*read, state))
 
     def reads(self, at: Pop) -> range | list[int]:
         """The states that can stand there."""

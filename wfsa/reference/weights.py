@@ -51,10 +51,6 @@ class TokenSets:
     def difference(self, a: Weight, b: Weight) -> Weight:
         return a if ZERO in (a, b) else self._compute("-", a, b)
 
-    def n_bytes(self) -> int:
-        """Of all sets, as Roaring writes them."""
-        return sum(len(one.serialize()) for one in self._sets)
-
     def _compute(self, operation: str, a: Weight, b: Weight) -> Weight:
         key = operation, a, b
         if key not in self._known:

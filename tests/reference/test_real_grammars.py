@@ -1,0 +1,141 @@
+"""The published construction and the engine side by side: real grammars and schemas, parts of a real vocabulary."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wfsa
+from tests.conftest import VocabFile
+from wfsa.errors import GrammarError
+from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.ir import Grammar
+from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
+from wfsa.grammar.lark.reader import read_lark
+
+reference = pytest.importorskip("wfsa.reference", reason="NO pyroaring: the published construction was not tried")
+
+
+def part(file: VocabFile, n: int) -> wfsa.Vocab:
+    """The first n tokens, which are the commonest behind the single bytes, and an end token."""
+    return wfsa.Vocab([*file.tokens[:n], b"</s>"], special_ids=[n], eos_ids=[n])
+
+
+def tokens_of(text: bytes, vocab: wfsa.Vocab, choose: random.Random) -> Iterator[int]:
+    """The longest token each time, or any that fits."""
+    numbers = {token: number for number, token in enumerate(vocab.tokens[:-1])}
+    longest = max(map(len, numbers))
+    while text:
+        fits = [token for n in range(min(longest, len(text)), 0, -1) if (token := text[:n]) in numbers]
+        token = fits[0] if choose.random() < 0.7 else choose.choice(fits)
+        yield numbers[token]
+        text = text[len(token) :]
+
+
+def schemas(shared_data: Path) -> Iterator[tuple[Any, list[bytes]]]:
+    """In the order of the file: a schema, and its valid documents."""
+    with gzip.open(shared_data / "schemas/dev.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            valid = [one["data"] for one in row["tests"] if one["valid"]]
+            yield row["schema"], [json.dumps(one, ensure_ascii=False).encode() for one in valid[:2]]
+
+
+def check(grammar: Grammar, vocab: wfsa.Vocab, texts: list[bytes], n_random: int = 30) -> int:
+    """Along texts, and where a writer that chooses at random comes to; how many texts came to their end."""
+    n_ended = 0
+    literal, engine = reference.compile(grammar, vocab), wfsa.compile(grammar, vocab)
+    choose = random.Random(3)
+    walks: list[Iterator[int] | None] = [*(tokens_of(text, vocab, choose) for text in texts), None, None]
+    for walk in walks:
+        state, twin = literal.start(), engine.start()
+        for _ in range(300 if walk is not None else n_random):
+            allowed = twin.get_mask().ids().tolist()
+            assert list(state.get_mask()) == allowed, twin.text()
+            if not allowed:
+                break
+            token = choose.choice(allowed) if walk is None else next(walk, vocab.eos_ids[0])
+            state = state.commit(token)
+            assert (state is not None) == twin.commit(token) == (token in allowed), (twin.text(), token)
+            if state is None or state.finished:
+                n_ended += walk is not None and state is not None
+                break
+    return n_ended
+
+
+GBNF = {
+    "arithmetic": [b"1+2*(3-y)=x\n", b"(a)=b\nc/d = e\n"],
+    "c": [b"int main(){while(x<5){x = x+1;}// done\nfloat y = f(x, -3*( 2 ));return y;}"],
+    "json": [b'{"a": [1, 2.5e3, {"b": null}], "c": "\\u00e9 x"}'],
+}
+SQL = r"""
+root ::= or
+or ::= and (" OR " and)*
+and ::= not (" AND " not)*
+not ::= "NOT "? compared
+compared ::= sum (operator sum | " IN (" list ")" | " BETWEEN " sum " AND " sum | " IS NULL")?
+operator ::= " = " | " < " | " >= " | " LIKE "
+list ::= sum (", " sum)*
+sum ::= product (("+" | "-") product)*
+product ::= atom (("*" | "/") atom)*
+atom ::= name ("." name)? | name "(" list? ")" | [0-9]+ | "'" [^']* "'" | "(" or ")"
+name ::= [a-z_]+
+"""
+EXPRESSION = b"NOT (t.age+1 >= 20 OR name LIKE 'a%') AND f(x, 2*y) IN (1, 'b') AND z BETWEEN 1 AND 2"
+
+
+@pytest.mark.parametrize("size", [300, 2000])
+@pytest.mark.parametrize("name", GBNF)
+def test_gbnf(name: str, size: int, shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
+    grammar = read_gbnf((shared_data / "grammars/gbnf" / f"{name}.gbnf").read_text())
+    assert check(grammar, part(vocab_npz("gpt2"), size), GBNF[name]) == len(GBNF[name])
+
+
+@pytest.mark.parametrize("size", [300, 5000])
+def test_expressions_of_sql(size: int, vocab_npz: Callable[[str], VocabFile]) -> None:
+    assert check(read_gbnf(SQL), part(vocab_npz("gpt2"), size), [EXPRESSION]) == 1
+
+
+LARK = {
+    "calc": [b"3.5 + 2 * (1 - 0.7e3)"],
+    "json": [b'{"a": [1, 2.5e3, {"b": null}], "c": "x"}'],
+    "sql": [b"SELECT name FROM singer WHERE age > 20 ORDER BY age DESC"],
+}
+
+
+@pytest.mark.parametrize("name", LARK)
+def test_lark(name: str, shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
+    grammar = read_lark((shared_data / "grammars/syncode" / f"{name}_grammar.lark").read_text())
+    assert check(grammar, part(vocab_npz("gpt2"), 300), LARK[name], n_random=10) == len(LARK[name])
+
+
+def test_json_over_all_of_gpt2(vocab_npz: Callable[[str], VocabFile]) -> None:
+    file = vocab_npz("gpt2")
+    grammar = read_json_schema({}, SchemaOptions(max_whitespace=None)).grammar
+    document = json.dumps({"a": [1, {"b c": "d\n\u00e9"}], "e": -1.5e-3}).encode()
+    assert check(grammar, part(file, len(file.tokens)), [document]) == 1
+
+
+def test_schemas(shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
+    """100 of the corpus whose documents are rules alone, along their documents."""
+    vocab, n_checked, n_ended = part(vocab_npz("gpt2"), 1000), 0, 0
+    for schema, documents in schemas(shared_data):
+        try:
+            grammar = read_json_schema(schema, SchemaOptions(max_whitespace=None)).grammar
+            if len(grammar.rules) > 400:
+                continue
+            reference.compile(grammar, vocab)
+        except (GrammarError, wfsa.SchemaError):
+            continue
+        n_ended += check(grammar, vocab, documents, n_random=8)
+        n_checked += 1
+        if n_checked == 100:
+            break
+    assert n_checked == 100
+    assert n_ended >= 100
