@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from wfsa.errors import LimitError
 from wfsa.reference.weights import ZERO, TokenSets, Weight
 
 Label = TypeVar("Label", bound=Hashable)
@@ -82,7 +83,24 @@ class Dwa(Generic[Label]):
         return sets.intersection(weight, self.final[state])
 
 
-def determinize(nwa: Nwa[Label], sets: TokenSets, *, leave_early: bool = False) -> Dwa[Label]:
+MOST_PLACES = 1 << 20
+
+
+def too_large(most: int) -> LimitError:
+    return LimitError(
+        f"the automaton of a lexer state has more than {most} places; raise max_places, or take the engine, which does "
+        "not build it"
+    )
+
+
+def determinize(
+    nwa: Nwa[Label], sets: TokenSets, *, leave_early: bool = False, most: int = MOST_PLACES
+) -> Dwa[Label]:
+    """LimitError where the states have more than `most` places of the original in them, all counted.
+
+    The states can be exponentially many, as they can without weights.
+    """
+    places = 0
     numbers: dict[frozenset[tuple[int, Weight]], int] = {}
     todo: list[dict[int, Weight]] = []
     out: Dwa[Label] = Dwa([], [])
@@ -90,6 +108,10 @@ def determinize(nwa: Nwa[Label], sets: TokenSets, *, leave_early: bool = False) 
     def number(residual: dict[int, Weight]) -> int:
         key = frozenset(residual.items())
         if key not in numbers:
+            nonlocal places
+            places += len(residual)
+            if places > most:
+                raise too_large(most)
             numbers[key] = len(todo)
             todo.append(residual)
             out.arcs.append({})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wfsa.errors import LimitError
 from wfsa.reference.normal_form import NormalForm, Symbol
 
 Item = tuple[int, int]  # a rule, and how many of its symbols have been read
@@ -26,7 +27,8 @@ class LrTables:
         return [state for state, one in enumerate(self.symbol) if one == symbol]
 
 
-def lr_tables(form: NormalForm) -> LrTables:
+def lr_tables(form: NormalForm, most_items: int | None = None) -> LrTables:
+    """LimitError where the states have more than `most_items` items, all counted: there can be exponentially many."""
     by_lhs: dict[int, list[int]] = {}
     for number, (lhs, _) in enumerate(form.rules):
         by_lhs.setdefault(lhs, []).append(number)
@@ -36,6 +38,7 @@ def lr_tables(form: NormalForm) -> LrTables:
     goto: list[dict[Symbol, int]] = []
     symbol: list[Symbol | None] = [None]
     complete: list[tuple[tuple[int, tuple[Symbol, ...]], ...]] = []
+    n_items = 0
     for kernel in kernels:  # grows
         items, todo = set(kernel), list(kernel)
         while todo:
@@ -45,6 +48,9 @@ def lr_tables(form: NormalForm) -> LrTables:
                 new = {(number, 0) for number in by_lhs.get(~rhs[dot], ())} - items
                 items |= new
                 todo += new
+        n_items += len(items)
+        if most_items is not None and n_items > most_items:
+            raise LimitError(f"the LR automaton has more than {most_items:,} items")
         after: dict[Symbol, set[Item]] = {}
         done = []
         for rule, dot in sorted(items):

@@ -13,20 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wfsa.reference.automata import Dwa, Nwa, determinize, minimise
+from wfsa.reference.automata import MOST_PLACES, Dwa, Nwa, determinize, minimise, too_large
 from wfsa.reference.templates import TOP, Pop, Pushes, Template
 from wfsa.reference.weights import TokenSets
 
 Place = tuple[int, int | None, Pop, Pushes]  # the second: the terminal whose template is read; None: before one
 
 
-def compose(terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets) -> Nwa[int]:
+def compose(
+    terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets, most: int = MOST_PLACES
+) -> Nwa[int]:
     out: Nwa[int] = Nwa()
     numbers: dict[Place, int] = {}
     todo: list[Place] = []
 
     def number(place: Place) -> int:
         if place not in numbers:
+            if len(todo) == most:
+                raise too_large(most)
             numbers[place] = out.add_state()
             todo.append(place)
             if place[1] is None and terminals.final[place[0]]:
@@ -54,5 +58,9 @@ def compose(terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets)
     return out
 
 
-def parser_dwa(terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets) -> Dwa[int]:
-    return minimise(determinize(compose(terminals, templates, sets), sets, leave_early=True), sets)
+def parser_dwa(
+    terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets, most: int = MOST_PLACES
+) -> Dwa[int]:
+    """LimitError where there are more than `most` places on the way to it."""
+    composed = compose(terminals, templates, sets, most)
+    return minimise(determinize(composed, sets, leave_early=True, most=most), sets)

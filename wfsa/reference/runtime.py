@@ -16,7 +16,7 @@ from pyroaring import BitMap, FrozenBitMap
 
 from wfsa.errors import StateError
 from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.reference.automata import Dwa
+from wfsa.reference.automata import MOST_PLACES, Dwa
 from wfsa.reference.lexer import Lexer, LexerState, alive
 from wfsa.reference.longest import Place, Readings, Rules, automata_of
 from wfsa.reference.lr import LrTables, lr_tables
@@ -42,10 +42,12 @@ Tops = tuple[Node, ...]  # of different states
 class Constraint:
     """What :func:`compile` makes. Automata of lexer states are made when they are first asked for, or by `build`."""
 
-    def __init__(self, grammar: Grammar, vocab: Vocab) -> None:
-        self.vocab, self.policy = vocab, grammar.policy
+    def __init__(
+        self, grammar: Grammar, vocab: Vocab, max_places: int = MOST_PLACES, max_items: int | None = None
+    ) -> None:
+        self.vocab, self.policy, self.max_places = vocab, grammar.policy, max_places
         self.lexer = Lexer(grammar.terminals)
-        self.tables: LrTables = lr_tables(normal_form(grammar, self.lexer.nullable))
+        self.tables: LrTables = lr_tables(normal_form(grammar, self.lexer.nullable), max_items)
         self.templates = [Template(self.tables, t) for t in range(self.tables.form.n_terminals)]
         self.sets = TokenSets(vocab.n_tokens)
         self.end = self.tables.form.end
@@ -67,7 +69,8 @@ class Constraint:
     def parser_dwa(self, state: LexerState) -> Dwa[int]:
         """Policy "cfg"."""
         if state not in self._made:
-            self._made[state] = parser_dwa(self.terminal_automata.of(state), self.templates, self.sets)
+            terminals = self.terminal_automata.of(state)
+            self._made[state] = parser_dwa(terminals, self.templates, self.sets, self.max_places)
         return self._made[state]
 
     def reading_dwas(self, place: Place) -> tuple[list[int], TokenSets, Dwa[int], Dwa[int]]:
@@ -76,7 +79,9 @@ class Constraint:
             readings = self._readings.of(place)
             sets = TokenSets(len(readings))
             made = automata_of(readings, sets)
-            needed, inhibited = (parser_dwa(one, self.templates, sets) for one in (made.needed, made.inhibited))
+            needed, inhibited = (
+                parser_dwa(one, self.templates, sets, self.max_places) for one in (made.needed, made.inhibited)
+            )
             self._places[place] = [one.token for one in readings], sets, needed, inhibited
         return self._places[place]
 
@@ -323,7 +328,14 @@ def takes(tables: LrTables, tops: Tops, *, with_end: bool = False) -> frozenset[
     return frozenset(found if with_end else found - {tables.form.end})
 
 
-def compile(grammar: Grammar, vocab: Vocab) -> Constraint:
-    """GrammarError for what is no rule of the grammar, as counted terminals and unordered lists."""
-    return Constraint(grammar, vocab)
+def compile(
+    grammar: Grammar, vocab: Vocab, *, max_places: int = MOST_PLACES, max_items: int | None = None
+) -> Constraint:
+    """GrammarError for what is no rule of the grammar, as counted terminals and unordered lists.
+
+    A parser automaton can be exponentially large, so masks raise LimitError where one has more than `max_places`
+    places, each of which is a state of the automaton that it is made deterministic from, in one of its own. So can
+    the LR automaton: LimitError where its states have more than `max_items` items.
+    """
+    return Constraint(grammar, vocab, max_places, max_items)
 
