@@ -14,6 +14,8 @@
 // Work comes in small slices, so that the caller can report progress and stop.  An exception may end one anywhere (a
 // limit; GrowthLock::Preempted in the background): what it was doing is begun again by the next one.
 #pragma once
+#include <chrono>
+
 #include "ahead/lr_states.hpp"
 #include "ahead/situations.hpp"
 #include "runtime/engine.hpp"
@@ -49,6 +51,14 @@ class Ahead {
                 if (complete()) retired_ = e_.freeze();
                 return false;
         }
+    }
+    // Slices of one stage, for about so many microseconds.
+    bool advance_for(int64_t time) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(time);
+        const int stage = stage_;
+        while (advance())
+            if (stage_ != stage || std::chrono::steady_clock::now() >= until) return true;
+        return false;
     }
     const char* stage() const {
         static const char* names[] = {"contexts", "lexer states", "tails", "parser DWA", "done"};

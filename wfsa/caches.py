@@ -35,6 +35,13 @@ def set_cache_budget(n_bytes: int) -> None:
     vocabulary.set_cache_limit(n - automata - names)
 
 
+def empty_caches() -> None:
+    """Keep nothing of what is there; the budget stays."""
+    limit = cache_info()["total"]["limit"]
+    set_cache_budget(0)
+    set_cache_budget(limit)
+
+
 def cache_info() -> dict[str, dict[str, int]]:
     """``entries``, ``bytes`` and ``limit`` of each cache of the process, and of all together as ``total``.
 

@@ -242,7 +242,10 @@ def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
 def compile_regex(
     pattern: str, vocab: Vocab, *, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
 ) -> GrammarConstraint:
-    """Compile a regex; the whole text must match."""
+    """Compile a regex; the whole text must match.
+
+    Raises GrammarError (no pattern, or none of a regular language), LimitError, VocabError.
+    """
     with _Run("compile_regex", options, keywords) as run:
         return _compiled(read_regex(pattern), vocab, run)
 
@@ -250,7 +253,10 @@ def compile_regex(
 def compile_gbnf(
     text: str, vocab: Vocab, *, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
 ) -> GrammarConstraint:
-    """Compile a GBNF/EBNF grammar with the rule ``root``."""
+    """Compile a GBNF/EBNF grammar with the rule ``root``.
+
+    Raises GrammarError (with the place), LimitError, VocabError.
+    """
     with _Run("compile_gbnf", options, keywords) as run:
         return _compiled(read_gbnf(text), vocab, run)
 

@@ -79,7 +79,10 @@ class Constraint(ABC):
 
     @property
     def min_tokens(self) -> int:
-        """Tokens with which a text can be written, the end token among them: ``start().min_tokens()``."""
+        """Tokens with which a text can be written, the end token among them: ``start().min_tokens()``.
+
+        Raises StateError where it is not known, as that does.
+        """
         return self.start().min_tokens()
 
     @abstractmethod

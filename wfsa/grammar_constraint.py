@@ -62,6 +62,7 @@ class GrammarConstraint(Constraint):
 
     @property
     def stats(self) -> GrammarStats:
+        """Sizes of the tables by now, and the seconds that compiling or loading took, in all and by stage."""
         core, counts = self._core, self._counts_in_file
         complete = core.frozen
         if counts is None or not complete:

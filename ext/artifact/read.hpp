@@ -287,11 +287,10 @@ class ArtifactReader {
         vector<std::shared_ptr<const Inside>> out;
         for (Inside& x : found) {
             x.groups.shrink_to_fit();
-            out.push_back(v_cache().insides.intern(std::move(x)));
+            out.push_back(e_.profiler.cache().insides.intern(std::move(x)));
         }
         return out;
     }
-    ProfileCache& v_cache() const { return e_.vocab->profiles; }
     // The tokens of a group, ascending, with their units.
     vector<Inside::Counted> units(const vector<int32_t>& ids, int32_t offset, const vector<int32_t>& exceptions) const {
         check(!ids.empty(), "a group is empty");
@@ -336,7 +335,7 @@ class ArtifactReader {
             }
             Slots slots(words);
             check(int32_t(slots.slot_word.size()) == rows[i + 1] - rows[i], "tails are repeated");
-            out.push_back(v_cache().keep(std::move(slots)));
+            out.push_back(e_.profiler.cache().keep(std::move(slots)));
         }
         return out;
     }
@@ -362,7 +361,7 @@ class ArtifactReader {
             for (int32_t f : members[k]) n += int64_t(tails[size_t(of_tails[size_t(f)])]->slots.slot_word.size());
             n_places += n;
             check(n_places <= kMostPlaces, "its finishes have too many tails");
-            add_universe(e_.universes, e_.profiler, *e_.vocab, e_.lexer.terms, members[k]);
+            add_universe(e_.universes, e_.profiler, e_.lexer.terms, members[k]);
             n_places += int64_t(members[k].size() * e_.universes.back().tails().slot_word.size());
             check(n_places <= kMostPlaces, "its finishes have too many tails");
         }

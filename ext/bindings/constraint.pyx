@@ -63,7 +63,7 @@ cdef extern from "bindings/constraint_calls.hpp" namespace "wfsa":
 cdef extern from "ahead.hpp" namespace "wfsa" nogil:
     cdef cppclass Ahead:
         Ahead(Engine&) except +wfsa_translate
-        cbool advance() except +wfsa_translate
+        cbool advance_for(int64_t) except +wfsa_translate
         const char* stage()
         double fraction()
         cbool complete()
@@ -95,8 +95,11 @@ cdef class ConstraintCore:
         """Sizes of the tables so far."""
         cdef map[string, int64_t] sizes
         cdef shared_ptr[Engine] held = self.engine()
-        with nogil:
+        if held.get().frozen:
             sizes = sizes_of(held.get()[0])
+        else:
+            with nogil:  # it may wait for a thread that extends the constraint
+                sizes = sizes_of(held.get()[0])
         return {item.first.decode(): item.second for item in sizes}
 
     def start(self, constraint, stop_ids):
@@ -135,8 +138,11 @@ cdef class ConstraintCore:
         """Bytes by part, and their "total"; what equal constraints share is the vocabulary's."""
         cdef map[string, int64_t] parts
         cdef shared_ptr[Engine] held = self.engine()
-        with nogil:
+        if held.get().frozen:
             parts = memory_of(held.get()[0])
+        else:
+            with nogil:
+                parts = memory_of(held.get()[0])
         return {item.first.decode(): item.second for item in parts}
 
     def to_arrays(self):
@@ -177,11 +183,15 @@ cdef class ConstraintCore:
         cdef shared_ptr[Engine] held = self.engine()
         cdef Ahead* ahead = new Ahead(held.get()[0])
         cdef cbool more = True
+        cdef double small = time.monotonic() + 0.001
         allowed.hold()
         try:
             while more:
-                with nogil:
-                    more = ahead.advance()
+                if time.monotonic() < small:  # less than it takes to get back a lock that others want
+                    more = ahead.advance_for(1000)
+                else:
+                    with nogil:
+                        more = ahead.advance_for(5000)
                 PyErr_CheckSignals()
                 if progress is not None:
                     progress(ahead.stage().decode(), ahead.fraction())

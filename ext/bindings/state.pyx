@@ -42,8 +42,9 @@ cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
         const void* constraint
         const Decoder* decoder
         uint32_t* out
-        int64_t most
+        Budget budget
 
+    void grant(vector[Asked]&) except +wfsa_translate
     void fill_masks(vector[Asked], int64_t, int64_t) except +wfsa_translate
 
 
@@ -103,6 +104,12 @@ cdef _token_ids(ids, int64_t n_tokens):
 
 _SHOWN = 24  # bytes of the text in a repr
 
+# The interpreter lock is given up for what may wait or take long, and kept for what takes microseconds: a thread that
+# gives it up waits for it until the one that took it has had its turn, 5 ms (sys.setswitchinterval).
+cdef enum:
+    kFew = 256  # tokens or bytes
+    kFewMasks = 8
+
 
 cdef class State:
     """One sequence under a constraint.  Not for concurrent use by several threads; fork() for that.
@@ -149,8 +156,11 @@ cdef class State:
         cdef Held held
         cdef Decoder* decoder = self.read(held)
         cdef Budget granted = budget_of(budget, wrap_up)
-        with nogil:
-            fill_mask(decoder[0], out, n_words, most_after(decoder[0], granted))
+        if budget is None and decoder.is_quick():
+            fill_mask(decoder[0], out, n_words, kAnyTokens)
+        else:
+            with nogil:
+                fill_mask(decoder[0], out, n_words, most_after(decoder[0], granted))
         return 0
 
     def get_mask(self, budget=None, wrap_up=0):
@@ -211,8 +221,11 @@ cdef class State:
         if t < 0 or t >= self.n_tokens:
             raise StateError(f"token id {t} is out of range: the vocabulary has {self.n_tokens} tokens")
         decoder = self.change(held)
-        with nogil:
+        if decoder.is_quick():
             ok = decoder.commit_token(<int32_t>t)
+        else:
+            with nogil:
+                ok = decoder.commit_token(<int32_t>t)
         if ok:
             self.cached = None
         return ok
@@ -229,8 +242,11 @@ cdef class State:
             return 0
         cdef Held held
         cdef Decoder* decoder = self.change(held)
-        with nogil:
+        if view.shape[0] <= kFew and decoder.is_quick():
             n = commit_tokens(decoder[0], &view[0], view.shape[0])
+        else:
+            with nogil:
+                n = commit_tokens(decoder[0], &view[0], view.shape[0])
         if n:
             self.cached = None
         return n
@@ -254,8 +270,11 @@ cdef class State:
         if decoder.finished() and n:
             raise StateError("commit after the end-of-sequence token; start a new state or roll back")
         decoder = self.change(held)
-        with nogil:
+        if n <= kFew and decoder.is_quick():
             ok = decoder.commit_bytes(p, n)
+        else:
+            with nogil:
+                ok = decoder.commit_bytes(p, n)
         if ok:
             self.cached = None
         return ok
@@ -304,8 +323,11 @@ cdef class State:
             return 0
         cdef Held held
         cdef Decoder* decoder = self.read(held)
-        with nogil:
+        if view.shape[0] <= kFew and decoder.is_quick():
             n = validate(decoder[0], &view[0], view.shape[0])
+        else:
+            with nogil:
+                n = validate(decoder[0], &view[0], view.shape[0])
         return n
 
     def forced(self, limit=4096):
@@ -374,8 +396,11 @@ cdef class State:
         cdef cbool accepting
         cdef Held held
         cdef Decoder* decoder = self.read(held)
-        with nogil:  # it may wait for a thread that extends the constraint
+        if decoder.is_quick():
             accepting = not decoder.finished() and decoder.accepting()
+        else:
+            with nogil:  # it may wait for a thread that extends the constraint
+                accepting = not decoder.finished() and decoder.accepting()
         return accepting
 
     def is_finished(self):
@@ -384,6 +409,7 @@ cdef class State:
 
     @property
     def n_commits(self):
+        """Tokens and texts that were committed and not rolled back, as `rollback` counts them."""
         return self.now().n_commits()
 
     @property
@@ -430,8 +456,9 @@ cdef list _each_budget(budgets, n):
 def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0):
     """Fill row ``rows[i]`` (row i when `rows` is None) of an int32[B, ceil(V/32)] buffer with the mask of states[i].
 
-    The states may belong to different constraints, of any kinds.  The masks are computed without the interpreter lock
-    on up to `threads` threads, this one among them; fewer where there are fewer processors, or few states.
+    The states may belong to different constraints, of any kinds.  The masks are computed on up to `threads`
+    threads, this one among them; fewer where there are fewer processors, or few states; and without the interpreter
+    lock, unless they are few and nothing has to be waited for.
     ``budgets[i]``, if it is not None, is the budget of states[i], and `wrap_up` is of all that have one, as in
     ``State.get_mask``; a state that has finished needs none.  Raises StateError on a buffer that does not fit, or when two
     states share a row, BudgetError where a budget is too small; the buffer is left as it was then.  TypeError on what is
@@ -440,11 +467,12 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
     cdef Target target
     cdef vector[Asked] asked
     cdef Asked ask
-    cdef Budget granted
     cdef State one
     cdef size_t k
     cdef int64_t n_words = 0, n_threads = integer(threads)
+    cdef cbool quick
     states = list(states)
+    quick = len(states) <= kFewMasks and budgets is None
     rows = list(range(len(states))) if rows is None else [integer(r) for r in rows]
     if len(rows) != len(states) or len(set(rows)) != len(rows):
         raise StateError(f"{len(states)} states need as many different rows, not {rows}")
@@ -458,9 +486,8 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
         one = state
         n_words = max(n_words, one.n_words)
         ask.constraint, ask.decoder = <void*>one.constraint, one.now()
-        granted = budget_of(budget, wrap_up)
-        with nogil:
-            ask.most = kAnyTokens if ask.decoder.finished() else most_after(ask.decoder[0], granted)
+        ask.budget = budget_of(budget, wrap_up)
+        quick = quick and ask.decoder.is_quick()
         asked.push_back(ask)
     target_open(&target, buffer, n_words, min(rows))
     try:
@@ -471,8 +498,12 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
         for one in states:
             one.n_reads += 1
         try:
-            with nogil:
-                fill_masks(asked, target.n_words, n_threads)
+            if quick:
+                fill_masks(asked, target.n_words, 1)
+            else:
+                with nogil:
+                    grant(asked)
+                    fill_masks(asked, target.n_words, n_threads)
         finally:
             for one in states:
                 one.n_reads -= 1

@@ -7,8 +7,8 @@ from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 
 
-cdef extern from "vocabulary/cache_info.hpp" namespace "wfsa" nogil:
-    map[string, map[string, int64_t]] cache_info_of(const Vocabulary&) except +wfsa_translate
+cdef extern from "profiles/cache_info.hpp" namespace "wfsa" nogil:
+    map[string, map[string, int64_t]] cache_info_of(Vocabulary&) except +wfsa_translate
 
 
 cdef shared_ptr[CacheBudget] _budget = make_shared[CacheBudget](<size_t>0)  # of all vocabularies; wfsa/caches.py sets it

@@ -10,6 +10,7 @@
 #include "profiles/loop_runs.hpp"
 #include "profiles/tails.hpp"
 #include "regular/dfa.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace wfsa {
 
@@ -29,8 +30,8 @@ struct WalkResult {
 
 class ProfileCache {
   public:
-    explicit ProfileCache(const std::shared_ptr<CacheBudget>& budget)
-        : walks(budget), spelled(budget), universes_(budget), loops_(budget) {}
+    explicit ProfileCache(const Vocabulary& v)
+        : walks(v.budget), spelled(v.budget), universes_(v.budget), loops_(v.budget) {}
 
     // Profiles of full walks: the body of a JSON string is walked once, not once per schema.  The key names the state's
     // components by what they mean (StateNames), so equal keys mean equal profiles.  What may follow a terminal differs

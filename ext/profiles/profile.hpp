@@ -58,6 +58,7 @@ class Profiler {
         : trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words), walk_(trie, lexer, staying, cache),
           delta_(trie, lexer, walk_), bases_(lexer), key_(lexer) {}
 
+    ProfileCache& cache() const { return cache_; }
     int64_t work() const { return walk_.work; }  // trie nodes walked so far
     size_t n_profiles() const { return profiles.size(); }
 

@@ -21,11 +21,18 @@ struct Asked {
     const void* constraint;
     const Decoder* decoder;
     uint32_t* out;      // for its mask
-    int64_t most = kAnyTokens;  // that may be needed after the next one
+    Budget budget;
+    int64_t most = kAnyTokens;  // tokens that may be needed after the next one: of the budget
     bool operator<(const Asked& o) const { return std::tie(constraint, out) < std::tie(o.constraint, o.out); }
 };
 
-// Masks of n_words words.  Of several exceptions one is thrown.
+// What the budgets allow.  BudgetTooSmall: one does not suffice.
+inline void grant(std::vector<Asked>& asked) {
+    for (Asked& one : asked)
+        one.most = one.decoder->finished() ? kAnyTokens : most_after(*one.decoder, one.budget);
+}
+
+// Masks of n_words words, within what was granted.  Of several exceptions one is thrown.
 inline void fill_masks(std::vector<Asked> asked, int64_t n_words, int64_t n_threads) {
     constexpr size_t kDealt = 4, kWorthWaking = 16;
     std::sort(asked.begin(), asked.end());

@@ -38,6 +38,9 @@ class Decoder {
     virtual void mask_within(uint32_t* out, int64_t n_words, int64_t most) const = 0;
     virtual bool accepting() const = 0;
     virtual bool finished() const = 0;
+    // Does nothing wait for another thread here, and nothing grow?  Then what has no budget takes microseconds, which is
+    // less than it costs to give up a lock that others want (Python's interpreter lock: 5 ms until it comes back).
+    virtual bool is_quick() const = 0;
 
     virtual std::string text() const = 0;                // the bytes of all commits
     virtual std::string forced(size_t limit) const = 0;  // the bytes that must come next, at most `limit`

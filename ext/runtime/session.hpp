@@ -126,6 +126,7 @@ class Session final : public Decoder {
         return engine_->run([&](auto& operations) { return operations.takes(now_, engine_->end_term); });
     }
     bool finished() const override { return now_->finished; }
+    bool is_quick() const override { return engine_->frozen; }
     int64_t n_commits() const override { return now_->n_commits; }
     int32_t n_configs() const override { return now_->n; }
 

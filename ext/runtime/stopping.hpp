@@ -52,6 +52,7 @@ class Stopping final : public Decoder {
     }
     bool accepting() const override { return !ended_ && inner_->accepting(); }
     bool finished() const override { return ended_; }
+    bool is_quick() const override { return inner_->is_quick(); }
     std::string text() const override { return inner_->text(); }
     std::string forced(size_t limit) const override { return ended_ ? std::string() : inner_->forced(limit); }
     std::string next_bytes() const override { return ended_ ? std::string() : inner_->next_bytes(); }

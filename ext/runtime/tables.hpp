@@ -49,7 +49,7 @@ struct Tables {
         : vocab(std::move(v)),
           staying(lexer),
           contexts(lr, lexer.contexts, ignored),
-          profiler(vocab->trie, lexer, staying, vocab->profiles, vocab->n_words()),
+          profiler(vocab->trie, lexer, staying, vocab->kept<ProfileCache>(), vocab->n_words()),
           dwa(lr, contexts, lexer, staying, universes, weights),
           joint(lr, contexts, lexer, staying, universes, weights) {
         weights.intern({});
@@ -160,7 +160,7 @@ struct Tables {
     }
 
     // Universes on demand, one for an end of a terminal; and ahead of time, one for all ends of a terminal.
-    void add_universe_of(int32_t end) { add_universe(universes, profiler, *vocab, lexer.terms, {end}); }
+    void add_universe_of(int32_t end) { add_universe(universes, profiler, lexer.terms, {end}); }
     void share_universes() {
         std::map<int32_t, vector<int32_t>> by_term;
         for (size_t i = 0; i < profiler.terminal_ends.size(); ++i)
@@ -168,7 +168,7 @@ struct Tables {
         for (auto& [term, ends] : by_term) {
             poll();
             GrowthLock::let_read();
-            add_universe(universes, profiler, *vocab, lexer.terms, ends);
+            add_universe(universes, profiler, lexer.terms, ends);
         }
     }
 

@@ -6,7 +6,6 @@
 // of its own tails in the universe are kept, to get back from tails to tokens.
 #pragma once
 #include "profiles/profile.hpp"
-#include "vocabulary/vocabulary.hpp"
 
 namespace wfsa {
 
@@ -17,12 +16,12 @@ struct Universe {
 };
 
 // Give some ends of one terminal a universe.
-inline void add_universe(StableVector<Universe>& universes, Profiler& profiler, Vocabulary& vocab, const Terminals& terms,
+inline void add_universe(StableVector<Universe>& universes, Profiler& profiler, const Terminals& terms,
                          const vector<int32_t>& ends) {
     vector<const Tails*> parts;
     for (int32_t i : ends) parts.push_back(profiler.terminal_ends[size_t(i)].tails.get());
     const int32_t term = profiler.terminal_ends[size_t(ends[0])].term;
-    const auto united = vocab.profiles.united(parts, terms.counted[size_t(term)]);
+    const auto united = profiler.cache().united(parts, terms.counted[size_t(term)]);
     for (size_t k = 0; k < ends.size(); ++k) {
         TerminalEnd& end = profiler.terminal_ends[size_t(ends[k])];
         end.universe = int32_t(universes.size());

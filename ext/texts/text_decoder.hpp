@@ -57,6 +57,7 @@ class TextDecoder final : public Decoder {
     }
     bool accepting() const override { return !ended_ && table_->accepting(place_); }
     bool finished() const override { return ended_; }
+    bool is_quick() const override { return true; }
 
     std::string text() const override {
         return std::string(reinterpret_cast<const char*>(table_->text(place_.lo)), size_t(place_.depth));

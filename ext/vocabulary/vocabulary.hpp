@@ -1,4 +1,4 @@
-// What all constraints over one vocabulary share: its tokens, their trie, and caches of what depends on nothing else.
+// What all constraints over one vocabulary share: its tokens, their trie, and what others keep with it.
 #pragma once
 #include <cstring>
 #include <map>
@@ -6,7 +6,9 @@
 #include <mutex>
 #include <typeindex>
 
-#include "profiles/cache.hpp"
+#include "containers/cache_budget.hpp"
+#include "containers/fork_gate.hpp"
+#include "vocabulary/vocabulary_trie.hpp"
 
 namespace wfsa {
 
@@ -17,10 +19,9 @@ struct Vocabulary {
     vector<int32_t> eos;
     int64_t size = 0;          // width of a mask in tokens
     VocabularyTrie trie;
-    ProfileCache profiles;
+    const std::shared_ptr<CacheBudget> budget;  // for what is kept for the next constraint, of this or another one
 
-    // `budget`: for what is kept for the next constraint, of this vocabulary and others.
-    explicit Vocabulary(const std::shared_ptr<CacheBudget>& budget) : profiles(budget) {}
+    explicit Vocabulary(std::shared_ptr<CacheBudget> b) : budget(std::move(b)) {}
 
     int64_t n_tokens() const { return int64_t(offsets.size()) - 1; }
     int64_t n_words() const { return (size + 31) / 32; }
@@ -33,17 +34,17 @@ struct Vocabulary {
     }
 
     // What others keep with a vocabulary, one T each, made of it on first use.
-    template <class T> const T& kept() {
+    template <class T> T& kept() {
         const ForkGate::Change change;
         std::lock_guard<std::mutex> lock(kept_mutex_);
-        std::shared_ptr<const void>& slot = kept_[std::type_index(typeid(T))];
-        if (!slot) slot = std::make_shared<const T>(*this);
-        return *static_cast<const T*>(slot.get());
+        std::shared_ptr<void>& slot = kept_[std::type_index(typeid(T))];
+        if (!slot) slot = std::make_shared<T>(*this);
+        return *static_cast<T*>(slot.get());
     }
 
   private:
     std::mutex kept_mutex_;
-    std::map<std::type_index, std::shared_ptr<const void>> kept_;
+    std::map<std::type_index, std::shared_ptr<void>> kept_;
 };
 
 }  // namespace wfsa

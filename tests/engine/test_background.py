@@ -59,11 +59,13 @@ def test_complete_at_the_end_though_texts_made_some_of_it() -> None:
 
 
 def test_waiting_ends_in_time() -> None:
+    ahead_of_it = [wide("background") for _ in range(30)]  # a second of work, so it cannot be through already
     constraint = wide("background")
     began = time.monotonic()
     assert not constraint.wait(0)
     assert time.monotonic() - began < 1
     assert constraint.wait() and constraint.wait(0) and constraint.stats["complete"]
+    assert all(one.wait() for one in ahead_of_it)
     lazy = wide("lazy")
     assert lazy.wait(0) and not lazy.stats["complete"]
     assert wfsa.compile_choice(["a", "b"], fresh_vocab()).wait(0)

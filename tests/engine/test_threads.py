@@ -401,3 +401,29 @@ def test_a_state_that_nobody_started(use: str) -> None:
         getattr(state, use)()
     with pytest.raises(wfsa.StateError, match="made by hand"):
         wfsa.fill_bitmasks([state], np.zeros((1, 9), np.int32))
+
+
+def test_what_takes_microseconds_does_not_wait_for_busy_threads() -> None:
+    """Who gives the interpreter lock up beside a thread that computes gets it back after the switch interval."""
+    constraint = wfsa.compile_json_schema({"properties": {"a": {"type": "string"}}}, fresh_vocab())
+    turn, ended = sys.getswitchinterval(), threading.Event()
+
+    def compute() -> None:
+        while not ended.is_set():
+            sum(range(100))
+
+    busy = threading.Thread(target=compute)
+    sys.setswitchinterval(0.2)
+    try:
+        busy.start()
+        begin = time.perf_counter()
+        for _ in range(20):  # each of these takes long enough for the other thread to take the lock
+            state = constraint.start()
+            assert state.commit_bytes(b'{"a": "' + b"x" * 200) and state.validate([ord("x")] * 256) == 256
+            assert state.commit_tokens([ord("x")] * 256) == 256
+        seconds = time.perf_counter() - begin
+    finally:
+        ended.set()
+        busy.join()
+        sys.setswitchinterval(turn)
+    assert seconds < 2, f"{seconds:.1f} s: the lock is given up"  # for 0.2 s each time, 60 times

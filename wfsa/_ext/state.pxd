@@ -22,6 +22,7 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
         int64_t min_tokens() except +wfsa_translate
         cbool accepting() except +wfsa_translate
         cbool finished()
+        cbool is_quick()
         string text() except +wfsa_translate
         string forced(size_t) except +wfsa_translate
         string next_bytes() except +wfsa_translate

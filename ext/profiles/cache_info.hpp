@@ -3,13 +3,13 @@
 #include <map>
 #include <string>
 
-#include "vocabulary/vocabulary.hpp"
+#include "profiles/cache.hpp"
 
 namespace wfsa {
 
 // cache -> "entries", "bytes".
-inline std::map<std::string, std::map<std::string, int64_t>> cache_info_of(const Vocabulary& v) {
-    const ProfileCache& c = v.profiles;
+inline std::map<std::string, std::map<std::string, int64_t>> cache_info_of(Vocabulary& v) {
+    const ProfileCache& c = v.kept<ProfileCache>();
     auto numbers = [](size_t entries, size_t bytes) {
         return std::map<std::string, int64_t>{{"entries", int64_t(entries)}, {"bytes", int64_t(bytes)}};
     };
