@@ -58,7 +58,7 @@ from typing import Literal as OneOf
 from wfsa.errors import GrammarError
 from wfsa.grammar.regular import And, Cat, Regular, Repeat, Unit, has_units
 
-MAX_UNITS = (1 << 31) - 1
+MAX_UNITS = (1 << 31) - 1  # what is counted is less: units of a terminal, members of an unordered list
 MAX_GROUPS = 64  # of an unordered list
 Policy = OneOf["cfg", "longest"]
 Ties = OneOf["first", "all"]
@@ -225,7 +225,7 @@ def _check_unordered(grammar: Grammar) -> None:
             raise GrammarError(f"unordered list {name!r} names members that it does not have")
         if len(u.groups) > MAX_GROUPS or any(not g or not pairs.issuperset(g) for g in u.groups):
             raise GrammarError(f"unordered list {name!r} has too many groups, or one that is empty")
-        if u.least < 0 or (u.most is not None and u.most < 1):
+        if not 0 <= u.least < MAX_UNITS or (u.most is not None and not 1 <= u.most < MAX_UNITS):
             raise GrammarError(f"unordered list {name!r} has bounds that nothing fits")
 
 

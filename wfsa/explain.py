@@ -18,6 +18,7 @@ Constraints explain themselves, and explaining compiles; so that this is no circ
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
@@ -42,6 +43,7 @@ _MAX_REASONS: Final = 4
 _IN_ORDER: Final = "names come in the order of the schema"
 _CLOSED: Final = "SchemaOptions(additional_properties=..., required=...): only named properties, or all of them"
 _SECONDS: Final = 2.0  # for one compilation
+_MAX_SECONDS: Final = 8.0  # for one answer: many small compilations, and long texts, add up
 
 
 @lru_cache(maxsize=1)
@@ -102,6 +104,7 @@ class _Explainer:
         self.document.scan()
         self.n_parts = 0
         self.depth = 0
+        self.until = time.perf_counter() + _MAX_SECONDS
 
     def reasons(self, text: bytes, byte: bytes) -> list[str]:
         if not self.refuses(True, "$", text, byte):
@@ -133,11 +136,12 @@ class _Explainer:
     def compiled(self, part: Any, path: str) -> Any:
         """The constraint of a part of the schema; None if there is none."""
         self.n_parts += 1
-        if self.n_parts > _MAX_PARTS:
+        left = self.until - time.perf_counter()
+        if self.n_parts > _MAX_PARTS or left <= 0:
             raise _TooMuch
         try:
             assert _part_compiler is not None, "importing wfsa loads the compiler"
-            return _part_compiler(read_part(self.document, part, path), byte_vocab(), _SECONDS)
+            return _part_compiler(read_part(self.document, part, path), byte_vocab(), min(_SECONDS, left))
         except WfsaError:  # satisfied by nothing, or not to be enforced by itself
             return None
 

@@ -15,6 +15,7 @@ from operator import and_, or_
 from typing import Any
 
 from wfsa.errors import LimitError
+from wfsa.grammar.ir import MAX_UNITS
 from wfsa.grammar.json_schema.memo import Memo, in_advance
 from wfsa.grammar.json_schema.productions import Choice, Extra, Member, Options
 from wfsa.grammar.json_schema.shape import STRING, Handle, KeyClass, Shape, number_of, property_of
@@ -105,6 +106,7 @@ class Objects:
         if high is not None and low > high:
             memo.empty(f"an object needs {low} properties and can have {high}", path)
             return None
+        low, high = min(low, MAX_UNITS - 1), None if high is not None and high >= MAX_UNITS else high
         if high is not None and not extras and high >= len(members):
             high = None
         needed = sum(is_required for _, _, is_required in members)

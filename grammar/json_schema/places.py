@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 ONE = frozenset((
@@ -42,8 +42,13 @@ def pointer_of(path: str, outside: Sequence[str] = ()) -> str:
         name, index, quoted = found.groups()
         if name is not None or index is not None or quoted is not None:
             step = json.loads(quoted) if quoted else name or index
-            steps.append("/" + step.replace("~", "~0").replace("/", "~1"))
-    return (root and root + "#") + "".join(steps)
+            steps.append(step)
+    return (root and root + "#") + pointer(steps)
+
+
+def pointer(steps: Iterable[Step]) -> str:
+    """The JSON pointer of steps from the root (RFC 6901): ``("items", "a/b", 0)`` is ``/items/a~1b/0``."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
 
 
 def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]:

@@ -410,6 +410,10 @@ def test_generate_for_schemas_and_constraints(model: Any, tokenizer: Any, vocab:
     flag, text = wfsa.generate(model, tokenizer, PROMPTS[:2], [FLAG, choice])
     assert flag in (True, False, None)
     assert text in ("yes", "no")
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": FLAG}, "additionalProperties": False}}
+    calls = wfsa.compile_tools([tool], vocab, format="hermes", tool_choice="required", parallel=False)
+    (call,) = wfsa.generate(model, tokenizer, "One?", calls)  # text with JSON in it, of which there is a report, too
+    assert call.startswith("<tool_call>") and call.endswith("</tool_call>")
     two = wfsa.generate(model, tokenizer, "One?", FLAG, num_beams=2, num_return_sequences=2)
     assert len(two) == 2 and all(value in FLAG["enum"] for value in two)
     assert wfsa.generate(model, tokenizer, [], FLAG) == []

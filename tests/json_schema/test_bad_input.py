@@ -7,6 +7,7 @@ made to blow up.  No test here fails because a machine is slow: bounds on second
 from __future__ import annotations
 
 import gc
+import json
 import math
 import re
 import time
@@ -120,6 +121,28 @@ def test_counts_out_of_range() -> None:
         for value in (-1, 1.5, -0.5, Decimal("0.1"), math.nan, math.inf, "1", True, None):
             assert f" at $.{keyword}" in refused({keyword: value}), value
         wfsa.compile_json_schema({keyword: 2.0}, BYTES, mode="lazy")
+
+
+COUNTED = {"Length": ("a", "b"), "Items": ([1], [2]), "Properties": ({"a": 1}, {"b": 2})}
+
+
+@pytest.mark.parametrize("count", [(1 << 31) - 2, (1 << 31) - 1, 1 << 31, 1 << 63, 10**30])
+@pytest.mark.parametrize("what", COUNTED)
+def test_counts_beyond_any_document(what: str, count: int) -> None:
+    """More than fits into 32 bits.  No document is so long: an upper bound allows all, a lower one what may go on."""
+    few = json.dumps(COUNTED[what][0]).encode()
+    for order in ("declared", "any"):
+        options = wfsa.SchemaOptions(property_order=order)  # type: ignore[arg-type]
+        keywords: dict[str, Any] = {"mode": "lazy", "schema_options": options}
+        state = wfsa.compile_json_schema({f"max{what}": count}, BYTES, **keywords).start()
+        assert state.commit_bytes(few) and state.is_accepting()
+        state = wfsa.compile_json_schema({f"min{what}": count}, BYTES, **keywords).start()
+        assert state.commit_bytes(few[:-1]) and not state.commit_bytes(few[-1:])
+        for schema in ({"not": False, f"min{what}": count}, {f"min{what}": count, f"max{what}": count}):
+            wfsa.compile_json_schema(schema, BYTES, **keywords)
+        none = {"type": ["string", "array", "object"], f"min{what}": count + 1, f"max{what}": count}
+        wfsa.compile_json_schema(none, BYTES, **keywords)
+        assert "no document" in refused({"not": True, f"min{what}": count}, **keywords)
 
 
 @pytest.mark.parametrize("value", [0, 0.0, -1, -0.5, Decimal("-0.1")])

@@ -65,7 +65,8 @@ def reader_of(source: Any) -> Callable[[str], Any]:
     A constraint that is not of a JSON Schema has texts that need not be JSON, and these stay texts.
     """
     if isinstance(source, Constraint):
-        return str if source.report is None else json.loads
+        # A structural tag has a report, too, for the schemas within it.
+        return str if getattr(source, "source", None) is None else json.loads
     if isinstance(source, (dict, bool, str, bytes, bytearray)):
         return json.loads
     from pydantic import TypeAdapter  # which has made the schema
