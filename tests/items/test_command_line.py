@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,49 @@ def test_build_from_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert index.n_levels == 2 and index.leaf_items(0).tolist() == [7]
     assert main([*command, "--rank"]) == 2
     assert "one of --ids, --id-column and --rank" in capsys.readouterr().err
+
+
+def test_shards_published_and_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    out = str(tmp_path / "shop")
+    for day in range(2):
+        table = {"item_id": [f"sku-{day}-{x}" for x in range(50)], "sid": [[x % 7, x, day] for x in range(50)]}
+        pq.write_table(pa.table(table), tmp_path / f"{day}.parquet")
+    named = ["--list-column", "sid", "--id-column", "item_id"]
+    command = ["items", "build", *(str(tmp_path / f"{day}.parquet") for day in range(2)), *named, "-o", out]
+    assert main([*command, "--codes", "50,50,50", "--shards", "3", "--sorted-rows"]) == 0
+    assert "100 items in 3 shards" in capsys.readouterr().out
+    assert main([*command, "--codes", "50,50,50", "--shards", "3", "--rank"]) == 2
+    assert "--rank is for an index in one file" in capsys.readouterr().err
+    assert main(["items", "inspect", out]) == 0
+    assert "3, of " in capsys.readouterr().out
+    assert main(["items", "query", out, "1"]) == 0
+    assert "14 sequences below" in capsys.readouterr().out
+    assert main(["items", "inspect", out, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["items"] == sum(told["shards"]) == 100 and told["deltas"] == [] and told["head_depth"] is None
+    assert main(["items", "query", out, "1", "--limit", "2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["sequences"], told["codes"], len(told["next"])) == (14, 7, 2) and told["items"] == []
+    code = told["next"][0]["code"]
+    assert main(["items", "query", out, "1", str(code), "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["items"] == [f"sku-0-{code}"]
+    assert main(["items", "query", out, "49", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["none_begin_with"] == 1
+    gone = tmp_path / "gone.txt"
+    gone.write_text("sku-0-1\nsku-1-1\n")
+    pq.write_table(pa.table({"item_id": ["new"], "sid": [[49, 0, 0]]}), tmp_path / "new.parquet")
+    assert main(["items", "publish", out, "--add", str(tmp_path / "new.parquet"), *named, "--remove", str(gone)]) == 0
+    assert "version 2, 1 deltas since the base: 1 items added, 2 removed" in capsys.readouterr().out
+    assert main(["items", "follow", out, "--once"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("2-") and "+1  99 items" in said
+    assert main(["items", "publish", out, "--add", str(tmp_path / "new.parquet")]) == 2
+    assert main(["items", "follow", str(tmp_path), "--once"]) != 0
+    one = str(tmp_path / "one.items")
+    assert main([*command[:-1], one, "--codes", "50,50,50"]) == 0  # several files, one index
+    assert ItemIndex.load(one).n_items == 100
+    capsys.readouterr()
+    assert main(["items", "inspect", one, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["items"] == 100 and [level["codes"] for level in told["levels"]] == [50, 50, 50]

@@ -4,6 +4,18 @@ from wfsa.items.beams import Beams
 from wfsa.items.filter import ItemFilter
 from wfsa.items.index import ItemIndex
 from wfsa.items.live import Catalogue, LiveFilter, LiveItems
+from wfsa.items.published import Follower, follow, publish
 from wfsa.items.rows import ItemChunk
 
-__all__ = ["Beams", "Catalogue", "ItemChunk", "ItemFilter", "ItemIndex", "LiveFilter", "LiveItems"]
+__all__ = [
+    "Beams",
+    "Catalogue",
+    "Follower",
+    "ItemChunk",
+    "ItemFilter",
+    "ItemIndex",
+    "LiveFilter",
+    "LiveItems",
+    "follow",
+    "publish",
+]

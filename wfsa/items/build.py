@@ -107,7 +107,7 @@ def build(sids: Any, item_ids: Any, options: BuildOptions) -> IndexData:
     rows = read_rows(sids)
     _check_count(len(rows))
     ids = None if item_ids is None else _ids(item_ids, len(rows))
-    largest = _largest(rows, 0, options)
+    largest = largest_codes(rows, 0, options.threads)
     levels = make_levels(
         rows.n_levels, largest, options.vocab_size, options.offsets, options.logits_size, options.end_token
     )
@@ -171,13 +171,13 @@ def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -
         if options.vocab_size is None or np.ndim(options.vocab_size) == 0:
             return build(np.zeros((0, 1), np.int64), None, options)
         return build(np.zeros((0, len(options.vocab_size)), np.int64), None, options)
-    n_levels = _levels_of_chunks(first, options)
+    n_levels = levels_of_chunks(first, options.vocab_size)
     parts: list[Rows] = []
     all_ids: list[Ids] = []
     runs, sorter, levels, n, held = Runs(options.scratch), None, None, 0, 0
     try:
         for chunk in chain([first], chunks):
-            rows, ids = _chunk(chunk, n_levels, n + held)
+            rows, ids = read_chunk(chunk, n_levels, n + held)
             if (ids is None) != (not all_ids) and n + held:
                 raise ItemError("some chunks have item ids and some have none")
             if ids is not None:
@@ -192,7 +192,7 @@ def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -
                     n, held, parts = n + held, 0, []
         ids = join_ids(all_ids) if all_ids else None
         if not runs.sizes:
-            return build(_joined(parts, n_levels), ids, options)
+            return build(join_rows(parts, n_levels), ids, options)
         assert levels is not None
         if held:
             sorter = _run(parts, levels, n, options, runs)
@@ -221,16 +221,32 @@ def _merge(runs: Runs, levels: Levels, n: int, ids: Ids | None, options: BuildOp
     n_leaves = sorter.leaves_done
     del sorter
     indptr[n_leaves] = n
-    leaves = survey(levels, lcp[:n_leaves], lengths[:n_leaves])
+    bounds = None if n_leaves == n else indptr[: n_leaves + 1]
+    return lay_out(levels, columns, lcp[:n_leaves], lengths[:n_leaves], order, bounds, n, ids, options)
+
+
+def lay_out(
+    levels: Levels,
+    columns: npt.NDArray[Any],
+    lcp: npt.NDArray[np.uint8],
+    lengths: npt.NDArray[np.uint8] | None,
+    order: npt.NDArray[Any] | None,
+    indptr: npt.NDArray[Any] | None,
+    n: int,
+    ids: Ids | None,
+    options: BuildOptions,
+) -> IndexData:
+    """From sorted leaves with all their columns, code[L, at least U], which are taken over."""
+    n_leaves = len(lcp)
+    leaves = survey(levels, lcp, lengths)
     depth = _depth(leaves, options)
     head = [columns[level, :n_leaves].copy() for level in range(depth)]
     keep = _compact(columns, depth, n_leaves)
     options.progress("layout", 0.95)
-    bounds = None if n_leaves == n else indptr[: n_leaves + 1]
-    found = fingerprint([*head, *keep], leaves.lengths, order, bounds, ids)
+    found = fingerprint([*head, *keep], leaves.lengths, order, indptr, ids)
     layout = _layout(leaves, depth, head, keep, options)
     options.progress("layout", 1.0)
-    return IndexData(layout, n, order, bounds, ids, found)
+    return IndexData(layout, n, order, indptr, ids, found)
 
 
 def _compact(columns: npt.NDArray[Any], depth: int, n_leaves: int) -> npt.NDArray[Any]:
@@ -271,9 +287,14 @@ def _sorter(levels: Levels, rows: Rows) -> items_build.RowSorter:
 
 
 def _run(parts: list[Rows], levels: Levels, first: int, options: BuildOptions, runs: Runs) -> items_build.RowSorter:
-    rows = _joined(parts, len(levels))
+    rows = join_rows(parts, len(levels))
     make_levels(
-        len(levels), _largest(rows, first, options), levels.sizes, levels.offsets, levels.logits_size, levels.end_token
+        len(levels),
+        largest_codes(rows, first, options.threads),
+        levels.sizes,
+        levels.offsets,
+        levels.logits_size,
+        levels.end_token,
     )
     # Runs of both kinds of rows must compare with each other, so all keys have room for ends.
     sorter = items_build.RowSorter(np.asarray(levels.sizes, np.int64), True)
@@ -282,7 +303,7 @@ def _run(parts: list[Rows], levels: Levels, first: int, options: BuildOptions, r
     return sorter
 
 
-def _joined(parts: Sequence[Rows], n_levels: int) -> Rows:
+def join_rows(parts: Sequence[Rows], n_levels: int) -> Rows:
     """The parts one after another."""
     if len(parts) == 1:
         return parts[0]
@@ -311,7 +332,8 @@ def _row_bytes(parts: Sequence[Rows], n_levels: int) -> int:
     return 2 * n_levels * max(part.data.dtype.itemsize for part in parts) + 8 * n_levels // 2 + 12
 
 
-def _chunk(chunk: Any, n_levels: int, first: int) -> tuple[Rows, Ids | None]:
+def read_chunk(chunk: Any, n_levels: int, first: int) -> tuple[Rows, Ids | None]:
+    """One form for what an iterator gives; ItemError, which counts rows from ``first``, on what does not fit."""
     given = chunk if isinstance(chunk, ItemChunk) else ItemChunk(chunk)
     rows = read_rows(given.rows, n_levels)
     if rows.n_levels != n_levels:
@@ -319,9 +341,10 @@ def _chunk(chunk: Any, n_levels: int, first: int) -> tuple[Rows, Ids | None]:
     return rows, None if given.ids is None else _ids(given.ids, len(rows))
 
 
-def _levels_of_chunks(first: Any, options: BuildOptions) -> int:
-    if options.vocab_size is not None and np.ndim(options.vocab_size) == 1:
-        return len(options.vocab_size)
+def levels_of_chunks(first: Any, vocab_size: Any) -> int:
+    """How many levels items have that come in chunks, from the first of them."""
+    if vocab_size is not None and np.ndim(vocab_size) == 1:
+        return len(vocab_size)
     rows = read_rows(first.rows if isinstance(first, ItemChunk) else first)
     if rows.offsets is not None:
         raise ItemError("chunks of rows with different lengths need vocab_size with one entry a level")
@@ -335,9 +358,9 @@ def _chunk_levels(n_levels: int, options: BuildOptions) -> Levels:
     return make_levels(n_levels, seen, options.vocab_size, options.offsets, options.logits_size, options.end_token)
 
 
-def _largest(rows: Rows, first: int, options: BuildOptions) -> npt.NDArray[np.int64]:
+def largest_codes(rows: Rows, first: int, threads: int) -> npt.NDArray[np.int64]:
     """The largest code of each level, -1 for none. Raises ItemError on a negative one or one past 2^31 - 1."""
-    low, high = items_build.code_extremes(rows.data, rows.offsets, rows.n_levels, options.threads)
+    low, high = items_build.code_extremes(rows.data, rows.offsets, rows.n_levels, threads)
     if len(rows) and (int(low.min()) < 0 or int(high.max()) >= 1 << 31):
         padded, _ = rows.padded()
         bad = int(np.argmax(((padded < 0) | (padded >= 1 << 31)).any(axis=1)))

@@ -1,4 +1,7 @@
-"""Catalogues from files: an array of a ``.npy``, memory-mapped, or chunks of a Parquet file.
+"""Catalogues from files: an array of a ``.npy``, memory-mapped, or chunks of Parquet and Arrow files.
+
+Tables may be several files, one after the other: a list of paths, a folder, or a pattern (``part-*.parquet``), whose
+files are taken in the order of their names; and they may lie wherever fsspec reads (``s3://bucket/day/*.parquet``).
 
 **Which columns of a Parquet file are codes is said, or plain.** An integer column may as well be an id, a price or a
 count, and an index over those would work and be wrong. So nothing is chosen where there is a choice: without names,
@@ -11,16 +14,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
 from wfsa.items.rows import ItemChunk
+from wfsa.storage.places import file_system, is_url, parent_and_name
 
 PARQUET: tuple[str, ...] = (".parquet", ".pq")
+ARROW: tuple[str, ...] = (".arrow", ".feather")
+TABLES = PARQUET + ARROW
+BATCH = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +53,65 @@ class ParquetColumns:
             raise ItemError("columns is empty: give the names of the integer columns, one a level")
 
 
-def open_file(path: str | os.PathLike[str], columns: ParquetColumns) -> Any:
-    """What ``ItemIndex.build`` takes, from a path: an array of a ``.npy``, chunks of a ``.parquet``."""
-    suffix = Path(path).suffix.lower()
-    if suffix in PARQUET:
-        return read_parquet(path, columns)
-    if suffix != ".npy":
+def open_file(path: Any, columns: ParquetColumns) -> Any:
+    """From a path what ``ItemIndex.build`` takes: an array of a ``.npy``, or chunks of tables (:func:`list_tables`)."""
+    if is_tables(path):
+        return read_tables(list_tables(path), columns)
+    if Path(path).suffix.lower() != ".npy":
         raise ItemError(f"{os.fspath(path)}: items are read from .npy and .parquet files")
     if columns != ParquetColumns():
         raise ItemError(f"{os.fspath(path)}: a .npy file has no columns to name; give ids as item_ids")
     return open_npy(path)
+
+
+def is_path(source: Any) -> bool:
+    """Whether a source of items is a path, a URL, or a list of these."""
+    if isinstance(source, (list, tuple)):
+        return bool(source) and all(isinstance(one, (str, os.PathLike)) for one in source)
+    return isinstance(source, (str, os.PathLike))
+
+
+def is_tables(path: Any) -> bool:
+    """Whether a path names tables: one, a list, a pattern, a folder."""
+    if isinstance(path, (list, tuple)):
+        return True
+    text = os.fspath(path)
+    return Path(text).suffix.lower() in TABLES or is_url(text) or "*" in text or Path(text).is_dir()
+
+
+def list_tables(source: Any) -> list[str]:
+    """The Parquet and Arrow files of a path or URL, a pattern, a folder, or a list of these, in the order of reading.
+
+    Raises ItemError where there is none, or one is of another kind; FileNotFoundError on a path that is not there.
+    """
+    if isinstance(source, (list, tuple)):
+        return [file for one in source for file in list_tables(one)]
+    text = os.fspath(source)
+    if not is_url(text):
+        path = Path(text)
+        if path.is_dir():
+            found = sorted(str(one) for one in path.iterdir() if one.suffix.lower() in TABLES)
+        elif "*" in text:
+            folder, pattern = Path(parent_and_name(text)[0] or "."), path.name
+            found = sorted(str(one) for one in folder.glob(pattern) if one.suffix.lower() in TABLES)
+        else:
+            found = [text]
+    else:
+        files, inside = file_system(text)
+        if "*" in text:
+            matches = files.glob(inside)
+        elif Path(text).suffix.lower() in TABLES:
+            matches = [inside]
+        else:
+            matches = files.ls(inside, detail=False)
+        matches = sorted(one for one in matches if Path(one).suffix.lower() in TABLES)
+        found = [files.unstrip_protocol(one) for one in matches]
+    if not found:
+        raise ItemError(f"{text}: there are no files {', '.join('*' + suffix for suffix in TABLES)}")
+    for one in found:
+        if Path(one).suffix.lower() not in TABLES:
+            raise ItemError(f"{one}: items are read from .npy and .parquet files")
+    return found
 
 
 def open_npy(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
@@ -66,22 +123,93 @@ def open_npy(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     return array
 
 
-def read_parquet(path: str | os.PathLike[str], columns: ParquetColumns, batch: int = 1 << 18) -> Iterator[ItemChunk]:
-    """Chunks of a Parquet file, ``batch`` rows each; the columns are looked at before the first is asked for.
+def read_tables(paths: Sequence[str], columns: ParquetColumns) -> Iterator[ItemChunk]:
+    """Chunks of several tables, one after the other; the first one's columns are looked at at once."""
+    first = read_parquet(paths[0], columns)
+    return chain(first, chain.from_iterable(read_parquet(path, columns) for path in paths[1:]))
+
+
+def read_parquet(path: str | os.PathLike[str], columns: ParquetColumns, batch: int = BATCH) -> Iterator[ItemChunk]:
+    """Chunks of a Parquet or Arrow file, ``batch`` rows each; the columns are looked at before the first is asked for.
 
     Needs pyarrow. Raises ItemError on columns that are not there, do not fit or were left open, and on nulls.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ItemError("reading Parquet needs pyarrow: pip install 'wfsa[parquet]'") from None
-    try:
-        file = pq.ParquetFile(path)
-    except pa.ArrowInvalid as e:
-        raise ItemError(f"{os.fspath(path)} is no Parquet file: {e}") from None
-    chosen = _choose(os.fspath(path), file.schema_arrow, columns)
-    return _chunks(os.fspath(path), file, chosen, batch)
+    return TableFile(path, columns).chunks(None, batch)
+
+
+class Block(Protocol):
+    """A table that is no file."""
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        ...
+
+    def table(self) -> Any:
+        """The ``pyarrow.Table``."""
+        ...
+
+
+class TableFile:
+    """A Parquet or Arrow file, or a block, with its columns chosen; a *group* is a row group, or a record batch."""
+
+    def __init__(self, path: str | os.PathLike[str] | Block, columns: ParquetColumns) -> None:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            raise ItemError("reading Parquet needs pyarrow: pip install 'wfsa[parquet]'") from None
+        self.where = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path.where
+        arrow = Path(self.where).suffix.lower() in ARROW
+        self._parquet: Any = None
+        self._batches: list[Any] = []
+        try:
+            if not isinstance(path, (str, os.PathLike)):
+                table = path.table()
+                self._batches, schema = table.to_batches(), table.schema
+            elif arrow:
+                file = pa.ipc.open_file(_opened(self.where) or pa.memory_map(self.where))
+                self._batches = [file.get_batch(i) for i in range(file.num_record_batches)]
+                schema = file.schema
+            else:
+                self._parquet = pq.ParquetFile(_opened(self.where) or self.where)
+                schema = self._parquet.schema_arrow
+        except pa.ArrowInvalid as e:
+            raise ItemError(f"{self.where} is no {'Arrow' if arrow else 'Parquet'} file: {e}") from None
+        self.columns = _choose(self.where, schema, columns)
+
+    def groups(self) -> list[int]:
+        """Rows of each group."""
+        if self._parquet is None:
+            return [batch.num_rows for batch in self._batches]
+        return [self._parquet.metadata.row_group(i).num_rows for i in range(self._parquet.num_row_groups)]
+
+    def chunks(self, groups: Sequence[int] | None, batch: int = BATCH, with_ids: bool = True) -> Iterator[ItemChunk]:
+        """Of these groups (None: all), at most ``batch`` rows each."""
+        columns = self.columns if with_ids else ParquetColumns(self.columns.codes, self.columns.sequence)
+        return _chunks(self.where, self._parts(groups, batch, _wanted(columns)), columns)
+
+    def _parts(self, groups: Sequence[int] | None, batch: int, wanted: list[str]) -> Iterator[Any]:
+        if self._parquet is not None:
+            yield from self._parquet.iter_batches(batch_size=batch, row_groups=groups, columns=wanted)
+            return
+        for group in range(len(self._batches)) if groups is None else groups:
+            part = self._batches[group].select(wanted)
+            for begin in range(0, part.num_rows, batch):
+                yield part.slice(begin, batch)
+
+
+def _opened(where: str) -> Any:
+    """A file of another machine, None for one of this."""
+    if not is_url(where):
+        return None
+    files, inside = file_system(where)
+    return files.open(inside, "rb")
+
+
+def _wanted(columns: ParquetColumns) -> list[str]:
+    codes = [columns.sequence] if columns.sequence is not None else [*(columns.codes or ())]
+    return [*codes, *([columns.ids] if columns.ids is not None else [])]
 
 
 def _choose(where: str, schema: Any, columns: ParquetColumns) -> ParquetColumns:
@@ -133,10 +261,9 @@ def _is_id(kind: Any) -> bool:
     return _is_integer(kind) or any(is_one(kind) for is_one in texts)
 
 
-def _chunks(where: str, file: Any, columns: ParquetColumns, batch: int) -> Iterator[ItemChunk]:
-    codes = [columns.sequence] if columns.sequence is not None else [*(columns.codes or ())]
-    wanted = [*codes, *([columns.ids] if columns.ids is not None else [])]
-    for part in file.iter_batches(batch_size=batch, columns=wanted):
+def _chunks(where: str, parts: Iterator[Any], columns: ParquetColumns) -> Iterator[ItemChunk]:
+    wanted = _wanted(columns)
+    for part in parts:
         for name in wanted:
             if part.column(name).null_count:
                 raise ItemError(f"{where}: column {name!r} has nulls")
@@ -144,7 +271,9 @@ def _chunks(where: str, file: Any, columns: ParquetColumns, batch: int) -> Itera
         if columns.sequence is not None:
             yield ItemChunk(_sequences(where, columns.sequence, part.column(columns.sequence)), ids)
         else:
-            yield ItemChunk(np.stack([part.column(name).to_numpy(zero_copy_only=False) for name in codes], 1), ids)
+            yield ItemChunk(
+                np.stack([part.column(name).to_numpy(zero_copy_only=False) for name in columns.codes or ()], 1), ids
+            )
 
 
 def _sequences(where: str, name: str, column: Any) -> Any:

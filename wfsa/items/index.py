@@ -26,12 +26,17 @@ from wfsa.items.backends import cython as compiled
 from wfsa.items.backends import numpy as reference
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.build import BuildOptions, Progress, build, default_threads
-from wfsa.items.files import ParquetColumns, open_file
+from wfsa.items.distributed import OnRay, cluster
+from wfsa.items.files import ParquetColumns, is_path, open_file
 from wfsa.items.filter import Filters
 from wfsa.items.index_data import IndexData
 from wfsa.items.interval import SMALL
 from wfsa.items.nodes import Int64s
+from wfsa.items.sharded_build import Here, build_sharded
+from wfsa.items.shards import is_sharded, load_base, place_of
 from wfsa.storage import item_index_file
+from wfsa.storage.item_shard_file import Manifest, read_manifest
+from wfsa.storage.places import Place
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -70,7 +75,8 @@ class ItemIndex(IndexData):
     ) -> Self:
         """Build from rows in any order; equal rows share a leaf.
 
-        sids         int[N, L]; a list of lists; ``(values, row_offsets)``; the path of a .npy or .parquet file; an
+        sids         int[N, L]; a list of lists; ``(values, row_offsets)``; the path of a .npy or .parquet file, or
+                     several tables: a list, a pattern, a folder, by path or URL (``wfsa/items/files.py``); an
                      iterator of chunks, each any of the former or an :class:`ItemChunk` with ids
         item_ids     int[N]; N strings, str or bytes, in a list or a NumPy or Arrow array; None for the row numbers; or
                      "rank": the position in the sorted order (no array kept)
@@ -107,7 +113,7 @@ class ItemIndex(IndexData):
             ranked=ranked,
             progress=progress or (lambda stage, fraction: None),
         )
-        if isinstance(sids, (str, os.PathLike)):
+        if is_path(sids):
             sids = open_file(sids, ParquetColumns(columns, list_column, id_column))
         elif columns is not None or list_column is not None or id_column is not None:
             raise ItemError("columns, list_column and id_column name columns of a Parquet file; the items are no path")
@@ -116,18 +122,104 @@ class ItemIndex(IndexData):
             raise ItemError('item_ids="rank", but the chunks bring ids')
         return cls._of(built)
 
+    @classmethod
+    def build_distributed(
+        cls,
+        source: Any,
+        output: str | os.PathLike[str],
+        vocab_size: int | Sequence[int] | None = None,
+        *,
+        address: str | None = "auto",
+        shards: int | None = None,
+        rows: Literal["input", "sorted"] = "input",
+        offsets: Sequence[int] | None = None,
+        logits_size: int | None = None,
+        end_token: int | None = None,
+        layout: Literal["interval", "csr"] = "interval",
+        head_depth: int | None = None,
+        small: int = SMALL,
+        columns: Sequence[str] | None = None,
+        list_column: str | None = None,
+        id_column: str | None = None,
+        memory: int = 1 << 30,
+        concurrency: int | None = None,
+        progress: Progress | None = None,
+    ) -> Manifest:
+        """Build in shards, on a Ray cluster, and write them to ``output``; :meth:`load` then puts them together.
+
+        source       Parquet and Arrow files: a path or URL, a pattern, a folder, a list; or a dataset of Ray Data
+        output       a folder or URL; the catalogue that is there is replaced at the end, in one step, and what did not
+                     change is not written again
+        vocab_size   must be given: one number, or one a level
+        address      of the cluster: "auto", "host:port", "local" for one of this call's own; None: no cluster, all
+                     steps in this process. A connection that there is already is used
+        shards       how many, at most (None: those that are at ``output``, or what ``memory`` asks for)
+        rows         "input": items have the numbers of their rows, as from :meth:`build`; "sorted": they are numbered
+                     in sorted order, and no numbers are kept (``wfsa/items/shards.py``); without ids, that is rank
+        memory       bytes that a task should get by with; rows of equal leading codes cannot be parted
+        concurrency  tasks at once (None: one a processor)
+
+        The others are as in :meth:`build`; they are those of the index that is put together. Raises ItemError as
+        :meth:`build` does, and where there is no cluster; OSError on files that cannot be read or written.
+        """
+        if layout not in LAYOUTS:
+            raise ItemError(f"layout={layout!r}; it is one of {', '.join(LAYOUTS)}")
+        levels = {"vocab_size": vocab_size, "offsets": offsets, "logits_size": logits_size, "end_token": end_token}
+        arguments: tuple[Any, ...] = (
+            source,
+            Place.of(output),
+            ParquetColumns(columns, list_column, id_column),
+            levels,
+            {"name": layout, "head_depth": head_depth, "small": small},
+            rows,
+            shards,
+            memory,
+            progress or (lambda stage, fraction: None),
+        )
+        if address is None:
+            return build_sharded(Here(), *arguments)
+        with cluster(address) as ray:
+            return build_sharded(OnRay(ray, concurrency), *arguments)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file; replaces an existing one in one step."""
         item_index_file.save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """Map a saved index into memory.
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        verify: bool = True,
+        cache: str | os.PathLike[str] | None = None,
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Map a saved index into memory; or put the shards of a folder, URL or ``manifest.json`` together.
 
         ``verify`` reads every array once and checks every index in it; without, only shapes, types and sizes are
         checked. Raises ArtifactError on a file that is damaged, cut short, foreign or of another version.
+
+        Of shards: ``cache`` is a folder for this catalogue alone that keeps what was fetched and the index as one file,
+        so that the next load fetches what is new, and one of the same version only maps that file; ``scratch`` is a
+        folder for the index's arrays, in unnamed files, where memory is short.
         """
+        if is_sharded(path):
+            place, folders = place_of(path), [None if one is None else Path(one) for one in (cache, scratch)]
+            return cls.of_shards(read_manifest(place), place, verify=verify, cache=folders[0], scratch=folders[1])
         return cls._of(item_index_file.load(path, verify=verify))
+
+    @classmethod
+    def of_shards(
+        cls,
+        manifest: Manifest,
+        place: Place,
+        *,
+        verify: bool = True,
+        cache: Path | None = None,
+        scratch: Path | None = None,
+    ) -> Self:
+        """The index that a manifest's shards are, as :meth:`load` puts it together."""
+        return cls._of(load_base(manifest, place, verify=verify, cache=cache, scratch=scratch))
 
     @classmethod
     def _of(cls, data: IndexData) -> Self:

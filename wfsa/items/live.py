@@ -218,6 +218,21 @@ class LiveItems:
         valid = (nodes >= 0).any(axis=-1)
         return replace(beams, nodes=nodes, valid=valid, scores=np.where(valid, 0.0, -np.inf).astype(np.float32))
 
+    def resume(self, beams: Beams) -> Beams:
+        """Beams of another state of the catalogue in this one: nodes found anew, from the sequences.
+
+        A beam whose prefix no live item has any more is not valid; scores, tokens and sequences stay.
+        """
+        nodes = np.full((*beams.valid.shape, 2), NONE, np.int64)
+        nodes[...] = self.root
+        for step in range(beams.sequences.shape[2]):
+            tokens = beams.sequences[:, :, step]
+            following = self.advance(nodes, np.maximum(tokens, 0))
+            nodes = np.where((tokens >= 0)[..., None], following, nodes)  # -1: the beam was finished
+        valid = beams.valid & (nodes >= 0).any(axis=-1)
+        nodes[~valid] = NONE
+        return replace(beams, nodes=nodes, valid=valid, scores=np.where(valid, beams.scores, np.float32(-np.inf)))
+
     def beam_step(
         self,
         beams: Beams,
@@ -438,11 +453,11 @@ class Catalogue:
     """
 
     def __init__(self, base: ItemIndex) -> None:
-        if base.item_order is None:
+        if base.item_order is None and base.ids is None:
             raise ItemError('a catalogue needs items with ids: not an index built with item_ids="rank"')
         self._lock, self._merge_lock = threading.RLock(), threading.Lock()
         self._merging: threading.Thread | None = None
-        self._journal: list[tuple[str, Any, list[ItemId]]] = []
+        self._journal: list[tuple[Any, list[ItemId], list[ItemId], bool]] = []
         self._take(base)
 
     def _take(self, base: ItemIndex) -> None:
@@ -473,36 +488,46 @@ class Catalogue:
 
     def add(self, sids: Any, ids: Any) -> None:
         """Add items; raises ItemError, and adds nothing, on bad codes or an id that is live already."""
-        rows = read_rows(sids)
-        given = read_ids(ids)
-        if len(given) != len(rows):
-            raise ItemError(f"{len(given)} ids for {len(rows)} items")
-        new_ids = ids_at(given, np.arange(len(given)))
-        with self._lock:
-            places, seen = self._live_rows(given), set[ItemId]()
-            for item_id, place in zip(new_ids, places.tolist(), strict=True):
-                if item_id in self._added or place >= 0 or item_id in seen:
-                    raise ItemError(f"the id {item_id!r} is live already, or given twice")
-                seen.add(item_id)
-            listed = [tuple(rows.row(i)) for i in range(len(rows))]
-            self._change({**self._added, **dict(zip(new_ids, listed, strict=True))}, self._state.removed)
-            self._journal.append(("add", listed, new_ids))
+        self.change(sids, ids)
 
     def remove(self, ids: Any) -> None:
         """Remove items; raises ItemError, and removes nothing, on an id that is not live."""
-        given = read_ids(ids)
-        gone = ids_at(given, np.arange(len(given)))
+        self.change(removed=ids)
+
+    def change(self, sids: Any = None, ids: Any = None, removed: Any = (), *, strict: bool = True) -> None:
+        """Remove items, then add items, in one step: no state has half of it. An id may be given in both.
+
+        Raises ItemError, and changes nothing, as :meth:`add` and :meth:`remove` do. Not ``strict``: an id that is added
+        and live is replaced, one that is removed and not live is passed over.
+        """
+        gone, new = read_ids(removed), read_ids(() if ids is None else ids)
+        rows = read_rows([] if sids is None else sids)
+        if len(new) != len(rows):
+            raise ItemError(f"{len(new)} ids for {len(rows)} items")
+        gone_ids, new_ids = ids_at(gone, np.arange(len(gone))), ids_at(new, np.arange(len(new)))
         with self._lock:
-            added, removed = dict(self._added), self._state.removed.copy()
-            for item_id, row in zip(gone, self._live_rows(given).tolist(), strict=True):
+            added, out = dict(self._added), self._state.removed
+            if gone_ids or not strict:
+                out = out.copy()
+            for item_id, row in zip(gone_ids, self._live_rows(gone).tolist(), strict=True):
                 if item_id in added:
                     del added[item_id]
-                elif row >= 0 and not removed[row]:
-                    removed[row] = True
-                else:
+                elif row >= 0 and not out[row]:
+                    out[row] = True
+                elif strict:
                     raise ItemError(f"no live item has the id {item_id!r}, or it is given twice")
-            self._change(added, removed)
-            self._journal.append(("remove", None, gone))
+            places = self._live_rows(new)
+            listed = [tuple(rows.row(i)) for i in range(len(rows))]
+            for item_id, place, row in zip(new_ids, places.tolist(), listed, strict=True):
+                if item_id in added or (place >= 0 and not out[place]):
+                    if strict:
+                        raise ItemError(f"the id {item_id!r} is live already, or given twice")
+                    if place >= 0:
+                        out[place] = True
+                added[item_id] = row
+            self._change(added, out)
+            if gone_ids or new_ids:
+                self._journal.append((listed, new_ids, gone_ids, strict))
 
     def _change(self, added: dict[ItemId, tuple[int, ...]], removed: npt.NDArray[np.bool_]) -> None:
         state = self._state
@@ -551,11 +576,8 @@ class Catalogue:
             with self._lock:
                 journal, self._journal = self._journal, []
                 self._take(merged)
-                for what, rows, ids in journal:
-                    if what == "add":
-                        self.add(rows, ids)
-                    else:
-                        self.remove(ids)
+                for rows, ids, gone, strict in journal:
+                    self.change(rows, ids, gone, strict=strict)
             return merged
 
     def merge_in_background(self) -> threading.Thread:

@@ -5,6 +5,10 @@
     constraint_file  the tables of a compiled grammar or schema
     text_file        a closed set of texts
     item_index_file  an index of semantic ids
+    item_filter_file a set of its live leaves
+    item_shard_file  a catalogue of semantic ids in several files
+    vocab_file       a vocabulary
+    places           where files lie: a folder, or a URL of fsspec
 
 Nothing here knows what is done with what it reads: a format gives arrays and names, and the classes that hold them
 (:class:`wfsa.Constraint` and its kinds, :class:`wfsa.items.ItemIndex`) call it.

@@ -88,12 +88,12 @@ def write(path: str | os.PathLike[str], head: dict[str, Any], arrays: Arrays) ->
 
     Raises OSError; see :func:`wfsa.storage.atomic_write.replace_file`.
     """
-    replace_file(path, _pieces(head, arrays))
+    replace_file(path, pieces(head, arrays))
 
 
 def to_bytes(head: dict[str, Any], arrays: Arrays) -> bytes:
     """The bytes that :func:`write` writes."""
-    return b"".join(_pieces(head, arrays))
+    return b"".join(pieces(head, arrays))
 
 
 def read(path: str | os.PathLike[str], kind: str = "a file of wfsa") -> ArrayFile:
@@ -104,16 +104,18 @@ def read(path: str | os.PathLike[str], kind: str = "a file of wfsa") -> ArrayFil
     return _parse(np.memmap(where, np.uint8, "r") if size else np.zeros(0, np.uint8), str(path), kind)
 
 
-def from_bytes(data: bytes, where: str) -> ArrayFile:
+def from_bytes(data: bytes | memoryview, where: str) -> ArrayFile:
     """The inverse of :func:`to_bytes`; `where` is what messages call the data."""
     return _parse(np.frombuffer(data, np.uint8), where)
 
 
-def _pieces(head: dict[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]:
+def pieces(head: dict[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]:
     names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     head = {**head, "checksums": "".join(f"{_checksum(arrays[name]):08x}" for name in sorted(arrays))}
     head["checksum"] = _head_checksum(head)
     written = json.dumps(head, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    if _has_halves(written):  # of pairs of UTF-16, in a name of a schema: UTF-8 has none
+        written = json.dumps(head, sort_keys=True, separators=(",", ":"))
     header: dict[str, Any] = {"__metadata__": {"wfsa": written}}
     at = 0
     for name in names:
@@ -184,6 +186,14 @@ def _checksum(array: npt.NDArray[Any]) -> int:
     for block in _blocks(array):
         value = zlib.crc32(block, value)
     return value
+
+
+def _has_halves(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _head_checksum(head: dict[str, Any]) -> int:

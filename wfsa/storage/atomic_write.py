@@ -6,6 +6,7 @@ Errors name the file that was asked for, never the scratch file beside it.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ def replace_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryvi
     Raises OSError: FileNotFoundError where the folder does not exist, else what the file system says.
     """
     target = Path(path)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.part")
+    scratch = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}.part")
     try:
         with scratch.open("wb") as out:
             for piece in pieces:

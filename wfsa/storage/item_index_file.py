@@ -9,6 +9,7 @@ Same index, same bytes.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +82,9 @@ def _index(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> IndexDa
     layout: IntervalLayout | CsrLayout
     rest: dict[str, Any] = dict(arrays)
     items = {name: rest.pop(name, None) for name in ("item_order", "item_indptr")}
-    ids = _ids(head["ids"], n_items, {name: rest.pop(name, None) for name in ("ids", "id_bytes", "id_offsets")})
+    ids = read_id_arrays(head["ids"], n_items, rest)
+    for name in ("ids", "id_bytes", "id_offsets"):
+        rest.pop(name, None)
     lengths = rest.pop("lengths", None)
     prefixes = bool(head["has_prefix_items"])
     if head["layout"] == "interval":
@@ -114,11 +117,11 @@ def _index(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> IndexDa
     return IndexData(layout, n_items, ids=ids, fingerprint=head["fingerprint"], **items)
 
 
-def _ids(kind: str | None, n: int, arrays: dict[str, npt.NDArray[Any] | None]) -> Ids | None:
+def read_id_arrays(kind: str | None, n: int, arrays: Mapping[str, npt.NDArray[Any]]) -> Ids | None:
     """The items' ids out of the arrays that hold them; ItemError where these are not what the kind needs."""
-    ids, data, offsets = arrays["ids"], arrays["id_bytes"], arrays["id_offsets"]
+    ids, data, offsets = (arrays.get(name) for name in ("ids", "id_bytes", "id_offsets"))
     wants = {None: (), "int": ("ids",), "str": ("id_bytes",), "bytes": ("id_bytes",)}[kind]
-    if [name for name in ("ids", "id_bytes") if arrays[name] is not None] != list(wants):
+    if [name for name in ("ids", "id_bytes") if name in arrays] != list(wants):
         raise ItemError(f"the arrays of ids are not those of {kind}")
     if ids is not None and (ids.shape != (n,) or ids.dtype != np.int64):
         raise ItemError(f"ids have shape {ids.shape} and type {ids.dtype}")
@@ -131,7 +134,7 @@ def _ids(kind: str | None, n: int, arrays: dict[str, npt.NDArray[Any] | None]) -
     return StringIds(data, offsets, n, kind == "str")
 
 
-def _check_ids(ids: StringIds) -> None:
+def check_ids(ids: StringIds) -> None:
     """Raise ItemError unless the offsets rise from 0 to the end, and str ids are UTF-8."""
     offsets = ids.offsets
     if offsets is not None and (
@@ -145,7 +148,7 @@ def _check_ids(ids: StringIds) -> None:
 
 def _check_items(index: IndexData) -> None:
     if isinstance(index.ids, StringIds):
-        _check_ids(index.ids)
+        check_ids(index.ids)
     order, indptr = index.item_order, index.item_indptr
     if order is not None and len(order) and not 0 <= int(order.min()) <= int(order.max()) < index.n_items:
         raise ItemError("item_order is out of range")

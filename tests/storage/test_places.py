@@ -1,0 +1,78 @@
+"""Places: folders and URLs alike, files whole or not at all, errors of one kind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from wfsa.errors import WfsaError
+from wfsa.storage.places import Entry, Place, is_half_written
+
+
+@pytest.fixture(params=["file", "folder", "memory", "local"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param in ("memory", "local"):
+        pytest.importorskip("fsspec")
+    urls = {"file": f"file://{tmp_path}/a", "memory": f"memory://{tmp_path}", "local": f"local://{tmp_path}/a"}
+    return Place.of(urls.get(request.param, tmp_path / "a"))
+
+
+def test_files_are_read_as_they_were_written(place: Place, tmp_path: Path) -> None:
+    begin = time.time() - 5
+    assert place.get("x/y.wfsa") is None and place.size("x/y.wfsa") is None and place.listing() == []
+    with pytest.raises(FileNotFoundError):
+        place.read("x/y.wfsa")
+    place.make()
+    place.write("x/y.wfsa", [b"one"])
+    place.write("x/y.wfsa", [b"two", memoryview(b"!")])
+    place.write("z.wfsa", iter([b"", b""]))
+    assert place.get("x/y.wfsa") == place.read("x/y.wfsa") == b"two!" and place.get("z.wfsa") == b""
+    assert place.size("x/y.wfsa") == 4
+    assert [(entry.name, entry.size) for entry in place.listing()] == [("x/y.wfsa", 4), ("z.wfsa", 0)]
+    assert [entry.name for entry in place.listing("x")] == ["x/y.wfsa"] and place.listing("none") == []
+    assert place.names() == ["z.wfsa"]
+    assert all(begin < entry.modified < time.time() + 5 for entry in place.listing())
+    assert place.fetch("z.wfsa", tmp_path).read_bytes() == b""
+    place.remove("x/y.wfsa")
+    place.remove("x/y.wfsa")
+    assert place.get("x/y.wfsa") is None
+
+
+@pytest.mark.parametrize("scheme", ["", "local://"])
+def test_a_reader_never_sees_half_a_file(scheme: str, tmp_path: Path) -> None:
+    if scheme:
+        pytest.importorskip("fsspec")
+    place, sizes, stop = Place.of(f"{scheme}{tmp_path}"), set(), threading.Event()
+    place.write("a", [b"0" * 100_000])
+
+    def read() -> None:
+        while not stop.is_set():
+            sizes.add(len(place.read("a")))
+
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read) for _ in range(3)]
+        for n in range(1, 200):
+            place.write("a", [b"%d" % (n % 10) * 100_000])
+        stop.set()
+        for reader in readers:
+            reader.result()
+    assert sizes == {100_000}
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_a_killed_writer_leaves_is_told_from_what_is_being_written() -> None:
+    now = time.time()
+    assert is_half_written(Entry("x/a.wfsa.123.part", 5, now - 90_000), now)
+    assert not is_half_written(Entry("x/a.wfsa.123.part", 5, now - 5), now)
+    assert not is_half_written(Entry("x/a.wfsa", 5, now - 90_000), now)
+
+
+def test_a_url_that_leads_nowhere_is_told() -> None:
+    pytest.importorskip("fsspec")
+    with pytest.raises(WfsaError, match="nosuchprotocol://x cannot be opened"):
+        Place.of("nosuchprotocol://x").check()
+    Place.of("/anywhere").check()

@@ -1,0 +1,287 @@
+"""A catalogue in several files: a manifest (JSON), shards of leaves, and deltas of what changed since.
+
+    manifest.json                what the catalogue consists of; replaced last and in one step
+    <hash>.leaves                a range of rows, sorted: columns, lengths, item_indptr, the items' ids in this order
+    <hash>.rows                  the same items' row numbers in the input, in the same order
+    <hash>.delta                 ids that are removed; sequences and ids that are added
+
+Files beside the manifest are named by the SHA-256 of their bytes, so that one that is there need not be written again,
+a reader sees that it has what the manifest means, and a build that was broken off leaves the old catalogue as it was.
+Row numbers lie in files of their own: a row that is inserted shifts the numbers of all after it, and nothing else.
+
+A range is given by *keys*: the leading codes of a row packed into 64 bits (:func:`leading_keys`), as many as fit. Shard
+i has the rows with ``boundaries[i - 1] <= key < boundaries[i]``; equal rows have equal keys, so they share a shard.
+
+The manifest's ``base`` is a hash of what is in the shards, ``serial`` counts what was published at this place. What
+the arrays of a shard mean is checked when they are put together (``wfsa/items/shards.py``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.errors import ArtifactError, ItemError
+from wfsa.items.item_ids import Ids, StringIds, kind_of
+from wfsa.items.levels import Levels
+from wfsa.storage import array_file
+from wfsa.storage.array_file import ArrayFile, Arrays
+from wfsa.storage.places import Place
+
+MANIFEST: Final = "manifest.json"
+FORMAT: Final = "wfsa-item-shards"
+VERSION: Final = 1
+KINDS: Final = ("leaves", "rows", "delta")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file beside the manifest: ``sha256`` of all its ``bytes``."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardEntry:
+    """A range of rows; ``rows`` is None where the items' numbers in the input are not kept."""
+
+    leaves: FileEntry
+    rows: FileEntry | None
+    n_leaves: int
+    n_items: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaEntry:
+    """A change: how many items go and come, and the serial under which it was published."""
+
+    file: FileEntry
+    removed: int
+    added: int
+    serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a sharded catalogue consists of.
+
+    layout      ``name``, ``head_depth`` (None: chosen by size) and ``small`` of the index that is put together
+    ids         int, str or bytes; None where items have none of their own
+    rows        "input": items have their row numbers; "sorted": they are numbered in sorted order
+    boundaries  first keys of the shards but the first, rising
+    """
+
+    levels: Levels
+    layout: dict[str, Any]
+    ids: str | None
+    rows: str
+    n_items: int
+    boundaries: tuple[int, ...]
+    shards: tuple[ShardEntry, ...]
+    serial: int
+    deltas: tuple[DeltaEntry, ...] = ()
+
+    @property
+    def n_leaves(self) -> int:
+        """Distinct sequences."""
+        return sum(shard.n_leaves for shard in self.shards)
+
+    @property
+    def base(self) -> str:
+        """32 hexadecimal digits: which index the shards are, whatever the deltas."""
+        return hashlib.sha256(json.dumps(self._base(), sort_keys=True).encode()).hexdigest()[:32]
+
+    def files(self) -> list[FileEntry]:
+        """All files beside the manifest."""
+        both = [one for shard in self.shards for one in (shard.leaves, shard.rows) if one is not None]
+        return both + [delta.file for delta in self.deltas]
+
+    def _base(self) -> dict[str, Any]:
+        return {
+            "levels": self.levels.to_json(),
+            "layout": self.layout,
+            "ids": self.ids,
+            "rows": self.rows,
+            "n_items": self.n_items,
+            "boundaries": list(self.boundaries),
+            "shards": [asdict(shard) for shard in self.shards],
+        }
+
+    def to_bytes(self) -> bytes:
+        """JSON with a hash of itself."""
+        body = {
+            "format": FORMAT,
+            "version": VERSION,
+            **self._base(),
+            "serial": self.serial,
+            "deltas": [asdict(one) for one in self.deltas],
+        }
+        return json.dumps({**body, "sha256": _hash_of(body)}, indent=1).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> Manifest:
+        """Raises ArtifactError on what is no manifest, damaged, or of another version."""
+        try:
+            body = json.loads(data)
+            claimed = body.pop("sha256", None)
+            if body.get("format") != FORMAT:
+                raise ArtifactError(f"{where} is no manifest of an item catalogue (format {body.get('format')!r})")
+            if body.get("version") != VERSION:
+                raise ArtifactError(
+                    f"{where} has format version {body.get('version')!r}, this wfsa reads {VERSION}; make it again"
+                )
+            if claimed != _hash_of(body):
+                raise ArtifactError(f"{where} is damaged: it does not match its hash")
+            spec = body["levels"]
+            made = cls(
+                Levels(tuple(spec["sizes"]), tuple(spec["offsets"]), spec["logits_size"], spec["end_token"]),
+                dict(body["layout"]),
+                body["ids"],
+                body["rows"],
+                int(body["n_items"]),
+                tuple(int(x) for x in body["boundaries"]),
+                tuple(
+                    ShardEntry(_file(one["leaves"]), _file(one["rows"]) if one["rows"] else None,
+                               int(one["n_leaves"]), int(one["n_items"]))
+                    for one in body["shards"]
+                ),
+                int(body["serial"]),
+                tuple(
+                    DeltaEntry(_file(one["file"]), int(one["removed"]), int(one["added"]), int(one["serial"]))
+                    for one in body["deltas"]
+                ),
+            )  # fmt: skip
+            made._check()
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as e:
+            if isinstance(e, ArtifactError):
+                raise
+            raise ArtifactError(f"{where} is damaged, or no manifest: {e}") from None
+        return made
+
+    def _check(self) -> None:
+        if self.ids not in (None, "int", "str", "bytes") or self.rows not in ("input", "sorted"):
+            raise ItemError(f"ids {self.ids!r}, rows {self.rows!r}")
+        if sum(shard.n_items for shard in self.shards) != self.n_items:
+            raise ItemError("the shards' items do not add up")
+        if any((shard.rows is None) != (self.rows == "sorted") for shard in self.shards):
+            raise ItemError("some shards have row numbers and some have none")
+        if len(self.boundaries) != max(len(self.shards) - 1, 0) or list(self.boundaries) != sorted(self.boundaries):
+            raise ItemError("the boundaries are not those of the shards")
+
+
+def _file(entry: dict[str, Any]) -> FileEntry:
+    found = FileEntry(str(entry["file"]), int(entry["bytes"]), str(entry["sha256"]))
+    digest, _, kind = found.file.partition(".")
+    if kind not in KINDS or digest != found.sha256[:32] or len(found.sha256) != 64 or not found.sha256.isalnum():
+        raise ItemError(f"{found.file!r} is not the name of a shard")
+    return found
+
+
+def _hash_of(body: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+# --- reading and writing ------------------------------------------------------------------------------------------
+
+
+def read_manifest(place: Place) -> Manifest:
+    """The catalogue that is there now. Raises ArtifactError, OSError (FileNotFoundError where there is none)."""
+    return Manifest.from_bytes(place.read(MANIFEST), place.name_of(MANIFEST))
+
+
+def write_manifest(place: Place, manifest: Manifest) -> None:
+    """Make this the catalogue; all its files have to be there."""
+    place.write(MANIFEST, [manifest.to_bytes()])
+
+
+def write_arrays(place: Place, kind: str, arrays: Arrays, head: dict[str, Any] | None = None) -> FileEntry:
+    """A file of arrays, named by its content; nothing is written where it is there already. ``kind``: of KINDS."""
+    head = {"format": f"{FORMAT}-{kind}", "version": VERSION, **(head or {})}
+    digest, size = hashlib.sha256(), 0
+    for piece in array_file.pieces(head, arrays):
+        digest.update(piece)
+        size += len(piece)
+    entry = FileEntry(f"{digest.hexdigest()[:32]}.{kind}", size, digest.hexdigest())
+    if place.size(entry.file) != size:
+        place.write(entry.file, array_file.pieces(head, arrays))
+    return entry
+
+
+def read_arrays(place: Place, entry: FileEntry, *, verify: bool = True, cache: Path | None = None) -> ArrayFile:
+    """A file of arrays: mapped where it lies in a folder or a ``cache`` is given, else in memory.
+
+    Raises ArtifactError, naming the file, where it is missing, of another size, or with ``verify`` another content.
+    """
+    where, kind = place.name_of(entry.file), entry.file.partition(".")[2]
+    data: npt.NDArray[np.uint8]
+    try:
+        if place.folder is None and cache is None:
+            data = np.frombuffer(place.read(entry.file), np.uint8)
+        else:
+            copy = (cache or Path()) / entry.file
+            known = place.folder is None and copy.is_file() and copy.stat().st_size == entry.bytes
+            path = copy if known else place.fetch(entry.file, cache or Path())
+            data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+    except FileNotFoundError:
+        raise ArtifactError(f"{where} is missing; the manifest names it") from None
+    if len(data) != entry.bytes:
+        raise ArtifactError(f"{where} is cut short or damaged: {len(data)} bytes, not {entry.bytes}")
+    if verify and hashlib.sha256(data.data).hexdigest() != entry.sha256:
+        if cache is not None and place.folder is None:
+            (cache / entry.file).unlink(missing_ok=True)  # to be fetched again
+        raise ArtifactError(f"{where} is damaged: it does not match its hash")
+    return array_file.from_bytes(data.data, where).expect(f"a file of {kind}", f"{FORMAT}-{kind}", VERSION)
+
+
+# --- ids, and keys ------------------------------------------------------------------------------------------------
+
+
+def id_arrays(ids: Ids | None) -> Arrays:
+    """The arrays that hold ids, as in the file of an index."""
+    if ids is None:
+        return {}
+    if not isinstance(ids, StringIds):
+        return {"ids": ids}
+    found: Arrays = {"id_bytes": ids.data}
+    if ids.offsets is not None:
+        found["id_offsets"] = ids.offsets - ids.offsets[0]
+        found["id_bytes"] = ids.data[int(ids.offsets[0]) : int(ids.offsets[-1])]
+    return found
+
+
+def leading_keys(codes: npt.NDArray[Any], lengths: npt.NDArray[Any] | None, levels: Levels) -> npt.NDArray[np.uint64]:
+    """uint64[n]: the leading codes of rows [n, L], packed; they rise with the rows. ``lengths``: None where all are L.
+
+    A level takes as many bits as its codes and the end of a row need; levels are taken while they fit into 64.
+    """
+    keys = np.zeros(len(codes), np.uint64)
+    used = 0
+    for level, size in enumerate(levels.sizes):
+        width = int(size).bit_length()
+        if used + width > 64:
+            break
+        field = codes[:, level].astype(np.uint64) + np.uint64(1)
+        if lengths is not None:
+            field[lengths <= level] = 0
+        keys = (keys << np.uint64(width)) | field
+        used += width
+    return keys
+
+
+def ids_kind(ids: Ids | None) -> str | None:
+    """As the manifest has it."""
+    return None if ids is None else kind_of(ids)
+
+
+def total(entries: Iterable[FileEntry]) -> int:
+    """Bytes of files."""
+    return sum(entry.bytes for entry in entries)

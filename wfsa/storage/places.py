@@ -1,0 +1,238 @@
+"""Where files lie: a folder of this machine, or a URL that fsspec knows (``s3://``, ``gs://``, ``memory://``, …).
+
+fsspec does the work, by its own settings (``FSSPEC_…`` and the store's variables in the environment); it is imported
+for URLs only. A file appears whole or not at all: object stores put it in one step, and on anything else it is written
+beside its place and renamed. Whatever else a store does, readers look at keys, sizes, hashes or checksums.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from wfsa.errors import WfsaError
+from wfsa.storage.atomic_write import replace_file
+
+_AT_ONCE: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "memory"})
+_SCRATCH: Final = ".part"
+_TIMES: Final = ("mtime", "LastModified", "last_modified", "updated", "created")  # as file systems call it
+
+
+class Entry(NamedTuple):
+    """A file of a listing."""
+
+    name: str
+    size: int  # bytes
+    modified: float  # seconds since 1970; 0 where the file system does not say
+
+
+def is_url(text: str) -> bool:
+    """Whether fsspec has to read it."""
+    return "://" in text and not text.startswith("file://")
+
+
+def file_system(url: str, options: dict[str, Any] | None = None) -> tuple[Any, str]:
+    """fsspec's file system of a URL, and the path in it; WfsaError without fsspec or what it needs for the URL.
+
+    `options` are the file system's own, as ``{"endpoint_url": …}`` of S3.
+    """
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise WfsaError(f"{url}: reading URLs needs fsspec: pip install 'wfsa[store]'") from None
+    own: dict[str, Any] = {"use_listings_cache": False}
+    if url.startswith(("s3:", "s3a:")):
+        own["max_concurrency"] = 1  # else it asks for the size first, to read large objects in parts
+    try:
+        files, inside = url_to_fs(url, **{**own, **(options or {})})
+    except (ImportError, ValueError) as e:  # no package for the store; a store that fsspec does not know
+        raise WfsaError(f"{url} cannot be opened: {e}") from None
+    return files, inside
+
+
+def parent_and_name(text: str) -> tuple[str, str]:
+    """What stands before and after the last slash."""
+    parent, slash, name = text.rpartition("/")
+    return parent if parent or not slash else slash, name
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder, by path or URL; names in it may have slashes. Every method raises OSError where the store does not
+    answer, whatever it raises itself."""
+
+    where: str
+    options: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, where: str | os.PathLike[str], options: dict[str, Any] | None = None) -> Place:
+        """From what a caller gave; `options` as of :func:`file_system`."""
+        text = os.fspath(where)
+        if text.startswith("file://"):
+            text = unquote(text[len("file://") :])
+        return cls(text.rstrip("/") or "/", options or {})
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of this machine, None for a URL."""
+        return None if is_url(self.where) else Path(self.where)
+
+    def name_of(self, name: str) -> str:
+        """What messages call a file."""
+        return f"{self.where}/{name}"
+
+    def check(self) -> None:
+        """WfsaError where fsspec, or its package for the URL, is missing; nothing is asked of the store."""
+        if self.folder is None:
+            file_system(self.where, self.options)
+
+    def make(self) -> None:
+        """The folder, if it is not there."""
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a file."""
+        if self.folder is not None:
+            return (self.folder / name).read_bytes()
+        with _Remote(self, name) as (files, path):
+            data: bytes = files.cat_file(path)
+            return data
+
+    def get(self, name: str) -> bytes | None:
+        """The same; None where there is none."""
+        try:
+            return self.read(name)
+        except FileNotFoundError:
+            return None
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file, None where there is none."""
+        try:
+            if self.folder is not None:
+                return (self.folder / name).stat().st_size
+            with _Remote(self, name) as (files, path):
+                return int(files.info(path)["size"])
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, pieces: Iterable[bytes | memoryview]) -> None:
+        """A file, whole or not at all; one that is there is replaced. Folders on the way are made."""
+        if self.folder is not None:
+            path = self.folder / name
+            if "/" in name:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, pieces)
+            return
+        with _Remote(self, name) as (files, inside):
+            protocols = {files.protocol} if isinstance(files.protocol, str) else {*files.protocol}
+            if protocols & _AT_ONCE:
+                _write(files, inside, pieces)
+                return
+            scratch = f"{inside}.{uuid.uuid4().hex}{_SCRATCH}"
+            files.makedirs(parent_and_name(inside)[0], exist_ok=True)
+            try:
+                _write(files, scratch, pieces)
+                files.mv(scratch, inside)
+            except BaseException:
+                if files.exists(scratch):
+                    files.rm_file(scratch)
+                raise
+
+    def fetch(self, name: str, cache: Path) -> Path:
+        """The file in a folder of this machine: itself, or a copy in ``cache``, made whole or not at all."""
+        if self.folder is not None:
+            return self.folder / name
+        target, part = cache / name, cache / f".{name}.{os.getpid()}{_SCRATCH}"
+        try:
+            with _Remote(self, name) as (files, path):
+                files.get_file(path, str(part))
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+        return target
+
+    def names(self) -> list[str]:
+        """Files right in the folder."""
+        return [entry.name for entry in self.listing() if "/" not in entry.name]
+
+    def listing(self, below: str = "") -> list[Entry]:
+        """Every file at any depth, or those of a folder in it, by name; among them what a writer left half done."""
+        if self.folder is not None:
+            return sorted(_of_folder(self.folder, self.folder / below))
+        with _Remote(self, below) as (files, path):
+            try:
+                found = files.find(path.rstrip("/"), detail=True)
+            except FileNotFoundError:
+                return []
+            cut = len(file_system(self.where, self.options)[1].rstrip("/")) + 1
+        return sorted(Entry(at[cut:], int(info.get("size") or 0), _modified(info)) for at, info in found.items())
+
+    def remove(self, name: str) -> None:
+        """Delete a file; nothing where there is none."""
+        try:
+            if self.folder is not None:
+                (self.folder / name).unlink(missing_ok=True)
+                return
+            with _Remote(self, name) as (files, path):
+                files.rm_file(path)
+        except FileNotFoundError:
+            pass
+
+
+def is_half_written(entry: Entry, now: float | None = None) -> bool:
+    """What a writer left that ended in the middle, a day ago at least."""
+    return entry.name.endswith(_SCRATCH) and (now or time.time()) - entry.modified > 86400
+
+
+def _write(files: Any, path: str, pieces: Iterable[bytes | memoryview]) -> None:
+    several = list(pieces) if isinstance(pieces, (list, tuple)) else None
+    if several is not None and len(several) == 1:
+        files.pipe_file(path, bytes(several[0]))
+        return
+    with files.open(path, "wb") as out:
+        for piece in several or pieces:
+            out.write(piece)
+
+
+def _of_folder(root: Path, below: Path) -> Iterable[Entry]:
+    for folder, _, names in os.walk(below):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                status = path.stat()
+            except FileNotFoundError:  # another process has taken it away
+                continue
+            yield Entry(path.relative_to(root).as_posix(), status.st_size, status.st_mtime)
+
+
+def _modified(info: dict[str, Any]) -> float:
+    for name in _TIMES:
+        value = info.get(name)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, (int, float)):
+            return float(value)
+    return 0.0
+
+
+@dataclass(slots=True)
+class _Remote:
+    """Around a call of fsspec: what is no OSError becomes one."""
+
+    place: Place
+    name: str
+
+    def __enter__(self) -> tuple[Any, str]:
+        return file_system(self.place.name_of(self.name), self.place.options)
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, OSError):
+            raise OSError(f"{self.place.name_of(self.name)}: {type(error).__name__}: {error}") from error
