@@ -97,7 +97,7 @@ class Run:
         for name, answer in self.ended().items():
             try:
                 valid += self.judges[name](answer.text)
-            except ValueError:
+            except (ValueError, OverflowError):  # the latter of jsonschema: a large integer, divided by a float
                 pass
         return valid
 

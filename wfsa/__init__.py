@@ -54,6 +54,7 @@ from wfsa.version import __version__
 from wfsa.vocab import Vocab
 
 load = Constraint.load
+"""A constraint of any kind that was saved: :meth:`wfsa.Constraint.load`."""
 
 __all__ = [
     "ArtifactError",

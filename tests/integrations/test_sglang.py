@@ -6,6 +6,7 @@ import inspect
 import json
 import pkgutil
 import random
+import time
 from concurrent.futures import Future
 from typing import Any
 
@@ -157,3 +158,20 @@ def test_a_copy_goes_its_own_way(backend: Any) -> None:
     mask = np.zeros((2, WIDTH // 32), np.int32)
     wfsa.fill_bitmasks([first.state, second.state], mask)
     assert (mask[0] != mask[1]).any()
+
+
+def test_backends_share_a_store(tmp_path: Any) -> None:
+    for stored in (False, True):
+        settings = Settings(store=str(tmp_path))
+        backend = door.backend_class()(tokenizer(), WIDTH, {EOS}, settings)
+        grammar = compiled(backend, "regex", "a{5}b")
+        store = backend.constraints.store
+        until = time.monotonic() + 30
+        while store.stats().published + store.stats().swaps == 0:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert (store.stats().published, store.stats().swaps) == ((0, 1) if stored else (1, 0))
+        for token in ids("aaaaab"):
+            grammar.accept_token(token)
+        again = backend.constraints.of("regex", "a{5}b")
+        assert again.stats["complete"] and again.start().commit_bytes(b"aaaaab")

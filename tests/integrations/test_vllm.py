@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,27 @@ def test_all_kinds_of_requests(folder: Path, arguments: list[str], environment: 
     assert all("WORD" in fields or "uniqueItems" in fields for fields in seen["cut off"]), seen["cut off"]
     assert len(seen["refused"]) == 4 and all("wfsa: " in message for message in seen["refused"]), seen["refused"]
     assert seen["after"] == "still"
+
+
+def test_engines_share_a_store(folder: Path, tmp_path: Path) -> None:
+    """The second engine takes from the first one's store what the first one has compiled, and tells Prometheus so."""
+    told: list[dict[str, float]] = []
+    for _ in range(2):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        options = ["--n", "70", "--store", f"file://{tmp_path}/store", "--metrics-port", str(port)]
+        lines = run(["-m", "tests.integrations.vllm_engine", str(folder), *options]).splitlines()
+        seen = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
+        assert not seen["invalid"] and seen["after"] == "still"
+        told.append({name: float(value) for name, value in seen["metrics"].items()})
+    first, second = told
+    n = first['wfsa_constraint_seconds_count{from="compile"}']
+    assert n > 8 and len(list((tmp_path / "store").rglob("*.wfsa"))) == n
+    assert first['wfsa_store_events_total{event="published"}'] == n
+    assert second['wfsa_store_events_total{event="published"}'] == 0
+    assert second['wfsa_store_events_total{event="swaps"}'] >= n - 2
+    assert first["wfsa_masks_seconds_count"] > 50 and first["wfsa_states"] >= 0
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ TOOLS = [
 NAMED = {"type": "function", "function": {"name": "name_it"}}
 SETTINGS = {
     "schema_options": {"max_whitespace": 2, "registry": {"https://example.org/seven": {"const": 7}}},
-    "kept": 16,
+    "memory_bytes": 16 << 20,
 }
 
 

@@ -11,6 +11,7 @@ import os
 import random
 import re
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,8 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=140)
     parser.add_argument("--max-tokens", type=int, default=60)
     parser.add_argument("--cut-off", action="store_true", help="without a budget")
+    parser.add_argument("--store", metavar="URL", help="share constraints there")
+    parser.add_argument("--metrics-port", type=int, default=0)
     given = parser.parse_args()
     if not given.folder.exists():
         save(given.folder)
@@ -101,7 +104,10 @@ def main() -> None:
 
     llm = LLM(
         str(given.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=64,
-        additional_config={"wfsa": {"schema_options": {"max_whitespace": 2}, "within_max_tokens": not given.cut_off}},
+        additional_config={"wfsa": {
+            "schema_options": {"max_whitespace": 2}, "within_max_tokens": not given.cut_off, "store": given.store,
+            "metrics_port": given.metrics_port,
+        }},
         **options,
     )  # fmt: skip
     asked = requests(given.n)
@@ -131,7 +137,14 @@ def main() -> None:
             refused.append(str(error))
     still = SamplingParams(structured_outputs=StructuredOutputsParams(choice=["still"]))
     after = llm.generate(["x"], still, use_tqdm=False)[0].outputs[0].text
+    told = {}
+    if given.metrics_port:
+        time.sleep(2)  # for what the store does beside the engine
+        with urllib.request.urlopen(f"http://127.0.0.1:{given.metrics_port}/metrics", timeout=30) as page:
+            lines = [line.decode().strip() for line in page]
+        told = dict(line.rsplit(" ", 1) for line in lines if line.startswith("wfsa_"))
     print(json.dumps({
+        "metrics": told,
         "asked": len(asked), "finished": finished, "invalid": invalid, "cut off": cut_off, "refused": refused,
         "after": after,
         "seconds": round(seconds, 2), "tokens": sum(len(answer.outputs[0].token_ids) for answer in answers),

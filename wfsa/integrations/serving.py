@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections import OrderedDict
+import functools
+import weakref
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import wfsa
+from wfsa.compile_options import CompileOptions, Mode
 from wfsa.errors import StateError
-from wfsa.requests import compile_kind
+from wfsa.metrics import Metrics
+from wfsa.store import ConstraintStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,11 @@ class Settings:
 
     schema_options: fields of :class:`wfsa.SchemaOptions`, as ``{"whitespace": "compact"}``.
     max_seconds, max_memory: of one compilation, which really ends there; seconds, and bytes.
-    kept: constraints that are kept for the next request, least recently used first out.
+    memory_bytes: of constraints that are kept for the next request, least recently used first out.
+    store: where servers share compiled constraints, a URL or a folder (docs/fleet.md); None: nowhere.
+    store_options: what fsspec takes beside that URL.
+    disk_bytes: of artifacts from there that are kept on this machine; None: 4 GiB, or none where they lie here anyway.
+    metrics_port: at which this process answers Prometheus, on 127.0.0.1; 0: it does not.
     threads: that fill the masks of a step.
     within_max_tokens: are texts kept within the request's ``max_tokens``, where that is known (docs/budgets.md)?
     wrap_up: fewer than so many tokens before what is needed then, nothing begins that need not be there.
@@ -29,7 +36,11 @@ class Settings:
     schema_options: dict[str, Any] = field(default_factory=dict)
     max_seconds: float = 10.0
     max_memory: int | None = 1 << 30
-    kept: int = 256
+    memory_bytes: int = 1 << 30
+    store: str | None = None
+    store_options: dict[str, Any] = field(default_factory=dict)
+    disk_bytes: int | None = None
+    metrics_port: int = 0
     threads: int = 1
     within_max_tokens: bool = True
     wrap_up: int = 0
@@ -45,31 +56,51 @@ class Settings:
 
 
 class Constraints:
-    """Compiled once for each request text, and kept; shared by the threads that compile."""
+    """The constraints of requests over one vocabulary: compiled once, kept, and shared with other servers if wished.
 
-    def __init__(self, vocab: wfsa.Vocab, settings: Settings) -> None:
+    `read_only`: they are made only to see whether they can be, in this process and with as little work as that takes.
+    """
+
+    def __init__(self, vocab: wfsa.Vocab, settings: Settings, *, read_only: bool = False) -> None:
         self.vocab, self.settings = vocab, settings
         self._options = wfsa.SchemaOptions(**settings.schema_options)
-        self._kept: OrderedDict[tuple[str, str], wfsa.Constraint] = OrderedDict()
-        self._lock = threading.Lock()
+        mode: Mode = "lazy" if read_only else "background"
+        self._limits = CompileOptions(mode, max_seconds=settings.max_seconds, max_memory=settings.max_memory)
+        self.metrics = metrics_of(settings.metrics_port) if settings.metrics_port and not read_only else None
+        self.store = ConstraintStore(
+            None if read_only else settings.store,
+            vocab,
+            memory_bytes=settings.memory_bytes,
+            disk_bytes=0 if read_only or settings.store is None else settings.disk_bytes,
+            url_options=settings.store_options,
+            prepare=_prepare_budgets if settings.within_max_tokens and not read_only else None,
+            observe=self.metrics.observe if self.metrics else None,
+        )
+        self._texts: weakref.WeakSet[Any] = weakref.WeakSet()
+        if self.metrics:
+            self.metrics.watch(self.store)
+            self.metrics.count_states(self._texts.__len__)
 
     def of(self, kind: str, text: str) -> wfsa.Constraint:
         """The constraint of a request; raises what compiling raises."""
-        with self._lock:
-            found = self._kept.get((kind, text))
-            if found is not None:
-                self._kept.move_to_end((kind, text))
-                return found
-        limits: dict[str, Any] = {"max_seconds": self.settings.max_seconds, "max_memory": self.settings.max_memory}
-        made = compile_kind(kind, text, self.vocab, schema_options=self._options, mode="background", **limits)
-        if self.settings.within_max_tokens:
-            _prepare_budgets(made)
-        gone = []
-        with self._lock:
-            self._kept[kind, text] = made
-            while len(self._kept) > self.settings.kept:
-                gone.append(self._kept.popitem(last=False))
-        return made
+        return self.store.get(text, self._limits, kind=kind, schema_options=self._options)
+
+    def count(self, text: Any) -> None:
+        """A text that is being written, for the metrics, until it is collected."""
+        if self.metrics:
+            self._texts.add(text)
+
+    def timed_masks(self) -> AbstractContextManager[None]:
+        """Around the filling of a step's masks, for the metrics."""
+        return self.metrics.masks() if self.metrics else contextlib.nullcontext()
+
+
+@functools.cache
+def metrics_of(port: int) -> Metrics:
+    """Those of the process, served at a port of 127.0.0.1."""
+    metrics = Metrics()
+    metrics.serve(port)
+    return metrics
 
 
 def _prepare_budgets(constraint: wfsa.Constraint) -> None:

@@ -112,9 +112,11 @@ def grammar_class() -> type[Any]:
     from sglang.srt.constrained.base_grammar_backend import BaseGrammarObject
 
     class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
-        def __init__(self, state: wfsa.State, n_words: int, settings: Settings) -> None:
+        def __init__(self, state: wfsa.State, n_words: int, constraints: Constraints) -> None:
             super().__init__()
-            self.state, self.n_words, self.settings = state, n_words, settings
+            self.state, self.n_words, self.constraints = state, n_words, constraints
+            self.settings = constraints.settings
+            constraints.count(self)
             self.request: Any = None
             self.limit = TokenLimit()
 
@@ -162,10 +164,11 @@ def grammar_class() -> type[Any]:
         def fill_rows(grammars: Sequence[Any], vocab_mask: torch.Tensor, rows: Sequence[int]) -> None:
             states, settings = [one.state for one in grammars], grammars[0].settings
             options: dict[str, Any] = {"rows": rows, "threads": settings.threads, "wrap_up": settings.wrap_up}
-            fill_within(
-                states, [one.budget() for one in grammars],
-                lambda budgets: wfsa.fill_bitmasks(states, vocab_mask, budgets=budgets, **options),
-            )
+            with grammars[0].constraints.timed_masks():
+                fill_within(
+                    states, [one.budget() for one in grammars],
+                    lambda budgets: wfsa.fill_bitmasks(states, vocab_mask, budgets=budgets, **options),
+                )
 
         @staticmethod
         def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
@@ -180,7 +183,7 @@ def grammar_class() -> type[Any]:
             wfsa.apply_bitmask_(logits, vocab_mask)
 
         def copy(self) -> WfsaGrammar:
-            return WfsaGrammar(self.state.fork(), self.n_words, self.settings)
+            return WfsaGrammar(self.state.fork(), self.n_words, self.constraints)
 
     return WfsaGrammar
 
@@ -200,7 +203,7 @@ def backend_class() -> type[Any]:
             vocab = vocabulary_of(tokenizer, vocab_size)
             self.stops = sorted(i for i in eos_token_ids or () if 0 <= i < vocab.n_tokens)
             self.constraints = Constraints(vocab, settings)
-            self.n_words, self.settings = (vocab_size + 31) // 32, settings
+            self.n_words = (vocab_size + 31) // 32
 
         def grammar_of(self, kind: str, text: str) -> Any:
             try:
@@ -209,7 +212,7 @@ def backend_class() -> type[Any]:
                 _LOG.error("a %s is refused: %s", kind, error)
                 return InvalidGrammarObject(f"wfsa: {error}")
             state = constraint.start(stop_ids=self.stops) if self.stops else constraint.start()
-            grammar = grammar_class()(state, self.n_words, self.settings)
+            grammar = grammar_class()(state, self.n_words, self.constraints)
             grammar.grammar_stats = GrammarStats(dispatch_type=kind)
             return grammar
 

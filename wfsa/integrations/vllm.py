@@ -111,7 +111,7 @@ class _Reader:
     """Reads requests where they come in, and keeps what was read."""
 
     def __init__(self, settings: Settings) -> None:
-        self.of_bytes = Constraints(wfsa.Vocab([bytes([byte]) for byte in range(256)]), settings)
+        self.of_bytes = Constraints(wfsa.Vocab([bytes([byte]) for byte in range(256)]), settings, read_only=True)
         self.of_tokens: Constraints | None = None
 
     def read(self, kind: str, text: str, tokenizer: Any) -> None:
@@ -121,7 +121,7 @@ class _Reader:
             return
         vocab = vocabulary_of(tokenizer)
         if self.of_tokens is None or self.of_tokens.vocab is not vocab:
-            self.of_tokens = Constraints(vocab, self.of_bytes.settings)
+            self.of_tokens = Constraints(vocab, self.of_bytes.settings, read_only=True)
         self.of_tokens.of(kind, text)
 
 

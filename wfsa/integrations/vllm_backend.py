@@ -26,6 +26,7 @@ class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
     def __init__(self, backend: WfsaBackend, state: wfsa.State) -> None:
         self.backend, self.state = backend, state
         self.limit = TokenLimit()
+        backend.constraints.count(self)
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         for token in tokens:
@@ -112,4 +113,5 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
             threads, wrap_up = self.settings.threads, self.settings.wrap_up
             options: dict[str, Any] = {"rows": places, "threads": threads, "wrap_up": wrap_up}
             left = [limit.budget(state) for limit, state in zip(limits, states, strict=True)]
-            fill_within(states, left, lambda budgets: wfsa.fill_bitmasks(states, rows, budgets=budgets, **options))
+            with self.constraints.timed_masks():
+                fill_within(states, left, lambda budgets: wfsa.fill_bitmasks(states, rows, budgets=budgets, **options))

@@ -1,0 +1,357 @@
+"""A store that a fleet shares, and the farm that fills it.
+
+    python -m benches fleet [--schemas 200] [--farm 1000]
+
+Schemas are drawn from the corpus, an even share of its parts, for Llama 3.  Each comes with its documents, good and
+bad, and the verdicts of a constraint that was compiled in place: whatever a store gives out has to agree with them.
+S3 is moto's server over HTTP on this machine: its protocol and its errors are real, its distance is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import wfsa
+from benches import machine
+from benches.fleet.day import Fleet, Times, simulate
+from benches.fleet.replica import verdicts
+from benches.markdown import facts, number, table, write
+from benches.recorded_data import DATA, json_lines, read_vocabulary
+from benches.schemas.sample import even_share
+from benches.supervisor import ROOT, tell
+from wfsa.storage.places import Place
+from wfsa.store import ConstraintStore
+from wfsa.store.artifact import name_of
+
+PROCESSES = 8
+FAULTS = {"errors": 0.05, "delays": 0.05, "delay_seconds": 1.5, "cut": 0.1}
+SECONDS = 10.0  # of one compile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--schemas", type=int, default=200, help="that eight processes ask for at once")
+    parser.add_argument("--farm", type=int, default=1000, help="that the farm compiles, for three vocabularies")
+    parser.add_argument("--no-ray", action="store_true", help="leave the farm on Ray out")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def main(args: argparse.Namespace) -> Path:
+    where = machine.describe()
+    n, farm = (20, 40) if args.quick else (args.schemas, args.farm)
+    vocab = _vocab("llama3")
+    rows = even_share(list(json_lines(DATA / "schemas" / "dev.jsonl.gz")), args.seed)
+    lines: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="wfsa-fleet-") as scratch, _s3() as s3:
+        folder = Path(scratch)
+        vocab.save(folder / "llama3.vocab")
+        schemas = _schemas(rows, n, vocab)
+        tell("schemas: chosen.")
+        levels, times = _levels(schemas, vocab, folder, s3)
+        lines += levels
+        tell("levels: done.")
+        for name, url, options in (("a folder", f"file://{folder}/together", {}), ("S3", f"{s3[0]}/together", s3[1])):
+            for faults in (None, FAULTS):
+                place = f"{url}{'-faults' if faults else ''}"
+                lines.append(_together(name, place, options, faults, schemas, vocab, folder, args.seed))
+                tell(f"{PROCESSES} processes, {name}{', with faults' if faults else ''}: done.")
+        rest = [row["schema"] for row, _ in zip(rows, range(farm), strict=False)]
+        lines += _farm(rest, folder, ray=False)
+        if not args.no_ray:
+            lines += _farm(rest, folder, ray=True)
+        tell("farm: done.")
+    lines += _days(times)
+    return write(args.out, "fleet", [*_report(where, lines)], lines)
+
+
+# --- what is asked for -----------------------------------------------------------------------------------------------
+
+
+def _vocab(name: str) -> wfsa.Vocab:
+    data = read_vocabulary(name)
+    return wfsa.Vocab(data.tokens, special_ids=data.special_ids, eos_ids=data.eos_ids)
+
+
+def _schemas(rows: Iterator[dict[str, Any]], n: int, vocab: wfsa.Vocab) -> list[tuple[str, Any, list[str], list[bool]]]:
+    """Name, schema, texts, and the verdicts of a constraint that was compiled in place."""
+    found: list[tuple[str, Any, list[str], list[bool]]] = []
+    for row in rows:
+        texts = [json.dumps(test["data"], ensure_ascii=False) for test in row["tests"][:6]]
+        try:
+            constraint = wfsa.compile_json_schema(row["schema"], vocab, max_seconds=SECONDS)
+        except wfsa.WfsaError:
+            continue
+        found.append((row["id"], row["schema"], texts, verdicts(constraint, texts)))
+        if len(found) == n:
+            break
+    return found
+
+
+@contextmanager
+def _s3() -> Iterator[tuple[str, dict[str, Any]]]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server.start()
+    _, port = server.get_host_and_port()
+    url = f"http://127.0.0.1:{port}"
+    urllib.request.urlopen(urllib.request.Request(f"{url}/bucket", method="PUT"), timeout=30).close()
+    yield "s3://bucket/constraints", {"endpoint_url": url, "key": "x", "secret": "x"}
+    server.stop()
+
+
+# --- one process: what each level takes ------------------------------------------------------------------------------
+
+
+def _levels(
+    schemas: list[Any], vocab: wfsa.Vocab, folder: Path, s3: tuple[str, dict[str, Any]]
+) -> tuple[list[dict[str, Any]], Times]:
+    seconds: dict[str, list[float]] = {}
+    sizes: list[int] = []
+
+    def ask(what: str, store: ConstraintStore) -> None:
+        for _, schema, _, _ in schemas:
+            begin = time.perf_counter()
+            store.get(schema)
+            seconds.setdefault(what, []).append(time.perf_counter() - begin)
+
+    disk = {"folder": folder / "near", "disk_bytes": 1 << 32}
+    for url, options in ((f"file://{folder}/levels", {}), (f"{s3[0]}/levels", s3[1])):
+        wfsa.set_cache_budget(0)
+        wfsa.set_cache_budget(192 << 20)
+        what = "S3" if options else "a folder"
+        with ConstraintStore(url, vocab, url_options=options, disk_bytes=0, remote_seconds=30) as store:
+            ask("compile" if not options else "compile, again", store)
+            store.flush()
+            if options:
+                ask("memory", store)
+        with ConstraintStore(url, vocab, url_options=options, remote_seconds=30, disk_bytes=0) as store:
+            ask(f"the remote, {what}", store)
+            assert store.stats().remote_hits == len(schemas)
+        if not options:
+            sizes = [entry.size for entry in Place.of(url).listing()]
+    with ConstraintStore(None, vocab, **disk) as store:
+        ask("(filling the disk)", store)
+        store.flush()
+    with ConstraintStore(None, vocab, **disk) as store:
+        ask("disk", store)
+        assert store.stats().disk_hits == len(schemas)
+    wfsa.set_cache_budget(0)
+    wfsa.set_cache_budget(192 << 20)
+    for _, schema, _, _ in schemas:
+        begin = time.perf_counter()
+        wfsa.compile_json_schema(schema, vocab, mode="lazy")
+        seconds.setdefault("compile, lazy", []).append(time.perf_counter() - begin)
+    kept = ("memory", "disk", "the remote, a folder", "the remote, S3", "compile", "compile, lazy")
+    lines = [
+        {"what": "level", "level": what, "ms": _quantiles(seconds[what], 1e3), "total_s": sum(seconds[what])}
+        for what in kept
+    ]
+    lines.append({"what": "sizes", "kb": _quantiles(sizes, 1e-3)})
+    return lines, Times(seconds["compile"], seconds["compile, lazy"], seconds["disk"], seconds["the remote, S3"])
+
+
+def _quantiles(values: list[Any], scale: float) -> list[float]:
+    return [scale * float(np.quantile(values, q)) for q in (0.5, 0.9, 0.99, 1)]
+
+
+# --- many processes --------------------------------------------------------------------------------------------------
+
+
+def _together(
+    name: str, url: str, options: dict[str, Any], faults: dict[str, float] | None, schemas: list[Any],
+    vocab: wfsa.Vocab, folder: Path, seed: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Eight processes at once; with faults, somebody cuts objects short meanwhile, and one process has a full disk."""
+    objects, chance = Place.of(url, options), random.Random(seed)
+    keys = ConstraintStore(None, vocab)
+    names = {name_of(keys.key(schema), vocab) for _, schema, _, _ in schemas}
+    processes = []
+    for number_of in range(PROCESSES):
+        task = {
+            "url": url, "url_options": options, "vocab": str(folder / "llama3.vocab"), "schemas": schemas,
+            "seed": f"{seed}-{number_of}", "faults": faults, "remote_seconds": 1.0 if faults else 10.0,
+            "retry_seconds": 0.5, "folder": str(folder / f"disk-{name}-{number_of}"),
+            "disk_bytes": 1 << 30 if faults else 0, "file_bytes": 20_000 if faults and number_of == 0 else 0,
+        }  # fmt: skip
+        path = folder / f"task-{number_of}.json"
+        path.write_text(json.dumps(task))
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "benches.fleet.replica", str(path)],
+                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )
+        )
+    begin, cut = time.perf_counter(), 0
+    while faults and any(process.poll() is None for process in processes):
+        there = [entry.name for entry in objects.listing() if entry.name in names]
+        if there:
+            victim = chance.choice(there)
+            data = objects.get(victim) or b""
+            objects.write(victim, [data[: chance.randrange(len(data) + 1)]])
+            cut += 1
+        time.sleep(0.2)
+    told = []
+    for process in processes:
+        out, err = process.communicate()
+        if process.returncode:
+            raise SystemExit(f"benches: a replica ended with {process.returncode}: {err.strip().splitlines()[-1:]}")
+        told.append(json.loads(out))
+    seconds = time.perf_counter() - begin
+    # Afterwards, without faults: one more, which mends what is still damaged, and one that finds all as it should be.
+    for _ in range(2):
+        with ConstraintStore(url, vocab, url_options=options, disk_bytes=0, remote_seconds=30.0) as store:
+            wrong = [name for name, schema, texts, right in schemas if verdicts(store.get(schema), texts) != right]
+            store.flush()
+            last = store.stats()
+    assert last.compiles == 0 and last.damaged == 0, last
+    return {
+        "what": "together", "remote": name, "faults": bool(faults), "seconds": seconds, "cut": cut,
+        "requests": sum(one["requests"] for one in told),
+        "wrong": sum(len(one["wrong"]) for one in told) + len(wrong), "lost": len(schemas) - last.remote_hits,
+        "distinct": len(schemas),
+        **{key: sum(one[key] for one in told)
+           for key in ("compiles", "remote_hits", "disk_hits", "damaged", "remote_failures", "published")},
+        "worst_wait_ms": 1e3 * max(max(map(max, one["seconds"].values())) for one in told),
+    }  # fmt: skip
+
+
+# --- the farm --------------------------------------------------------------------------------------------------------
+
+
+def _farm(schemas: list[Any], folder: Path, ray: bool) -> list[dict[str, Any]]:
+    """Killed after a third of the artifacts, and begun again."""
+    source, far = folder / "farm.jsonl", folder / f"farm-{'ray' if ray else 'local'}"
+    with source.open("w") as out:
+        out.writelines(json.dumps(schema) + "\n" for schema in schemas)
+    command = [
+        sys.executable, "-m", "wfsa", "compile-all", str(source), "--store", str(far), "--json", "--set",
+        f"max_seconds={SECONDS:g}",
+    ]  # fmt: skip
+    for name in ("llama3", "qwen3", "gpt2"):
+        path = folder / f"{name}.vocab"
+        if not path.exists():
+            _vocab(name).save(path)
+        command += ["--vocab", str(path)]
+    # Ray takes a cluster that is there; this one lives as long as the command.
+    command += ["--ray", "local", "--ray-memory", "500"] if ray else ["--workers", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
+    objects, lines = Place.of(far), []
+
+    def artifacts() -> int:
+        return sum(entry.name.endswith(".wfsa") for entry in objects.listing())
+
+    begin = time.perf_counter()
+    first = subprocess.Popen(
+        command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    while first.poll() is None and artifacts() < len(schemas):
+        time.sleep(0.2)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    killed = time.perf_counter() - begin
+    before, begin = artifacts(), time.perf_counter()
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - begin
+    outcomes = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if not outcomes:
+        raise SystemExit(f"benches: the farm ended with {done.returncode}: {done.stderr[-500:]}")
+    count = {status: sum(o["status"].startswith(status) for o in outcomes) for status in ("stored", "there", "failed")}
+    begin = time.perf_counter()
+    subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=False)
+    lines.append({
+        "what": "farm", "on": "Ray" if ray else "processes", "pairs": len(outcomes), "before": before, **count,
+        "killed_s": killed, "seconds": seconds, "nothing_s": time.perf_counter() - begin,
+        "compile_s": sum(o["seconds"] for o in outcomes), "mb": sum(entry.size for entry in objects.listing()) / 1e6,
+        "artifacts": artifacts(),
+    })  # fmt: skip
+    return lines
+
+
+# --- a day -----------------------------------------------------------------------------------------------------------
+
+
+def _days(times: Times) -> list[dict[str, Any]]:
+    lines = []
+    for exponent in (0.8, 1.0, 1.2):
+        for background in (False, True):
+            for store in (False, True):
+                day = simulate(Fleet(exponent=exponent), times, store, background)
+                lines.append({
+                    "what": "day", "exponent": exponent, "mode": "background" if background else "ahead",
+                    "store": store, **{name: getattr(day, name) for name in day.__dataclass_fields__},
+                })  # fmt: skip
+    return lines
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def _report(where: dict[str, str], lines: list[dict[str, Any]]) -> Iterator[str]:
+    of = {what: [line for line in lines if line["what"] == what] for what in {line["what"] for line in lines}}
+    yield "# A fleet: the store of compiled constraints, and the farm"
+    yield facts(where)
+    yield "## To a constraint, by where it is found"
+    yield table(
+        ["from", "p50 ms", "p90 ms", "p99 ms", "longest ms", "all together s"],
+        [[one["level"], *map(number, one["ms"]), number(one["total_s"])] for one in of["level"]],
+    )
+    sizes = " / ".join(number(value) for value in of["sizes"][0]["kb"])
+    yield f"Artifacts take {sizes} kB (p50 / p90 / p99 / largest).  Each schema once, one after the other."
+    yield f"## {PROCESSES} processes at once, each asking for every schema"
+    yield table(
+        ["remote", "faults", "requests", "wrong", "lost", "schemas", "compiled", "from the remote", "damaged, noticed",
+         "remote failures", "longest wait ms", "s"],
+        [[one["remote"], "yes" if one["faults"] else "no", *(number(one[name]) for name in (
+            "requests", "wrong", "lost", "distinct", "compiles", "remote_hits", "damaged", "remote_failures",
+            "worst_wait_ms", "seconds"))] for one in of["together"]],
+    )  # fmt: skip
+    yield (
+        f"Faults: {FAULTS['errors']:.0%} of a process's requests raise, {FAULTS['delays']:.0%} hang for longer than it "
+        f"waits (1 s), {FAULTS['cut']:.0%} of its objects are written cut short, five times a second somebody cuts "
+        "another one short, and one process has a disk that takes no file over 20 kB.  Wrong: a verdict on a document "
+        "that is not that of a constraint compiled in place.  Lost: not in the store when all is over and one more has "
+        "asked for everything."
+    )
+    yield "## The farm"
+    yield table(
+        ["on", "pairs", "stored before it was killed", "s", "stored after", "failed", "s", "s where all is there",
+         "s of compiling", "MB"],
+        [[one["on"], *(number(one[name]) for name in (
+            "pairs", "before", "killed_s", "stored", "failed", "seconds", "nothing_s", "compile_s", "mb"))]
+         for one in of["farm"]],
+    )  # fmt: skip
+    yield "Pairs of a schema and a vocabulary (Llama 3, Qwen 3, gpt2), two workers.  Failures come with their reasons."
+    fleet = Fleet()
+    yield "## A day, simulated"
+    yield table(
+        ["Zipf", "mode", "store", "whole compiles", "of a schema compiled before", "wait over 10 ms", "wait p99.9 ms",
+         "growing, ms a request", "compiling, s"],
+        [[number(one["exponent"]), one["mode"], "yes" if one["store"] else "no", f"{one['compiled']:.2%}",
+          f"{one['compiled_again']:.2%}", f"{one['over_10ms']:.2%}", number(1e3 * one["p999"]),
+          number(1e3 * one["growing"]), number(one["compile_seconds"])] for one in of["day"]],
+    )  # fmt: skip
+    yield (
+        f"{fleet.replicas} replicas, {fleet.requests:,} requests over {fleet.schemas:,} schemas and {fleet.new:.0%} "
+        f"that nobody has sent before, {fleet.in_memory:,} constraints in each memory, one release and {fleet.crashes} "
+        "crashes; times are those measured above, the remote S3 (benches/fleet/day.py).  Whole compiles, and those "
+        "among them that repeat another replica's, as shares of requests.  Growing: how long constraints answered that "
+        "were not expanded, nor fetched, over all requests."
+    )

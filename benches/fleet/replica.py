@@ -1,0 +1,86 @@
+"""A server's replica, as far as its store goes: a process that asks for schemas and checks every constraint it gets.
+
+    python -m benches.fleet.replica TASK.json
+
+The task names the store, the schemas with texts and the verdicts that are right, and the faults that this process is
+to suffer: shares of requests to the remote that raise, that hang for longer than the store waits, and of objects that
+are written cut short; and a size past which its disk takes no file.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import wfsa
+from wfsa.storage.places import Place
+from wfsa.store import ConstraintStore
+from wfsa.store import remote as remote_module
+
+
+def with_faults(faults: dict[str, float], chance: random.Random) -> None:
+    """Let every remote of this process fail now and then."""
+
+    class Faulty(Place):
+        def _fault(self) -> None:
+            at = chance.random()
+            if at < faults["errors"]:
+                raise ConnectionResetError("injected")
+            if at < faults["errors"] + faults["delays"]:
+                time.sleep(faults["delay_seconds"])
+
+        def read(self, name: str) -> bytes:
+            self._fault()
+            return super().read(name)
+
+        def write(self, name: str, pieces: Any) -> None:
+            self._fault()
+            data = b"".join(pieces)
+            cut = len(data) // 3 if chance.random() < faults["cut"] else len(data)
+            super().write(name, [data[:cut]])
+
+    remote_module.Place = Faulty  # type: ignore[misc]
+
+
+def verdicts(constraint: wfsa.Constraint, texts: list[str]) -> list[bool]:
+    found = []
+    for text in texts:
+        state = constraint.start()
+        found.append(bool(state.commit_bytes(text.encode())) and state.is_accepting())
+    return found
+
+
+def main(task: dict[str, Any]) -> dict[str, Any]:
+    chance = random.Random(task["seed"])
+    if task["faults"]:
+        with_faults(task["faults"], chance)
+    if task["file_bytes"]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (task["file_bytes"], resource.RLIM_INFINITY))
+    vocab = wfsa.Vocab.load(task["vocab"])
+    waits: dict[str, list[float]] = {}
+    wrong: list[str] = []
+    store = ConstraintStore(
+        task["url"], vocab, url_options=task["url_options"], folder=task["folder"], disk_bytes=task["disk_bytes"],
+        remote_seconds=task["remote_seconds"], retry_seconds=task["retry_seconds"],
+        observe=lambda where, seconds: waits.setdefault(where, []).append(seconds),
+    )  # fmt: skip
+    requests = list(task["schemas"])
+    chance.shuffle(requests)
+    for name, schema, texts, right in requests:
+        if verdicts(store.get(schema), texts) != right:
+            wrong.append(name)
+    store.flush(120)
+    stats = store.stats()
+    return {
+        "requests": len(requests), "wrong": wrong, "seconds": waits,
+        **{name: getattr(stats, name) for name in stats.__dataclass_fields__},
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(Path(sys.argv[1]).read_text()))))

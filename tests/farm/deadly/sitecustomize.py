@@ -1,0 +1,35 @@
+"""In a worker: whoever compiles a source that has the text of $WFSA_TEST_DEADLY ends the process."""
+
+import os
+import sys
+
+if os.environ.get("WFSA_TEST_DEADLY"):
+    import importlib.abc
+
+    class Deadly(importlib.abc.MetaPathFinder):
+        """Waits for the module to be there, and replaces its compiler."""
+
+        def find_spec(self, name, path, target=None):  # type: ignore[no-untyped-def]
+            if name != "wfsa.farm.worker":
+                return None
+            sys.meta_path.remove(self)
+            import importlib.util
+
+            spec = importlib.util.find_spec(name)
+            load = spec.loader.exec_module
+
+            def exec_module(module):  # type: ignore[no-untyped-def]
+                load(module)
+                inner = module.compile_kind
+
+                def compile_kind(kind, text, *args, **more):  # type: ignore[no-untyped-def]
+                    if os.environ["WFSA_TEST_DEADLY"] in text:
+                        os._exit(9)
+                    return inner(kind, text, *args, **more)
+
+                module.compile_kind = compile_kind
+
+            spec.loader.exec_module = exec_module
+            return spec
+
+    sys.meta_path.insert(0, Deadly())

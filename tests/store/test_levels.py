@@ -1,0 +1,172 @@
+"""The levels by themselves: objects below a URL, a remote that fails, a disk with a limit, work done later."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfsa.store import RemoteFailure
+from wfsa.store.disk import Disk
+from wfsa.store.later import Later
+from wfsa.store.remote import Remote
+
+
+def _remote(**more: Any) -> Remote:
+    return Remote("faulty://x", None, **{"seconds": 0.3, "write_seconds": 0.3, "retry_seconds": 0.2, **more})
+
+
+# --- a remote ----------------------------------------------------------------------------------------------------
+
+
+def test_a_remote_that_answers(faulty: Any) -> None:
+    remote = _remote()
+    assert remote.get("a") is None and not remote.has("a")
+    remote.put("a", b"x")
+    assert remote.get("a") == b"x" and remote.has("a") and not remote.is_down
+
+
+def test_a_hanging_remote_costs_its_time_once(faulty: Any) -> None:
+    remote = _remote()
+    faulty.delay = 2.0
+    begin = time.monotonic()
+    with pytest.raises(RemoteFailure, match=r"no answer within 0\.3 s") as failure:
+        remote.get("a")
+    assert failure.value.asked and 0.3 <= time.monotonic() - begin < 1.5
+    begin = time.monotonic()
+    for _ in range(100):
+        with pytest.raises(RemoteFailure, match="a moment ago") as failure:
+            remote.get("a")
+        assert not failure.value.asked
+    assert time.monotonic() - begin < 0.2
+    assert faulty.n_calls == 1
+
+
+def test_failures_are_told_once_and_so_is_their_end(faulty: Any, caplog: pytest.LogCaptureFixture) -> None:
+    remote = _remote(retry_seconds=0.05)
+    faulty.error = ConnectionError("nobody there")
+    with caplog.at_level(logging.WARNING, "wfsa.store"):
+        for _ in range(3):
+            with pytest.raises(RemoteFailure, match="ConnectionError: nobody there"):
+                remote.get("a")
+            assert remote.is_down
+            time.sleep(0.06)
+        faulty.error = None
+        assert remote.get("a") is None and remote.get("a") is None
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    assert "fails (ConnectionError: nobody there)" in caplog.text and "answers again" in caplog.text
+
+
+def test_a_remote_that_fails_at_once_is_asked_again_soon_and_then_less_and_less(faulty: Any) -> None:
+    remote = _remote(retry_seconds=3.2)
+    faulty.error = ConnectionError("nobody there")
+    until = time.monotonic() + 1.6  # pauses of 0.1, 0.2, 0.4, 0.8 s
+    while time.monotonic() < until:
+        with pytest.raises(RemoteFailure):
+            remote.get("a")
+        time.sleep(0.005)
+    assert 4 <= faulty.n_calls <= 6
+
+
+def test_after_a_failure_one_request_tries(faulty: Any) -> None:
+    remote = _remote(seconds=0.1, retry_seconds=0.3)
+    faulty.delay = 0.4
+    with pytest.raises(RemoteFailure):
+        remote.get("a")
+    time.sleep(0.35)
+    before = faulty.n_calls
+    with ThreadPoolExecutor(20) as pool:
+        done = [pool.submit(remote.get, "a") for _ in range(20)]
+        assert all(isinstance(one.exception(), RemoteFailure) for one in done)
+    assert faulty.n_calls == before + 1
+
+
+# --- a disk ------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 40), st.booleans()), max_size=40))
+def test_a_disk_keeps_what_was_used_last(steps: list[tuple[int, int, bool]]) -> None:
+    """Against a list in the order of use; pruned after each write, with times that a test sets."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        disk = Disk(folder, 100)
+        order: list[tuple[str, int]] = []
+        for at, (number, size, write) in enumerate(steps):
+            name = f"d/{number}"
+            if write:
+                assert disk.put(name, b"x" * size)
+                order = [entry for entry in order if entry[0] != name] + [(name, size)]
+                os.utime(Path(folder, name), (at, at))
+                disk.prune()
+                room = 100
+                kept = []
+                for entry in reversed(order):
+                    room -= entry[1]
+                    if room >= 0:
+                        kept.append(entry)
+                order = kept[::-1]
+            elif disk.path(name) is not None:  # whose time is long ago, so that it is set
+                assert abs(Path(folder, name).stat().st_mtime - time.time()) < 60
+                os.utime(Path(folder, name), (at, at))
+                order = [e for e in order if e[0] != name] + [e for e in order if e[0] == name]
+            assert disk.usage() == (len(order), sum(size for _, size in order))
+            assert all((disk.folder / name).stat().st_size == size for name, size in order)
+
+
+def test_a_disk_prunes_by_itself(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "new", 1000)
+    for number in range(300):
+        assert disk.put(f"{number}", b"x" * 20)
+    assert disk.usage()[1] <= 1000 + 1000 // 16 + 20
+    assert not disk.put("large", b"x" * 2000) and disk.path("large") is None
+
+
+def test_a_disk_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    disk = Disk(tmp_path / "file" / "below", 1000)  # a folder below a file
+    with caplog.at_level(logging.WARNING, "wfsa.store"):
+        assert not disk.put("a", b"x") and not disk.put("b", b"x") and disk.path("a") is None
+    assert len(caplog.records) == 1 and "not kept on disk" in caplog.text
+    disk.remove("a")
+    assert disk.usage() == (0, 0)
+
+
+# --- later -------------------------------------------------------------------------------------------------------
+
+
+def test_work_is_done_in_the_order_in_which_it_is_due() -> None:
+    later, done = Later(), []
+    later.do(lambda: done.append("last"), 0.1)
+    for n in range(5):
+        later.do(lambda n=n: done.append(n))
+    assert later.flush(5)
+    assert done == [0, 1, 2, 3, 4]
+    time.sleep(0.15)
+    assert later.flush(5) and done[-1] == "last"
+
+
+def test_work_that_fails_does_not_end_the_thread(caplog: pytest.LogCaptureFixture) -> None:
+    later, done = Later(), []
+    later.do(lambda: 1 // 0)
+    later.do(lambda: done.append(1))
+    assert later.flush(5) and done == [1] and "ZeroDivisionError" in caplog.text
+
+
+def test_too_much_work_is_refused_and_none_is_taken_after_the_end() -> None:
+    later, go = Later(most=2), threading.Event()
+    later.do(go.wait)
+    time.sleep(0.05)
+    assert later.do(lambda: None) and later.do(lambda: None) and not later.do(lambda: None)
+    assert not later.flush(0.05)
+    later.close()
+    go.set()
+    assert not later.do(lambda: None)

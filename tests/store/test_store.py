@@ -1,0 +1,353 @@
+"""A store by itself: where constraints come from, one compile for many callers, damage, swaps, a remote that fails."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wfsa
+from wfsa.requests import compile_kind
+from wfsa.storage.array_file import from_bytes
+from wfsa.storage.places import Place
+from wfsa.store import ConstraintStore
+from wfsa.store import store as store_module
+from wfsa.store.artifact import name_of, pack
+from wfsa.store.request import RELEASE
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "y"]}}, "required": ["a"]}
+GOOD, BAD = b'{"a": 12, "b": "x"}', b'{"a": 1.5}'
+SOURCES: list[tuple[str, Any, bytes, bytes]] = [
+    ("json", SCHEMA, GOOD, BAD),
+    ("json_object", None, b'{"a": []}', b"[]"),
+    ("regex", "[0-9]{3}", b"123", b"12a"),
+    ("grammar", 'root ::= "a" root "b" | ""', b"aabb", b"abab"),
+    ("grammar", 'start: "a"+ "c"', b"aac", b"ac c"),
+    ("choice", ["yes", "no"], b"no", b"maybe"),
+    ("structural_tag", {"type": "structural_tag", "format": {"type": "const_string", "value": "hi"}}, b"hi", b"ho"),
+]
+
+
+def _accepts(constraint: wfsa.Constraint, text: bytes) -> bool:
+    state = constraint.start()
+    return bool(state.commit_bytes(text)) and state.is_accepting()
+
+
+def _await(condition: Callable[[], bool], seconds: float = 10) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("level", ["memory", "disk", "remote"])
+@pytest.mark.parametrize(("kind", "source", "good", "bad"), SOURCES)
+def test_every_kind_comes_back_from_every_level(
+    level: str, kind: str, source: Any, good: bytes, bad: bytes, vocab: wfsa.Vocab, tmp_path: Path
+) -> None:
+    place: dict[str, Any] = {"disk_bytes": 1 << 30, "folder": tmp_path / "cache"}
+    with ConstraintStore(f"file://{tmp_path}/far", vocab, **place) as store:
+        first = store.get(source, kind=kind)
+        assert store.flush(10) and store.stats().compiles == 1 and store.stats().published == 1
+        if level != "memory":
+            store = ConstraintStore(f"file://{tmp_path}/far", vocab, **place if level == "disk" else {})
+        again = store.get(source, kind=kind)
+        stats = store.stats()
+        assert (stats.memory_hits, stats.disk_hits, stats.remote_hits) == (
+            level == "memory", level == "disk", level == "remote",
+        )  # fmt: skip
+        assert (again is first) == (level == "memory")
+        for constraint in (first, again):
+            assert _accepts(constraint, good) and not _accepts(constraint, bad)
+        np.testing.assert_array_equal(first.start().get_mask().ids(), again.start().get_mask().ids())
+        assert stats.memory_constraints == 1 and stats.memory_bytes == again.memory()["total"]
+
+
+def test_without_a_place_it_is_this_process_only(vocab: wfsa.Vocab) -> None:
+    store = ConstraintStore(None, vocab)
+    assert store.get(SCHEMA) is store.get(json.dumps(SCHEMA, indent=3))
+    assert store.flush(5) and (store.stats().compiles, store.stats().published, store.stats().disk_files) == (1, 0, 0)
+
+
+def test_errors_are_told_to_everybody_and_kept_nowhere(vocab: wfsa.Vocab, tmp_path: Path) -> None:
+    store = ConstraintStore(tmp_path, vocab)
+    for _ in range(2):
+        with pytest.raises(wfsa.SchemaError):
+            store.get({"type": "nothing"})
+        with pytest.raises(wfsa.GrammarError):
+            store.get("(", kind="regex")
+    assert store.stats().errors == 4 and not Place.of(tmp_path).listing()
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("json", '{"type": '), ("json", ""), ("json", '{"a": NaN}'), ("json", '{"not":' * 100_000), ("json", "3"),
+        ("choice", "["), ("choice", []), ("structural_tag", "{"), ("regex", "(a"), ("grammar", "root ::= x"),
+    ],
+)  # fmt: skip
+def test_errors_are_those_of_the_compiler(vocab: wfsa.Vocab, kind: str, source: Any) -> None:
+    with pytest.raises(wfsa.WfsaError) as expected:
+        compile_kind(kind, source, vocab)
+    with ConstraintStore(None, vocab) as store, pytest.raises(type(expected.value)) as found:
+        store.get(source, kind=kind)
+    assert str(found.value) == str(expected.value)
+
+
+def test_callers_at_once_compile_once(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+    n, inner = [0], store_module.compile_kind
+
+    def slow(*args: Any, **more: Any) -> Any:
+        n[0] += 1
+        time.sleep(0.3)
+        return inner(*args, **more)
+
+    monkeypatch.setattr(store_module, "compile_kind", slow)
+    store = ConstraintStore(None, vocab)
+    barrier = threading.Barrier(16)
+
+    def ask(schema: Any) -> Any:
+        barrier.wait()
+        try:
+            return store.get(schema)
+        except wfsa.WfsaError as error:
+            return error
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(ask, [SCHEMA, {"type": "bad"}] * 8))
+    assert n[0] == 2 and store.stats().waits == 14
+    assert len({id(one) for one in found[::2]}) == 1 and all(isinstance(one, wfsa.SchemaError) for one in found[1::2])
+
+
+def test_memory_has_a_limit_and_forgets_what_was_used_longest_ago(vocab: wfsa.Vocab) -> None:
+    size = wfsa.compile_regex("a", vocab).memory()["total"]
+    store = ConstraintStore(None, vocab, memory_bytes=3 * size + size // 2)
+    for letter in "abcad":
+        store.get(letter, kind="regex")
+    assert store.stats().memory_constraints == 3 and store.stats().memory_bytes <= 3.5 * size
+    for letter in "cad":
+        store.get(letter, kind="regex")
+    assert store.stats().memory_hits == 4
+    store.get("b", kind="regex")
+    assert store.stats().memory_hits == 4 and store.stats().compiles == 5
+
+
+def test_limits_of_growth_are_the_caller_s(vocab: wfsa.Vocab, tmp_path: Path) -> None:
+    with ConstraintStore(tmp_path, vocab) as store:
+        store.get(SCHEMA)
+    again = ConstraintStore(tmp_path, vocab).get(SCHEMA, max_grown_bytes=12345, max_seconds=1.0)
+    assert _accepts(again, GOOD)
+
+
+# --- damage --------------------------------------------------------------------------------------------------------
+
+
+def _damages(good: bytes, other: bytes) -> dict[str, bytes]:
+    middle = len(good) // 2
+    return {
+        "empty": b"",
+        "cut short": good[:middle],
+        "a bit turned": good[:middle] + bytes([good[middle] ^ 4]) + good[middle + 1 :],
+        "something else": b"<html>no such bucket</html>" * 100,
+        "another constraint": other,
+    }
+
+
+@pytest.mark.parametrize("damage", list(_damages(b"xx", b"")))
+@pytest.mark.parametrize("level", ["disk", "remote"])
+def test_damage_is_told_once_and_mended(
+    damage: str, level: str, vocab: wfsa.Vocab, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    far, near = tmp_path / "far", tmp_path / "near"
+    place: dict[str, Any] = {"disk_bytes": 1 << 30, "folder": near} if level == "disk" else {}
+    with ConstraintStore(None if level == "disk" else far, vocab, **place) as store:
+        store.get(SCHEMA)
+        key = store.key(SCHEMA)
+    path = (near if level == "disk" else far) / name_of(key, vocab)
+    good = path.read_bytes()
+    path.write_bytes(_damages(good, pack(wfsa.compile_regex("a", vocab), "other"))[damage])
+    with caplog.at_level(logging.WARNING, "wfsa.store"), ConstraintStore(
+        None if level == "disk" else far, vocab, **place
+    ) as store:
+        assert _accepts(store.get(SCHEMA), GOOD)
+        assert store.stats().damaged == 1 and store.stats().compiles == 1
+    assert len(caplog.records) == 1 and "made anew" in caplog.text
+    assert path.read_bytes() == good
+
+
+def test_an_artifact_of_another_vocabulary_is_not_taken(
+    vocab: wfsa.Vocab, other_vocab: wfsa.Vocab, tmp_path: Path
+) -> None:
+    store = ConstraintStore(tmp_path, vocab)
+    key, objects = store.key(SCHEMA), Place.of(tmp_path)
+    objects.write(name_of(key, vocab), [pack(wfsa.compile_json_schema(SCHEMA, other_vocab), key)])
+    assert _accepts(store.get(SCHEMA), GOOD) and store.stats().damaged == 1
+
+
+def test_an_artifact_in_a_store_is_an_artifact(vocab: wfsa.Vocab, tmp_path: Path) -> None:
+    with ConstraintStore(tmp_path, vocab) as store:
+        store.get(SCHEMA)
+        key = store.key(SCHEMA)
+    path = tmp_path / name_of(key, vocab)
+    assert path.parts[-3] == RELEASE and path.stem == key
+    assert _accepts(wfsa.load(path, vocab), GOOD)
+    assert from_bytes(path.read_bytes(), "it").head["key"] == key
+    assert pack(wfsa.compile_json_schema(SCHEMA, vocab), key) == path.read_bytes()  # the same bytes, whoever compiles
+
+
+# --- constraints that still grow -----------------------------------------------------------------------------------
+
+
+def test_a_background_compile_is_published_when_it_is_complete(
+    vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_FIRST_LOOK", 0.02)
+    store = ConstraintStore(tmp_path, vocab)
+    first = store.get(SCHEMA, mode="background")
+    _await(lambda: store.stats().published == 1)
+    assert first.stats["complete"] and store.get(SCHEMA) is first
+    again = ConstraintStore(tmp_path, vocab).get(SCHEMA)
+    assert again.stats["complete"] and _accepts(again, GOOD)
+
+
+def test_the_artifact_of_another_takes_the_place_of_a_lazy_one(
+    vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_FIRST_LOOK", 0.02)
+    store = ConstraintStore(tmp_path, vocab)
+    first = store.get(SCHEMA, mode="lazy")
+    state = first.start()
+    assert state.commit_bytes(b'{"a": ')
+    assert not first.stats["complete"] and store.get(SCHEMA, mode="lazy") is first
+    with ConstraintStore(tmp_path, vocab) as colleague:
+        colleague.get(SCHEMA)
+    _await(lambda: store.stats().swaps == 1)
+    second = store.get(SCHEMA, mode="lazy")
+    assert second is not first and second.stats["complete"]
+    assert state.commit_bytes(b"12}") and state.is_accepting()  # what was begun goes on with what it has
+
+
+def test_nobody_waits_for_the_remote_in_the_background(faulty: Any, vocab: wfsa.Vocab) -> None:
+    """What a colleague has is not expanded here as well, and takes its place as soon as it has come."""
+    with _far(vocab) as colleague:
+        colleague.get(SCHEMA)
+    faulty.delay = 0.15
+    store = _far(vocab, remote_seconds=5.0)
+    begin = time.monotonic()
+    first = store.get(SCHEMA, mode="background")
+    assert time.monotonic() - begin < 0.1 and _accepts(first, GOOD)
+    _await(lambda: store.stats().swaps == 1)
+    assert not first.stats["complete"] and store.get(SCHEMA, mode="background").stats["complete"]
+    assert store.stats().published == 0
+
+
+def test_who_asks_for_a_complete_one_gets_it(vocab: wfsa.Vocab) -> None:
+    store = ConstraintStore(None, vocab)
+    assert not store.get(SCHEMA, mode="lazy").stats["complete"]
+    assert store.get(SCHEMA).stats["complete"]
+    assert store.get(SCHEMA, mode="lazy").stats["complete"]
+
+
+def test_prepare_sees_each_constraint_once_before_it_is_given_out(vocab: wfsa.Vocab, tmp_path: Path) -> None:
+    seen: list[Any] = []
+    with ConstraintStore(tmp_path, vocab, prepare=seen.append) as store:
+        assert store.get(SCHEMA) is store.get(SCHEMA) is seen[0]
+    ConstraintStore(tmp_path, vocab, prepare=seen.append).get(SCHEMA)
+    assert len(seen) == 2
+
+
+# --- a remote that fails -------------------------------------------------------------------------------------------
+
+
+def _far(vocab: wfsa.Vocab, **more: Any) -> ConstraintStore:
+    settings = {"disk_bytes": 0, "remote_seconds": 0.2, "retry_seconds": 0.1, **more}
+    return ConstraintStore("faulty://x", vocab, **settings)
+
+
+@pytest.mark.parametrize("fault", ["hangs", "refuses", "is wrong inside"])
+def test_work_goes_on_without_the_remote(fault: str, faulty: Any, vocab: wfsa.Vocab) -> None:
+    store = _far(vocab, retry_seconds=30.0)
+    faulty.delay = 5.0 if fault == "hangs" else 0.0
+    faulty.error = {"refuses": PermissionError("no"), "is wrong inside": RuntimeError("a bug")}.get(fault)
+    begin = time.monotonic()
+    for number in range(20):
+        assert _accepts(store.get(f"a{{{number + 1}}}", kind="regex"), b"a" * (number + 1))
+    assert time.monotonic() - begin < 2.0
+    assert store.stats().remote_failures == 1 and store.stats().compiles == 20
+
+
+def test_what_could_not_be_published_is_when_the_remote_is_back(faulty: Any, vocab: wfsa.Vocab) -> None:
+    store = _far(vocab)
+    faulty.error = ConnectionError("down")
+    for number in range(5):
+        store.get(f"a{{{number + 1}}}", kind="regex")
+    time.sleep(0.3)
+    assert store.stats().published == 0
+    faulty.error = None
+    _await(lambda: store.stats().published == 5)
+    assert len(Place.of("faulty://x").listing()) == 5 and store.stats().unpublished == 0
+
+
+def test_objects_cut_short_by_the_remote_are_noticed(faulty: Any, vocab: wfsa.Vocab) -> None:
+    faulty.cut = 1000
+    with _far(vocab) as store:
+        store.get(SCHEMA)
+    faulty.cut = None
+    with _far(vocab) as store:
+        assert _accepts(store.get(SCHEMA), GOOD)
+        assert store.stats().damaged == 1
+    assert _far(vocab).get(SCHEMA).stats["complete"]
+    again = _far(vocab)
+    again.get(SCHEMA)
+    assert again.stats().remote_hits == 1
+
+
+def test_what_never_is_complete_is_shared_all_the_same(
+    vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under `longest` tables are made on use, whatever was expanded before."""
+    monkeypatch.setattr(store_module, "_FIRST_LOOK", 0.02)
+    for number, mode in enumerate(("ahead", "background")):
+        source, place = 'start: "a"+ "c"', tmp_path / str(number)
+        store = ConstraintStore(place, vocab)
+        assert not store.get(source, kind="grammar", mode=mode).stats["complete"]  # type: ignore[arg-type]
+        _await(lambda store=store: store.stats().published == 1)  # type: ignore[misc]
+        again = ConstraintStore(place, vocab)
+        assert _accepts(again.get(source, kind="grammar"), b"aac") and again.stats().remote_hits == 1
+
+
+def test_a_full_disk_costs_the_disk_only(
+    vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(path: Any, pieces: Any) -> None:
+        raise OSError(28, os.strerror(28), str(path))
+
+    monkeypatch.setattr("wfsa.store.disk.replace_file", full)
+    with ConstraintStore(tmp_path / "far", vocab, disk_bytes=1 << 20, folder=tmp_path / "near") as store:
+        for letter in "abc":
+            store.get(letter, kind="regex")
+        store.flush(5)
+        assert store.stats().published == 3 and store.stats().disk_files == 0
+    assert caplog.text.count("No space left") == 1
+
+
+def test_observe_is_told_where_constraints_come_from(vocab: wfsa.Vocab, tmp_path: Path) -> None:
+    told: list[tuple[str, float]] = []
+
+    def observe(where: str, seconds: float) -> None:
+        told.append((where, seconds))
+
+    with ConstraintStore(tmp_path, vocab, observe=observe) as store:
+        store.get(SCHEMA)
+        store.get(SCHEMA)
+    ConstraintStore(tmp_path, vocab, observe=observe).get(SCHEMA)
+    assert [where for where, _ in told] == ["compile", "memory", "remote"] and all(s > 0 for _, s in told)

@@ -1,0 +1,128 @@
+"""``wfsa compile-all``: thousands of schemas for several vocabularies, into a store."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any, Final
+
+from wfsa.cli import option_settings, readable
+from wfsa.errors import WfsaError
+
+EXAMPLES: Final = """\
+examples:
+  wfsa compile-all schemas/ --vocab FOLDER_OF_THE_MODEL --store /mnt/constraints
+  wfsa compile-all requests.jsonl --field schema --vocab llama3.npz --vocab qwen3.npz --store s3://bucket/constraints
+  wfsa compile-all requests.jsonl --vocab llama3.npz --store s3://bucket/constraints --ray auto
+
+A folder holds .json (JSON Schemas), .lark, .gbnf, .ebnf, .regex; a line of a .jsonl is a schema, or with --field an
+object that has one. What is in the store already is left alone, so a farm that was stopped goes on where it was.
+Exit code 1 if a source failed.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="a folder, a .jsonl, or single files")
+    parser.add_argument("--vocab", type=Path, action="append", required=True, metavar="V",
+                        help="a model's folder, or a file with its vocabulary; repeat")  # fmt: skip
+    parser.add_argument("--store", required=True, metavar="URL", help="a folder, or any URL that fsspec knows")
+    parser.add_argument("--store-option", action="append", default=[], metavar="NAME=VALUE",
+                        help="what fsspec takes beside the URL; repeat")  # fmt: skip
+    parser.add_argument("--field", metavar="NAME", help="where an object of a .jsonl has its schema")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes here (default: one a processor)")
+    parser.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="use the workers of a Ray cluster")
+    parser.add_argument("--ray-memory", type=int, default=2048, metavar="MB", help="reserved for each of those")
+    parser.add_argument("--retry-failed", action="store_true", help="try again what failed before")
+    option_settings.add_arguments(parser, "wfsa.CompileOptions or wfsa.SchemaOptions")
+    parser.add_argument("--lenient", action="store_true", help="ignore what of a JSON Schema cannot be enforced")
+    parser.add_argument("--json", action="store_true", help="print every outcome as a line of JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """1 where something failed."""
+    from rich.console import Console
+
+    import wfsa
+    from wfsa.farm import compile_all, read_sources
+    from wfsa.farm.run import LIMITS
+
+    given = option_settings.read(arguments.set, wfsa.CompileOptions, wfsa.SchemaOptions)
+    names = option_settings.fields(wfsa.SchemaOptions) & given.keys()
+    schema_options = option_settings.schema_options({name: given.pop(name) for name in names}, arguments.lenient)
+    if "mode" in given:
+        raise WfsaError("--set mode: what goes into a store is always compiled ahead")
+    vocabs: dict[str, wfsa.Vocab] = {}
+    for path in arguments.vocab:
+        if not path.exists():
+            raise WfsaError(f"--vocab {path}: no such file or folder")
+        vocabs[str(path)] = wfsa.Vocab.from_file(path)
+    with _Counter(Console(stderr=True)) as progress:
+        report = compile_all(
+            read_sources(arguments.sources, field=arguments.field), vocabs, arguments.store,
+            url_options=url_options(arguments.store_option), schema_options=schema_options,
+            options=dataclasses.replace(LIMITS, **given), workers=arguments.workers, ray=arguments.ray,
+            ray_memory=arguments.ray_memory << 20, retry_failed=arguments.retry_failed, progress=progress,
+        )  # fmt: skip
+    if arguments.json:
+        for outcome in report.outcomes:
+            print(json.dumps(outcome._asdict()))
+    else:
+        for outcome in report.failures:
+            told = f"{outcome.place}: for {outcome.vocabulary}: {outcome.status}: {' '.join(outcome.error.split())}"
+            print(readable.printable(told))
+        size, busy = (sum(getattr(o, name) for o in report.outcomes) for name in ("n_bytes", "seconds"))
+        print(
+            f"{arguments.store}: {report.count('stored'):,} stored ({size / 1e6:,.1f} MB), "
+            f"{report.count('there'):,} there already, {len(report.failures):,} failed; "
+            f"{report.seconds:,.1f} s, {busy:,.1f} s of compiling"
+        )
+    if not report.outcomes:
+        warnings.warn(f"nothing to compile in {', '.join(map(str, arguments.sources))}", stacklevel=1)
+    return 1 if report.failures else 0
+
+
+def url_options(given: list[str]) -> dict[str, Any]:
+    """``NAME=VALUE``; a value is JSON where it can be read so."""
+    found: dict[str, Any] = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise WfsaError(f"--store-option {setting}: an option is NAME=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+class _Counter:
+    """A bar on a terminal; elsewhere a line every ten seconds."""
+
+    def __init__(self, console: Any) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+        self._terminal = console.is_terminal
+        self._bar = Progress(
+            BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(), console=console,
+            transient=True, disable=not self._terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task("compiling", total=None)
+        self._told = time.monotonic()
+
+    def __enter__(self) -> _Counter:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)
+        if not self._terminal and time.monotonic() - self._told > 10:
+            self._told = time.monotonic()
+            print(f"wfsa: {done:,} of {total:,}", file=sys.stderr)

@@ -1,0 +1,195 @@
+"""``wfsa store ls | get | put | verify | prune``: what lies in a store of compiled constraints."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from wfsa.cli import option_settings, readable, vocab_arguments
+from wfsa.cli.compile_all import url_options
+from wfsa.cli.files import read_text, require_folder
+from wfsa.errors import ArtifactError, WfsaError
+
+EXAMPLES: Final = """\
+examples:
+  wfsa store ls s3://bucket/constraints
+  wfsa store get s3://bucket/constraints person.json --vocab FOLDER_OF_THE_MODEL -o person.wfsa
+  wfsa store put s3://bucket/constraints person.json --vocab FOLDER_OF_THE_MODEL
+  wfsa store verify s3://bucket/constraints --remove
+  wfsa store prune s3://bucket/constraints --days 30 --megabytes 10000 --other-releases
+
+put compiles and publishes what is not there; get does, too, and writes the artifact. For many files: wfsa compile-all.
+Exit code 1 if verify found something damaged.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The sub-commands."""
+    commands = parser.add_subparsers(dest="store_command", metavar="COMMAND", required=True)
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        lines = [line for line in EXAMPLES.splitlines() if f"store {name}" in line]
+        sub = commands.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog="\n".join(["examples:", *lines, ""]),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        sub.add_argument("url", metavar="URL", help="a folder, or any URL that fsspec knows")
+        sub.add_argument("--store-option", action="append", default=[], metavar="NAME=VALUE",
+                         help="what fsspec takes beside the URL; repeat")  # fmt: skip
+        return sub
+
+    sub = command("ls", "list artifacts, by release and vocabulary")
+    sub.add_argument("--json", action="store_true", help="every object as a line of JSON")
+    for name, text in (("get", "write a source's artifact to a file"), ("put", "compile a source into the store")):
+        sub = command(name, text)
+        sub.add_argument("source", type=Path, help="a JSON Schema (.json), a grammar or a regex, or - for a schema")
+        vocab_arguments.add_arguments(sub, required=True, copies=name == "get")
+        option_settings.add_arguments(sub, "wfsa.CompileOptions or wfsa.SchemaOptions")
+        if name == "get":
+            sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
+    sub = command("verify", "read every object and check it")
+    sub.add_argument("--remove", action="store_true", help="remove what is damaged")
+    sub = command("prune", "remove objects")
+    sub.add_argument("--days", type=float, metavar="N", help="those that are older")
+    sub.add_argument("--megabytes", type=float, metavar="N", help="the oldest, until what is left is no larger")
+    sub.add_argument("--other-releases", action="store_true", help="those of other versions of wfsa")
+    sub.add_argument("--dry-run", action="store_true", help="tell only what would be removed")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """``verify``: 1 where something is damaged."""
+    commands = {"ls": _ls, "get": _get, "put": _put, "verify": _verify, "prune": _prune}
+    return commands[arguments.store_command](arguments)
+
+
+def _store(arguments: argparse.Namespace) -> Any:
+    from wfsa.storage.places import Place
+
+    place = Place.of(arguments.url, url_options(arguments.store_option))
+    if arguments.store_command in ("ls", "verify", "prune") and place.folder is not None and not place.folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), arguments.url)
+    return place
+
+
+def _ls(arguments: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from wfsa.cli.tables import print_table
+
+    entries = _store(arguments).listing()
+    if arguments.json:
+        for entry in entries:
+            print(json.dumps(entry._asdict()))
+        return 0
+    table = Table(box=None, pad_edge=False)
+    for title in ("release", "vocabulary", "artifacts", "MB", "failures", "newest"):
+        table.add_column(title, justify="left" if title in ("release", "vocabulary") else "right")
+    folders: dict[tuple[str, str], list[Any]] = {}
+    for entry in entries:
+        parts = entry.name.split("/")
+        if len(parts) == 3:
+            folders.setdefault((parts[0], parts[1]), []).append(entry)
+    for (release, vocabulary), inside in folders.items():
+        artifacts = [entry for entry in inside if entry.name.endswith(".wfsa")]
+        newest = time.strftime("%Y-%m-%d %H:%M", time.gmtime(max(entry.modified for entry in inside)))
+        size = sum(entry.size for entry in inside) / 1e6
+        failed = sum(entry.name.endswith(".failed.json") for entry in inside)
+        table.add_row(release, vocabulary, f"{len(artifacts):,}", f"{size:,.1f}", f"{failed:,}", newest)
+    print_table(table)
+    return 0
+
+
+def _found(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """The constraint of the source, and what the store did for it."""
+    import wfsa
+    from wfsa.farm.sources import KIND_OF_SUFFIX
+    from wfsa.store import ConstraintStore
+
+    source: Path = arguments.source
+    kind = "json" if str(source) == "-" else KIND_OF_SUFFIX.get(source.suffix.lower())
+    if kind is None:
+        raise WfsaError(f"{source}: cannot tell what this is; known are {', '.join(KIND_OF_SUFFIX)}")
+    text = read_text(source)
+    given = option_settings.read(arguments.set, wfsa.CompileOptions, wfsa.SchemaOptions)
+    names = option_settings.fields(wfsa.SchemaOptions) & given.keys()
+    schema_options = option_settings.schema_options({name: given.pop(name) for name in names}, False)
+    vocab = vocab_arguments.read(arguments)
+    options = url_options(arguments.store_option)
+    # Whoever calls this wants the store to answer, however long it takes.
+    with ConstraintStore(arguments.url, vocab, url_options=options, disk_bytes=0, remote_seconds=60.0) as store:
+        text = text.rstrip("\n") if kind == "regex" else text
+        found = store.get(text, kind=kind, schema_options=schema_options, **given)
+        store.flush()
+        stats = store.stats()
+    if stats.remote_failures or stats.unpublished:
+        raise WfsaError(f"{arguments.url}: the store does not answer, or cannot be written")
+    return found, stats
+
+
+def _get(arguments: argparse.Namespace) -> int:
+    require_folder(arguments.output)
+    found, stats = _found(arguments)
+    found.save(arguments.output)
+    vocab_arguments.leave_copy(arguments, found.vocab, arguments.output)
+    print(f"{arguments.output}: {'compiled, and published' if stats.compiles else 'from the store'}")
+    return 0
+
+
+def _put(arguments: argparse.Namespace) -> int:
+    _, stats = _found(arguments)
+    print(f"{arguments.source}: {'compiled, and published' if stats.published else 'there already'}")
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from wfsa.storage import array_file
+    from wfsa.store.artifact import check_key, key_in
+
+    store, good, bad = _store(arguments), 0, 0
+    for entry in store.listing():
+        key = key_in(entry.name)
+        if key is None:
+            continue
+        try:
+            file = array_file.from_bytes(store.get(entry.name) or b"", entry.name)
+            check_key(file, key)
+            file.expect(file.head.get("format", ""), file.head.get("format", ""), file.head.get("version", 0))
+            file.verify()
+            good += 1
+        except ArtifactError as error:
+            bad += 1
+            print(readable.printable(str(error)))
+            if arguments.remove:
+                store.remove(entry.name)
+    print(f"{good:,} good, {bad:,} damaged{', removed' if bad and arguments.remove else ''}")
+    return 1 if bad else 0
+
+
+def _prune(arguments: argparse.Namespace) -> int:
+    from wfsa.storage.places import is_half_written
+    from wfsa.store.request import RELEASE
+
+    if arguments.days is None and arguments.megabytes is None and not arguments.other_releases:
+        raise WfsaError("say what to remove: --days, --megabytes, --other-releases")
+    store, now = _store(arguments), time.time()
+    entries = sorted(store.listing(), key=lambda entry: -entry.modified)
+    gone, room = [], float("inf") if arguments.megabytes is None else 1e6 * arguments.megabytes
+    for entry in entries:
+        old = arguments.days is not None and now - entry.modified > 86400 * arguments.days
+        other = arguments.other_releases and entry.name.split("/")[0] != RELEASE
+        if old or other or is_half_written(entry, now) or entry.size > room:
+            gone.append(entry)
+            room = min(room, 0) if entry.size > room else room
+        else:
+            room -= entry.size
+    for entry in gone if not arguments.dry_run else ():
+        store.remove(entry.name)
+    what = "would be removed" if arguments.dry_run else "removed"
+    print(f"{len(gone):,} objects ({sum(entry.size for entry in gone) / 1e6:,.1f} MB) {what}, "
+          f"{len(entries) - len(gone):,} left")  # fmt: skip
+    return 0

@@ -1,0 +1,89 @@
+"""Workers of this machine, through pebble: a worker that dies, or takes too long, costs its portion, not the farm.
+
+Each worker reads the vocabularies once, from files that all of them map.
+"""
+
+from __future__ import annotations
+
+import collections
+import multiprocessing
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from pathlib import Path
+from typing import Any, Final
+
+from wfsa.errors import WfsaError
+from wfsa.farm.batches import Portion
+from wfsa.farm.worker import Outcome, Settings, Task, compile_portion, record_failure
+from wfsa.storage.places import Place
+from wfsa.vocab import Vocab
+
+_GRACE: Final = 60.0  # seconds for a portion beside what its tasks may take
+_PORTIONS_A_WORKER: Final = 100  # then a fresh process takes its place, so that what it keeps is given back
+_of_process: dict[str, Any] = {}
+
+
+def run_in_processes(
+    portions: Sequence[Portion], vocabs: list[Vocab], names: list[str], settings: Settings, workers: int
+) -> Iterator[list[Outcome]]:
+    """The outcomes of each portion, as they come.  What ended a worker is tried again by itself, once."""
+    try:
+        from pebble import ProcessExpired, ProcessPool
+    except ImportError:
+        raise WfsaError("compiling with many processes needs pebble: pip install 'wfsa[store]'") from None
+    waiting = collections.deque(portions)
+    store = Place.of(settings.url, settings.url_options)
+    with tempfile.TemporaryDirectory(prefix="wfsa-farm-") as folder:
+        files = [str(Path(folder, f"{number}.vocab")) for number in range(len(vocabs))]
+        for vocab, file in zip(vocabs, files, strict=True):
+            vocab.save(file)
+        pool = ProcessPool(
+            workers, max_tasks=_PORTIONS_A_WORKER, initializer=_begin, initargs=(files, names, settings),
+            context=multiprocessing.get_context("spawn"),
+        )  # fmt: skip
+        under_way: dict[Any, Portion] = {}
+        try:
+            while waiting or under_way:
+                while waiting and len(under_way) < 2 * workers:
+                    portion = waiting.popleft()
+                    under_way[pool.schedule(_work, (portion,), timeout=_patience(portion, settings))] = portion
+                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                for future in done:
+                    portion = under_way.pop(future)
+                    try:
+                        yield future.result()
+                    except (ProcessExpired, TimeoutError) as error:
+                        if portion.alone:
+                            ended = "it took too long" if isinstance(error, TimeoutError) else str(error)
+                            yield [_lost(task, vocabs, names, portion.vocab, ended, settings, store)
+                                   for task in portion.tasks]  # fmt: skip
+                        else:
+                            waiting.extend(Portion(portion.vocab, [task], alone=True) for task in portion.tasks)
+        finally:
+            pool.stop()
+            pool.join()
+
+
+def _patience(portion: Portion, settings: Settings) -> float | None:
+    most = settings.options.max_seconds
+    return None if most is None else len(portion.tasks) * most + _GRACE
+
+
+def _lost(
+    task: Task, vocabs: list[Vocab], names: list[str], number: int, ended: str, settings: Settings, store: Place
+) -> Outcome:
+    error = f"the process that compiled it ended twice: {ended}"
+    record_failure(store, vocabs[number], task, error, settings)
+    return Outcome(task.source.place, names[number], "failed", error)
+
+
+def _begin(files: list[str], names: list[str], settings: Settings) -> None:
+    """In a worker, once."""
+    store = Place.of(settings.url, settings.url_options)
+    _of_process.update(vocabs=[Vocab.load(file) for file in files], names=names, settings=settings, store=store)
+
+
+def _work(portion: Portion) -> list[Outcome]:
+    vocab, name = _of_process["vocabs"][portion.vocab], _of_process["names"][portion.vocab]
+    return compile_portion(portion.tasks, vocab, name, _of_process["settings"], _of_process["store"])

@@ -1,0 +1,90 @@
+"""A farm from the sources to the report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from wfsa.compile_options import CompileOptions
+from wfsa.errors import WfsaError
+from wfsa.farm.batches import plan
+from wfsa.farm.on_ray import run_on_ray
+from wfsa.farm.processes import run_in_processes
+from wfsa.farm.sources import Source
+from wfsa.farm.worker import Outcome, Settings
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.storage.places import Place
+from wfsa.vocab import Vocab
+
+LIMITS: Final = CompileOptions(max_seconds=60.0, max_memory=2 << 30)
+
+
+@dataclass(frozen=True, slots=True)
+class FarmReport:
+    """All outcomes, and the seconds that it took."""
+
+    outcomes: tuple[Outcome, ...]
+    seconds: float
+
+    def count(self, status: str) -> int:
+        """How many outcomes have this status."""
+        return sum(outcome.status == status for outcome in self.outcomes)
+
+    @property
+    def failures(self) -> list[Outcome]:
+        """In the order of their places."""
+        return sorted(outcome for outcome in self.outcomes if outcome.status.startswith("failed"))
+
+
+def compile_all(
+    sources: Iterable[Source],
+    vocabs: dict[str, Vocab],
+    url: str | os.PathLike[str],
+    *,
+    url_options: dict[str, Any] | None = None,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+    workers: int | None = None,
+    ray: str | None = None,
+    ray_memory: int = 2 << 30,
+    retry_failed: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> FarmReport:
+    """Compile every source for every vocabulary into the store at `url`; what is there is left alone.
+
+    May be stopped and begun again at any time.  Sources that failed under the same limits are tried again under
+    `retry_failed` only.
+
+    vocabs          by the names that messages call them
+    options         limits of each compile; None: 60 seconds and 2 GiB.  `mode` is always "ahead"
+    workers         processes of this machine; None: one a processor
+    ray, ray_memory a cluster's address, in place of processes here, and bytes reserved for each of its workers
+    progress        called with (done, all), pairs of a source and a vocabulary
+
+    Raises WfsaError where an extra is missing, and what the store's file system raises.
+    """
+    begin = time.perf_counter()
+    if not vocabs:
+        raise WfsaError("a farm needs at least one vocabulary")
+    settings = Settings(
+        os.fspath(url), url_options or {}, schema_options or SchemaOptions(),
+        replace(options or LIMITS, mode="ahead", progress=None),
+    )  # fmt: skip
+    names, listed = list(vocabs), list(vocabs.values())
+    todo = plan(sources, listed, names, settings, Place.of(settings.url, settings.url_options), retry_failed)
+    outcomes = list(todo.known)
+    total = len(outcomes) + sum(len(portion.tasks) for portion in todo.portions)
+    tell = progress or (lambda done, total: None)
+    tell(len(outcomes), total)
+    if ray is not None:
+        results = run_on_ray(todo.portions, listed, names, settings, ray, ray_memory)
+    else:
+        workers = workers or len(os.sched_getaffinity(0))
+        results = run_in_processes(todo.portions, listed, names, settings, workers)
+    for done in results if todo.portions else ():
+        outcomes.extend(done)
+        tell(len(outcomes), total)
+    return FarmReport(tuple(outcomes), time.perf_counter() - begin)

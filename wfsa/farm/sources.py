@@ -1,0 +1,93 @@
+"""What there is to compile: a folder of schemas and grammars, single files, and files with one source a line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from wfsa.errors import WfsaError
+
+KIND_OF_SUFFIX: Final = {
+    ".json": "json", ".lark": "grammar", ".gbnf": "grammar", ".ebnf": "grammar", ".regex": "regex", ".re": "regex",
+}  # fmt: skip
+_LINES: Final = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+
+
+class Source(NamedTuple):
+    """One of them: where it is, for messages; its kind (one of :data:`wfsa.requests.KINDS`); its text."""
+
+    place: str
+    kind: str
+    text: str
+
+
+def read_sources(paths: Iterable[str | os.PathLike[str]], *, field: str | None = None) -> Iterator[Source]:
+    """The sources at `paths`, in the order of their names.
+
+    A folder is looked through for files with a known suffix, below it, too.  A line of a ``.jsonl`` is a JSON Schema,
+    or with `field` an object that has one there, as JSON or as text; a line ``{"kind": …, "source": …}`` is a source of
+    that kind.  Names ending in ``.gz`` are unpacked.
+    Raises WfsaError, with the place, for a file of another kind and for a line that is no JSON; OSError.
+    """
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            for inner in sorted(path.rglob("*")):
+                if inner.is_file() and (_suffix(inner) in KIND_OF_SUFFIX or _suffix(inner) in _LINES):
+                    yield from _of_file(inner, field)
+        else:
+            yield from _of_file(path, field)
+
+
+def _suffix(path: Path) -> str:
+    return "".join(path.suffixes[-2:]).lower() if path.suffix == ".gz" else path.suffix.lower()
+
+
+def _of_file(path: Path, field: str | None) -> Iterator[Source]:
+    suffix = _suffix(path)
+    if suffix in _LINES:
+        yield from _of_lines(path, field)
+    elif suffix in KIND_OF_SUFFIX:
+        yield Source(str(path), KIND_OF_SUFFIX[suffix], _decoded(path, path.read_bytes()))
+    else:
+        known = ", ".join((*KIND_OF_SUFFIX, *_LINES))
+        raise WfsaError(f"{path}: cannot tell what this is; files to compile end in {known}")
+
+
+def _decoded(place: object, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise WfsaError(f"{place}: not UTF-8: byte {error.start} is 0x{data[error.start]:02x}") from None
+
+
+def _of_lines(path: Path, field: str | None) -> Iterator[Source]:
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            place = f"{path}:{number}"
+            text = _decoded(place, line)
+            if field is None and b'"source"' not in line:
+                yield Source(place, "json", text)
+                continue
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise WfsaError(f"{place}: this line is not JSON: {error}") from None
+            if isinstance(value, dict) and {*value} <= {"kind", "source", "id"} and "source" in value:
+                yield Source(place, str(value.get("kind", "json")), _text(value["source"]))
+            elif field is None:
+                yield Source(place, "json", text)
+            elif isinstance(value, dict) and field in value:
+                yield Source(place, "json", _text(value[field]))
+            else:
+                raise WfsaError(f"{place}: this line has no field {field!r}")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,99 @@
+"""Prometheus metrics of a server: where constraints come from, how long masks take, what is held.
+
+    wfsa_constraint_seconds{from}     histogram   to a request's constraint, by memory, disk, remote, compile
+    wfsa_masks_seconds                histogram   filling the masks of a step, a whole batch at once
+    wfsa_states                       gauge       texts that are being written
+    wfsa_store_bytes{level}           gauge       constraints in memory, artifacts on disk
+    wfsa_store_entries{level}         gauge
+    wfsa_cache_bytes                  gauge       what the process keeps for the next compile (wfsa.cache_info)
+    wfsa_store_events_total{event}    counter     waits, errors, published, swaps, damaged, remote failures, unpublished
+
+Needs prometheus-client: ``pip install 'wfsa[metrics]'``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from wfsa.caches import cache_info
+from wfsa.errors import WfsaError
+
+if TYPE_CHECKING:
+    from wfsa.store import ConstraintStore
+
+_SECONDS: Final = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+_MASK_SECONDS: Final = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 1)
+_EVENTS: Final = ("waits", "errors", "published", "swaps", "damaged", "remote_failures", "unpublished")
+
+
+class Metrics:
+    """The metrics of one process.  `registry`: a ``CollectorRegistry``; None: prometheus_client's own.
+
+    Raises WfsaError where prometheus-client is missing, ValueError where the registry has these metrics already.
+    """
+
+    def __init__(self, registry: Any = None) -> None:
+        try:
+            import prometheus_client as prometheus
+        except ImportError:
+            raise WfsaError("metrics need prometheus-client: pip install 'wfsa[metrics]'") from None
+        self.registry = prometheus.REGISTRY if registry is None else registry
+        self._constraints = prometheus.Histogram(
+            "wfsa_constraint_seconds", "To the constraint of a request", ["from"], buckets=_SECONDS,
+            registry=self.registry,
+        )  # fmt: skip
+        self._masks = prometheus.Histogram(
+            "wfsa_masks_seconds", "Filling the masks of a step", buckets=_MASK_SECONDS, registry=self.registry
+        )
+        self._states = prometheus.Gauge("wfsa_states", "Texts that are being written", registry=self.registry)
+        caches = prometheus.Gauge("wfsa_cache_bytes", "Kept for the next compile", registry=self.registry)
+        caches.set_function(lambda: cache_info()["total"]["bytes"])
+
+    def observe(self, where: str, seconds: float) -> None:
+        """What a :class:`wfsa.store.ConstraintStore` takes as `observe`."""
+        self._constraints.labels(where).observe(seconds)
+
+    @contextlib.contextmanager
+    def masks(self) -> Iterator[None]:
+        """Time the filling of a step's masks."""
+        begin = time.perf_counter()
+        yield
+        self._masks.observe(time.perf_counter() - begin)
+
+    def count_states(self, count: Callable[[], int]) -> None:
+        """Ask `count` how many texts are being written, whenever the metrics are read."""
+        self._states.set_function(count)
+
+    def watch(self, store: ConstraintStore) -> None:
+        """Add what a store holds and has done; one store a registry."""
+        self.registry.register(_StoreCollector(store))
+
+    def serve(self, port: int, address: str = "127.0.0.1") -> int:
+        """Answer ``GET /metrics`` on a thread of the process; `port` 0 takes a free one.  Returns the port."""
+        from prometheus_client import start_http_server
+
+        server, _ = start_http_server(port, address, self.registry)
+        return int(server.server_port)
+
+
+class _StoreCollector:
+    def __init__(self, store: ConstraintStore) -> None:
+        self._store = store
+
+    def collect(self) -> Iterable[Any]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        stats = asdict(self._store.stats())
+        sizes = GaugeMetricFamily("wfsa_store_bytes", "Held by level", labels=["level"])
+        entries = GaugeMetricFamily("wfsa_store_entries", "Held by level", labels=["level"])
+        for level, count in (("memory", "memory_constraints"), ("disk", "disk_files")):
+            sizes.add_metric([level], stats[f"{level}_bytes"])
+            entries.add_metric([level], stats[count])
+        events = CounterMetricFamily("wfsa_store_events", "What happened", labels=["event"])
+        for event in _EVENTS:
+            events.add_metric([event], stats[event])
+        yield from (sizes, entries, events)

@@ -1,0 +1,10 @@
+"""Compiled constraints that processes and machines share: :class:`ConstraintStore`.
+
+Importing this imports nothing that is not a dependency of wfsa; opening a store at a URL needs ``wfsa[store]``.
+"""
+
+from wfsa.store.remote import RemoteFailure
+from wfsa.store.stats import StoreStats
+from wfsa.store.store import ConstraintStore
+
+__all__ = ["ConstraintStore", "RemoteFailure", "StoreStats"]

@@ -1,0 +1,46 @@
+"""An artifact in a store: the file that ``Constraint.save`` writes, with the key in its head.
+
+A file that was renamed, or written for something else, is told by it: nothing is taken for what it is not.
+"""
+
+from __future__ import annotations
+
+import os
+
+from wfsa.constraint import Constraint
+from wfsa.errors import ArtifactError
+from wfsa.storage import array_file
+from wfsa.store.request import RELEASE
+from wfsa.vocab import Vocab
+
+_SUFFIX = ".wfsa"
+
+
+def name_of(key: str, vocab: Vocab) -> str:
+    """Where the artifact lies below the URL of a store: release, vocabulary, key."""
+    return f"{RELEASE}/{vocab.fingerprint[:16]}/{key}{_SUFFIX}"
+
+
+def key_in(name: str) -> str | None:
+    """The key that a name stands for; None for what is no artifact's name."""
+    last = name.rsplit("/", 1)[-1]
+    return last.removesuffix(_SUFFIX) if last.endswith(_SUFFIX) else None
+
+
+def pack(constraint: Constraint, key: str) -> bytes:
+    """The bytes of an artifact."""
+    head, arrays = constraint._packed()
+    return array_file.to_bytes({**head, "key": key}, arrays)
+
+
+def unpack(data: bytes | str | os.PathLike[str], key: str, vocab: Vocab, where: str) -> Constraint:
+    """The constraint in some bytes, or in a file; ArtifactError where it is not this one, or damaged."""
+    file = array_file.from_bytes(data, where) if isinstance(data, bytes) else array_file.read(data)
+    check_key(file, key)
+    return Constraint._of_file(file, vocab)
+
+
+def check_key(file: array_file.ArrayFile, key: str) -> None:
+    """ArtifactError unless the head has the key."""
+    if file.head.get("key") != key:
+        raise ArtifactError(f"{file.where} is not the constraint that it is called: its head has another key")

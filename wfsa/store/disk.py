@@ -1,0 +1,96 @@
+"""A folder of files with a limit on their bytes; what was asked for longest ago goes first.  Processes may share one.
+
+The time of use is the file's time of modification, set again when it is read, so that all processes see one order.
+How much there is, is counted anew from the folder whenever this process has written a sixteenth of the limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from wfsa.storage.atomic_write import replace_file
+
+_LOG: Final = logging.getLogger("wfsa.store")
+_PARTS: Final = 16
+_SECONDS: Final = 60.0  # of use within which the time is not set again
+
+
+class Disk:
+    """`limit` bytes of files below `folder`, which is made on first use.  Nothing is raised: a disk that is full, or
+    not writable, is told once, and then holds what it holds."""
+
+    def __init__(self, folder: str | os.PathLike[str], limit: int) -> None:
+        self.folder, self.limit = Path(folder), limit
+        self._lock = threading.Lock()
+        self._written = 0
+        self._told = False
+
+    def path(self, name: str) -> Path | None:
+        """The file, used now; None where there is none."""
+        path = self.folder / name
+        try:
+            used = path.stat().st_mtime
+        except OSError:
+            return None
+        if time.time() - used > _SECONDS:
+            with contextlib.suppress(OSError):  # another user's file can be read all the same
+                os.utime(path)
+        return path
+
+    def put(self, name: str, data: bytes) -> bool:
+        """Whether it was written."""
+        if len(data) > self.limit:
+            return False
+        path = self.folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, [data])
+        except OSError as error:
+            if not self._told:
+                self._told = True
+                _LOG.warning("constraints are not kept on disk: %s: %s", error.filename or path, error.strerror)
+            return False
+        self._told = False
+        with self._lock:
+            self._written += len(data)
+            full = self._written * _PARTS >= self.limit
+            if full:
+                self._written = 0
+        if full:
+            self.prune()
+        return True
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def prune(self) -> None:
+        """Remove the files used longest ago until the rest is within the limit."""
+        files = sorted(self._files(), reverse=True)
+        room = self.limit
+        for _, size, path in files:
+            room -= size
+            if room < 0:
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
+
+    def usage(self) -> tuple[int, int]:
+        """Files and bytes."""
+        sizes = [size for _, size, _ in self._files()]
+        return len(sizes), sum(sizes)
+
+    def _files(self) -> list[tuple[float, int, Path]]:
+        found: list[tuple[float, int, Path]] = []
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                path = Path(folder, name)
+                with contextlib.suppress(OSError):  # another process may have taken it away
+                    status: Any = path.stat()
+                    found.append((status.st_mtime, status.st_size, path))
+        return found

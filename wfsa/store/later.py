@@ -1,0 +1,69 @@
+"""Work that is done on a thread beside those who ask, at once or after a while, in the order in which it falls due."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+_LOG: Final = logging.getLogger("wfsa.store")
+
+
+class Later:
+    """One daemon thread, begun with the first job.  `most` jobs wait at the same time, and further ones are refused."""
+
+    def __init__(self, most: int = 4096) -> None:
+        self._most = most
+        self._jobs: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._busy = self._closed = False
+
+    def do(self, job: Callable[[], None], seconds: float = 0.0) -> bool:
+        """Do `job` in so many seconds; False if it is refused."""
+        with self._changed:
+            if self._closed or len(self._jobs) >= self._most:
+                return False
+            heapq.heappush(self._jobs, (time.monotonic() + seconds, next(self._numbers), job))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="wfsa-store", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+        return True
+
+    def flush(self, seconds: float | None = None) -> bool:
+        """Wait until nothing that is due is left, for so many seconds at most; False if some is."""
+        with self._changed:
+            return self._changed.wait_for(self._is_idle, seconds)
+
+    def close(self) -> None:
+        """Forget what is not begun."""
+        with self._changed:
+            self._closed = True
+            self._jobs.clear()
+            self._changed.notify_all()
+
+    def _is_idle(self) -> bool:
+        return not self._busy and not (self._jobs and self._jobs[0][0] <= time.monotonic())
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                while not self._closed and not (self._jobs and self._jobs[0][0] <= time.monotonic()):
+                    self._changed.wait(self._jobs[0][0] - time.monotonic() if self._jobs else None)
+                if self._closed:
+                    return
+                job = heapq.heappop(self._jobs)[2]
+                self._busy = True
+            try:
+                job()
+            except Exception:  # the next ones are to be done all the same
+                _LOG.exception("work of the store failed")
+            del job

@@ -1,0 +1,134 @@
+"""What a constraint is made from, and the key under which every replica finds it.
+
+The key is a digest of all that decides what the constraint takes: the kind of the source, the source in one canonical
+form, the options that change tables, the vocabulary's fingerprint, the version of the package and of its files.  So
+nothing is ever out of date: what is made otherwise has another key.
+
+Canonical is the JSON value, not its text: white space, escapes and spellings of one number do not matter.  The order of
+names does, since documents are written in the order in which a schema declares its properties.  How a constraint is
+compiled (ahead, lazily, in how many seconds) is no part of the key: a complete one is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from typing import Any, Final
+
+from wfsa.compile_options import CompileOptions
+from wfsa.errors import SchemaError, WfsaError
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.requests import KINDS
+from wfsa.storage import constraint_file, text_file
+from wfsa.version import __version__
+from wfsa.vocab import Vocab
+
+RELEASE: Final = f"{__version__}-{constraint_file.VERSION}.{text_file.VERSION}"  # what files of it lie under
+_OF_SCHEMAS: Final = ("json", "json_object", "structural_tag")
+_DEFAULTS: Final = SchemaOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A source that can be compiled: its kind (one of :data:`wfsa.requests.KINDS`), itself, and the options."""
+
+    kind: str
+    source: Any  # a value or its text
+    schema_options: SchemaOptions
+    max_terminal_states: int  # what is larger is an error, or under `lenient` left out
+
+    @classmethod
+    def of(cls, kind: str, source: Any, schema_options: SchemaOptions | None, options: CompileOptions) -> Request:
+        """SchemaError for an unknown kind; a pydantic model, or a type that it knows, becomes its schema here."""
+        if kind not in KINDS:
+            raise SchemaError(f"a constraint of the kind {kind!r} is not known; known are {', '.join(KINDS)}; at $")
+        if kind == "json" and not isinstance(source, (dict, bool, str)):
+            source = schema_of(source)
+        return cls(kind, source, schema_options or _DEFAULTS, options.max_terminal_states)
+
+    def text(self) -> str | None:
+        """The source as text, quickly; equal texts of one kind are equal sources.  None where it takes more to tell."""
+        if isinstance(self.source, str):
+            return self.source
+        try:
+            return json.dumps(self.source)
+        except (TypeError, ValueError, RecursionError):
+            return None
+
+    def key(self, vocab: Vocab) -> str:
+        """64 hexadecimal digits.
+
+        Raises SchemaError for a value that JSON does not have, WfsaError for a registry that is no mapping.
+        """
+        source = "" if self.kind == "json_object" else self.source
+        if self.kind in ("json", "choice", "structural_tag"):
+            source = canonical_json(source)
+        options = self._chosen() if self.kind in _OF_SCHEMAS else {}
+        parts = [self.kind, source, options, self.max_terminal_states, vocab.fingerprint, RELEASE]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def _chosen(self) -> dict[str, Any]:
+        chosen = {f.name: getattr(self.schema_options, f.name) for f in fields(SchemaOptions) if f.name != "registry"}
+        chosen = {name: value for name, value in chosen.items() if value != getattr(_DEFAULTS, name)}
+        registry = self.schema_options.registry
+        if registry is not None:
+            if not isinstance(registry, Mapping) or hasattr(registry, "contents"):  # referencing's, which may fetch
+                raise WfsaError("a store needs a registry that is a mapping: the documents are part of the key")
+            chosen["registry"] = {str(address): canonical_json(document) for address, document in registry.items()}
+        return chosen
+
+
+def canonical_json(source: Any) -> str:
+    """One text for a value, or for its JSON text; SchemaError for a value that JSON does not have.
+
+    A text that is not JSON stays itself, behind a character that no other text here has: the compiler says what is
+    wrong with it, in the words of its kind.
+    """
+    try:
+        value = json.loads(source, parse_float=Decimal) if isinstance(source, str) else source
+    except (ValueError, RecursionError):
+        return f"\0{source}"
+    pieces: list[str] = []
+    try:
+        _write(value, pieces.append)
+    except TypeError as error:
+        raise SchemaError(f"this is not JSON: {error}; at $") from None
+    except RecursionError:  # which is no reason to refuse it
+        return source if isinstance(source, str) else repr(source)
+    return "".join(pieces)
+
+
+def _write(value: Any, write: Callable[[str], None]) -> None:
+    """Members in their order, no blanks, strings in ASCII, numbers by their value."""
+    if isinstance(value, dict):
+        write("{")
+        for name, member in value.items():
+            write(json.dumps(name) + ":")
+            _write(member, write)
+            write(",")
+        write("}")
+    elif isinstance(value, (list, tuple)):
+        write("[")
+        for member in value:
+            _write(member, write)
+            write(",")
+        write("]")
+    elif isinstance(value, Decimal) or (isinstance(value, float) and math.isfinite(value)):
+        write(_number(value if isinstance(value, Decimal) else Decimal(repr(value))))
+    else:
+        write(json.dumps(value))
+
+
+def _number(value: Decimal) -> str:
+    """Digits without zeros at the end, and an exponent; exact, whatever the context's precision."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise TypeError(f"{value} is no number of JSON")
+    text = "".join(map(str, digits)).lstrip("0")
+    kept = text.rstrip("0")
+    return f"{'-' if sign and kept else ''}{kept or 0}e{exponent + len(text) - len(kept) if kept else 0}"
