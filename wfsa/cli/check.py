@@ -3,54 +3,84 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
-from typing import Final
+import json
+import sys
+from typing import Any, Final
 
-from wfsa.cli import artifact_arguments, readable
-from wfsa.cli.files import read_bytes
-from wfsa.errors import WfsaError
+from wfsa.cli import artifact_arguments, readable, text_arguments
 from wfsa.vocab import Vocab
 
 EXAMPLES: Final = """\
 examples:
   wfsa check person.wfsa '{"name": "Ada"}'
   wfsa check person.wfsa --file answer.json
-  some-program | wfsa check person.wfsa --file -
+  some-program | wfsa check person.wfsa --file - --json
 
 Exit code 0 if the text is accepted, 1 if not.
 """
+_GOOD, _BAD, _REST, _PLAIN = "\x1b[32m", "\x1b[41;97m", "\x1b[2m", "\x1b[0m"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     artifact_arguments.add_arguments(parser)
-    parser.add_argument("text", nargs="?", help="the text itself")
-    parser.add_argument("--file", type=Path, help="read the text from a file, or - for standard input")
+    text_arguments.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print one object of JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if (arguments.text is None) == (arguments.file is None):
-        raise WfsaError("give either the text or --file")
-    text = os.fsencode(arguments.text) if arguments.file is None else read_bytes(arguments.file)
+    text = text_arguments.read(arguments)
     constraint, vocab = artifact_arguments.load(arguments)
     state = constraint.start()
     offset = 0
     while offset < len(text) and state.commit_bytes(text[offset : offset + 1]):
         offset += 1
-    if offset == len(text) and state.is_accepting():
+    accepted = offset == len(text) and state.is_accepting()
+    told: dict[str, Any] = {"accepted": accepted, "bytes": len(text)}
+    if not accepted:
+        refused = _refused_token(vocab, text[offset:])
+        told |= {
+            "offset": offset, "place": readable.place_text(text, offset), "too_early": offset == len(text),
+            "expected": readable.allowed_text(vocab, state.get_mask().ids()),
+            "because": None if refused is None else state.explain(refused),
+        }  # fmt: skip
+    if arguments.json:
+        print(json.dumps(told))
+    elif accepted:
         print(f"accepted: {len(text)} bytes")
-        return 0
-    place = readable.place_text(text, offset)
-    if offset == len(text):
-        print(f"not accepted: the text ends too early, at {place}")
     else:
-        print(f"not accepted: refused at {place}: {readable.byte_name(text[offset])}")
-    print(f"  text      {readable.context_text(text, offset)}")
-    print(f"  expected  {readable.allowed_text(vocab, state.get_mask().ids())}")
-    refused = _refused_token(vocab, text[offset:])
-    if refused is not None:
-        print(f"  because   {state.explain(refused)}")
-    return 1
+        _show(told, text)
+    return 0 if accepted else 1
+
+
+def _show(told: dict[str, Any], text: bytes) -> None:
+    offset = told["offset"]
+    if told["too_early"]:
+        print(f"not accepted: the text ends too early, at {told['place']}")
+    else:
+        print(f"not accepted: refused at {told['place']}: {readable.byte_name(text[offset])}")
+    colours = sys.stdout.isatty()
+    print(f"  text      {coloured(text, offset) if colours else readable.context_text(text, offset)}")
+    print(f"  expected  {told['expected']}")
+    if told["because"] is not None:
+        print(f"  because   {readable.printable(told['because'])}")
+
+
+def coloured(text: bytes, offset: int, width: int = 400) -> str:
+    """The text around a place: what was taken in green, the character that is refused marked, the rest faint.
+
+    Control characters of the text are shown, never sent to the terminal.
+    """
+    before, after = text[max(0, offset - width) : offset], text[offset : offset + width]
+    rest = after.decode("utf-8", "replace")
+    bad = _shown(rest[:1]) or "⌁"
+    dots = "…" if offset > width else "", "…" if offset + width < len(text) else ""
+    good = _shown(before.decode("utf-8", "replace"))
+    return f"{dots[0]}{_GOOD}{good}{_PLAIN}{_BAD}{bad}{_PLAIN}{_REST}{_shown(rest[1:])}{_PLAIN}{dots[1]}"
+
+
+def _shown(text: str) -> str:
+    marks = {"\n": "⏎\n            ", "\t": "⇥"}
+    return "".join(marks.get(c) or readable.printable(c) for c in text)
 
 
 def _refused_token(vocab: Vocab, rest: bytes) -> int | None:

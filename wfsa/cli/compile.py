@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, nargs="?", metavar="SOURCE", help="a file, or - for standard input")
     parser.add_argument("--text", help="the schema or grammar itself, in place of a file")
     parser.add_argument("--kind", choices=KINDS, help="what the source is (default: by suffix)")
-    vocab_arguments.add_arguments(parser, required=True)
+    vocab_arguments.add_arguments(parser, required=True, copies=True)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
     option_settings.add_arguments(parser, "wfsa.CompileOptions, or for a JSON Schema of wfsa.SchemaOptions")
     parser.add_argument(

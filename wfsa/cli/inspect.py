@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from typing import Final
 
@@ -18,11 +19,19 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     artifact_arguments.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print one object of JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     constraint, vocab = artifact_arguments.load(arguments)
     depth = constraint.stack_depth()
+    if arguments.json:
+        report = [list(entry) for entry in constraint.report or ()]
+        sizes = {"bytes": os.path.getsize(arguments.artifact), "memory": constraint.memory()}
+        vocabulary = {"tokens": vocab.n_tokens, "fingerprint": vocab.fingerprint}
+        told = {"artifact": str(arguments.artifact), "vocabulary": vocabulary, "stack_depth": depth, **sizes}
+        print(json.dumps({**told, "stats": dict(constraint.stats), "report": report}))
+        return 0
     facts = {
         "artifact": f"{arguments.artifact} ({os.path.getsize(arguments.artifact) / 1024:,.1f} KB)",
         "vocabulary": repr(vocab),

@@ -1,7 +1,12 @@
+# PYTHON_ARGCOMPLETE_OK
 """``wfsa COMMAND``: which commands there are, and what becomes of errors.
 
-**Exit codes.** 0: done (``check``: the text is accepted). 1: ``check`` refused the text, ``items query`` found
-nothing, or the demo's document is not valid. 2: an error, told in one line on standard error. 130: interrupted.
+**Exit codes.** 0: done (``check``, ``trace``: the text is accepted). 1: ``check`` or ``trace`` refused the text,
+``items query`` found nothing, ``items verify`` or ``store verify`` something damaged, a source of ``compile-all``
+failed, or the demo's document is not valid. 2: an error, told in one line on standard error. 130: interrupted.
+
+**Completion** in the shell is argcomplete's: ``pip install 'wfsa[completion]'``, and
+``eval "$(register-python-argcomplete wfsa)"``.
 
 **A command** is a module with ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments)``, which returns the exit
 code. Only the one that is called is imported, so that none waits for the packages of the others.
@@ -19,6 +24,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn, TextIO
 
+from wfsa.cli.readable import printable
 from wfsa.errors import WfsaError
 from wfsa.version import __version__
 
@@ -29,7 +35,9 @@ examples:
   wfsa mask person.wfsa '{"name": '
   wfsa inspect person.wfsa
   wfsa report person.json
+  wfsa compile-all schemas/ --vocab FOLDER_OF_THE_MODEL --store s3://bucket/constraints
   wfsa items build catalogue.npy --codes 2048 -o catalogue.items
+  wfsa explore person.json
   wfsa demo
 """
 
@@ -38,18 +46,36 @@ COMMANDS: Final = {
     "check": "tell whether a text is accepted, and if not, where and what was expected there",
     "inspect": "show an artifact's sizes, stack-depth bound, stages' times and report",
     "mask": "show the tokens that may follow a prefix",
+    "trace": "show a text token by token: choices, forced ones, times",
     "report": "show what of a JSON Schema is enforced, keyword by keyword",
+    "profile": "show what of a JSON Schema costs how much, place by place, with advice",
+    "bench": "compare the installed engines on a schema of your own",
     "items": "index a catalogue of semantic ids",
+    "compile-all": "compile thousands of schemas for several vocabularies into a store",
+    "explore": "show in a browser what a schema or grammar does, token by token",
+    "store": "list, read, check and prune a store of compiled constraints",
     "demo": "let a small language model write a document under a JSON Schema",
 }
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line, exit code 2; help keeps the examples' line breaks."""
+    """Errors in one line, exit code 2; help keeps the examples' line breaks; options may stand between positionals."""
+
+    _intermixed = False
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(**options)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        plain = self._subparsers is not None or "--" in (args or ()) or "_ARGCOMPLETE" in os.environ
+        if plain or self._intermixed:
+            return super().parse_known_args(args, namespace)
+        self._intermixed = True  # it calls this method twice
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._intermixed = False
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
@@ -74,11 +100,11 @@ def _parser(called: str | None) -> argparse.ArgumentParser:
 
 
 def _module(command: str) -> Any:
-    return importlib.import_module(f"wfsa.cli.{command}")
+    return importlib.import_module(f"wfsa.cli.{command.replace('-', '_')}")
 
 
 def _one_line(message: object) -> str:
-    return " ".join(str(message).split())
+    return printable(" ".join(str(message).split()))
 
 
 def _warn(
@@ -95,7 +121,14 @@ def _warn(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments (by default the process's) name; returns the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    parsed = _parser(next((word for word in given if not word.startswith("-")), None)).parse_args(given)
+    completing = "_ARGCOMPLETE" in os.environ
+    words = os.environ.get("COMP_LINE", "").split()[1:] if completing else given
+    parser = _parser(next((word for word in words if not word.startswith("-")), None))
+    if completing:
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    parsed = parser.parse_args(given)
     code = 2
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
@@ -110,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = 0
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            print(f"wfsa: error: {place}{_one_line(error.strerror or error)}", file=sys.stderr)
+            print(f"wfsa: error: {_one_line(f'{place}{error.strerror or error}')}", file=sys.stderr)
         except KeyboardInterrupt:
             print("wfsa: interrupted", file=sys.stderr)
             code = 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from typing import Final
 
@@ -24,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prefix", help="the text so far")
     parser.add_argument("--limit", type=int, default=40, help="how many tokens to list (default: %(default)s)")
     parser.add_argument("--ids", action="store_true", help="print the ids only, one a line")
+    parser.add_argument("--json", action="store_true", help="print one object of JSON, with all ids")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,6 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
             place, shown = readable.place_text(prefix, offset), readable.context_text(prefix, offset)
             raise WfsaError(f"the prefix is refused at {place}: {shown}")
     ids = np.asarray(state.get_mask().ids(), np.int32)
+    if arguments.json:
+        first = [int(byte) for byte in np.flatnonzero(readable.first_bytes(vocab, ids))]
+        told = {"ids": ids.tolist(), "of": vocab.size, "may_end": state.is_accepting(), "first_bytes": first}
+        print(json.dumps(told))
+        return 0
     if arguments.ids:
         print("\n".join(map(str, ids.tolist())))
         return 0

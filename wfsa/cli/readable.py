@@ -17,6 +17,21 @@ from wfsa.vocab import Vocab
 _NAMED: Final = {0x20: "space", 0x09: "tab", 0x0A: "newline", 0x0D: "return", 0x7F: "delete"}
 
 
+def printable(text: str) -> str:
+    """A text with escapes for what is no sight of its own: control and direction characters, halves of pairs.
+
+    What commands tell has names and patterns of schemas in it, and texts of models, which strangers write; a terminal
+    obeys some of them, and a stream refuses others.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escape(ord(c)) for c in text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
 def token_text(token: bytes) -> str:
     """A token between quotes; bytes that are not UTF-8 by themselves as ``\\xNN``."""
     return repr(token.decode("utf-8", "backslashreplace")) if _is_text(token) else repr(token)
@@ -103,5 +118,5 @@ def place_text(text: bytes, offset: int) -> str:
 def context_text(text: bytes, offset: int, width: int = 30) -> str:
     """The text on both sides of a place, with ``‸`` at the place, on one line."""
     left, right = text[max(0, offset - width) : offset], text[offset : offset + width]
-    shown = [part.decode("utf-8", "replace").replace("\n", "⏎").replace("\t", "⇥") for part in (left, right)]
+    shown = [printable(part.decode("utf-8", "replace").replace("\n", "⏎").replace("\t", "⇥")) for part in (left, right)]
     return f"{'…' if offset > width else ''}{shown[0]}‸{shown[1]}{'…' if offset + width < len(text) else ''}"

@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tools", action="store_true", help="SCHEMA is a list of tools or a response_format")
     parser.add_argument("--status", choices=get_args(Status), action="append", help="only these entries (default: all)")
     option_settings.add_arguments(parser, "wfsa.SchemaOptions")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each entry")
     parser.add_argument("--lenient", action="store_true", help="list what cannot be enforced in place of an error")
 
 
@@ -48,6 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
         entries = read_tools(tools, options).report.entries
     else:
         entries = read_json_schema(text, options).report.entries
+    if arguments.json:
+        for entry in entries:
+            if arguments.status is None or entry.status in arguments.status:
+                print(json.dumps(entry._asdict()))
+        return 0
     print_table(report_table(e for e in entries if arguments.status is None or e.status in arguments.status))
     counts = Counter(entry.status for entry in entries)
     print(", ".join(f"{counts[status]} {status}" for status in get_args(Status) if counts[status]))

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wfsa.cli import readable
+
 
 def print_table(table: Any) -> None:
     """A rich table; wide where there is no terminal, so that nothing is cut when the output goes to a file."""
@@ -14,10 +16,16 @@ def print_table(table: Any) -> None:
     Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table)
 
 
+def cell(text: str) -> Any:
+    """A text as it stands: it may hold what rich takes for markup, and what a terminal obeys."""
+    from rich.text import Text
+
+    return Text(readable.printable(text))
+
+
 def facts_table(rows: Mapping[str, object]) -> Any:
     """Names and values; a nested mapping is indented below its name, ``_`` in names is a blank."""
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(show_header=False, box=None, pad_edge=False)
 
@@ -28,7 +36,7 @@ def facts_table(rows: Mapping[str, object]) -> Any:
                 table.add_row(label, "")
                 add(value, indent + "  ")
             else:
-                table.add_row(label, Text(_shown(value)))  # as text: it may hold what rich takes for markup
+                table.add_row(label, cell(_shown(value)))
 
     add(rows, "")
     return table
@@ -45,12 +53,11 @@ def _shown(value: object) -> str:
 def report_table(entries: Iterable[Any]) -> Any:
     """What of a schema is enforced: entries of place, keyword, status and note."""
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for title in ("place", "keyword", "status", "what is refused, or why"):
         table.add_column(title, overflow="fold")
     for pointer, keyword, status, note in entries:
         place = pointer or ("(root)" if keyword else "(every document)")
-        table.add_row(*map(Text, (place, keyword, status, note)))  # a name may hold what rich takes for markup
+        table.add_row(*map(cell, (place, keyword, status, note)))
     return table

@@ -13,8 +13,8 @@ from wfsa.errors import VocabError
 from wfsa.vocab import Vocab
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """``--vocab``, ``--eos`` and ``--logits``; required where an artifact is written, which may leave a copy."""
+def add_arguments(parser: argparse.ArgumentParser, *, required: bool, copies: bool = False) -> None:
+    """``--vocab``, ``--eos`` and ``--logits``; ``--no-vocab-copy`` where the command leaves a copy."""
     found = "" if required else " (default: the copy that compile left beside the artifact)"
     parser.add_argument(
         "--vocab",
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--eos", type=int, action="append", metavar="ID", help="an end token's id, in place of those in V"
     )
     parser.add_argument("--logits", type=int, metavar="N", help="the width of the model's logits, where larger than V")
-    if required:
+    if copies:
         parser.add_argument("--no-vocab-copy", action="store_true", help="leave no copy of the vocabulary beside OUT")
 
 

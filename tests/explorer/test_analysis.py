@@ -1,0 +1,343 @@
+"""What the explorer's panels say, without a server: walks, reasons, next tokens, costs, pictures, comparisons."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wfsa.errors import LimitError, WfsaError
+from wfsa.explorer import compare, cost, gallery, inside, next_tokens, reasons, report, vocabularies
+from wfsa.explorer.compiled import Asked, Cache, Compiled, Limits, compile_asked
+from wfsa.explorer.vocabularies import NamedVocab
+from wfsa.explorer.walk import Walk, common_prefix
+from wfsa.vocab import Vocab
+from wfsa.vocab.cut import Encoded, cut
+
+pytestmark = pytest.mark.engine
+
+WORDS = [*(bytes([b]) for b in range(256)), b'{"', b'": ', b'", "', b"name", b"age", b"12", b"<eos>"]
+SMALL = NamedVocab.of("small", Vocab(WORDS, special_ids=[len(WORDS) - 1], eos_ids=[len(WORDS) - 1]))
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "maximum": 120}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def compiled(source: Any, kind: str = "json-schema", named: NamedVocab = SMALL, **more: Any) -> Compiled:
+    text = source if isinstance(source, str) else json.dumps(source)
+    asked = Asked.of({"kind": kind, "source": text, "vocabulary": named.name, **more}, {named.name: named})
+    return compile_asked(asked, named, Limits(seconds=5))
+
+
+def walked(made: Compiled, text: bytes) -> Walk:
+    walk = Walk(made)
+    walk.edit(text)
+    while not walk.go_on(len(walk.ids)).done:
+        pass
+    return walk
+
+
+@pytest.mark.parametrize("named", [SMALL, vocabularies.byte_vocabulary()], ids=lambda one: one.name)
+def test_a_walk_counts_what_masks_hold(named: NamedVocab) -> None:
+    made = compiled(PERSON, named=named)
+    walk = walked(made, b'{"name": "Ada", "age": 120}')
+    state = made.constraint.start()
+    for token, count in zip(walk.ids, walk.counts, strict=True):
+        assert len(state.get_mask()) == count
+        assert state.commit(token)
+    assert walk.refused is None and state.is_accepting()
+    assert b"".join(named.token_bytes[i] for i in walk.ids) == walk.text
+    assert walk.go_on(0).end["accepting"]
+
+
+def test_edits_end_where_a_fresh_walk_does() -> None:
+    made = compiled({"type": "array", "items": PERSON})
+    one = json.dumps([{"name": f"nr {i} ü", "age": i} for i in range(60)]).encode()
+    walk = walked(made, one)
+    for at, removed, inserted in [
+        (3, 0, b""),
+        (700, 3, b"x"),
+        (len(one) - 1, 0, b", 1"),
+        (20, 40, b""),
+        (0, 1, b"[ "),
+        (5, 0, b"}"),
+    ]:
+        edited = walk.text[:at] + inserted + walk.text[at + removed :]
+        walk.edit(edited)
+        while not walk.go_on(len(walk.ids)).done:
+            pass
+        fresh = walked(made, edited)
+        assert (walk.ids, walk.ends, walk.counts, walk.refused) == (fresh.ids, fresh.ends, fresh.counts, fresh.refused)
+
+
+def test_a_slice_begins_where_the_edit_is() -> None:
+    made = compiled({"type": "array", "items": PERSON})
+    text = json.dumps([{"name": "a", "age": i} for i in range(300)]).encode()
+    walk = walked(made, text)
+    known = len(walk.ids)
+    walk.edit(text[:-300] + b" " + text[-300:])
+    part = walk.go_on(known, 1.0)
+    assert 0 < part.first < known and part.start <= len(text) - 300 and part.done
+
+
+PIECES = ["[", "]", '"', "a", " ", "😀", "😁", "é", "\r\n", ",", "12", "a" * 700, "😀" * 600, " " * 700, '"aa", ' * 200]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=5).map(lambda parts: "".join(parts).encode())
+EDITS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), TEXTS), max_size=4)
+
+
+def by_word(text: str) -> list[int]:
+    """Longest tokens, but over whole characters and words only, as tokenizers cut."""
+    return [i for one in re.findall(r"\s?\S+|\s+", text) for i in cut(SMALL.vocab, one.encode())]
+
+
+CUTTERS = [SMALL, NamedVocab.of("small", SMALL.vocab, Encoded(SMALL.vocab, by_word))]
+SLICES = st.sampled_from([0.0002, 1.0])  # seconds: some tokens of a block, and all
+
+
+@settings(max_examples=60, deadline=None)
+@given(first=TEXTS, edits=EDITS, named=st.sampled_from(CUTTERS), seconds=SLICES)
+def test_any_edits_in_any_slices_are_as_from_scratch(
+    first: bytes, edits: list[tuple[float, float, bytes]], named: NamedVocab, seconds: float
+) -> None:
+    made = compiled({"type": "array"}, named=named)
+    walk = Walk(made)
+    ids: list[int] = []
+    ends: list[int] = []
+    walk.edit(text := b'["a", ' + first)
+    for start, length, inserted in [*edits, (0, 0, b"")]:
+        part = walk.go_on(len(ids), seconds)
+        ids[part.first :], ends[part.first :] = part.ids, part.ends
+        at = int(start * len(text))
+        walk.edit(text := text[:at] + inserted + text[at + int(length * 0.5 * (len(text) - at)) :])
+    done = False
+    while not done:
+        part = walk.go_on(len(ids), seconds)
+        ids[part.first :], ends[part.first :], done = part.ids, part.ends, part.done
+    fresh = walked(made, text)
+    assert (ids, ends, walk.refused) == (fresh.ids.tolist(), fresh.ends.tolist(), fresh.refused)
+    assert walk.counts == fresh.counts and part.end == fresh.go_on(0).end
+
+
+def test_following_ends_in_time_and_goes_on_where_it_was() -> None:
+    made = compiled({"type": "array"})
+    walk = Walk(made)
+    walk.edit(b"[" + b"1, " * 20_000)
+    with pytest.raises(LimitError, match="so far"):
+        walk.follow(50_000, 0.001)
+    at = walk.at
+    assert 0 < at < 50_000
+    walk.follow(50_000, 60.0)
+    assert walk.at >= 50_000
+
+
+@pytest.mark.parametrize("named", CUTTERS, ids=["longest", "words"])
+def test_the_tokens_before_a_byte_are_those_of_a_text_that_ends_there(named: NamedVocab) -> None:
+    walk = walked(compiled({"type": "array"}, named=named), b'["name age", 12, "' + b"aname " * 600)
+    assert len(walk._blocks) > 3
+    for offset in (0, 1, 17, 511, 513, 600, 1500, 2049, 3000, len(walk.text)):
+        assert walk.ids_before(offset) == cut(named.vocab, walk.text[:offset], named.cutter)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 5, 14, 22])
+def test_the_state_at_a_byte(offset: int) -> None:
+    text = b'{"name": "Ada", "age": 12}'
+    assert walked(compiled(PERSON), text).at_byte(offset).text() == text[:offset]
+
+
+def test_the_first_refused_byte_and_its_reason() -> None:
+    made = compiled(PERSON)
+    walk = walked(made, b'{"name": "Ada", "age": 130}')
+    assert walk.refused == 25
+    told = reasons.why(made, walk.at_byte(25), b"0")
+    assert told["reasons"] == [[{"place": "/properties/age/maximum", "words": "at most 120"}]]
+    assert {one["name"] for one in told["expected"]} == {"}"}
+    assert b"}" in bytes.fromhex(told["bytes"])
+
+
+@pytest.mark.parametrize("name", ["a: b", "a/b", "a~b", ": ", "</script>", "x together with y"])
+def test_pointers_with_odd_names_are_found(name: str) -> None:
+    schema = {"properties": {name: {"maximum": 3}}}
+    escaped = name.replace("~", "~0").replace("/", "~1")
+    found = reasons.linked(schema, f"/properties/{escaped}/maximum: at most 3")
+    if " together with " not in name:
+        assert found == [{"place": f"/properties/{escaped}/maximum", "words": "at most 3"}]
+    assert all(one["place"] == "" or reasons.pointer_end(schema, one["place"] + ": ") > 0 for one in found)
+
+
+def test_the_longest_pointer_that_leads_somewhere_is_the_place() -> None:
+    schema = {"a": [{"maximum": 1}], "a: b": {"c": 2}, "a/b": {}}
+    for reason, place in [
+        ("/a/0/maximum: at most 1", "/a/0/maximum"), ("/a/1/maximum: x", ""), ("/a/01: x", ""),
+        ("/a/0: 1/2: x", "/a/0"), ("/a: b/c: d: e", "/a: b/c"), ("/a: b: c", "/a: b"), ("/a~1b: /x: y", "/a~1b"),
+        (": x", ""), ("no place: x", ""),
+    ]:  # fmt: skip
+        (found,) = reasons.linked(schema, reason)
+        assert found["place"] == place, reason
+        assert reason in (found["words"], f"{place}: {found['words']}")
+
+
+def test_a_name_of_nothing_but_colons_is_looked_up_at_once() -> None:
+    name = ": " * 500_000
+    begin = time.perf_counter()
+    found = reasons.linked({"properties": {name: {"maximum": 3}}}, f"/properties/{name}/maximum: at most 3")
+    assert found == [{"place": f"/properties/{name}/maximum", "words": "at most 3"}]
+    assert time.perf_counter() - begin < 5
+
+
+def test_what_no_token_spells_is_refused_where_it_stands() -> None:
+    named = NamedVocab.of("few", Vocab([b'"', b"a", b"</s>"], special_ids=[2], eos_ids=[2]))
+    made = compiled({"type": "string"}, named=named)
+    walk = walked(made, b'"a!"')
+    assert walk.refused == 2
+    assert "no token" in reasons.why(made, walk.at_byte(2), b"!")["reasons"][0][0]["words"]
+
+
+def test_next_tokens_are_the_mask_in_groups() -> None:
+    made = compiled(PERSON)
+    state = made.constraint.start()
+    assert state.commit_bytes(b'{"name": "A')
+    found = next_tokens.next_tokens(made, state, limit=2000)
+    shown = [token["id"] for group in found["groups"] for token in group["tokens"]]
+    assert sorted(shown) == state.get_mask().ids().tolist() and found["count"] == len(shown)
+    kinds = {token["hex"]: group["kind"] for group in found["groups"] for token in group["tokens"]}
+    assert kinds[b"name".hex()] == "stay" and kinds[b'"'.hex()] == "change"
+    searched = next_tokens.next_tokens(made, state, search=b"nam")
+    assert [token["hex"] for group in searched["groups"] for token in group["tokens"]] == [b"name".hex()]
+    assert state.text() == b'{"name": "A'
+
+
+def test_the_end_is_a_group() -> None:
+    made = compiled(PERSON)
+    state = made.constraint.start()
+    assert state.commit_bytes(b'{"name": "A"}')
+    assert [group["kind"] for group in next_tokens.next_tokens(made, state)["groups"]] == ["end"]
+    assert state.commit(len(WORDS) - 1)
+    assert next_tokens.next_tokens(made, state)["groups"] == []
+
+
+def test_places_of_a_schema_and_what_they_cost() -> None:
+    made = compiled({"oneOf": [PERSON, {"type": "integer"}]})
+    found = cost.places(made)
+    assert found["complete"] and found["root"]["place"] == "" and found["root"]["lr"] > 0
+    assert [child["place"] for child in found["root"]["children"]] == ["/oneOf/0", "/oneOf/1"]
+    assert "anyOf says the same" in found["root"]["advice"][0] and found["root"]["children"][1]["advice"] == []
+    assert cost.places(made) is found
+    assert cost.places(compiled("[0-9]+", "regex")) == {}
+    along = cost.along(walked(made, b'{"name": "A"'))
+    assert along["tokens"] == len(along["points"]) > 3 and along["left"][0][0] == 0
+
+
+def test_the_report_and_the_places_of_errors() -> None:
+    found = report.report(compiled(PERSON))
+    assert ["/properties/age", "maximum"] in [entry[:2] for entry in found["entries"]]
+    with pytest.raises(WfsaError) as caught:
+        compiled({"properties": {"a b": {"type": "nonsense"}}})
+    assert report.error_places(caught.value) == ["/properties/a b/type"]
+
+
+@pytest.mark.parametrize("example", gallery.examples(), ids=lambda one: one["title"])
+def test_pictures_of_the_gallery(example: dict[str, Any]) -> None:
+    pytest.importorskip("pyroaring")
+    made = compiled(example["source"], example["kind"])
+    walk = walked(made, example["text"].encode())
+    end = len(walk.text) if walk.refused is None else walk.refused
+    for offset in (0, end // 2, end):
+        found = inside.inside(made, walk.text[:offset])
+        assert found["n_configurations"] >= 1 and found["nodes"]
+        assert len(found["nodes"]) <= 40 and all(str(node["state"]) in found["states"] for node in found["nodes"])
+        assert all(0 <= below < len(found["nodes"]) for node in found["nodes"] for below in node["below"])
+        # What the parser automaton allows along the ways is what the engine allows.
+        allowed = {byte for way in found["way"] for step in way["steps"] for byte in bytes.fromhex(step["bytes"])}
+        assert allowed <= set(range(256))
+    json.dumps(found, allow_nan=False)
+
+
+def test_pictures_are_bounded() -> None:
+    pytest.importorskip("pyroaring")
+    with pytest.raises(LimitError, match="before the cursor"):
+        inside.inside(compiled("[a]*", "regex"), b"a" * 5000)
+    n = 100  # symbols, each of which may begin and go on with some others: LR states with hundreds of items each
+    chance = random.Random(1)
+    rules = (
+        f"r{i}: r{chance.randrange(n)} r{chance.randrange(n)} | r{chance.randrange(n)} \"{chr(97 + i % 26)}\" "
+        f'| "{chr(97 + chance.randrange(26))}" r{chance.randrange(n)} | "{chr(97 + i % 7)}"'
+        for i in range(n)
+    )
+    tangled = compiled("\n".join([f"start: {' | '.join(f'r{i}' for i in range(n))}", *rules]), "lark")
+    with pytest.raises(LimitError, match="items"):
+        inside.inside(tangled, b"abc")
+    large = {"properties": {f"p{i}": {"type": "integer"} for i in range(400)}}
+    with pytest.raises(LimitError, match="pictures"):
+        inside.inside(compiled(large), b"{")
+
+
+def test_comparing_options() -> None:
+    text = b'{"name": "A", "age": 1}'
+    one, other = compiled(PERSON), compiled(PERSON, schema={"whitespace": "compact"})
+    found = compare.compare(walked(one, text), walked(other, text))
+    assert [side["refused"] for side in found["sides"]] == [None, 8]
+    assert found["report"] and found["same_vocabulary"] and found["apart"]
+    json.dumps(found, allow_nan=False)
+
+
+def test_what_is_asked_is_looked_up() -> None:
+    known = {SMALL.name: SMALL}
+    good = {"kind": "json-schema", "source": "{}", "vocabulary": "small"}
+    assert Asked.of(good, known).key == Asked.of(dict(good), known).key
+    for bad in (
+        {"source": 1}, {"kind": "python"}, {"vocabulary": "/etc/passwd"}, {"mode": "background"},
+        {"schema": {"registry": "x"}}, {"schema": {"whitespace": 7}}, {"schema": []},
+    ):  # fmt: skip
+        with pytest.raises(WfsaError):
+            Asked.of({**good, **bad}, known)
+    with pytest.raises(LimitError):
+        Asked.of({**good, "source": " " * 2_000_001}, known)
+
+
+def test_the_same_source_is_compiled_once_and_errors_are_not_kept() -> None:
+    cache = Cache({SMALL.name: SMALL}, Limits(kept=2))
+    asked = [Asked("regex", pattern, SMALL.name) for pattern in ("a", "b", "c")]
+    first = cache.get(asked[0])
+    assert cache.get(asked[0]) is first and cache.known(asked[0].key) is first
+    cache.get(asked[1]), cache.get(asked[2])
+    assert cache.known(asked[0].key) is None and cache.known(7) is None
+    with pytest.raises(WfsaError):
+        cache.get(Asked("regex", "(", SMALL.name))
+
+
+@pytest.mark.parametrize(("a", "b", "n"), [(b"", b"", 0), (b"abc", b"abd", 2), (b"abc", b"ab", 2), (b"x", b"y", 0)])
+def test_common_prefix(a: bytes, b: bytes, n: int) -> None:
+    assert common_prefix(a, b) == n
+
+
+def test_cutting_by_an_encoder_falls_back() -> None:
+    cutter = Encoded(SMALL.vocab, lambda text: [text.encode()[0]] * len(text))  # right for "aaa" only
+    assert cutter.cut(b"aaa", 0).ids == [97] * 3
+    assert cutter.cut(b"name", 0).ids == [WORDS.index(b"name")]
+    long = b"word " * 3000
+    at, ids = 0, []
+    while at < len(long):
+        block = cutter.cut(long, at)
+        assert block.end > at
+        at, ids = block.end, ids + block.ids
+    assert b"".join(WORDS[i] for i in ids) == long
+
+
+def test_the_name_of_a_special_token_is_cut_as_text() -> None:
+    def by_name(text: str) -> list[int]:  # as the package tokenizers does
+        return [len(WORDS) - 1 if one == "<eos>" else ord(one) for one in re.findall("<eos>|.", text, re.S)]
+
+    cutter = Encoded(SMALL.vocab, by_name)
+    assert cutter.cut(b'"a"', 0).ids == [*b'"a"']
+    named = NamedVocab.of("small", SMALL.vocab, cutter)
+    walk = walked(compiled({"type": "string"}, named=named), b'"<eos>"')
+    assert walk.refused is None and walk.go_on(0).end["accepting"]

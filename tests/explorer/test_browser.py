@@ -1,0 +1,519 @@
+"""The explorer's page in Debian's Chromium: every panel, by keyboard, in both widths and colours, quick and accessible.
+
+Skipped, with the reason told, where the browser, Playwright or axe-core is missing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import statistics
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+playwright = pytest.importorskip("playwright.sync_api")
+
+from wfsa.explorer import gallery, serve, vocabularies  # noqa: E402
+from wfsa.explorer.compiled import Limits  # noqa: E402
+from wfsa.items import ItemIndex  # noqa: E402
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(CHROMIUM is None, reason="NO CHROMIUM: `apt-get install chromium`; the page was not tested"),
+]
+TITLES = [example["title"] for example in gallery.examples()]
+PANELS = ["text", "next", "inside", "cost", "report", "compare"]
+MOST_ECHO = 100.0  # milliseconds from an input to its paint
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[serve.Server]:
+    index = ItemIndex.build(np.random.default_rng(1).integers(0, 8, (400, 3)), "rank", 8)
+    with serve.Server(vocabularies.offered(None), items=index, limits=Limits(seconds=10)) as made:
+        thread = threading.Thread(target=made.run, daemon=True)
+        thread.start()
+        yield made
+        made.stop()
+        thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+class Page:
+    """A page of the explorer, and what goes wrong in it."""
+
+    def __init__(self, browser: Any, address: str, width: int = 1400, dark: bool = False) -> None:
+        scheme = "dark" if dark else "light"
+        self.page = browser.new_page(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        self.wrong: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("console", self.told)
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("dialog", lambda dialog: self.wrong.append("a dialog") or dialog.dismiss())
+        self.page.goto(address)
+        self.settle()
+
+    def told(self, message: Any) -> None:
+        """422 is what errors of schemas are; 409 asks for a text again that has moved on, and the page sends it."""
+        if message.type == "error" and not any(f"status of {code}" in message.text for code in (409, 422)):
+            self.wrong.append(message.text)
+
+    def until(self, script: str, seconds: float = 20.0) -> Any:
+        end = time.monotonic() + seconds
+        while not (found := self.page.evaluate(script)):
+            assert time.monotonic() < end, f"not in {seconds} s: {script}; {self.page.text_content('#status')}"
+            self.page.wait_for_timeout(15)
+        return found
+
+    def settle(self) -> None:
+        self.until("document.documentElement.dataset.settled !== undefined")
+
+    def example(self, title: str) -> None:
+        self.page.evaluate("delete document.documentElement.dataset.settled")
+        self.page.select_option("#gallery", label=title)
+        self.settle()
+
+    def source(self, text: str, kind: str = "json-schema") -> None:
+        page = self.page
+        page.select_option("#kind", kind)
+        page.evaluate(
+            """text => { const data = new DataTransfer(); data.setData("text/plain", text);
+            if (document.getElementById("source-field").hidden) document.querySelector("#source button").click();
+            const field = document.getElementById("source-field"); field.focus(); field.select();
+            const paste = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+            if (field.dispatchEvent(paste)) { field.value = text; field.dispatchEvent(new Event("input")); } }""",
+            text,
+        )
+        page.evaluate("delete document.documentElement.dataset.settled")
+        page.click("#compile")
+        self.settle()
+
+    def write(self, text: str) -> None:
+        self.page.evaluate("delete document.documentElement.dataset.settled")
+        self.page.fill("#text-field", text)
+        self.settle()
+
+    def show(self, name: str) -> None:
+        self.page.click(f"#tab-{name}")
+        if name == "compare":
+            self.page.click("#compare")
+        ready = {
+            "text": "document.querySelectorAll('.token-rows .token').length > 0",
+            "next": "document.querySelectorAll('.next-token').length > 0",
+            "inside": "document.querySelectorAll('.stack-node').length > 0",
+            "cost": "document.querySelectorAll('.bars tr').length > 2"
+            " && !document.querySelector('.flame-box').textContent.startsWith('measuring')",
+            "report": "document.getElementById('report-summary').textContent.length > 3",
+            "compare": "document.getElementById('compared') !== null",
+            "items": "document.querySelectorAll('.trie-node').length > 0",
+        }[name]
+        self.until(ready)
+
+    def fits(self) -> bool:
+        return bool(self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+    def close(self) -> None:
+        own = self.page.url.split("/", 3)[:3]
+        assert all(url.split("/", 3)[:3] == own or url.startswith("blob:") for url in self.asked), self.asked
+        self.page.close()
+        assert self.wrong == []
+
+
+@pytest.fixture
+def opened(browser: Any, server: serve.Server) -> Iterator[Page]:
+    page = Page(browser, server.address)
+    yield page
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    found = importlib.util.find_spec("axe_core_python")
+    if found is None or found.origin is None:
+        pytest.skip("NO AXE-CORE: `pip install axe-core-python`; accessibility was not tested")
+    return next(Path(found.origin).parent.rglob("axe.min.js")).read_text("utf-8")
+
+
+def complaints(page: Any, axe: str) -> list[str]:
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    return [
+        f"{one['id']}: {node['html'][:120]} {node.get('failureSummary', '')[:160]}"
+        for one in found["violations"]
+        for node in one["nodes"][:3]
+    ]
+
+
+def picture(page: Any) -> tuple[int, int, bytes]:
+    """Width, height and bytes of a screenshot."""
+    data: bytes = page.screenshot()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", data[16:24])
+    return width, height, data
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_every_panel_on_every_example(opened: Page, title: str) -> None:
+    opened.example(title)
+    for name in PANELS:
+        opened.show(name)
+        assert opened.page.is_visible(f"#panel-{name}") and opened.fits(), name
+    if title in ("Person", "Settings"):
+        assert opened.page.locator(".flame-cell").count() >= 3  # cells that are too narrow are left out
+    if title == "Shapes":
+        opened.show("cost")
+        assert "anyOf says the same" in opened.page.locator(".advice li").first.inner_text()
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_accessible_and_of_the_size_of_the_window(
+    browser: Any, server: serve.Server, axe: str, width: int, dark: bool
+) -> None:
+    opened = Page(browser, server.address, width, dark)
+    sizes = {}
+    for name in [*PANELS, "items"]:
+        opened.show(name)
+        opened.page.wait_for_timeout(50)
+        assert complaints(opened.page, axe) == [], name
+        assert opened.fits(), name
+        w, h, data = picture(opened.page)
+        assert (w, h) == (width, 900) and len(data) > 8_000
+        sizes[name] = data
+    assert len(set(sizes.values())) == len(sizes)
+    ground = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, ground[4:-1].split(","))) < 128) is dark
+    opened.close()
+
+
+def test_a_refused_byte_has_a_reason_that_lights_up(opened: Page) -> None:
+    page = opened.page
+    opened.until("document.querySelector('#verdict .place') !== null")
+    assert "Refused at byte 25" in page.text_content("#verdict")
+    assert page.text_content(".token-rows .refused") == "0"
+    page.click("#verdict .place >> nth=0")
+    assert page.text_content(".source-rows mark") == '"maximum": 120'
+    opened.write('{"name": "Ada", "age": 12}')
+    assert page.text_content("#verdict").startswith("Accepted")
+    assert page.locator(".token-rows .refused").count() == 0
+
+
+def test_all_by_keyboard(opened: Page) -> None:
+    page = opened.page
+    opened.write("")
+    page.focus("#tab-text")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-next"
+    opened.until("document.querySelectorAll('.next-token').length > 0")
+    page.keyboard.press("Tab")  # the context cannot be focused, the search can
+    assert page.evaluate("document.activeElement.id") == "next-search"
+    page.keyboard.type("{")
+    opened.until("document.getElementById('next-summary').textContent.includes('match')")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.className") == "next-token"
+    page.keyboard.press("Enter")
+    written = opened.until("document.getElementById('text-field').value")
+    assert written.startswith("{")
+    opened.until("document.activeElement.className === 'next-token'")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Backspace")
+    opened.until("document.getElementById('text-field').value === ''")
+    # Every control can be reached, and shows that it is.
+    seen = set()
+    page.focus("#gallery")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            "(() => { const at = document.activeElement; "
+            "return [at.id || at.className, getComputedStyle(at).outlineStyle] })()"
+        )
+        if found[0]:
+            assert found[1] != "none", found
+            seen.add(found[0])
+    assert {"kind", "compile", "tab-next", "next-search"} <= seen
+    # Tabs, the tokens' cursor, the report.
+    page.focus("#tab-next")
+    page.keyboard.press("Home")
+    opened.write('{"name": "Ada"')
+    page.focus(".token-rows")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert page.text_content("#token-at").startswith("Token 1 of")
+    page.focus("#tab-text")
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-report"
+    opened.until("document.querySelectorAll('.entry').length > 5")
+    page.focus(".report-rows")
+    for _ in range(5):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    opened.until("document.querySelector('.source-rows mark') !== null")
+
+
+def test_what_a_token_does_and_searching(opened: Page) -> None:
+    opened.write('{"name": "A')
+    opened.show("next")
+    titles = opened.page.locator(".group h3").all_text_contents()
+    assert any(title.startswith("stay inside") for title in titles) and len(titles) > 1
+    opened.page.fill("#next-search", "zq?!")
+    opened.until("document.getElementById('next-summary').textContent.includes('match')")
+
+
+def test_edits_by_hand_and_errors(opened: Page) -> None:
+    page = opened.page
+    page.click("#source button")
+    page.fill("#source-field", '{"type": "nonsense"}')
+    opened.until("document.getElementById('status').classList.contains('bad')")
+    assert "compiled before it" in page.inner_text("#cut-by")
+    page.click("#tab-report")
+    assert "refused" in page.text_content("#report-summary")
+    page.fill("#source-field", '{"type": "integer"}')
+    opened.until("document.getElementById('status').textContent.startsWith('compiled')")
+    page.click("#tab-text")
+    assert "cut into tokens by" in page.inner_text("#cut-by")
+    opened.write("12")
+    assert page.text_content("#verdict").startswith("Accepted")
+
+
+EVIL = "</script><img src=x onerror=alert(1)>\u202e"
+
+
+def test_nothing_of_a_schema_is_html(opened: Page) -> None:
+    schema = {
+        "title": EVIL,
+        "properties": {EVIL: {"const": EVIL, "description": EVIL}, "x": {"pattern": "^<b>"}},
+        "required": [EVIL],
+        "additionalProperties": False,
+    }
+    opened.source(json.dumps(schema))
+    opened.write(json.dumps({EVIL: "<b>"}))
+    for name in PANELS:
+        opened.show(name)
+        assert not set("\u202e\u061c\u00ad") & set(opened.page.inner_text("body")), name
+    opened.source('{"properties": {"\u202e\u061c\u00ad": {"type": "nonsense"}}}')
+    opened.until("document.getElementById('status').classList.contains('bad')")
+    assert "\\u202e\\u061c\\u00ad" in opened.page.inner_text("#status")
+    assert opened.page.locator("img").count() == 0 and opened.page.locator("b").count() == 0
+    refused = opened.page.evaluate(
+        "(() => { try { document.body.innerHTML = '<b>x</b>'; return false } catch { return true } })()"
+    )
+    assert refused, "trusted types are not enforced"
+    opened.wrong.clear()  # which the browser has told
+
+
+def test_an_exported_page_needs_no_server(browser: Any, opened: Page, tmp_path: Path) -> None:
+    opened.source(
+        json.dumps({"properties": {EVIL: {"type": "integer", "maximum": 5}, "</script>": {}}, "required": [EVIL]})
+    )
+    opened.write(json.dumps({EVIL: 7}, ensure_ascii=False))
+    with opened.page.expect_download() as download:
+        opened.page.click("#export")
+    path = tmp_path / "page.html"
+    download.value.save_as(path)
+    saved = Page(browser, path.as_uri())
+    saved.until("document.querySelector('#verdict .place') !== null")
+    saved.page.click("#verdict .place >> nth=0")
+    assert '"maximum": 5' in saved.page.text_content(".source-rows mark")
+    for name in ("next", "inside", "cost", "report"):
+        saved.show(name)
+    assert saved.page.locator("img").count() == 0
+    assert saved.asked == [path.as_uri()] and saved.wrong == []
+    saved.page.close()
+
+
+def test_items_under_a_prefix(opened: Page) -> None:
+    page = opened.page
+    opened.show("items")
+    assert "400" in page.text_content("#items-summary") or "sequences" in page.text_content("#items-summary")
+    page.click(".trie-node >> nth=0")
+    opened.until("document.getElementById('items-summary').textContent.includes('level 1')")
+    page.keyboard.press("Backspace")
+    opened.until("document.getElementById('items-summary').textContent.includes('level 0')")
+    page.fill("#items-only", "1, 2, 3")
+    page.press("#items-only", "Enter")
+    opened.until("document.getElementById('items-summary').textContent.includes('filter')")
+
+
+def field(opened: Page) -> str:
+    found: str = opened.page.evaluate("document.getElementById('text-field').value")
+    return found
+
+
+def under_bytes(opened: Page, source: str, text: str) -> None:
+    opened.page.evaluate("document.querySelector('details').open = true")
+    opened.page.select_option("#vocabulary", "bytes")
+    opened.source(source)
+    opened.write(text)
+
+
+def test_a_step_back_takes_whole_characters(opened: Page) -> None:
+    under_bytes(opened, "{}", '"aé😀')
+    opened.show("next")
+    for rest in ('"aé', '"a', '"', "", ""):
+        opened.page.evaluate("delete document.documentElement.dataset.settled")
+        opened.page.click(".next-panel .bar button")
+        if rest or field(opened):
+            opened.settle()
+        assert field(opened) == rest
+    for number in range(1, 7):  # behind a part of a character: all of it goes
+        opened.page.click("#tab-text")
+        opened.write('"é😀')
+        opened.page.click(f".token-rows .token >> nth={number}")
+        assert f"Token {number + 1} of 7" in opened.page.inner_text("#token-at")
+        opened.show("next")
+        opened.page.evaluate("delete document.documentElement.dataset.settled")
+        opened.page.click(".next-panel .bar button")
+        opened.settle()
+        assert field(opened) == ('"😀' if number < 3 else '"é')
+
+
+def test_a_second_click_writes_no_second_token(opened: Page) -> None:
+    opened.write("")
+    opened.show("next")
+    opened.until("document.querySelectorAll('.next-token').length > 0")
+    opened.page.evaluate("delete document.documentElement.dataset.settled")
+    opened.page.evaluate("(() => { const one = document.querySelector('.next-token'); one.click(); one.click() })()")
+    opened.settle()
+    assert len(field(opened)) >= 1 and opened.page.locator("#verdict.bad").count() == 0
+
+
+def test_what_could_not_be_asked_is_no_verdict(opened: Page) -> None:
+    opened.write('{"name": "Ada", "age": 1}')
+    assert "Accepted" in opened.page.inner_text("#verdict")
+    opened.page.route("**/api/text", lambda route: route.abort())
+    opened.write('{"name": "Ada", "age": 1}}')
+    assert opened.page.inner_text("#verdict") == "The text is not followed: the server does not answer."
+    assert opened.page.locator(".token-rows .token").count() == 0
+    opened.page.unroute("**/api/text")
+    opened.write('{"name": "Adam", "age": 2}')
+    assert "Accepted" in opened.page.inner_text("#verdict")
+    assert opened.wrong and all("net::ERR_FAILED" in one for one in opened.wrong)
+    opened.wrong.clear()
+    opened.write("9" * 2_000_001)
+    assert "2,000,000 bytes" in opened.page.inner_text("#verdict")
+
+
+def test_the_verdict_of_an_earlier_text_goes_while_a_long_one_is_followed(opened: Page) -> None:
+    opened.source('{"type": "array"}')
+    opened.write("12")
+    assert "Refused at byte 0" in opened.page.inner_text("#verdict")
+    opened.page.fill("#text-field", "[" + "1234567, " * 100_000)
+    opened.until("document.querySelector('#verdict').innerText.startsWith('Followed up to byte')")
+    opened.write("[]")
+    assert "Accepted" in opened.page.inner_text("#verdict")
+
+
+def test_returns_in_a_text_are_kept(browser: Any) -> None:
+    first = {"title": "returns", "kind": "json-schema", "source": "{}", "text": '[1,\r\n"é",\r\n2'}
+    known = vocabularies.byte_vocabulary()
+    with serve.Server({known.name: known}, first=first) as made:
+        thread = threading.Thread(target=made.run, daemon=True)
+        thread.start()
+        opened = Page(browser, made.address)
+        document = next(iter(made.explorer._documents.values()))
+        opened.page.focus("#text-field")
+        for keys, text in [
+            (["Control+End", ","], '[1,\r\n"é",\r\n2,'), (["ArrowLeft", "ArrowLeft", "x"], '[1,\r\n"é",\r\nx2,'),
+            (["Backspace", "Backspace"], '[1,\r\n"é",2,'), (["Control+Home", " "], ' [1,\r\n"é",2,'),
+        ]:  # fmt: skip
+            for key in keys:
+                opened.page.keyboard.press(key)
+            opened.until(f"document.querySelector('#verdict').innerText.includes('{len(text.encode())} bytes') || "
+                         "document.querySelector('#verdict.bad') !== null")
+            opened.page.wait_for_timeout(200)
+            assert document.text == text.encode()
+        opened.page.click(".token-rows .token >> nth=4")
+        assert "“\\r”" in opened.page.inner_text("#token-at")
+        assert opened.wrong == []
+        opened.page.close()
+        made.stop()
+        thread.join(10)
+
+
+def large_schema() -> str:
+    properties: dict[str, Any] = {}
+    for i in range(2450):
+        properties[f"field_{i:05d}"] = {
+            "type": "object",
+            "description": f"a field of a large schema, number {i}",
+            "properties": {
+                "kind": {"enum": [f"k{i}a", f"k{i}b"]},
+                "count": {"type": "integer", "minimum": 0, "maximum": i + 1},
+                "note": {"type": "string", "maxLength": 40},
+            },
+            "required": ["kind"],
+            "additionalProperties": False,
+        }
+    return json.dumps({"type": "object", "properties": properties}, indent=1)
+
+
+def echoes(opened: Page, kind: str) -> list[float]:
+    found: list[float] = opened.page.evaluate(
+        "kind => window.explorerTimings.filter((one) => one.kind === kind && one.echo !== null).map((one) => one.echo)",
+        kind,
+    )
+    return found
+
+
+def test_a_large_schema_and_a_long_text_stay_fluent(opened: Page) -> None:
+    page = opened.page
+    items = [{"name": f"Person number {i} of the list", "age": i % 120, "tags": ["a", f"t{i}"]} for i in range(1500)]
+    text = json.dumps(items)
+    assert len(text) > 100_000
+    opened.source(
+        json.dumps({"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}})
+    )
+    opened.write(text)
+    page.evaluate("window.explorerTimings.length = 0")
+    for at in (len(text) - 2, len(text) // 2, 25):
+        page.focus("#text-field")
+        page.evaluate("at => document.getElementById('text-field').setSelectionRange(at, at)", at)
+        for letter in "abcdef":
+            page.keyboard.type(letter)
+            page.wait_for_timeout(120)
+    opened.settle()
+    colours = page.evaluate("window.explorerTimings.map((one) => one.colour).filter((one) => one !== null && one >= 0)")
+    assert statistics.median(echoes(opened, "text")) < MOST_ECHO
+    assert statistics.median(colours) < 2 * MOST_ECHO
+    print(f"text: echo {statistics.median(echoes(opened, 'text')):.0f} ms, colours {statistics.median(colours):.0f} ms")
+
+    schema = large_schema()
+    assert len(schema) > 1_000_000
+    opened.write("")
+    opened.source(schema)
+    assert statistics.median(echoes(opened, "paste")) < MOST_ECHO
+    page.evaluate("window.explorerTimings.length = 0")
+    for top in (0, 400_000):
+        page.evaluate("top => { document.querySelector('.source-rows').scrollTop = top }", top)
+        page.click("#source button")
+        page.keyboard.type("   ", delay=60)
+        page.click("#source button")
+    assert len(echoes(opened, "source")) >= 6 and statistics.median(echoes(opened, "source")) < MOST_ECHO
+    page.focus("#text-field")
+    page.keyboard.type('{"field_00002": {"kind": "k2a"', delay=30)
+    opened.settle()
+    assert statistics.median(echoes(opened, "text")) < MOST_ECHO
+    source, typed = (statistics.median(echoes(opened, kind)) for kind in ("source", "text"))
+    print(f"large schema: echo {source:.0f} ms, text {typed:.0f} ms")
+    opened.show("report")

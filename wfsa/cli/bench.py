@@ -1,0 +1,61 @@
+"""``wfsa bench``: the installed engines on a schema of one's own, side by side: compile time, masks, and verdicts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Final
+
+from wfsa.cli import vocab_arguments
+from wfsa.cli.files import read_bytes, read_text
+from wfsa.cli.tables import cell, print_table
+from wfsa.errors import WfsaError
+
+EXAMPLES: Final = """\
+examples:
+  wfsa bench person.json --vocab FOLDER_OF_THE_MODEL --text answer.json
+  wfsa bench person.json --vocab llama3.npz --text one.json --text another.json --repeats 5
+
+Engines: wfsa (ahead, and in the background), llguidance and xgrammar where they are installed. Without --text the
+documents are drawn at random under the schema by wfsa, without white space. Others may refuse some for their spelling,
+as the order of their members; what they accept of documents of your own says more.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
+    vocab_arguments.add_arguments(parser, required=True)
+    parser.add_argument("--text", type=Path, action="append", default=[], metavar="FILE", help="a document; repeat")
+    parser.add_argument("--repeats", type=int, default=3, help="of each compile; the least counts (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each engine")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    from wfsa.engine_comparison import compare, drawn_texts
+
+    schema = read_text(arguments.source)
+    vocab = vocab_arguments.read(arguments)
+    if arguments.repeats < 1:
+        raise WfsaError(f"--repeats {arguments.repeats}: at least 1")
+    texts = [read_bytes(path).rstrip(b"\r\n") for path in arguments.text] or drawn_texts(schema, vocab, 3)
+    rows = compare(schema, vocab, texts, arguments.repeats)
+    if arguments.json:
+        for row in rows:
+            print(json.dumps(row._asdict()))
+        return 0
+    table = Table(box=None, pad_edge=False)
+    for title in ("engine", "compile ms", "mask µs p50", "p99", "longest", "texts accepted", ""):
+        table.add_column(title, justify="left" if title in ("engine", "") else "right")
+    for row in rows:
+        times = [f"{value:,.1f}" for value in (row.mask_us_p50, row.mask_us_p99, row.mask_us_max)] if row.masks else (
+            ["–"] * 3
+        )  # fmt: skip
+        compiled = "–" if row.compile_ms is None else f"{row.compile_ms:,.1f}"
+        table.add_row(row.engine, compiled, *times, f"{row.accepted} of {len(texts)}", cell(row.error))
+    print_table(table)
+    n_texts = f"{len(texts)} text{'' if len(texts) == 1 else 's'}"
+    print(f"{n_texts}, {sum(map(len, texts)):,} bytes; masks behind every token, {vocab.n_tokens:,} tokens")
+    return 0

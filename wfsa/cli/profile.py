@@ -1,0 +1,66 @@
+"""``wfsa profile``: what of a JSON Schema costs how much, place by place, with advice."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from wfsa.cli import option_settings, vocab_arguments
+from wfsa.cli.files import read_text
+from wfsa.cli.tables import cell, print_table
+
+EXAMPLES: Final = """\
+examples:
+  wfsa profile big.json --vocab FOLDER_OF_THE_MODEL
+  wfsa profile big.json --vocab llama3.npz --seconds 60 --limit 40
+  wfsa profile big.json --vocab llama3.npz --json
+
+A place costs what the whole schema takes less without it, so that what places share is counted for none.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
+    vocab_arguments.add_arguments(parser, required=True)
+    option_settings.add_arguments(parser, "wfsa.SchemaOptions")
+    parser.add_argument("--seconds", type=float, default=20.0, help="to spend, about (default: %(default)s)")
+    parser.add_argument("--limit", type=int, default=15, help="how many places to list (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one object of JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from rich.table import Table
+
+    import wfsa
+    from wfsa.schema_costs import schema_costs
+
+    chosen = option_settings.read(arguments.set, wfsa.SchemaOptions)
+    costs = schema_costs(
+        read_text(arguments.source), vocab_arguments.read(arguments),
+        schema_options=option_settings.schema_options(chosen, False), seconds=arguments.seconds,
+    )  # fmt: skip
+    if arguments.json:
+        print(json.dumps(asdict(costs)))
+        return 0
+    stages = ", ".join(f"{name} {1e3 * spent:.1f}" for name, spent in costs.stages.items())
+    print(f"{1e3 * costs.seconds:.1f} ms, {costs.lexer_states:,} lexer states ({stages})\n")
+    table = Table(box=None, pad_edge=False)
+    for title in ("ms", "%", "lexer states", "place", "advice"):
+        table.add_column(title, justify="left" if title in ("place", "advice") else "right", overflow="fold")
+    for place in costs.places[: arguments.limit]:
+        table.add_row(
+            f"{1e3 * place.seconds:.1f}", f"{100 * place.seconds / costs.seconds:.0f}", f"{place.lexer_states:,}",
+            cell(place.pointer), cell("; ".join(place.advice)),
+        )  # fmt: skip
+    print_table(table)
+    more = len(costs.places) - arguments.limit
+    if more > 0:
+        print(f"… {more:,} cheaper places (--limit)")
+    if costs.left_out:
+        print(f"{costs.left_out:,} places were not looked at (--seconds)")
+    for name, seconds in costs.options:
+        print(f"with {name}: {1e3 * seconds:.1f} ms")
+    return 0

@@ -1,0 +1,386 @@
+"""The server: the page, its files, and one endpoint for each question that the page asks.
+
+An endpoint takes a JSON object and gives one; ``{"error": …}`` with a status says what was wrong with it. Work is
+done on a few threads beside the server's own, so that a long compilation does not hold up the page.
+
+The page sends a document once and then its edits; a document that the server has forgotten (it keeps a few) or knows
+otherwise is asked for anew (status 409). Nothing else is remembered of who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from wfsa.errors import LimitError, WfsaError
+from wfsa.explorer import cost, export, gallery
+from wfsa.explorer.compare import compare
+from wfsa.explorer.compiled import Asked, Cache, Compiled, Limits
+from wfsa.explorer.guard import Guard
+from wfsa.explorer.inside import inside
+from wfsa.explorer.next_tokens import next_tokens
+from wfsa.explorer.reasons import expected, why
+from wfsa.explorer.report import error_places, report
+from wfsa.explorer.vocabularies import NamedVocab
+from wfsa.explorer.walk import Walk, utf8
+
+_TYPES: Final = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+MOST_TEXT: Final = 2_000_000  # bytes of a document
+_MOST_DOCUMENTS: Final = 16
+_MOST_TOKENS: Final = 4_000_000  # that are kept of all texts: some hundred bytes each
+_FOLLOW: Final = 5.0  # seconds of one request up to the cursor
+_FIRST_SLICE: Final = 0.006  # seconds for the tokens behind an edit: as many as a window shows, and soon
+_SLICE: Final = 0.012
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Stale(WfsaError):
+    """The server does not have what a request refers to."""
+
+
+@dataclass(eq=False)
+class Document:
+    """A text that a page edits, and how far it was followed under each constraint."""
+
+    version: int = -1
+    text: bytes = b""
+    walks: OrderedDict[str, Walk] = field(default_factory=OrderedDict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def n_tokens(self) -> int:
+        return sum(len(walk.ids) for walk in list(self.walks.values()))
+
+    def forget(self, cache: Cache) -> None:
+        """Under the lock: what was followed under constraints that are kept no more, which walks would keep alive."""
+        for key, walk in list(self.walks.items()):
+            if cache.known(key, touch=False) is not walk.compiled:
+                del self.walks[key]
+
+
+class Explorer:
+    """The answers; each is called on a thread, and several at once."""
+
+    def __init__(
+        self,
+        vocabularies: Mapping[str, NamedVocab],
+        *,
+        first: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        items: Any = None,
+        model: Any = None,
+    ) -> None:
+        """`items`: an ItemIndex to show; `model`: a SmallModel of the first vocabulary."""
+        self.vocabularies = vocabularies
+        self.first = first
+        self.items_index, self.model = items, model
+        self.cache = Cache(vocabularies, limits or Limits())
+        self._lock = threading.Lock()
+        self._documents: OrderedDict[str, Document] = OrderedDict()
+
+    # ---- what the page begins with, and compiling --------------------------------------------------------------------
+
+    def start(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "vocabularies": [one.facts() for one in self.vocabularies.values()],
+            "gallery": gallery.examples(),
+            "first": self.first,
+            "items": None
+            if self.items_index is None
+            else {"items": self.items_index.n_items, "levels": self.items_index.n_levels},
+            "model": self.model is not None,
+        }
+
+    def compile(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        facts = self.cache.get(Asked.of(body, self.vocabularies)).facts()
+        with self._lock:
+            documents = list(self._documents.values())
+        for document in documents:
+            if document.lock.acquire(blocking=False):  # else it is at work, and does so itself
+                try:
+                    document.forget(self.cache)
+                finally:
+                    document.lock.release()
+        return facts
+
+    def _compiled(self, body: Mapping[str, Any]) -> Compiled:
+        found = self.cache.known(body.get("key"))
+        if found is None:
+            raise Stale("compile it again")
+        return found
+
+    # ---- the text ----------------------------------------------------------------------------------------------------
+
+    def _document(self, body: Mapping[str, Any]) -> Document:
+        name = body.get("document")
+        if not isinstance(name, str) or not 0 < len(name) <= 64:
+            raise WfsaError("document: a name of up to 64 characters is wanted")
+        with self._lock:
+            document = self._documents.setdefault(name, Document())
+            self._documents.move_to_end(name)
+            n = sum(one.n_tokens() for one in self._documents.values())
+            while len(self._documents) > 1 and (len(self._documents) > _MOST_DOCUMENTS or n > _MOST_TOKENS):
+                _, oldest = self._documents.popitem(last=False)
+                n -= oldest.n_tokens()
+        return document
+
+    def _walk(self, document: Document, compiled: Compiled) -> Walk:
+        """Under the document's lock."""
+        key = compiled.asked.key
+        walk = document.walks.get(key)
+        if walk is None or walk.compiled is not compiled:
+            walk = document.walks[key] = Walk(compiled)
+        document.walks.move_to_end(key)
+        while len(document.walks) > 3 or (len(document.walks) > 1 and document.n_tokens() > _MOST_TOKENS):
+            document.walks.popitem(last=False)
+        document.forget(self.cache)
+        walk.edit(document.text)
+        return walk
+
+    def text(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """An edit, and the tokens behind it as far as a slice of time goes; asked again without an edit, more."""
+        compiled, document = self._compiled(body), self._document(body)
+        version = _integer(body, "version")
+        with document.lock:
+            if "text" in body:
+                document.text = _text(body, "text")
+            elif "at" in body:
+                if document.version != _integer(body, "base"):
+                    raise Stale("send the whole text")
+                at, removed = _integer(body, "at"), _integer(body, "removed")
+                if not 0 <= at <= at + removed <= len(document.text):
+                    raise Stale("send the whole text")
+                document.text = document.text[:at] + _text(body, "inserted") + document.text[at + removed :]
+            elif document.version != version:
+                raise Stale("send the whole text")
+            if len(document.text) > MOST_TEXT:
+                document.text, document.version = b"", -1
+                raise LimitError(f"the text has more than {MOST_TEXT:,} bytes")
+            document.version = version
+            part = self._walk(document, compiled).go_on(
+                max(0, _integer(body, "known")), _FIRST_SLICE if body.keys() & {"text", "at"} else _SLICE
+            )
+        return {
+            "version": version, "length": len(document.text),
+            **{name: getattr(part, name) for name in part.__slots__},
+        }  # fmt: skip
+
+    def _at_cursor(self, body: Mapping[str, Any]) -> tuple[Compiled, Document, Walk, Any]:
+        """The state at the cursor, or at the first refused byte where that comes before; it is the caller's own."""
+        compiled, document = self._compiled(body), self._document(body)
+        offset = _integer(body, "offset")
+        with document.lock:
+            if document.version != _integer(body, "version"):
+                raise Stale("send the whole text")
+            walk = self._walk(document, compiled)
+            walk.follow(offset, _FOLLOW)
+            if walk.refused is not None:
+                offset = min(offset, walk.refused)
+            return compiled, document, walk, walk.at_byte(max(0, min(offset, len(walk.text))))
+
+    def why(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Why the byte at the cursor, or the end of the text, is refused."""
+        compiled, document, _, state = self._at_cursor(body)
+        at = len(state.text())
+        return {"offset": at, **why(compiled, state, document.text[at : at + 1])}
+
+    def next(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The mask at the cursor."""
+        compiled, document, walk, state = self._at_cursor(body)
+        limit = max(1, min(_integer(body, "limit"), 2000)) if "limit" in body else 60
+        search = _text(body, "search") if "search" in body else b""
+        offset = len(state.text())
+        probabilities = None
+        if body.get("model") is True and self._has_model(compiled):
+            with document.lock:
+                ids = walk.ids_before(offset)
+            eos = compiled.vocabulary.vocab.eos_ids
+            probabilities = self.model.probabilities([i for i in ids if i >= 0], int(eos[0]) if len(eos) else 0)
+        found = next_tokens(compiled, state, search=search, limit=limit, probabilities=probabilities)
+        return {"offset": offset, "expected": expected(compiled, state), **found}
+
+    def _has_model(self, compiled: Compiled) -> bool:
+        return self.model is not None and compiled.vocabulary.name == next(iter(self.vocabularies))
+
+    # ---- the other panels --------------------------------------------------------------------------------------------
+
+    def inside(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The parser at the cursor."""
+        compiled, _, _, state = self._at_cursor(body)
+        text = state.text()
+        return {"offset": len(text), **inside(compiled, text)}
+
+    def report(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return report(self._compiled(body))
+
+    def places(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return cost.places(self._compiled(body))
+
+    def along(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What the text has cost so far."""
+        compiled, document = self._compiled(body), self._document(body)
+        with document.lock:
+            if document.version != _integer(body, "version"):
+                raise Stale("send the whole text")
+            return cost.along(self._walk(document, compiled))
+
+    def compare(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Two constraints, and the text under both."""
+        one, document = self._compiled(body), self._document(body)
+        other = self.cache.known(body.get("other"))
+        if other is None:
+            raise Stale("compile it again")
+        with document.lock:
+            if document.version != _integer(body, "version"):
+                raise Stale("send the whole text")
+            return compare(self._walk(document, one), self._walk(document, other))
+
+    def items(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What lies below a prefix of codes."""
+        from wfsa.explorer.item_sets import MOST_FILTER, below
+
+        if self.items_index is None:
+            raise WfsaError("no items were given; start with --items FILE")
+        codes, only = body.get("codes"), body.get("only")
+        if not _are_integers(codes, 64) or not (only is None or _are_integers(only, MOST_FILTER)):
+            raise WfsaError("codes, only: lists of whole numbers are wanted")
+        return below(self.items_index, codes or [], only)
+
+    def export(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """One HTML file about a source and a text."""
+        asked = Asked.of(body, self.vocabularies)
+        text = body.get("document_text", "")
+        if not isinstance(text, str) or len(text) > 200_000:
+            raise LimitError("an exported text has 200,000 characters at most")
+        title = body.get("title")
+        source = {"title": title if isinstance(title, str) else "source", "kind": asked.kind, "source": asked.source}
+        return {"html": export.page(export.recorded(self, source, body, text))}
+
+    def drop(self, name: str) -> None:
+        """Forget a document."""
+        with self._lock:
+            self._documents.pop(name, None)
+
+
+def _are_integers(value: Any, most: int) -> bool:
+    return (
+        isinstance(value, list) and len(value) <= most
+        and all(type(one) is int and abs(one) < 1 << 62 for one in value)
+    )  # fmt: skip
+
+
+def _integer(body: Mapping[str, Any], name: str) -> int:
+    value = body.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 53) < value < 1 << 53:
+        raise WfsaError(f"{name}: a whole number is wanted")
+    return value
+
+
+def _text(body: Mapping[str, Any], name: str) -> bytes:
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise WfsaError(f"{name}: a text is wanted")
+    return utf8(value)
+
+
+Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
+ENDPOINTS: Final = (
+    "start",
+    "compile",
+    "text",
+    "why",
+    "next",
+    "inside",
+    "report",
+    "places",
+    "along",
+    "compare",
+    "items",
+    "export",
+)
+# What may take long waits for its own kind only: the tokens of a text have threads that nothing else holds.
+_POOLS: Final = {
+    "compile": "slow", "places": "slow", "compare": "slow", "export": "slow", "inside": "pictures", "why": "reasons",
+}  # fmt: skip
+_THREADS: Final = {"slow": 2, "pictures": 2, "reasons": 2, "model": 1, "quick": 4}
+
+
+def make_app(explorer: Explorer, hosts: list[str]) -> Guard:
+    """The application, for requests to one of these hosts (``127.0.0.1:8765``)."""
+    pools = {name: ThreadPoolExecutor(n, name) for name, n in _THREADS.items()}
+    files = {path.name: path.read_bytes() for path in resources.files("wfsa.explorer").joinpath("static").iterdir()}
+
+    async def file(request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        if name not in files:
+            return JSONResponse({"error": "no such file"}, 404)
+        return Response(files[name], media_type=_TYPES.get(name.rpartition(".")[2], "application/octet-stream"))
+
+    def route(name: str) -> Route:
+        answer: Answer = getattr(explorer, name)
+        async def endpoint(request: Request) -> Response:
+            try:
+                body = json.loads(await request.body())
+            except (ValueError, RecursionError):
+                return JSONResponse({"error": "the body is not JSON"}, 400)
+            if not isinstance(body, dict):
+                return JSONResponse({"error": "the body is not an object"}, 400)
+            pool = "model" if body.get("model") is True else _POOLS.get(name, "quick")
+            work = pools[pool].submit(_answered, answer, body)
+            if not await _waited(request, work):
+                return Response(status_code=499)
+            code, made = work.result()
+            return Response(made, code, media_type="application/json")
+
+        return Route(f"/api/{name}", endpoint, methods=["POST"])
+
+    app = Starlette(
+        routes=[Route("/", file), Route("/static/{name}", file), *map(route, ENDPOINTS)],
+    )
+    return Guard(app, hosts)
+
+
+async def _waited(request: Request, work: Future[Any]) -> bool:
+    """Until it is done. What nobody waits for any more is not begun: a page that is typed in asks again and again."""
+    done = asyncio.ensure_future(asyncio.wrap_future(work))
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((done, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not done.done() and not work.cancel():  # it is at work, and cannot be stopped
+            await asyncio.wait((done,))
+        return not work.cancelled()
+    finally:
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _answered(answer: Answer, body: Mapping[str, Any]) -> tuple[int, bytes]:
+    try:
+        made, code = answer(body), 200
+    except Stale as error:
+        made, code = {"error": str(error)}, 409
+    except WfsaError as error:
+        made, code = {"error": str(error), "places": error_places(error)}, 422
+    except (RecursionError, MemoryError) as error:
+        made, code = {"error": f"too much for this page: {type(error).__name__}"}, 422
+    except Exception:  # a bug of ours; the page goes on
+        _LOG.exception("wfsa explore: %s", getattr(answer, "__name__", "?"))
+        made, code = {"error": "a bug in wfsa explore; what it was is on the server's terminal"}, 500
+    # ASCII, so that half characters in names of a schema are no error.
+    return code, json.dumps(made, separators=(",", ":"), allow_nan=False).encode("ascii")

@@ -1,0 +1,331 @@
+"""The parser at the cursor: stacks, LR states with their items, the lexer's automata, the way through a parser DWA.
+
+The engine's tables are merged and packed, and say nothing to a reader. So what is shown is the plain construction
+(`wfsa.reference`) of the same grammar, run over the bytes before the cursor: the same language, with states that have
+items and names. It is for small grammars and short texts, and says so of others.
+
+Everything is cut to what the cursor touches: the tops of the stacks and what lies below them, the lexer's states a
+few bytes away, the one path that a stack takes through the automaton.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from wfsa.errors import GrammarError, LimitError, WfsaError
+from wfsa.explain import byte_vocab
+from wfsa.explorer.compiled import Compiled
+from wfsa.explorer.reasons import terminal_name, terminal_place
+from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.guidance.reader import read_any_lark
+from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.json_schema import read_json_schema
+from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.regex.grammar import read_regex
+
+_MOST_RULES: Final = 600
+_MOST_TERMINAL_STATES: Final = 4000
+_MOST_ITEMS: Final = 200_000  # of all LR states
+_MOST_TEXT: Final = 3000  # bytes before the cursor
+_MOST_NODES: Final = 40
+_MOST_TOPS: Final = 12
+_MOST_LEXER: Final = 14
+_MOST_PATH: Final = 16
+_SECONDS: Final = 2.0
+
+
+class Shown:
+    """The construction of one constraint's grammar, and its states along the text of late. Not for several threads."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        from wfsa import reference
+        from wfsa._ext.regular import automaton
+
+        grammar, self.left_aside = _plain(_grammar(compiled))
+        if len(grammar.rules) > _MOST_RULES:
+            raise LimitError(f"the grammar has {len(grammar.rules):,} rules; pictures are drawn up to {_MOST_RULES}")
+        n = 0
+        for terminal in grammar.terminals:
+            if not isinstance(terminal.pattern, Tokens):
+                n += automaton(terminal.pattern, _MOST_TERMINAL_STATES).n_states
+        if n > _MOST_TERMINAL_STATES:
+            raise LimitError(f"the terminals have {n:,} states; pictures are drawn up to {_MOST_TERMINAL_STATES}")
+        self.compiled, self.grammar = compiled, grammar
+        self.made = reference.compile(grammar, byte_vocab(), max_places=1 << 14, max_items=_MOST_ITEMS)
+        self.text, self.states = b"", [self.made.start()]
+
+    def at(self, text: bytes) -> Any:
+        """The state behind `text`."""
+        same = 0
+        while same < min(len(text), len(self.states) - 1) and text[same] == self.text[same]:
+            same += 1
+        del self.states[same + 1 :]
+        self.text = text[:same]
+        until = time.perf_counter() + _SECONDS
+        for byte in text[same:]:
+            after = self.states[-1].commit(byte)
+            if after is None:
+                raise GrammarError("the plain construction takes this text otherwise than the engine does")
+            self.states.append(after)
+            self.text += bytes([byte])
+            if time.perf_counter() > until:
+                raise LimitError("the text before the cursor takes too long to follow here")
+        return self.states[-1]
+
+
+def _grammar(compiled: Compiled) -> Grammar:
+    asked = compiled.asked
+    if asked.kind == "json-schema":
+        return read_json_schema(schema_of(asked.source), asked.schema_options()).grammar
+    if asked.kind == "lark":
+        return read_any_lark(asked.source)
+    return read_gbnf(asked.source) if asked.kind == "gbnf" else read_regex(asked.source)
+
+
+def _plain(grammar: Grammar) -> tuple[Grammar, list[str]]:
+    """Without what stands beside the rules, and what that was."""
+    aside = []
+    if grammar.white_space is not None:
+        grammar = replace(grammar, white_space=None)
+        aside.append("the bound on white space")
+    if grammar.distinct:
+        grammar = replace(grammar, distinct=())
+        aside.append("that items differ")
+    return grammar, aside
+
+
+def inside(compiled: Compiled, text: bytes) -> dict[str, Any]:
+    """What is shown of the cursor behind `text`; WfsaError where nothing can be."""
+    if len(text) > _MOST_TEXT:
+        raise LimitError(f"there are {len(text):,} bytes before the cursor; pictures are drawn up to {_MOST_TEXT:,}")
+    with compiled.lock:
+        shown = compiled.kept.get("inside")
+        if shown is None:
+            try:
+                shown = Shown(compiled)
+            except ImportError as error:
+                raise WfsaError(f"this panel wants `pip install wfsa[reference]` ({error})") from None
+            except WfsaError as error:
+                compiled.kept["inside"] = error
+                raise
+            compiled.kept["inside"] = shown
+        if isinstance(shown, WfsaError):
+            raise shown
+        return _Picture(shown, shown.at(text)).made()
+
+
+class _Picture:
+    def __init__(self, shown: Shown, state: Any) -> None:
+        self.shown, self.tables, self.form = shown, shown.made.tables, shown.made.tables.form
+        configs = getattr(state, "tops", None)
+        self.configs: list[tuple[Any, Any]] = (
+            list(configs.items()) if configs is not None else [(place.main, tops) for place, tops in state.configs]
+        )
+        self.is_cfg = configs is not None
+        self.numbers: dict[int, int] = {}
+        self.nodes: list[dict[str, Any]] = []
+        self.left_off = 0
+
+    def made(self) -> dict[str, Any]:
+        configs = []
+        for lexer, tops in self.configs[:_MOST_TOPS]:
+            taken = _takes(self.tables, tops) | self.shown.made.rules.ignored
+            admissible = sorted((t, s) for t, s in lexer if t in taken)
+            configs.append(
+                {
+                    "tops": [self.node(top) for top in tops[:_MOST_TOPS]],
+                    "lexer": [self.lexer(t, s) for t, s in admissible[:_MOST_TOPS]],
+                    "lexer_states": len(admissible),
+                    "fresh": lexer == self.shown.made.lexer.start,
+                }
+            )
+        self.below()
+        states = {node["state"] for node in self.nodes}
+        return {
+            "configurations": configs,
+            "n_configurations": len(self.configs),
+            "nodes": self.nodes,
+            "left_off": self.left_off,
+            "states": {str(state): self.lr_state(state) for state in sorted(states)},
+            "lr_states": self.tables.n_states,
+            "automaton": self.automaton(),
+            "way": self.way() if self.is_cfg else [],
+            "left_aside": self.shown.left_aside,
+            "policy": "cfg" if self.is_cfg else "longest",
+        }
+
+    # ---- stacks ------------------------------------------------------------------------------------------------------
+
+    def node(self, node: Any) -> int:
+        """The number of a stack node, which is drawn from now on."""
+        if id(node) not in self.numbers:
+            self.numbers[id(node)] = len(self.nodes)
+            self.nodes.append({"state": node.state, "symbol": self.symbol_of(node.state), "below": [], "_": node})
+        return self.numbers[id(node)]
+
+    def below(self) -> None:
+        at = 0
+        while at < len(self.nodes):
+            one = self.nodes[at]
+            for below in one.pop("_").below:
+                if id(below) in self.numbers or len(self.nodes) < _MOST_NODES:
+                    one["below"].append(self.node(below))
+                else:
+                    one["more"] = True
+                    self.left_off += 1
+            at += 1
+
+    def symbol_of(self, state: int) -> str:
+        symbol = self.tables.symbol[state]
+        return "start" if symbol is None else self.symbol(symbol)
+
+    def symbol(self, symbol: int) -> str:
+        if symbol >= 0:
+            return "end" if symbol == self.form.end else terminal_name(self.shown.compiled, symbol)
+        names = self.shown.grammar.nonterminals
+        return names[~symbol] if ~symbol < len(names) else f"·{~symbol}"  # one of the normal form's own
+
+    def lr_state(self, state: int) -> dict[str, Any]:
+        goto = self.tables.goto[state]
+        return {
+            "goto": [[self.symbol(symbol), to] for symbol, to in sorted(goto.items())][:30],
+            "items": self.items(state),
+        }
+
+    def items(self, state: int) -> list[str]:
+        """The kernel items: those whose dot stands behind the symbol that leads here."""
+        symbol = self.tables.symbol[state]
+        out = []
+        for number in self.kernel(state):
+            (lhs, rhs), dot = self.form.rules[number[0]], number[1]
+            names = [self.symbol(one) for one in rhs]
+            left = "text" if number[0] == 0 or symbol is None else self.symbol(~lhs)
+            out.append(f"{left} → {' '.join([*names[:dot], '•', *names[dot:]])}")
+        return out[:20]
+
+    def kernel(self, state: int) -> list[tuple[int, int]]:
+        kernels: dict[int, list[tuple[int, int]]] = self.shown.compiled.kept.setdefault("kernels", {})
+        if not kernels:
+            kernels.update(_kernels(self.tables))
+        return kernels.get(state, [])
+
+    # ---- lexer -------------------------------------------------------------------------------------------------------
+
+    def lexer(self, terminal: int, state: int) -> dict[str, Any]:
+        return {
+            "terminal": terminal_name(self.shown.compiled, terminal),
+            "place": terminal_place(self.shown.compiled, terminal),
+            "state": state,
+        }
+
+    def automaton(self) -> dict[str, Any] | None:
+        """Of the terminal that has been read furthest: its state, and those a few bytes on."""
+        lexer = self.shown.made.lexer
+        taken: set[int] = set(self.shown.made.rules.ignored)
+        for _, tops in self.configs:
+            taken |= _takes(self.tables, tops)
+        begun = [
+            (t, s) for main, _ in self.configs for t, s in main
+            if lexer.words[t] is not None and s != lexer.words[t].start and t in taken
+        ]  # fmt: skip
+        fresh = [(t, s) for main, _ in self.configs for t, s in main if t in taken]
+        if not begun and not fresh:
+            return None
+        terminal, current = min(begun or fresh)
+        words = lexer.words[terminal]
+        numbers, order, edges = {current: 0}, [current], []
+        depth = {current: 0}
+        for state in order:  # grows
+            targets: dict[int, list[int]] = {}
+            for byte in range(256):
+                to = int(words.to[state, byte])
+                if to >= 0:
+                    targets.setdefault(to, []).append(byte)
+            for to, read in targets.items():
+                if to not in numbers:
+                    if len(order) >= _MOST_LEXER or depth[state] >= 4:
+                        edges.append([numbers[state], -1, bytes(read).hex()])
+                        continue
+                    numbers[to], depth[to] = len(order), depth[state] + 1
+                    order.append(to)
+                edges.append([numbers[state], numbers[to], bytes(read).hex()])
+        return {
+            "terminal": terminal_name(self.shown.compiled, terminal),
+            "place": terminal_place(self.shown.compiled, terminal),
+            "states": [{"number": s, "accepts": bool(words.accept[s]), "depth": depth[s]} for s in order],
+            "edges": edges,
+            "of": len(words.accept),
+        }
+
+    # ---- the way through the parser DWA ------------------------------------------------------------------------------
+
+    def way(self) -> list[dict[str, Any]]:
+        """For each configuration what one stack, from its top down, reads: the bytes that are decided at each step."""
+        out: list[dict[str, Any]] = []
+        sets = self.shown.made.sets
+        until = time.perf_counter() + _SECONDS
+        for lexer, tops in self.configs[:4]:
+            if time.perf_counter() > until:
+                break
+            try:
+                dwa = self.shown.made.parser_dwa(lexer)
+            except LimitError as error:
+                out.append({"error": str(error), "steps": []})
+                continue
+            place, node, steps = 0, tops[0] if tops else None, []
+            steps.append({"dwa": 0, "reads": None, "bytes": _bytes(sets[dwa.final[0]])})
+            while node is not None and len(steps) < _MOST_PATH:
+                arc = dwa.arcs[place].get(node.state)
+                if arc is None:
+                    break
+                place = arc[0]
+                steps.append(
+                    {
+                        "dwa": place, "reads": node.state, "symbol": self.symbol_of(node.state),
+                        "bytes": _bytes(sets[dwa.final[place]]), "alive": _bytes(sets[arc[1]]),
+                    }
+                )  # fmt: skip
+                node = node.below[0] if node.below else None
+            out.append({"steps": steps, "states": dwa.n_states, "arcs": dwa.n_arcs})
+        return out
+
+
+def _takes(tables: Any, tops: Any) -> frozenset[int]:
+    from wfsa.reference.runtime import takes
+
+    return takes(tables, tops)
+
+
+def _bytes(tokens: Iterable[int]) -> str:
+    """Of a set of tokens of the byte vocabulary; its end token is no byte."""
+    return bytes(sorted(token for token in tokens if token < 256)).hex()
+
+
+def _kernels(tables: Any) -> dict[int, list[tuple[int, int]]]:
+    """The kernel items (rule, dot) of each state, which the tables do not keep: closures and gotos once more."""
+    by_lhs: dict[int, list[int]] = {}
+    for number, (lhs, _) in enumerate(tables.form.rules):
+        by_lhs.setdefault(lhs, []).append(number)
+    top = tables.form.rules[0][0]
+    out: dict[int, list[tuple[int, int]]] = {0: [(number, 0) for number in by_lhs[top]]}
+    todo = [0]
+    for state in todo:  # grows
+        items, more = set(out[state]), list(out[state])
+        while more:
+            rule, dot = more.pop()
+            rhs = tables.form.rules[rule][1]
+            if dot < len(rhs) and rhs[dot] < 0:
+                new = {(number, 0) for number in by_lhs.get(~rhs[dot], ())} - items
+                items |= new
+                more += new
+        for symbol, to in tables.goto[state].items():
+            if to not in out:
+                out[to] = sorted(
+                    (rule, dot + 1) for rule, dot in items
+                    if dot < len(tables.form.rules[rule][1]) and tables.form.rules[rule][1][dot] == symbol
+                )  # fmt: skip
+                todo.append(to)
+    return out

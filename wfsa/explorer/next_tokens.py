@@ -1,0 +1,123 @@
+"""The mask at the cursor, grouped by what its tokens do.
+
+What a token does is told by the terminals that are being read or may come next, before it and behind it: where they
+are the same it stays inside; else it ends those that are gone and begins those that are new. Each token is committed
+on a fork and undone, which takes a microsecond; what is not looked at when the time is over forms a group of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.explorer.compiled import Compiled, least_tokens
+from wfsa.explorer.reasons import terminal_name, terminal_place
+
+_SECONDS: Final = 0.25
+_MOST_GROUPS: Final = 40
+_MOST_NAMES: Final = 6
+
+Probabilities = npt.NDArray[np.float32] | None
+
+
+def next_tokens(
+    compiled: Compiled, state: Any, *, search: bytes = b"", limit: int = 60, probabilities: Probabilities = None
+) -> dict[str, Any]:
+    """The groups, largest first (by probability where there is one), each with its first `limit` tokens."""
+    named, vocab = compiled.vocabulary, compiled.vocabulary.vocab
+    if state.is_finished():
+        return {"count": 0, "size": vocab.size, "shown": 0, "groups": [], "accepting": False, "forced": "", "left": 0}
+    mask = state.get_mask()
+    ids = mask.ids()
+    ends = set(state.end_ids)
+    special = set(vocab.special_ids.tolist())
+    token_bytes = named.token_bytes
+    if search:
+        found = [i for i in ids.tolist() if search in token_bytes[i]]
+    else:
+        found = ids.tolist()
+    before = tuple(state.expected_terminals())
+    groups: dict[tuple[int, ...] | str, list[int]] = {}
+    probe, until = state.fork(), time.perf_counter() + _SECONDS
+    for n, token in enumerate(found):
+        if token in ends:
+            groups.setdefault("end", []).append(token)
+            continue
+        if n & 15 == 15 and time.perf_counter() > until:
+            groups["late"] = found[n:]
+            break
+        if not probe.commit(token):  # cannot be: the mask has it
+            continue
+        groups.setdefault(tuple(probe.expected_terminals()), []).append(token)
+        probe.rollback()
+    weight = {key: _weight(tokens, probabilities) for key, tokens in groups.items()}
+    order = sorted(groups, key=lambda key: (-weight[key], -len(groups[key])))
+    shown = [
+        {
+            **_what(compiled, before, key),
+            "count": len(groups[key]),
+            "p": weight[key] if probabilities is not None else None,
+            "tokens": [
+                {
+                    "id": i,
+                    "hex": token_bytes[i].hex(),
+                    "p": None if probabilities is None else float(probabilities[i]),
+                    "special": i in special,
+                }
+                for i in _first(groups[key], token_bytes, limit, probabilities)
+            ],
+        }
+        for key in order[:_MOST_GROUPS]
+    ]
+    return {
+        "count": len(mask),
+        "size": vocab.size,
+        "found": len(found),
+        "groups": shown,
+        "left_off": max(0, len(order) - _MOST_GROUPS),
+        "accepting": state.is_accepting(),
+        "forced": state.forced(200).hex(),
+        "bytes": state.next_bytes().hex(),
+        "left": least_tokens(state),
+        "configurations": state.n_configurations,
+    }
+
+
+def _weight(tokens: Sequence[int], probabilities: Probabilities) -> float:
+    return 0.0 if probabilities is None else float(probabilities[np.asarray(tokens)].sum())
+
+
+def _first(tokens: list[int], token_bytes: Sequence[bytes], limit: int, probabilities: Probabilities) -> list[int]:
+    if probabilities is not None:
+        return sorted(tokens, key=lambda i: (-probabilities[i], i))[:limit]
+    return sorted(tokens, key=lambda i: (not _is_printed(token_bytes[i]), len(token_bytes[i]), i))[:limit]
+
+
+def _is_printed(token: bytes) -> bool:
+    return all(0x20 <= byte < 0x7F for byte in token)
+
+
+def _what(compiled: Compiled, before: tuple[int, ...], key: tuple[int, ...] | str) -> dict[str, Any]:
+    if key == "end":
+        return {"kind": "end", "ends": [], "begins": []}
+    if key == "late":
+        return {"kind": "late", "ends": [], "begins": []}
+    assert not isinstance(key, str)
+    if key == before:
+        return {"kind": "stay", "ends": [], "begins": _terminals(compiled, list(key))}
+    return {
+        "kind": "change",
+        "ends": _terminals(compiled, [t for t in before if t not in key]),
+        "begins": _terminals(compiled, [t for t in key if t not in before] or list(key)),
+    }
+
+
+def _terminals(compiled: Compiled, terminals: list[int]) -> list[dict[str, str]]:
+    out = [{"name": terminal_name(compiled, t), "place": terminal_place(compiled, t)} for t in terminals[:_MOST_NAMES]]
+    if len(terminals) > _MOST_NAMES:
+        out.append({"name": f"{len(terminals) - _MOST_NAMES} more", "place": ""})
+    return out

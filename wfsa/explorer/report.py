@@ -1,0 +1,32 @@
+"""What of a schema is enforced, as rows for a table; and where an error says that something stands."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import islice
+from typing import Any, Final
+
+from wfsa.errors import WfsaError
+from wfsa.explorer.compiled import Compiled
+from wfsa.grammar.json_schema.places import pointer_of
+
+_MOST: Final = 50_000
+_PLACE: Final = re.compile(r"\bat (\$(?:\.\w+|\[(?:\d+|\"(?:[^\"\\]|\\.)*\")\])*)(?=$|[\s;,)])")
+
+
+def report(compiled: Compiled) -> dict[str, Any]:
+    """Entries (pointer, keyword, status, note), the first `_MOST`, and how many there are of each status."""
+    found = compiled.constraint.report
+    if found is None:
+        return {"kind": compiled.asked.kind, "entries": [], "counts": {}, "left_off": 0}
+    entries = [list(entry) for entry in islice(found.entries, _MOST + 1)]
+    counts = Counter(entry[2] for entry in entries[:_MOST])
+    return {
+        "kind": compiled.asked.kind, "entries": entries[:_MOST], "counts": counts, "left_off": len(entries) > _MOST,
+    }  # fmt: skip
+
+
+def error_places(error: WfsaError) -> list[str]:
+    """The JSON pointers of the paths (``at $.a[0]``) that a message names."""
+    return [pointer_of(found) for found in _PLACE.findall(str(error))][:10]

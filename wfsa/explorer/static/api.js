@@ -1,0 +1,45 @@
+// Questions to the server. In an exported page there is none, and recorded answers stand in for it.
+
+export class Refused extends Error {
+  constructor(code, message, places) {
+    super(message);
+    this.code = code;
+    this.places = places || [];
+  }
+}
+
+const holder = document.getElementById("recorded");
+export const recorded = holder ? JSON.parse(holder.textContent) : null;
+
+export async function ask(name, body, signal) {
+  if (recorded) return askRecord(name, body);
+  let answer;
+  try {
+    answer = await fetch(`/api/${name}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      signal,
+    });
+  } catch (error) {
+    throw new Refused(0, "the server does not answer");
+  }
+  let made;
+  try {
+    made = await answer.json();
+  } catch (error) {
+    throw new Refused(answer.status, `the server answers ${answer.status}`);
+  }
+  if (!answer.ok) throw new Refused(answer.status, made.error || `the server answers ${answer.status}`, made.places);
+  return made;
+}
+
+function askRecord(name, body) {
+  const answers = recorded[name];
+  if (answers === undefined) throw new Refused(0, "not in this exported page");
+  const place = name === "next" || name === "why" || name === "inside" ? String(body.offset) : "";
+  const found = place ? answers[place] : answers;
+  if (!found || (body.search && body.search.length)) throw new Refused(0, "not in this exported page");
+  if (found.error) throw new Refused(0, found.error);
+  return name === "text" ? { ...found, version: body.version } : found;
+}

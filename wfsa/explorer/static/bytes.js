@@ -1,0 +1,114 @@
+// Bytes as a person reads them: tokens need not be whole characters, so a text is handled as UTF-8 throughout.
+
+const encoder = new TextEncoder();
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const loose = new TextDecoder("utf-8", { ignoreBOM: true });
+
+export function encode(text) {
+  return encoder.encode(text);
+}
+
+export function decode(bytes) {
+  return loose.decode(bytes);
+}
+
+export function fromHex(hex) {
+  const out = new Uint8Array(hex.length / 2);
+  for (let i = 0; i < out.length; i++) out[i] = parseInt(hex.slice(2 * i, 2 * i + 2), 16);
+  return out;
+}
+
+// The text of some bytes, or null where they are not whole characters.
+export function whole(bytes) {
+  try {
+    return strict.decode(bytes);
+  } catch (error) {
+    return null;
+  }
+}
+
+export function shown(bytes) {
+  const text = whole(bytes);
+  if (text !== null) return visible(text);
+  const parts = []; // whole characters where there are some: a token, or what is left of a line, may begin inside one
+  for (let i = 0; i < bytes.length; ) {
+    const length = bytes[i] < 0x80 ? 1 : bytes[i] >= 0xf0 ? 4 : bytes[i] >= 0xe0 ? 3 : 2;
+    const one = i + length <= bytes.length ? whole(bytes.subarray(i, i + length)) : null;
+    parts.push(one === null ? byteName(bytes[i], true) : visible(one));
+    i += one === null ? 1 : length;
+  }
+  return parts.join("");
+}
+
+// A token by itself: blanks can be seen.
+export function token(bytes) {
+  return shown(bytes).replaceAll(" ", "␣");
+}
+
+// Control characters, those of direction, those without a sight, blanks that are no space, and halves of pairs.
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/gu;
+
+function escaped(one) {
+  const code = one.codePointAt(0).toString(16);
+  return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
+}
+
+// They are made visible, so that no text can dress up as another.
+export function visible(text) {
+  return text.replace(HIDDEN, (one) => (one === "\n" ? "⏎" : one === "\t" ? "⇥" : one === "\r" ? "\\r" : escaped(one)));
+}
+
+// The same of words for a reader, which have lines.
+export function plain(text) {
+  return text.replace(HIDDEN, (one) => (one === "\n" || one === "\t" ? one : escaped(one)));
+}
+
+export function byteName(byte, always) {
+  const named = { 32: "space", 9: "tab", 10: "newline", 13: "return", 127: "delete" };
+  if (!always && named[byte]) return named[byte];
+  return byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, "0")}`;
+}
+
+// A set of bytes in ranges: space " 0-9 A-Z non-ASCII.
+export function byteSet(bytes) {
+  const parts = [];
+  const ascii = Array.from(bytes).filter((b) => b < 0x80);
+  for (let i = 0; i < ascii.length; ) {
+    let j = i;
+    while (j + 1 < ascii.length && ascii[j + 1] === ascii[j] + 1 && byteName(ascii[i]).length === 1 && byteName(ascii[j + 1]).length === 1) j++;
+    parts.push(j === i ? byteName(ascii[i]) : `${byteName(ascii[i])}${j > i + 1 ? "-" : " "}${byteName(ascii[j])}`);
+    i = j + 1;
+  }
+  if (ascii.length < bytes.length) parts.push("non-ASCII");
+  return parts.join(" ");
+}
+
+// Where two texts differ, between characters: how many bytes from the start and from the end are the same.
+export function difference(a, b) {
+  const most = Math.min(a.length, b.length);
+  let head = 0;
+  while (head < most && a[head] === b[head]) head++;
+  while (head > 0 && ((a[head] & 0xc0) === 0x80 || (b[head] & 0xc0) === 0x80)) head--;
+  let tail = 0;
+  while (tail < most - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
+  while (tail > 0 && ((a[a.length - tail] & 0xc0) === 0x80 || (b[b.length - tail] & 0xc0) === 0x80)) tail--;
+  return { head, tail };
+}
+
+// The place in a string of a byte of its UTF-8, and back; inside a character, that of the character.
+export function stringIndex(bytes, offset) {
+  let at = offset;
+  while (at > 0 && (bytes[at] & 0xc0) === 0x80) at--;
+  return decode(bytes.subarray(0, at)).length;
+}
+
+// The first byte from `offset` on that is not inside a character.
+export function characterEnd(bytes, offset) {
+  let at = offset;
+  while (at < bytes.length && (bytes[at] & 0xc0) === 0x80) at++;
+  return at;
+}
+
+export function byteOffset(text, index) {
+  return encoder.encode(text.slice(0, index)).length;
+}

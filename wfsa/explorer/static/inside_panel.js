@@ -1,0 +1,146 @@
+// The parser at the cursor: stacks as a graph, LR states with their items, the lexer's automaton, the parser DWA.
+
+import { ask } from "./api.js";
+import { byteSet, fromHex } from "./bytes.js";
+import { h, number, replace, svg } from "./dom.js";
+
+function cut(text, most) {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+function arrowHead(name) {
+  return svg("defs", {}, svg("marker", { id: name, viewBox: "0 0 8 8", refX: "7", refY: "4", markerWidth: "7", markerHeight: "7", orient: "auto-start-reverse" }, svg("path", { d: "M0 0L8 4L0 8z", class: "arrow" })));
+}
+
+export class InsidePanel {
+  constructor({ place }) {
+    this.place = place;
+    this.waiting = 0;
+    this.summary = h("p", { role: "status", "aria-live": "polite", id: "inside-summary" });
+    this.body = h("div", { class: "inside-body" });
+    this.element = h("div", { class: "inside-panel" }, this.summary, this.body);
+  }
+
+  async showAt(cursor) {
+    const mine = ++this.waiting;
+    const { document: name, key, version } = this.follow;
+    if (!key) return;
+    let found;
+    try {
+      found = await ask("inside", { document: name, key, version, offset: cursor });
+    } catch (error) {
+      if (mine === this.waiting && error.code !== 409) {
+        replace(this.summary, error.message);
+        replace(this.body);
+      }
+      return;
+    }
+    if (mine === this.waiting) this.draw(found);
+  }
+
+  draw(found) {
+    const aside = found.left_aside.length ? ` Left aside: ${found.left_aside.join(", ")}.` : "";
+    replace(this.summary, `Behind byte ${number(found.offset)}: ${number(found.n_configurations)} ${found.n_configurations === 1 ? "configuration" : "configurations"}, ${number(found.lr_states)} LR states in all, policy ${found.policy}. Drawn from the plain construction, byte by byte.${aside}`);
+    this.told = h("div", { class: "items", id: "items", "aria-live": "polite" });
+    this.found = found;
+    replace(this.body,
+      h("h2", {}, "Stacks"), this.stacks(found),
+      h("h2", {}, "LR state"), this.told,
+      h("h2", {}, "Configurations"), this.configurations(found),
+      h("h2", {}, "Lexer"), this.lexer(found.automaton),
+      h("h2", {}, "The way through the parser DWA"), this.way(found.way));
+    if (found.nodes.length) this.tell(found.nodes[0].state);
+  }
+
+  tell(state) {
+    const { items, goto } = this.found.states[String(state)] || { items: [], goto: [] };
+    replace(this.told, h("h3", {}, `State ${state}`), h("ul", { class: "item-list" }, items.map((one) => h("li", {}, h("code", {}, one)))),
+      goto.length ? h("p", { class: "quiet" }, "goes on by ", goto.map(([symbol, to], i) => [i ? ", " : "", h("code", {}, symbol), ` to ${to}`])) : h("p", { class: "quiet" }, "complete: it is reduced"));
+  }
+
+  // Tops on the left, what lies below them to the right.
+  stacks(found) {
+    const depth = new Map();
+    const tops = found.configurations.flatMap((one) => one.tops);
+    const todo = tops.map((one) => [one, 0]);
+    while (todo.length) {
+      const [node, level] = todo.shift();
+      if (depth.has(node) && depth.get(node) >= level) continue;
+      if (level > found.nodes.length) continue; // recursion of an ambiguous grammar
+      depth.set(node, level);
+      for (const below of found.nodes[node].below) todo.push([below, level + 1]);
+    }
+    const columns = [];
+    for (const [node, level] of [...depth].sort((a, b) => a[0] - b[0])) (columns[level] = columns[level] || []).push(node);
+    const place = new Map();
+    columns.forEach((column, x) => column.forEach((node, y) => place.set(node, [14 + x * 128, 12 + y * 50])));
+    const width = columns.length * 128 + 10;
+    const height = Math.max(1, ...columns.map((column) => column.length)) * 50 + 8;
+    const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "graph", role: "group", "aria-label": "Stacks, tops first" }, arrowHead("stack-arrow"));
+    for (const [node, [x, y]] of place) {
+      for (const below of found.nodes[node].below) {
+        const [toX, toY] = place.get(below);
+        picture.append(svg("path", { d: `M${x + 100} ${y + 18}C${x + 114} ${y + 18} ${toX - 16} ${toY + 18} ${toX - 2} ${toY + 18}`, class: "edge", "marker-end": "url(#stack-arrow)" }));
+      }
+    }
+    for (const [node, [x, y]] of place) {
+      const { state, symbol, more } = found.nodes[node];
+      const show = () => this.tell(state);
+      picture.append(svg("g", { class: `stack-node${tops.includes(node) ? " top" : ""}`, tabindex: "0", role: "button", "aria-label": `LR state ${state}, behind ${symbol}${more ? ", more lies below" : ""}`, onfocus: show, onmouseenter: show, onclick: show },
+        svg("rect", { x, y, width: 100, height: 36, rx: 6 }), svg("text", { x: x + 8, y: y + 15, class: "strong" }, `${state}${more ? " …" : ""}`), svg("text", { x: x + 8, y: y + 30 }, cut(symbol, 13))));
+    }
+    return [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stacks" }, picture), found.left_off ? h("p", { class: "quiet" }, `${number(found.left_off)} arcs lead to what is not drawn.`) : null];
+  }
+
+  configurations(found) {
+    return h("ul", {}, found.configurations.map((one) => h("li", {},
+      `stack tops ${one.tops.map((node) => found.nodes[node].state).join(", ")}; `,
+      one.fresh ? `the lexer is at the beginning of a terminal (${number(one.lexer_states)} may begin)` : ["the lexer is in ", one.lexer.map((at, i) => [i ? ", " : "", h("code", {}, at.terminal), ` at ${at.state}`, at.place ? [" (", h("button", { type: "button", class: "place", onclick: () => this.place(at.place) }, at.place), ")"] : ""]), one.lexer_states > one.lexer.length ? " …" : ""])));
+  }
+
+  lexer(automaton) {
+    if (!automaton) return h("p", { class: "quiet" }, "No terminal can be read here.");
+    const columns = [];
+    automaton.states.forEach((one, i) => (columns[one.depth] = columns[one.depth] || []).push(i));
+    const place = new Map();
+    columns.forEach((column, x) => column.forEach((node, y) => place.set(node, [34 + x * 150, 40 + y * 70])));
+    const width = columns.length * 150 + 60;
+    const height = Math.max(...columns.map((column) => column.length)) * 70 + 30;
+    const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "graph", role: "img", "aria-label": `The automaton of ${automaton.terminal} from its current state: ${automaton.states.length} of ${automaton.of} states` }, arrowHead("lexer-arrow"));
+    const words = [];
+    const loops = new Map();
+    for (const [from, to, hex] of automaton.edges) {
+      const label = byteSet(fromHex(hex)) || "";
+      const number = automaton.states[from].number;
+      words.push(`${number} –${label}→ ${to < 0 ? "…" : automaton.states[to].number}`);
+      const [x, y] = place.get(from);
+      if (to === from) {
+        loops.set(from, label);
+        picture.append(svg("path", { d: `M${x - 8} ${y - 14}C${x - 22} ${y - 40} ${x + 22} ${y - 40} ${x + 8} ${y - 14}`, class: "edge", "marker-end": "url(#lexer-arrow)" }), svg("text", { x, y: y - 32, class: "edge-label", "text-anchor": "middle" }, cut(label, 18)));
+        continue;
+      }
+      const [toX, toY] = to < 0 ? [x + 70, y + 26] : place.get(to);
+      const length = Math.hypot(toX - x, toY - y) || 1;
+      const [dx, dy] = [((toX - x) / length) * 18, ((toY - y) / length) * 18];
+      const bend = toX <= x ? 26 : 0;
+      picture.append(svg("path", { d: `M${x + dx} ${y + dy}Q${(x + toX) / 2 + bend} ${(y + toY) / 2 + bend} ${toX - dx} ${toY - dy}`, class: "edge", "marker-end": "url(#lexer-arrow)" }),
+        svg("text", { x: (x + toX) / 2 + bend * 0.6, y: (y + toY) / 2 + bend * 0.6 - 5, class: "edge-label", "text-anchor": "middle" }, cut(label, 16)));
+    }
+    for (const [node, [x, y]] of place) {
+      const { number, accepts } = automaton.states[node];
+      picture.append(svg("circle", { cx: x, cy: y, r: 16, class: `lexer-node${node === 0 ? " current" : ""}` }), accepts ? svg("circle", { cx: x, cy: y, r: 12.5, class: "lexer-ring" }) : "", svg("text", { x, y: y + 4, "text-anchor": "middle", class: node === 0 ? "current-text" : "" }, String(number)));
+    }
+    return [h("p", {}, "Terminal ", h("code", {}, automaton.terminal), automaton.place ? [" (", h("button", { type: "button", class: "place", onclick: () => this.place(automaton.place) }, automaton.place), ")"] : "", `; its current state is filled, a second ring accepts. ${automaton.states.length} of ${number(automaton.of)} states are drawn.`),
+      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Lexer automaton" }, picture),
+      h("details", {}, h("summary", {}, "As text"), h("ul", {}, words.map((one) => h("li", {}, h("code", {}, one)))))];
+  }
+
+  way(ways) {
+    if (!ways.length) return h("p", { class: "quiet" }, "Under “longest”, all stacks are read at once; there is no one way.");
+    return ways.map((one) => (one.error ? h("p", {}, one.error) : [
+      h("p", { class: "quiet" }, `An automaton of ${number(one.states)} states and ${number(one.arcs)} arcs reads the stack from its top down, as far as anything is left to decide.`),
+      h("ol", { class: "way" }, one.steps.map((step) => h("li", {},
+        step.reads === null ? "at its start" : ["reads LR state ", h("strong", {}, String(step.reads)), " (", h("code", {}, step.symbol), `), is in ${step.dwa}`],
+        ": ", step.bytes ? ["allows ", h("code", {}, byteSet(fromHex(step.bytes)))] : "allows nothing yet")))]));
+  }
+}

@@ -1,0 +1,268 @@
+// The page: what is compiled, which panel is open, and what happens when something changes.
+
+import { ask, recorded } from "./api.js";
+import { byteOffset, characterEnd, stringIndex } from "./bytes.js";
+import { h, milliseconds, number, replace } from "./dom.js";
+import { ComparePanel } from "./compare_panel.js";
+import { CostPanel } from "./cost_panel.js";
+import { Follow } from "./follow.js";
+import { InsidePanel } from "./inside_panel.js";
+import { ItemsPanel } from "./items_panel.js";
+import { NextPanel } from "./next_panel.js";
+import { ReportPanel } from "./report_panel.js";
+import { SourceView } from "./source_view.js";
+import { Tabs } from "./tabs.js";
+import { TextPanel } from "./text_panel.js";
+
+const QUICK = 20000; // characters of a source that is compiled while it is typed
+const KINDS = { "json-schema": "JSON Schema", lark: "Lark", gbnf: "GBNF", regex: "regex" };
+const OPTIONS = {
+  whitespace: ["flexible", "compact", "python", "indent"],
+  property_order: ["declared", "any"],
+  additional_properties: ["allow", "forbid"],
+  required: ["listed", "all"],
+  spelling: ["canonical", "any"],
+  formats: ["assert", "annotate"],
+  unique_items: ["exact", "unchecked"],
+};
+
+const byId = (name) => document.getElementById(name);
+const status = byId("status");
+let facts = null; // of what is compiled
+let compiling = 0;
+let waiting = null; // for the answer to the last compile
+let typed = 0;
+let steps = []; // texts before tokens that were chosen
+let vocabularies = [];
+
+function select(id, label, values, names) {
+  const field = h("select", { id }, values.map((one) => h("option", { value: one }, names ? names[one] || one : one)));
+  return [h("label", { for: id }, label), field];
+}
+
+function say(text, bad) {
+  replace(status, text);
+  status.classList.toggle("bad", Boolean(bad));
+}
+
+// ---- what is asked for ----------------------------------------------------------------------------------------------
+
+export function asked() {
+  const kind = byId("kind").value;
+  const body = { kind, source: source.current(), vocabulary: byId("vocabulary").value, mode: byId("mode").value };
+  if (kind === "json-schema") {
+    body.lenient = byId("lenient").checked;
+    body.schema = {};
+    for (const name of Object.keys(OPTIONS)) {
+      const value = byId(`option-${name}`).value;
+      if (value !== OPTIONS[name][0]) body.schema[name] = value;
+    }
+  }
+  return body;
+}
+
+async function compile() {
+  const mine = ++compiling;
+  clearTimeout(typed);
+  const body = asked();
+  if (waiting) waiting.abort(); // nobody wants the answer any more
+  waiting = new AbortController();
+  say("compiling …");
+  let made;
+  try {
+    made = await ask("compile", body, waiting.signal);
+  } catch (error) {
+    if (mine === compiling) {
+      say(error.message, true);
+      for (const panel of Object.values(panels)) if (panel.uncompiled) panel.uncompiled(error.message, error.places);
+      settle();
+    }
+    return;
+  }
+  if (mine !== compiling) return;
+  if (!source.editing && source.text !== body.source) source.set(body.source);
+  facts = made;
+  const size = vocabularies.find((one) => one.name === made.vocabulary);
+  say([`compiled in ${milliseconds(made.seconds)}`, `${number(made.sizes.lr_states)} LR states`, `${made.vocabulary}: ${number(size.size)} tokens`, size.note, ...made.notes].filter(Boolean).join("; "));
+  replace(panels.text.cutBy, `The text is cut into tokens by ${size.cut_by}.`);
+  for (const panel of Object.values(panels)) if (panel.compiled) panel.compiled(made, body);
+  follow.under(made.key);
+  opened(tabs.open);
+}
+
+function choose(example) {
+  byId("kind").value = example.kind;
+  byId("schema-options").hidden = example.kind !== "json-schema";
+  source.set(example.source);
+  steps = [];
+  const text = example.text || "";
+  panels.text.put(text, text.length);
+  panels.text.cursor = 0;
+  follow.set(text, null);
+  panels.text.cursor = follow.wanted.length;
+  compile();
+}
+
+// ---- the text -------------------------------------------------------------------------------------------------------
+
+function write(text, cursor) {
+  panels.text.put(text, cursor);
+  panels.text.cursor = byteOffset(text, cursor);
+  follow.set(text, null);
+}
+
+function commit(text) {
+  if (recorded) return;
+  const value = panels.text.text;
+  const at = stringIndex(follow.wanted, panels.text.cursor);
+  steps.push([value, at]);
+  write(value.slice(0, at) + text + value.slice(at), at + text.length);
+}
+
+function back() {
+  if (recorded) return;
+  const last = steps.pop();
+  if (last) {
+    write(...last);
+    return;
+  }
+  // Before what was chosen here: the token before the cursor.
+  const token = panels.text.tokenAt(panels.text.cursor);
+  if (!panels.text.cursor || token >= follow.ends.length) return;
+  const value = panels.text.text;
+  const begin = stringIndex(follow.wanted, token ? follow.ends[token - 1] : 0); // a whole character: a part is no text
+  const end = stringIndex(follow.wanted, characterEnd(follow.wanted, panels.text.cursor));
+  write(value.slice(0, begin) + value.slice(end), begin);
+}
+
+function place(pointer) {
+  const found = source.light(pointer, facts ? facts.kind : byId("kind").value);
+  say(found ? `${pointer} is lit up in the source` : `${pointer} was not found in the source`, !found);
+  if (found && matchMedia("(max-width: 999px)").matches) byId("source").scrollIntoView({ block: "nearest" });
+}
+
+// For who drives the page: what was asked for is shown, and nothing more comes of itself.
+function settle() {
+  if (!follow.busy) document.documentElement.dataset.settled = String(follow.version);
+}
+
+function opened(name) {
+  const panel = panels[name];
+  if (panel && panel.showAt && facts) panel.showAt(panels.text.cursor);
+}
+
+// ---- putting it together --------------------------------------------------------------------------------------------
+
+const follow = new Follow(
+  (part) => {
+    panels.text.update(part);
+    if (!part) {
+      opened(tabs.open);
+      settle();
+    }
+  },
+  (error) => {
+    if (error.code === 409) compile();
+    else say(error.message, true);
+  },
+);
+
+const source = new SourceView(byId("source"), {
+  changed: () => {
+    clearTimeout(typed);
+    if (source.current().length <= QUICK) typed = setTimeout(compile, 300);
+    else say("Ctrl+Enter or Compile compiles it");
+  },
+  compile,
+});
+
+const panels = {
+  text: new TextPanel({
+    edited: (text, timing) => {
+      steps = [];
+      delete document.documentElement.dataset.settled;
+      follow.set(text, timing);
+      panels.text.readCursor();
+    },
+    moved: (cursor) => {
+      if (tabs.open !== "text") opened(tabs.open);
+    },
+    place,
+  }),
+  next: new NextPanel({ commit, back, place }),
+  inside: new InsidePanel({ place }),
+  cost: new CostPanel({ place }),
+  report: new ReportPanel({ place, mark: (entries) => source.mark(entries) }),
+  compare: new ComparePanel({ asked, place }),
+  items: new ItemsPanel(),
+};
+for (const panel of Object.values(panels)) panel.follow = follow;
+
+const tabs = new Tabs(byId("tabs"), byId("panels"), opened);
+tabs.add("text", "Text", panels.text.element);
+tabs.add("next", "Next tokens", panels.next.element);
+tabs.add("inside", "Inside", panels.inside.element);
+tabs.add("cost", "Cost", panels.cost.element);
+tabs.add("report", "Report", panels.report.element);
+if (!recorded) tabs.add("compare", "Compare", panels.compare.element);
+
+async function save() {
+  say("writing the page …");
+  try {
+    const title = byId("gallery").selectedOptions[0].textContent;
+    const { html } = await ask("export", { ...asked(), title, document_text: panels.text.text });
+    const link = h("a", { href: URL.createObjectURL(new Blob([html], { type: "text/html" })), download: "explore.html" });
+    link.click();
+    URL.revokeObjectURL(link.href);
+    say("the page is saved: one file, which needs no server");
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+async function start() {
+  let made;
+  try {
+    made = await ask("start", {});
+  } catch (error) {
+    say(error.message, true);
+    return;
+  }
+  vocabularies = made.vocabularies;
+  const examples = made.first ? [made.first, ...made.gallery] : made.gallery;
+  const gallery = h("select", { id: "gallery" }, examples.map((one, i) => h("option", { value: String(i) }, one.title)));
+  gallery.addEventListener("change", () => choose(examples[Number(gallery.value)]));
+  const lenient = h("input", { type: "checkbox", id: "lenient" });
+  const ofSchemas = h("div", { class: "options", id: "schema-options" }, Object.entries(OPTIONS).map(([name, values]) => h("span", { class: "field" }, select(`option-${name}`, name.replaceAll("_", " "), values))),
+    h("span", { class: "field" }, lenient, h("label", { for: "lenient" }, "lenient")));
+  if (made.items) tabs.add("items", "Items", panels.items.element);
+  panels.next.modelField.hidden = !made.model;
+  const options = h("details", {}, h("summary", {}, "Options"), h("div", { class: "options" },
+    h("span", { class: "field" }, select("vocabulary", "Vocabulary", vocabularies.map((one) => one.name))),
+    h("span", { class: "field" }, select("mode", "Mode", ["ahead", "lazy"]))), ofSchemas);
+  replace(byId("asked"),
+    h("span", { class: "field" }, h("label", { for: "gallery" }, "Example"), gallery),
+    h("span", { class: "field" }, select("kind", "Kind", Object.keys(KINDS), KINDS)),
+    options,
+    h("button", { type: "button", id: "compile", class: "primary", onclick: () => compile() }, "Compile"),
+    recorded ? null : h("button", { type: "button", id: "export", onclick: save }, "Save page"));
+  if (recorded) {
+    for (const [name, value] of Object.entries(made.asked.schema || {})) byId(`option-${name}`).value = value;
+    byId("mode").value = made.asked.mode || "ahead";
+    byId("lenient").checked = made.asked.lenient === true;
+    document.querySelectorAll("#asked select, #asked input, #asked button, #source button, #source input, #next-search").forEach((one) => { one.disabled = true; });
+    panels.text.field.readOnly = true;
+    panels.next.backButton.hidden = panels.next.search.hidden = true;
+    document.body.classList.add("recorded");
+  }
+  byId("kind").addEventListener("change", () => {
+    ofSchemas.hidden = byId("kind").value !== "json-schema";
+    compile();
+  });
+  for (const id of ["vocabulary", "mode", "lenient", ...Object.keys(OPTIONS).map((name) => `option-${name}`)]) byId(id).addEventListener("change", compile);
+  panels.compare.offer(vocabularies, OPTIONS);
+  tabs.show("text");
+  choose(examples[0]);
+}
+
+start();

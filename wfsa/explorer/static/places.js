@@ -1,0 +1,116 @@
+// Places in a JSON text: from a JSON pointer to where that member stands, without a tree of the whole.
+// The text is what a person typed, so it may be no JSON at all: then nothing is found.
+
+function blank(text, i) {
+  while (i < text.length && (text[i] === " " || text[i] === "\n" || text[i] === "\r" || text[i] === "\t")) i++;
+  return i;
+}
+
+function endOfString(text, i) {
+  for (i++; i < text.length; i++) {
+    const one = text.charCodeAt(i);
+    if (one === 0x5c) i++;
+    else if (one === 0x22) return i + 1;
+  }
+  return text.length;
+}
+
+function endOfValue(text, i) {
+  const first = text[i];
+  if (first === '"') return endOfString(text, i);
+  if (first !== "{" && first !== "[") {
+    while (i < text.length && !",]} \n\r\t".includes(text[i])) i++;
+    return i;
+  }
+  let depth = 0;
+  while (i < text.length) {
+    const one = text.charCodeAt(i);
+    if (one === 0x22) {
+      i = endOfString(text, i);
+      continue;
+    }
+    if (one === 0x7b || one === 0x5b) depth++;
+    else if ((one === 0x7d || one === 0x5d) && --depth === 0) return i + 1;
+    i++;
+  }
+  return i;
+}
+
+// Each member of the object or array at i: (name, begin of the member, begin and end of the value).
+function* members(text, i) {
+  const isObject = text[i] === "{";
+  if (!isObject && text[i] !== "[") return;
+  let n = 0;
+  i = blank(text, i + 1);
+  while (i < text.length && text[i] !== "}" && text[i] !== "]") {
+    const begin = i;
+    let name = String(n++);
+    if (isObject) {
+      if (text[i] !== '"') return;
+      i = endOfString(text, i);
+      try {
+        name = JSON.parse(text.slice(begin, i));
+      } catch (error) {
+        return;
+      }
+      i = blank(text, i);
+      if (text[i] !== ":") return;
+      i = blank(text, i + 1);
+    }
+    const value = i;
+    i = endOfValue(text, i);
+    if (i === value) return;
+    yield [name, begin, value, i];
+    i = blank(text, i);
+    if (text[i] === ",") i = blank(text, i + 1);
+  }
+}
+
+// {begin, end} of the member that a pointer names, or of the nearest one above it that is there.
+export function findPlace(text, pointer) {
+  let value = blank(text, 0);
+  let found = { begin: value, end: endOfValue(text, value) };
+  for (const step of pointer.split("/").slice(1)) {
+    const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
+    let next = null;
+    for (const [key, begin, start, end] of members(text, value)) {
+      if (key === name) {
+        next = { begin, end, value: start };
+        break;
+      }
+    }
+    if (!next) break;
+    found = { begin: next.begin, end: next.end };
+    value = next.value;
+  }
+  return found;
+}
+
+// Where each member begins, by pointer: for texts that are not large.
+export function allPlaces(text) {
+  const out = new Map();
+  const todo = [["", blank(text, 0)]];
+  while (todo.length) {
+    const [pointer, at] = todo.pop();
+    for (const [name, begin, value] of members(text, at)) {
+      const below = `${pointer}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      out.set(below, begin);
+      if (text[value] === "{" || text[value] === "[") todo.push([below, value]);
+    }
+  }
+  return out;
+}
+
+// "line 3" of a grammar.
+export function findLine(text, place) {
+  const wanted = /^line (\d+)/.exec(place);
+  if (!wanted) return null;
+  let begin = 0;
+  for (let line = 1; line < Number(wanted[1]); line++) {
+    const at = text.indexOf("\n", begin);
+    if (at < 0) return null;
+    begin = at + 1;
+  }
+  const end = text.indexOf("\n", begin);
+  return { begin, end: end < 0 ? text.length : end };
+}

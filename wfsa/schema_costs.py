@@ -1,0 +1,130 @@
+"""What of a JSON Schema costs how much of its compile time, place by place, and what could be written instead.
+
+A place costs what the whole takes less without it: the schema is compiled once more with the place replaced by what
+takes one value (in ``allOf`` and the like: by what says nothing), each time from scratch, the least of two runs.  So
+what places share is counted for none of them, and sums need not be the whole.  Dear places are looked into first,
+cheap ones not at all.
+"""
+
+from __future__ import annotations
+
+import copy
+import heapq
+import itertools
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from wfsa.caches import cache_info, empty_caches, set_cache_budget
+from wfsa.compiler import compile_json_schema
+from wfsa.errors import WfsaError
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.json_schema.places import Step, pointer, subschemas
+from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.schema_advice import advice
+from wfsa.vocab import Vocab
+
+Steps = tuple[Step, ...]
+_SAYS_NOTHING: Final = ("allOf", "if", "then", "else", "not", "contains", "propertyNames", "dependentSchemas")
+_SHARE: Final = 0.05  # of the whole, below which a place is not looked into
+_ALTERNATIVES: Final[tuple[dict[str, Any], ...]] = (
+    {"whitespace": "compact"}, {"formats": "annotate"}, {"unique_items": "unchecked"},
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceCost:
+    """A place of a schema: its JSON pointer, seconds and lexer states that the whole has less without it, advice."""
+
+    pointer: str
+    seconds: float
+    lexer_states: int
+    advice: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaCosts:
+    """The whole, its stages, its places by what they cost, and what other options would take; in seconds.
+
+    places        looked at, dearest first
+    left_out      places that were not looked at, since the time was over
+    options       ("whitespace=compact", seconds of the whole under it)
+    """
+
+    seconds: float
+    stages: dict[str, float]
+    lexer_states: int
+    places: tuple[PlaceCost, ...]
+    left_out: int
+    options: tuple[tuple[str, float], ...]
+
+
+def schema_costs(
+    schema: Any, vocab: Vocab, *, schema_options: SchemaOptions | None = None, seconds: float = 20.0
+) -> SchemaCosts:
+    """Compile a schema again and again, for about so many seconds.  Raises what ``compile_json_schema`` raises.
+
+    The caches of the process are emptied for it, and are empty afterwards.
+    """
+    if not isinstance(schema, (dict, bool)):
+        schema = schema_of(schema)
+    options = schema_options or SchemaOptions()
+    until = time.perf_counter() + seconds
+    limit = cache_info()["total"]["limit"]
+    try:
+        whole, stats = _measure(schema, vocab, options)
+        places: list[PlaceCost] = []
+        waiting: list[tuple[float, int, Steps, Steps]] = []  # cost and steps of what holds it
+        numbers = itertools.count()
+
+        def look_into(place: Any, cost: float, outside: Steps) -> None:
+            for steps, inner in subschemas(place) if isinstance(place, dict) else ():
+                if isinstance(inner, dict):
+                    heapq.heappush(waiting, (-cost, next(numbers), outside, steps))
+
+        look_into(schema, whole, ())
+        while waiting and time.perf_counter() < until:
+            _, _, outside, steps = heapq.heappop(waiting)
+            try:
+                least, without = _measure(_without(schema, outside, steps), vocab, options)
+            except WfsaError:  # nothing is left without it
+                continue
+            cost = max(0.0, whole - least)
+            inner = _at(schema, outside + steps)
+            states = stats["lexer_states"] - without["lexer_states"]
+            places.append(PlaceCost(pointer(outside + steps), cost, states, tuple(advice(inner))))
+            if cost >= _SHARE * whole:
+                look_into(inner, cost, outside + steps)
+        named = tuple(
+            (" ".join(f"{name}={value}" for name, value in other.items()), _measure(schema, vocab, changed)[0])
+            for other in _ALTERNATIVES
+            if (changed := replace(options, **other)) != options and time.perf_counter() < until
+        )
+    finally:
+        set_cache_budget(limit)
+    places.sort(key=lambda place: -place.seconds)
+    return SchemaCosts(whole, dict(stats["stages"]), stats["lexer_states"], tuple(places), len(waiting), named)
+
+
+def _measure(schema: Any, vocab: Vocab, options: SchemaOptions) -> tuple[float, Any]:
+    """Seconds, the least of two, and the stats of that run."""
+    runs = []
+    for _ in range(2):
+        empty_caches()
+        begin = time.perf_counter()
+        made = compile_json_schema(schema, vocab, schema_options=options, max_seconds=60.0)
+        runs.append((time.perf_counter() - begin, made.stats))
+    return min(runs, key=lambda run: run[0])
+
+
+def _without(schema: Any, outside: Steps, steps: Steps) -> Any:
+    changed = copy.deepcopy(schema)
+    holder = _at(changed, (*outside, *steps[:-1]))
+    holder[steps[-1]] = True if steps[0] in _SAYS_NOTHING else {"const": None}
+    return changed
+
+
+def _at(schema: Any, steps: Steps) -> Any:
+    for step in steps:
+        schema = schema[step]
+    return schema
