@@ -10,6 +10,7 @@
 #   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
 #   make integrations  vLLM and its server, MLX-LM, Outlines and genlm-control with a tiny model, and modules of SGLang and ExLlamaV3, in an
 #                      environment of their own
+#   make docs       the site, into build/site; a warning is an error   (make docs-serve shows it while one writes)
 #   make soak       ten minutes of a busy service, watched   (SOAK_ARGS="--minutes 600" for a night)
 #   make bench      the rivals side by side, results under benches/results
 #   make bench-items  a constrained step against |C|, V and branching; BENCH_ARGS="--device cuda" on a GPU
@@ -31,7 +32,7 @@ STAMPS := $(VENV)/stamps
 STUBBED := $(addprefix wfsa._ext.,$(basename $(notdir $(wildcard ext/bindings/*.pyx))))
 ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
 
-.PHONY: build demo test lint types wheel sanitize threads soak integrations nightly bench bench-items clean
+.PHONY: build demo test lint types wheel sanitize threads soak integrations docs docs-serve nightly bench bench-items clean
 .DELETE_ON_ERROR:
 
 build: $(STAMPS)/engine $(STAMPS)/install
@@ -71,6 +72,15 @@ $(STAMPS)/packages: $(STAMPS)/demo-packages
 # pip would compile it otherwise; an edit of the engine needs no new install.
 $(STAMPS)/install: pyproject.toml setup.py $(STAMPS)/packages | $(STAMPS)/engine
 	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The builder of the site has an environment of its own: it reads the sources, and runs none of them.
+SITE := build/docs
+$(SITE)/tools: pyproject.toml tests/pins.txt
+	@mkdir -p $(SITE)
+	@test -x $(SITE)/venv/bin/python || $(PYTHON) -m venv $(SITE)/venv
+	$(PYTHON) tests/requirements.py docs > $(SITE)/requirements.txt
+	$(SITE)/venv/bin/python -m pip install --disable-pip-version-check --quiet --constraint tests/pins.txt -r $(SITE)/requirements.txt
 	@touch $@
 
 $(STAMPS)/rivals: $(STAMPS)/packages
@@ -119,11 +129,20 @@ bench-items: build $(STAMPS)/rivals
 define checked
 @mkdir -p $(1)/tree
 @rm -rf $(addprefix $(1)/tree/,wfsa grammar ext tests docs benches examples)
-@cp -a *.py *.toml *.md LICENSE Makefile wfsa grammar ext tests docs benches examples $(1)/tree/
+@cp -a *.py *.toml *.md *.yml LICENSE Makefile wfsa grammar ext tests docs benches examples $(1)/tree/
 @rm -f $(1)/tree/wfsa/_ext/*.so $(1)/tree/ext/bindings/*.cpp
 @ln -sfn "$(abspath ../shared)" $(1)/shared
 cd $(1)/tree && $(abspath $(PY)) setup.py --quiet build_ext --inplace --sanitize=$(2) --parallel $(JOBS)
 endef
+
+docs: $(SITE)/tools
+	$(PYTHON) docs/make/site.py gather build/pages
+	NO_MKDOCS_2_WARNING=1 $(SITE)/venv/bin/python -m mkdocs build --quiet --strict
+	$(PYTHON) docs/make/site.py finish build/site
+
+docs-serve: $(SITE)/tools
+	$(PYTHON) docs/make/site.py gather build/pages
+	NO_MKDOCS_2_WARNING=1 $(SITE)/venv/bin/python -m mkdocs serve
 
 sanitize: build $(STAMPS)/model
 	$(call checked,build/sanitize,address)

@@ -9,12 +9,14 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import readme_table, vllm_report, vocabularies
+from benches import readme_table, site_plots, vllm_report, vocabularies
 from benches.decoding import disc, nezha, trie
+from benches.fleet import fleet
 from benches.grammars import grammar_run, reference
-from benches.items import indexes, latency, texts
+from benches.items import indexes, latency, shard_builds, split_index, texts
 from benches.markdown import RESULTS
 from benches.schemas import (
+    along,
     batch_masks,
     budgets,
     budgets_smollm2,
@@ -50,8 +52,10 @@ _BENCHES = {
     "budgets": (budgets, "texts that are complete within so many tokens, and what their masks cost"),
     "budgets-smollm2": (budgets_smollm2, "documents of a small model: complete, and valid, within so many tokens"),
     "since-compile": (since_compile, "masks against the time since compiling, and while other schemas compile"),
+    "along": (along, "every mask along one document, of all engines"),
     "rival-keywords": (rival_keywords, "what each engine makes of each keyword of JSON Schema"),
     "schema-support": (support_tables, "writes the tables of docs/schema-support.md; measures nothing"),
+    "fleet": (fleet, "a store of constraints that processes share, the farm that fills it, a day of a fleet"),
     "reference": (reference, "the published construction beside the engine and GLRMask, over growing vocabularies"),
     "grammars": (grammar_run, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
@@ -59,14 +63,20 @@ _BENCHES = {
     "decoding-nezha": (nezha, "the self-drafting head, beside beam search"),
     "decoding-trie": (trie, "beam search on one shared KV trie, beside generate()"),
     "items": (indexes, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
+    "items-ray": (shard_builds, "catalogues in shards: built on Ray, beside the builder of one machine"),
+    "items-split": (split_index, "an index split by first code over devices: bytes and rounds a step, simulated"),
     "texts": (texts, "compile_texts over millions of names"),
     "vllm": (vllm_report, "backends of vLLM's structured outputs, in its engine and in its server"),
     "readme": (readme_table, "writes README's table from results/schemas.jsonl; measures nothing"),
+    "plots": (site_plots, "draws the plots of the site from recorded results; measures nothing"),
     "items-latency": (latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
 }
 
 # Hours, gigabytes, another environment, or pages that are written: only where they are asked for by name.
-_BY_NAME = {"corpus", "items-latency", "packages", "texts", "rival-keywords", "schema-support", "readme", "vllm"}
+_BY_NAME = {
+    "corpus", "items-latency", "items-ray", "packages", "plots", "texts", "rival-keywords", "schema-support", "readme",
+    "vllm",
+}  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:

@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any
 
 
-def svg(path: Path, draw: Callable[[Any], None], **subplots: Any) -> Path | None:
-    """Let ``draw`` fill the axes of ``plt.subplots(**subplots)``, write them to ``path``; None without matplotlib."""
+def svg(
+    path: Path, draw: Callable[[Any], None], metadata: dict[str, str] | None = None, **subplots: Any
+) -> Path | None:
+    """Let ``draw`` fill the axes of ``plt.subplots(**subplots)``, write them to ``path``; None without matplotlib.
+
+    `metadata` goes into the file: keys of Dublin Core.
+    """
     try:
         import matplotlib
     except ImportError:
@@ -21,7 +26,7 @@ def svg(path: Path, draw: Callable[[Any], None], **subplots: Any) -> Path | None
     draw(axes)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None, **(metadata or {})})
     plt.close(figure)
     return path
 

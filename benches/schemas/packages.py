@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jsonschema_rs
-
 import wfsa
 from benches import machine
 from benches.engines import ENGINES
@@ -226,6 +224,8 @@ def schemas_of(package: Package, folder: Path) -> Iterator[tuple[str, dict[str, 
 
 def judged(schema: dict[str, Any], real: list[Any], n: int) -> list[tuple[Any, bool]]:
     """Documents, and whether they are valid; none for a schema that refers to what is not in it."""
+    import jsonschema_rs
+
     try:
         validator = jsonschema_rs.validator_for(schema, validate_formats=True, retriever=_refused)
     except (ValueError, jsonschema_rs.ValidationError):

@@ -59,6 +59,12 @@ def stand_ins(page: Path) -> dict[str, Any]:
         from tests.integrations import tiny
 
         return {"model": tiny.model(), "tokenizer": tiny.tokenizer()}
+    if page.parent.name == "tutorials" and all(map(importlib.util.find_spec, ("torch", "transformers", "pydantic"))):
+        from tests.integrations import tiny
+
+        tokenizer = tiny.tokenizer("<tool_call>", "</tool_call>")
+        tokenizer.chat_template = tiny.CHAT
+        return {"model": tiny.model(), "tokenizer": tokenizer}
     if page.name != "README.md":
         return {}
     tokenizers = pytest.importorskip("tokenizers")
@@ -88,7 +94,8 @@ def test_examples_run(page: Path) -> None:
         if block.needs and importlib.util.find_spec(block.needs) is None:
             missing.append(f"NO {block.needs.upper()}: line {block.line} of {page.name} was not run")
             continue
-        exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
+        code = compile("\n" * (block.line - 1) + block.code, str(page), "exec", dont_inherit=True)
+        exec(code, namespace)
     if missing:
         pytest.skip("; ".join(missing))
 
@@ -98,6 +105,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in _LINK.findall(page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_the_architecture_names_every_module() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for path in (ROOT / "wfsa").iterdir():
+        if path.suffix == ".py" or (path.is_dir() and path.name != "__pycache__"):
+            name = path.name if path.suffix else path.name + ("" if path.is_symlink() else "/")
+            assert path.name == "__init__.py" or f"`{name}" in page or f"wfsa/{name}" in page, path.name
 
 
 def test_tables_are_up_to_date() -> None:

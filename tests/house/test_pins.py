@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from tests.requirements import requirements
 
 TESTS = Path(__file__).resolve().parents[1]
-LISTS = ["build", "dependencies", "demo", "test", "dev", "wheel", "bench"]
+LISTS = ["build", "dependencies", "demo", "test", "dev", "wheel", "docs", "bench"]
 
 
 def pins() -> dict[str, Requirement]:

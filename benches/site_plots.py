@@ -1,0 +1,294 @@
+"""Draws the plots of the site out of recorded results: ``python -m benches plots``.  It measures nothing.
+
+Each plot is docs/images/NAME.svg, from one file of benches/results, which its caption in docs/figures.md names together
+with the machine and the commit; that page is written here, too, and excerpts of results in other pages (excerpts.py).
+The SVG says of which lines it was drawn (CRC-32 of the file), so that a test sees when it is older than they are.
+Needs matplotlib (the extra `bench`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benches import excerpts, plots
+from benches.markdown import RESULTS, number
+from benches.supervisor import ROOT
+
+PAGE = ROOT / "docs" / "figures.md"
+IMAGES = ROOT / "docs" / "images"
+_CALLED = {
+    "wfsa": "wfsa ahead", "wfsa-lazy": "wfsa lazy", "wfsa-background": "wfsa background", "llguidance": "llguidance",
+    "glrmask": "GLRMask", "xgrammar": "XGrammar",
+}  # fmt: skip
+# Dark enough on white, told apart by people who see few colours, and by marker.
+_LOOK = {
+    "wfsa": ("#1b4965", "o"), "wfsa-lazy": ("#5fa8d3", "s"), "wfsa-background": ("#7b6bb0", "D"),
+    "llguidance": ("#d1495b", "^"), "glrmask": ("#66784c", "v"), "xgrammar": ("#c98b00", "P"),
+}  # fmt: skip
+
+Lines = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Plot:
+    name: str  # docs/images/NAME.svg
+    source: str  # benches/results/SOURCE.jsonl
+    title: str
+    says: str  # what is to be seen, and what is not
+    draw: Callable[..., None]  # axes, lines=
+    subplots: dict[str, Any]
+
+    @property
+    def lines(self) -> Path:
+        return RESULTS / f"{self.source}.jsonl"
+
+    @property
+    def picture(self) -> Path:
+        return IMAGES / f"{self.name}.svg"
+
+    def mark(self) -> str:
+        """What the SVG says about the lines that it is drawn from."""
+        return f"benches/results/{self.source}.jsonl, crc32 {zlib.crc32(self.lines.read_bytes()):08x}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None of its own."""
+
+
+def main(args: argparse.Namespace) -> Path:
+    """Draw all of them, and write the page that shows them; the results are those of the repository."""
+    for plot in PLOTS:
+        lines = [json.loads(line) for line in plot.lines.read_text(encoding="utf-8").splitlines()]
+        draw = partial(plot.draw, lines=lines)
+        drawn = plots.svg(plot.picture, draw, {"Source": plot.mark()}, **plot.subplots)
+        if drawn is None:
+            raise SystemExit("plots: matplotlib is not installed: pip install 'wfsa[bench]'")
+    PAGE.write_text(page(), encoding="utf-8")
+    for path in excerpts.pages():
+        path.write_text(excerpts.written(path), encoding="utf-8")
+    return PAGE
+
+
+# --- the page --------------------------------------------------------------------------------------------------
+
+
+def page() -> str:
+    parts = [
+        "# Figures",
+        "<!-- written by `python -m benches plots` -->",
+        "Every plot is drawn by `python -m benches plots` from a file that a bench wrote, and nothing is "
+        "typed in by hand.\n"
+        "Smaller is better on every axis of time, and all of them are logarithmic.",
+    ]
+    for plot in PLOTS:
+        parts += [f"## {plot.title}", f"![{plot.title}](images/{plot.name}.svg)", caption(plot), plot.says]
+    return "\n\n".join(parts) + "\n"
+
+
+def caption(plot: Plot) -> str:
+    where = machine(plot)
+    told = ", ".join(where[key] for key in ("processor", "python", "date") if key in where)
+    link = f"[benches/results/{plot.source}.md](../benches/results/{plot.source}.md)"
+    cores, commit = where["cores"], where["commit"]
+    return f"*From `benches/results/{plot.source}.jsonl` ({link}): {told}, {cores} cores, commit {commit}.*"
+
+
+def machine(plot: Plot) -> dict[str, str]:
+    """The table of facts in the page beside the lines."""
+    text = plot.lines.with_suffix(".md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| (date|processor|cores|python|commit|packages) \| (.+?) \|$", text, re.MULTILINE))
+
+
+# --- the plots -------------------------------------------------------------------------------------------------
+
+
+def _look(engine: str) -> dict[str, Any]:
+    colour, marker = _LOOK[engine]
+    return {"color": colour, "marker": marker, "linestyle": "none"}
+
+
+def _logarithmic(axes: Any, x: str, y: str) -> None:
+    axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _map(axes: Any, lines: Lines) -> None:
+    for line in lines:
+        if line.get("what") != "engine":
+            continue
+        name, (compiled, _, compiled_99), (mask, _, tail) = line["engine"], line["compile_ms"], line["mask_us"]
+        colour = _LOOK[name][0]
+        axes.plot([compiled, compiled_99], [tail, tail], color=colour, linewidth=1, alpha=0.5)
+        axes.plot([compiled, compiled], [mask, tail], color=colour, linewidth=1, alpha=0.5)
+        axes.plot(compiled, tail, markersize=10, **_look(name))
+        axes.annotate(_CALLED[name], (compiled, tail), (0, 9), textcoords="offset points", color=colour, ha="center")
+    _logarithmic(axes, "compile a schema: p50, and a line to p99; ms", "mask: p99.9, and a line to p50; µs")
+    axes.margins(0.12)
+
+
+def _schemas(axes: Any, lines: Lines) -> None:
+    for name in _CALLED:
+        found = [
+            (line["compile_ms"], line["mask_us"]["p100"])
+            for line in lines
+            if line.get("engine") == name and line.get("status") == "ok" and (line.get("mask_us") or {}).get("n")
+        ]
+        if found:
+            x, y = zip(*found, strict=True)
+            label = f"{_CALLED[name]}, {len(found)} schemas"
+            axes.plot(x, y, markersize=3.5, alpha=0.55, markeredgewidth=0, label=label, **_look(name))
+    _logarithmic(axes, "compile this schema, ms", "slowest mask of its documents, µs")
+    axes.legend(fontsize="small", frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+
+
+def _grammars(axes: Any, lines: Lines) -> None:
+    for name in ("wfsa", "wfsa-lazy", "llguidance", "glrmask", "xgrammar"):
+        found = [
+            (line["compile_ms"], line["mask_us"]["p99"], line["case"])
+            for line in lines
+            if line["engine"] == name and line["status"] == "ok" and line["mask_us"]["n"]
+        ]
+        x, y, _ = zip(*found, strict=True)
+        axes.plot(x, y, markersize=6, label=f"{_CALLED[name]}: {len(found)} of 8", **_look(name))
+        if name != "wfsa-lazy":
+            for at_x, at_y, case in found:
+                axes.annotate(case, (at_x, at_y), (4, 3), textcoords="offset points", fontsize=6, color=_LOOK[name][0])
+    _logarithmic(axes, "compile the grammar, ms", "mask, p99, µs")
+    axes.legend(fontsize="small", frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
+
+
+def _since_compile(axes: Any, lines: Lines) -> None:
+    for line in lines:
+        name, buckets = line["engine"], line["masks_us"]
+        x = [float(until) * 1e3 for until in buckets]
+        colour, marker = _LOOK[name]
+        axes.plot(x, [b[2] for b in buckets.values()], color=colour, marker=marker, markersize=5, label=_CALLED[name])
+        axes.plot(x, [b[0] for b in buckets.values()], color=colour, linestyle=":", linewidth=1)
+    _logarithmic(axes, "time since the schema was compiled: until so many ms", "mask: p99.9, dotted p50; µs")
+    axes.legend(fontsize="small", frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+
+
+def _along(axes: Any, lines: Lines) -> None:
+    engines = {line["engine"]: line for line in lines if line.get("what") == "masks"}
+    for name in ("xgrammar", "llguidance", "glrmask", "wfsa-lazy", "wfsa"):
+        line = engines[name]
+        label = f"{_CALLED[name]}: {number(sum(line['mask_us']) / 1e3)} ms, compiled in {number(line['compile_ms'])} ms"
+        axes.plot(line["mask_us"], color=_LOOK[name][0], linewidth=0.7, label=label)
+    axes.set(yscale="log", xlabel="token of the document", ylabel="mask, µs")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.grid(True, which="major", axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.margins(x=0.01)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize="small", frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
+
+
+_ARMS = {
+    "unconstrained": ("#888888", "x", "no constraint: log-softmax and top 70"),
+    "wfsa: step": ("#1b4965", "o", "wfsa: the whole step, with the constraint"),
+    "STATIC: step": ("#d1495b", "^", "STATIC: the whole step"),
+    "wfsa: candidates": ("#5fa8d3", "s", "wfsa: candidates alone"),
+    "STATIC: candidates": ("#e8a0a9", "v", "STATIC: candidates alone"),
+}
+
+
+def _items(both: Any, lines: Lines) -> None:
+    for axes, kind in zip(both, ("uniform", "zipf"), strict=True):
+        for arm, (colour, marker, label) in _ARMS.items():
+            found = sorted(
+                (line["items"], line["p50"], line["p10"], line["p90"])
+                for line in lines
+                if line.get("what") == "time" and line["sweep"] == "items" and line["kind"] == kind
+                and line["arm"] == arm and line["beams"] == "2x70"
+            )  # fmt: skip
+            x, p50, low, high = zip(*found, strict=True)
+            axes.plot(x, p50, color=colour, marker=marker, markersize=5, label=label)
+            axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+        _logarithmic(axes, f"items in the catalogue, {kind}", "a step of 2 × 70 beams, µs" if kind == "uniform" else "")
+        axes.set_xticks([1e5, 1e6, 1e7, 1e8], ["100 k", "1 M", "10 M", "100 M"])
+        axes.minorticks_off()
+    handles, labels = both[0].get_legend_handles_labels()
+    for axes, part in zip(both, (slice(0, 3), slice(3, 5)), strict=True):
+        axes.legend(handles[part], labels[part], fontsize="small", frameon=False, loc="upper center",
+                    bbox_to_anchor=(0.45, -0.16))  # fmt: skip
+
+
+PLOTS = (
+    Plot(
+        "map",
+        "schemas",
+        "Compile time against tail, engine by engine",
+        "Left is a short compilation, low a short tail.\n"
+        "Each engine is a point over all schemas of the sample that it takes, which are not the same for all.\n"
+        "llguidance compiles soonest and has the longest tail; GLRMask and wfsa ahead have the shortest, and wfsa's "
+        "lazy mode lies between.\n"
+        "XGrammar was not in this run; it is in the plot of grammars below.",
+        _map,
+        {"figsize": (6.4, 4.2)},
+    ),
+    Plot(
+        "schemas",
+        "schemas",
+        "The same, schema by schema",
+        "A point is a schema: its compilation, and the slowest of all masks of its documents in the one pass that was "
+        "run, so that what else the machine did is in it.",
+        _schemas,
+        {"figsize": (6.4, 5.0)},
+    ),
+    Plot(
+        "grammars",
+        "grammars",
+        "Grammars",
+        "Eight grammars, among them ambiguous ones (`sss`, `expr`), where an Earley parser and a parser without a "
+        "shared stack have to pay.\n"
+        "An engine is missing where it refuses the grammar; the page beside says why, and which texts were cut short "
+        "by the clock.",
+        _grammars,
+        {"figsize": (6.4, 5.2)},
+    ),
+    Plot(
+        "along",
+        "along",
+        "Masks along a text, of all engines",
+        "One document, the longest of the sample that every engine takes, and each of its masks: the median over some "
+        "fresh processes by place, so that what is made on first use is in it, and other programs are not.\n"
+        "Behind each name stands what all masks of the document took together.",
+        _along,
+        {"figsize": (7.6, 4.6)},
+    ),
+    Plot(
+        "since-compile",
+        "since-compile",
+        "Masks by the time since their schema was compiled",
+        "60 schemas (llguidance takes 50 of them), one sequence each, from the moment that the constraint is there.\n"
+        "What is expanded on first use (lazy, background) costs late masks early; within a second the background's "
+        "tail has come down to that of ahead.\n"
+        "No bench has recorded this of GLRMask and XGrammar, and the lines hold distributions by time, not each mask.",
+        _since_compile,
+        {"figsize": (6.4, 4.6)},
+    ),
+    Plot(
+        "items",
+        "items-latency",
+        "Closed item sets: latency against size",
+        "Eight codes of 2,048; medians, with 10th to 90th percentile shaded; one thread of a CPU.\n"
+        "STATIC is the published layout and step in torch, as `benches/items` has it.\n"
+        "Uniform catalogues are what a sparse layout hopes for; in a skewed one (zipf) the widest node decides what "
+        "padded candidates cost.\n"
+        "At 1e8 items our candidates, and for zipf the step, missed their own targets, as the page beside says first.",
+        _items,
+        {"figsize": (7.6, 4.6), "ncols": 2, "sharey": True},
+    ),
+)

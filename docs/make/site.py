@@ -1,0 +1,216 @@
+"""Around the builder of the site: what it reads, and what is looked at when it is done.  No tool is imported here.
+
+    python docs/make/site.py gather build/pages     docs/, results of benches and examples as pages of their own
+    python docs/make/site.py finish build/site      takes away what no page asks for; links, anchors, size
+
+Pages link to files of the repository as they lie, `../benches/results/schemas.md`, and these links hold in a clone.
+The site has the results as pages, under results/, and the examples as pages with the script in them; a link to any
+other file outside docs/ becomes the name of that file.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_BYTES = 5_000_000
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+_FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
+_NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+# Maps for a debugger of the theme's scripts, and the search in languages that no page is written in.
+_UNUSED = ("**/*.map", "assets/javascripts/lunr/**/*.js", "sitemap.xml*")
+
+
+def main() -> int:
+    what, folder = sys.argv[1], Path(sys.argv[2])
+    if what == "gather":
+        gather(folder)
+        return 0
+    removed = prune(folder)
+    wrong = [*link_errors(folder), *outside_resources(folder)]
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if size >= MOST_BYTES:
+        wrong.append(f"the site weighs {size:,} bytes, and {MOST_BYTES:,} are the limit")
+    for line in wrong:
+        print(f"docs: {line}", file=sys.stderr)
+    if not wrong:
+        print(f"docs: {folder}, {size / 1e6:.2f} MB; {removed} files left out, every link and anchor leads somewhere")
+    return len(wrong) > 0
+
+
+# --- before ----------------------------------------------------------------------------------------------------
+
+
+def gather(folder: Path) -> None:
+    """All pages and pictures of the site, in a folder of their own."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("make", "*.dot", "__pycache__"))
+    for page in folder.rglob("*.md"):
+        here = page.relative_to(folder).as_posix()
+        page.write_text(led(page.read_text(encoding="utf-8"), "docs/" + here, here), encoding="utf-8")
+    _gather_results(folder / "results")
+    _gather_examples(folder / "examples")
+
+
+def _gather_results(folder: Path) -> None:
+    folder.mkdir()
+    titles = []
+    for path in sorted((ROOT / "benches" / "results").iterdir()):
+        if path.suffix == ".svg":
+            shutil.copy(path, folder)
+        elif path.suffix == ".md":
+            text = path.read_text(encoding="utf-8")
+            titles.append((path.name, text.partition("\n")[0].lstrip("# ")))
+            text = led(text, f"benches/results/{path.name}", f"results/{path.name}")
+            (folder / path.name).write_text(_NOT_SEARCHED + text, encoding="utf-8")
+    rows = "\n".join(f"| [{title}]({name}) | `benches/results/{name}` |" for name, title in titles)
+    (folder / "index.md").write_text(
+        "# Every result\n\nEach page was written by a bench, with the machine, the date, the commit and the versions "
+        "that it ran with.\n"
+        "The raw lines are beside it in the repository, in a file of the same name that ends in `.jsonl`.\n\n"
+        f"| | file |\n| --- | --- |\n{rows}\n",
+        encoding="utf-8",
+    )
+
+
+def _gather_examples(folder: Path) -> None:
+    folder.mkdir()
+    rows = []
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        code = path.read_text(encoding="utf-8")
+        said = re.match(r'(?:#!.*\n)?"""(.+?)(?:\n|""")', code)
+        rows.append(f"| [{path.name}]({path.stem}.md) | {said.group(1) if said else ''} |")
+        text = f"# {path.name}\n\n`examples/{path.name}`\n\n```python\n{code}```\n"
+        (folder / f"{path.stem}.md").write_text(text, encoding="utf-8")
+    text = "# Scripts to run\n\n| | |\n| --- | --- |\n" + "\n".join(rows) + "\n"
+    (folder / "index.md").write_text(text, encoding="utf-8")
+
+
+def led(text: str, path: str, here: str) -> str:
+    """A page that lies at `path` in the repository, with its links led to where the site has their ends."""
+
+    def prose(part: str) -> str:
+        return as_the_builder_reads(_LINK.sub(lambda link: _led(link, path, here), part))
+
+    parts: list[str] = []
+    end = 0
+    for fence in _FENCE.finditer(text):
+        parts += [prose(text[end : fence.start()]), fence.group()]
+        end = fence.end()
+    return "".join([*parts, prose(text[end:])])
+
+
+def as_the_builder_reads(text: str) -> str:
+    """GitHub's Markdown in Python-Markdown's: a block begins behind an empty line, and code in tables escapes no |."""
+    text = re.sub(r"^(<!--.*-->)\n(?=\|)", r"\1\n\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^([^\s\-<|].*)\n(?=- )", r"\1\n\n", text, flags=re.MULTILINE)
+    return re.sub(r"^\|.*$", lambda row: re.sub(r"`[^`]*`", _plain, row.group()), text, flags=re.MULTILINE)
+
+
+def _plain(code: re.Match[str]) -> str:
+    return code.group().replace("\\|", "|")
+
+
+def _led(link: re.Match[str], path: str, here: str) -> str:
+    picture, title, target, anchor = link.group(1), link.group(2), link.group(3), link.group(4) or ""
+    if "://" in target:
+        return link.group()
+    end = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    if end.startswith("docs/"):
+        end = end.removeprefix("docs/")
+    elif end.startswith("benches/results/") and end.endswith((".md", ".svg")):
+        end = end.removeprefix("benches/")
+    elif end.startswith("examples/") and end.endswith(".py"):
+        end = end.removesuffix(".py") + ".md"
+    elif end == "benches/results":
+        end = "results/index.md"
+    elif (ROOT / end).exists():
+        return title if end in title else f"{title} (`{end}`)"
+    else:
+        return link.group()  # the builder says so
+    return f"{picture}[{title}]({posixpath.relpath(end, posixpath.dirname(here) or '.')}{anchor})"
+
+
+# --- after -----------------------------------------------------------------------------------------------------
+
+
+def prune(site: Path) -> int:
+    unused = {path for pattern in _UNUSED for path in site.glob(pattern)}
+    for path in unused:
+        path.unlink()
+    for page in site.rglob("*.html"):
+        page.write_text(squeezed(page.read_text(encoding="utf-8")), encoding="utf-8")
+    return len(unused)
+
+
+def squeezed(html: str) -> str:
+    """Without indentation and empty lines, but where they are to be seen: a tenth of the site."""
+    parts = re.split(r"(<(pre|script|textarea)\b.*?</\2>)", html, flags=re.DOTALL)
+    # Every third part is the name of a tag, and the one before it is to be kept as it is.
+    kept = [parts[k] if k % 3 else re.sub(r"\s*\n\s*", "\n", parts[k]) for k in range(len(parts)) if k % 3 != 2]
+    return "".join(kept)
+
+
+class _Page(HTMLParser):
+    """Names of anchors, links, and what a browser would fetch by itself."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.fetched: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("id", "name") and value:
+                self.anchors.add(value)
+            elif name == "href" and tag == "a" and value:
+                self.links.append(value)
+            elif name in ("src", "href", "data") and tag in ("img", "script", "link", "iframe", "object") and value:
+                if ("rel", "canonical") not in attrs:
+                    self.fetched.append(value)
+
+
+def link_errors(site: Path) -> Iterator[str]:
+    """Links within the site that lead nowhere, and others that have not the form of an address."""
+    pages = {path.resolve(): _Page(path) for path in sorted(site.rglob("*.html"))}
+    for path, page in pages.items():
+        name = path.relative_to(site.resolve())
+        for link in [*page.links, *page.fetched]:
+            parts = urlsplit(link)
+            if parts.scheme in ("http", "https"):
+                if not re.fullmatch(r"(?:[\w-]+\.)+[a-z]{2,}", parts.netloc):
+                    yield f"{name}: {link} is no address"
+            elif parts.scheme not in ("", "data"):
+                yield f"{name}: {link} has the scheme {parts.scheme}"
+            elif name.name != "404.html" and not parts.scheme:
+                end = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+                end = end / "index.html" if end.is_dir() else end
+                if not end.exists():
+                    yield f"{name}: {link} is not there"
+                elif parts.fragment and parts.fragment != "__top" and end in pages:
+                    if unquote(parts.fragment) not in pages[end].anchors:
+                        yield f"{name}: {link} has no such anchor"
+
+
+def outside_resources(site: Path) -> Iterator[str]:
+    """What a page would fetch from elsewhere while it is read."""
+    for path in sorted(site.rglob("*.html")):
+        for address in _Page(path).fetched:
+            if urlsplit(address).netloc:
+                yield f"{path.relative_to(site)}: fetches {address}"
+    for path in sorted(site.rglob("*.css")):
+        for address in re.findall(r"url\(\s*[\"']?((?:https?:)?//[^)\"']+)", path.read_text(encoding="utf-8")):
+            yield f"{path.relative_to(site)}: fetches {address}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""The site: every page has a place in it, pictures and figures are those of the code and the results, and it builds.
+
+The last needs the builder, which `make docs` installs into build/docs/venv, and is skipped loudly without.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import wfsa
+from benches import excerpts, site_plots
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+IMAGES = sorted((DOCS / "images").glob("*.svg"))
+
+
+def tool(name: str) -> ModuleType:
+    """A module of docs/make, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / "make" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def navigation() -> list[str]:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    return re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
+
+
+# --- pages -----------------------------------------------------------------------------------------------------
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
+    assert sorted(navigation()) == sorted([*pages, "results/index.md", "examples/index.md"])
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))
+    modules = set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
+    within = {name for module in ("wfsa.errors", "wfsa.texts") for name in dir(importlib.import_module(module))}
+    missing = set(wfsa.__all__) - {"__version__", "integrations"} - within
+    assert not {name for name in missing if f"wfsa.{name}" not in modules}
+
+
+def test_gathered_pages_link_to_each_other(tmp_path: Path) -> None:
+    site = tool("site")
+    folder = tmp_path / "pages"
+    site.gather(folder)
+    pages = list(folder.rglob("*.md"))
+    assert len(pages) > len(list(DOCS.rglob("*.md")))
+    for page in pages:
+        text = site._FENCE.sub("", page.read_text(encoding="utf-8"))
+        for _, _, target, _ in site._LINK.findall(text):
+            if "://" in target:
+                assert re.match(r"https?://(?:[\w-]+\.)+[a-z]{2,}(?:/|$)", target), f"{page.name}: {target}"
+            else:
+                assert (page.parent / target).exists(), f"{page.relative_to(folder)} links to {target}"
+
+
+def test_wrong_links_and_fetched_things_are_found(tmp_path: Path) -> None:
+    site = tool("site")
+    (tmp_path / "a.html").write_text(
+        '<p id="x"><a href="b.html#y"></a><a href="b.html#z"></a><a href="c.html"></a><a href="#x"></a>'
+        '<a href="https://localhost/"></a><a href="https://example.org/x#y"></a><a href="ftp://example.org"></a>'
+        '<script src="https://example.org/x.js"></script></p>',
+        encoding="utf-8",
+    )
+    (tmp_path / "b.html").write_text('<h1 id="y">b</h1>', encoding="utf-8")
+    css = "a { background: url(//example.org/b.png) } b { src: url(b.woff) }"
+    (tmp_path / "b.css").write_text(css, encoding="utf-8")
+    assert list(site.link_errors(tmp_path)) == [
+        "a.html: b.html#z has no such anchor",
+        "a.html: c.html is not there",
+        "a.html: https://localhost/ is no address",
+        "a.html: ftp://example.org has the scheme ftp",
+    ]
+    assert list(site.outside_resources(tmp_path)) == [
+        "a.html: fetches https://example.org/x.js",
+        "b.css: fetches //example.org/b.png",
+    ]
+
+
+def test_markdown_as_the_builder_reads_it() -> None:
+    read = tool("site").as_the_builder_reads
+    assert read("<!-- x -->\n| `a\\|b` | c\\|d |\n") == "<!-- x -->\n\n| `a|b` | c\\|d |\n"
+    assert read("text:\n- one\n- two\n  more\n- three\n") == "text:\n\n- one\n- two\n  more\n- three\n"
+
+
+def test_pages_are_squeezed_where_it_is_not_seen() -> None:
+    squeezed = tool("site").squeezed
+    assert squeezed("<p>\n   a\n\n  b</p>\n<pre>\n  a\n\n</pre>\n\n <p>") == "<p>\na\nb</p>\n<pre>\n  a\n\n</pre>\n<p>"
+
+
+# --- pictures and figures --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", IMAGES, ids=lambda path: path.stem)
+def test_pictures_are_small_and_fetch_nothing(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.encode()) < 200_000
+    assert not re.search(r"(?:href|src)=\"https?://|url\(\s*[\"']?https?://|@import|@font-face", text)
+
+
+@pytest.mark.parametrize("plot", site_plots.PLOTS, ids=lambda plot: plot.name)
+def test_plots_are_of_the_results_as_they_are(plot: site_plots.Plot) -> None:
+    """``python -m benches plots`` draws them anew."""
+    assert plot.mark() in plot.picture.read_text(encoding="utf-8"), f"{plot.name}.svg is not of {plot.source}.jsonl"
+
+
+def test_figures_and_excerpts_are_up_to_date() -> None:
+    """``python -m benches plots`` writes them anew."""
+    assert site_plots.page() == site_plots.PAGE.read_text(encoding="utf-8")
+    for page in excerpts.pages():
+        assert excerpts.written(page) == page.read_text(encoding="utf-8"), page.name
+
+
+def test_every_picture_says_where_it_is_from() -> None:
+    """A plot that a page shows is followed by the name of its file of results."""
+    of_results = {f"{plot.name}.svg": plot.lines.name for plot in site_plots.PLOTS}
+    for page in (ROOT / "README.md", *DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for shown in re.finditer(r"!\[[^\]]+\]\([^)]*?images/([\w-]+\.svg)\)\n+(.*)", text):
+            if (source := of_results.get(shown[1])) is not None:
+                assert source in shown[2], f"{page.name}: {shown[1]} does not name {source}"
+
+
+@pytest.mark.engine
+def test_graphs_are_those_that_the_code_makes() -> None:
+    """``python docs/make/pictures.py`` draws them anew."""
+    pytest.importorskip("pyroaring")
+    for name, graph in tool("pictures").graphs().items():
+        assert (DOCS / "images" / f"{name}.dot").read_text(encoding="utf-8") == graph + "\n", name
+        assert (DOCS / "images" / f"{name}.svg").exists()
+
+
+# --- all of it -------------------------------------------------------------------------------------------------
+
+
+def test_the_site_builds_and_is_small() -> None:
+    builder = ROOT / "build" / "docs" / "venv" / "bin" / "python"
+    if not builder.exists():
+        pytest.skip("NO SITE BUILDER: `make docs` installs one; the site was not built")
+    mkdocs = [str(builder), "-m", "mkdocs", "build", "--quiet", "--strict"]
+    site = [sys.executable, "docs/make/site.py"]
+    for command in ([*site, "gather", "build/pages"], mkdocs, [*site, "finish", "build/site"]):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    size = sum(path.stat().st_size for path in (ROOT / "build" / "site").rglob("*") if path.is_file())
+    assert 1_000_000 < size < 5_000_000
