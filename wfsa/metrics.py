@@ -1,10 +1,11 @@
 """Prometheus metrics of a server: where constraints come from, how long masks take, what is held.
 
-    wfsa_constraint_seconds{from}     histogram   to a request's constraint, by memory, disk, remote, compile
+    wfsa_constraint_seconds{from}     histogram   to a request's constraint, by memory, disk, remote, compile, wait
+                                                  (for another request under way)
     wfsa_masks_seconds                histogram   filling the masks of a step, a whole batch at once
-    wfsa_states                       gauge       texts that are being written
-    wfsa_store_bytes{level}           gauge       constraints in memory, artifacts on disk
-    wfsa_store_entries{level}         gauge
+    wfsa_states                       gauge       texts that are being written, under all stores
+    wfsa_store_bytes{level}           gauge       constraints in memory, artifacts on disk, of all stores
+    wfsa_store_entries{level}         gauge       ... and those that wait for the remote
     wfsa_cache_bytes                  gauge       what the process keeps for the next compile (wfsa.cache_info)
     wfsa_store_events_total{event}    counter     waits, errors, published, swaps, damaged, remote failures, unpublished
 
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 import contextlib
 import time
+import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
@@ -50,6 +53,10 @@ class Metrics:
             "wfsa_masks_seconds", "Filling the masks of a step", buckets=_MASK_SECONDS, registry=self.registry
         )
         self._states = prometheus.Gauge("wfsa_states", "Texts that are being written", registry=self.registry)
+        self._counters: list[Callable[[], int]] = []
+        self._states.set_function(lambda: sum(count() for count in self._counters))
+        self._stores = _StoreCollector()
+        self.registry.register(self._stores)
         caches = prometheus.Gauge("wfsa_cache_bytes", "Kept for the next compile", registry=self.registry)
         caches.set_function(lambda: cache_info()["total"]["bytes"])
 
@@ -61,16 +68,18 @@ class Metrics:
     def masks(self) -> Iterator[None]:
         """Time the filling of a step's masks."""
         begin = time.perf_counter()
-        yield
-        self._masks.observe(time.perf_counter() - begin)
+        try:
+            yield
+        finally:
+            self._masks.observe(time.perf_counter() - begin)
 
     def count_states(self, count: Callable[[], int]) -> None:
         """Ask `count` how many texts are being written, whenever the metrics are read."""
-        self._states.set_function(count)
+        self._counters.append(count)
 
     def watch(self, store: ConstraintStore) -> None:
-        """Add what a store holds and has done; one store a registry."""
-        self.registry.register(_StoreCollector(store))
+        """Add what a store holds and has done, for as long as it is there."""
+        self._stores.add(store)
 
     def serve(self, port: int, address: str = "127.0.0.1") -> int:
         """Answer ``GET /metrics`` on a thread of the process; `port` 0 takes a free one.  Returns the port."""
@@ -81,18 +90,26 @@ class Metrics:
 
 
 class _StoreCollector:
-    def __init__(self, store: ConstraintStore) -> None:
-        self._store = store
+    """Sums over stores."""
+
+    def __init__(self) -> None:
+        self._stores: weakref.WeakSet[ConstraintStore] = weakref.WeakSet()
+
+    def add(self, store: ConstraintStore) -> None:
+        self._stores.add(store)
 
     def collect(self) -> Iterable[Any]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        stats = asdict(self._store.stats())
+        stats: Counter[str] = Counter()
+        for store in list(self._stores):
+            stats.update(asdict(store.stats()))
         sizes = GaugeMetricFamily("wfsa_store_bytes", "Held by level", labels=["level"])
         entries = GaugeMetricFamily("wfsa_store_entries", "Held by level", labels=["level"])
         for level, count in (("memory", "memory_constraints"), ("disk", "disk_files")):
             sizes.add_metric([level], stats[f"{level}_bytes"])
             entries.add_metric([level], stats[count])
+        entries.add_metric(["waiting"], stats["waiting"])
         events = CounterMetricFamily("wfsa_store_events", "What happened", labels=["event"])
         for event in _EVENTS:
             events.add_metric([event], stats[event])

@@ -39,10 +39,11 @@ class FaultyFileSystem(MemoryFileSystem):  # type: ignore[misc]
     delay = 0.0
     error: Exception | None = None
     cut: int | None = None
+    refused: set[str] = set()  # noqa: RUF012 - "read NAME", "write NAME"
     n_calls = 0
     lock = threading.Lock()
 
-    def _fault(self) -> None:
+    def _fault(self, what: str, path: str) -> None:
         cls = FaultyFileSystem
         with cls.lock:
             cls.n_calls += 1
@@ -50,17 +51,19 @@ class FaultyFileSystem(MemoryFileSystem):  # type: ignore[misc]
             time.sleep(cls.delay)
         if cls.error is not None:
             raise cls.error
+        if f"{what} {path.rsplit('/', 1)[-1].split('.')[0]}" in cls.refused:
+            raise PermissionError(f"{path} may not be {what}")
 
     def cat_file(self, path: str, *args: Any, **options: Any) -> bytes:
-        self._fault()
+        self._fault("read", path)
         return bytes(super().cat_file(path, *args, **options))
 
     def info(self, path: str, **options: Any) -> Any:
-        self._fault()
+        self._fault("read", path)
         return super().info(path, **options)
 
     def pipe_file(self, path: str, value: bytes, *args: Any, **options: Any) -> None:
-        self._fault()
+        self._fault("write", path)
         super().pipe_file(path, value[: FaultyFileSystem.cut], *args, **options)
 
 
@@ -69,5 +72,6 @@ def faulty() -> Iterator[type[FaultyFileSystem]]:
     cls = FaultyFileSystem
     fsspec.register_implementation("faulty", cls, clobber=True)
     cls.store, cls.pseudo_dirs, cls.delay, cls.error, cls.cut, cls.n_calls = {}, [""], 0.0, None, None, 0
+    cls.refused = set()
     yield cls
     cls.delay, cls.error, cls.cut = 0.0, None, None

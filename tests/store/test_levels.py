@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,8 @@ from wfsa.store import RemoteFailure
 from wfsa.store.disk import Disk
 from wfsa.store.later import Later
 from wfsa.store.remote import Remote
+
+OWN = re.compile(r"(d/)?\d+")
 
 
 def _remote(**more: Any) -> Remote:
@@ -89,6 +92,28 @@ def test_after_a_failure_one_request_tries(faulty: Any) -> None:
     assert faulty.n_calls == before + 1
 
 
+def test_a_refused_read_is_an_object_that_is_not_there(faulty: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """As where a bucket may not be listed; and where it may not be written, it is read all the same."""
+    remote = _remote(retry_seconds=30.0)
+    remote.put("a", b"x")
+    faulty.refused = {"read b", "write c", "write d"}
+    with caplog.at_level(logging.WARNING, "wfsa.store"):
+        for _ in range(3):
+            assert remote.get("b") is None and not remote.has("b") and remote.get("a") == b"x"
+        for name in "cd":
+            with pytest.raises(RemoteFailure) as failure:
+                remote.put(name, b"y")
+            assert failure.value.asked == (name == "c")
+            assert remote.get("a") == b"x" and not remote.is_down
+    assert [("refuses to be read" in r.message, "only read" in r.message) for r in caplog.records] == [
+        (True, False), (False, True),
+    ]  # fmt: skip
+    faulty.refused = set()
+    remote.end_pause()
+    remote.put("c", b"y")
+    assert remote.get("c") == b"y" and "can be written again" in caplog.text
+
+
 # --- a disk ------------------------------------------------------------------------------------------------------
 
 
@@ -98,7 +123,7 @@ def test_a_disk_keeps_what_was_used_last(steps: list[tuple[int, int, bool]]) -> 
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        disk = Disk(folder, 100)
+        disk = Disk(folder, 100, OWN)
         order: list[tuple[str, int]] = []
         for at, (number, size, write) in enumerate(steps):
             name = f"d/{number}"
@@ -123,16 +148,27 @@ def test_a_disk_keeps_what_was_used_last(steps: list[tuple[int, int, bool]]) -> 
 
 
 def test_a_disk_prunes_by_itself(tmp_path: Path) -> None:
-    disk = Disk(tmp_path / "new", 1000)
+    disk = Disk(tmp_path / "new", 1000, OWN)
     for number in range(300):
         assert disk.put(f"{number}", b"x" * 20)
     assert disk.usage()[1] <= 1000 + 1000 // 16 + 20
     assert not disk.put("large", b"x" * 2000) and disk.path("large") is None
 
 
+def test_a_disk_keeps_its_limit_over_restarts_and_leaves_other_files_alone(tmp_path: Path) -> None:
+    thesis = tmp_path / "thesis.txt"
+    thesis.write_bytes(b"x" * 5000)
+    os.utime(thesis, (1, 1))
+    for number in range(100):
+        assert Disk(tmp_path, 1000, OWN).put(f"{number}", b"x" * 50)
+    assert Disk(tmp_path, 1000, OWN).usage()[1] <= 1000
+    Disk(tmp_path, 0, OWN).prune()
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
 def test_a_disk_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_bytes(b"")
-    disk = Disk(tmp_path / "file" / "below", 1000)  # a folder below a file
+    disk = Disk(tmp_path / "file" / "below", 1000, OWN)  # a folder below a file
     with caplog.at_level(logging.WARNING, "wfsa.store"):
         assert not disk.put("a", b"x") and not disk.put("b", b"x") and disk.path("a") is None
     assert len(caplog.records) == 1 and "not kept on disk" in caplog.text

@@ -37,7 +37,8 @@ def _exact(value: Any) -> Any:
         return type(value).__name__, value
     if isinstance(value, int):
         return "integer", value
-    return "number", Decimal(repr(value)) if isinstance(value, float) else value
+    number = Decimal(repr(value)) if isinstance(value, float) else value
+    return "number", number.is_signed(), number
 
 
 @given(VALUES, VALUES)
@@ -65,6 +66,12 @@ def test_the_text_of_a_value_is_the_value(value: Any, indent: int) -> None:
 )
 def test_spellings_do_not_matter(one: str, other: str) -> None:
     assert canonical_json(one) == canonical_json(other)
+
+
+def test_the_sign_of_zero_matters() -> None:
+    """A `const` of -0.0 takes that spelling only."""
+    assert canonical_json('{"const": -0.0}') != canonical_json('{"const": 0.0}')
+    assert canonical_json({"const": -0.0}) == canonical_json('{"const": -0.00}')
 
 
 def test_digits_beyond_any_precision_matter() -> None:

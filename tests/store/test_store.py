@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import wfsa
+from wfsa.compile_options import CompileOptions
 from wfsa.requests import compile_kind
 from wfsa.storage.array_file import from_bytes
 from wfsa.storage.places import Place
@@ -35,6 +36,13 @@ SOURCES: list[tuple[str, Any, bytes, bytes]] = [
     ("choice", ["yes", "no"], b"no", b"maybe"),
     ("structural_tag", {"type": "structural_tag", "format": {"type": "const_string", "value": "hi"}}, b"hi", b"ho"),
 ]
+
+
+def _deep(levels: int) -> Any:
+    schema: Any = {}
+    for _ in range(levels):
+        schema = {"not": schema}
+    return schema
 
 
 def _accepts(constraint: wfsa.Constraint, text: bytes) -> bool:
@@ -92,6 +100,7 @@ def test_errors_are_told_to_everybody_and_kept_nowhere(vocab: wfsa.Vocab, tmp_pa
     ("kind", "source"),
     [
         ("json", '{"type": '), ("json", ""), ("json", '{"a": NaN}'), ("json", '{"not":' * 100_000), ("json", "3"),
+        ("json", {"const": 10**5000}), ("json", _deep(5000)),
         ("choice", "["), ("choice", []), ("structural_tag", "{"), ("regex", "(a"), ("grammar", "root ::= x"),
     ],
 )  # fmt: skip
@@ -126,6 +135,84 @@ def test_callers_at_once_compile_once(vocab: wfsa.Vocab, monkeypatch: pytest.Mon
         found = list(pool.map(ask, [SCHEMA, {"type": "bad"}] * 8))
     assert n[0] == 2 and store.stats().waits == 14
     assert len({id(one) for one in found[::2]}) == 1 and all(isinstance(one, wfsa.SchemaError) for one in found[1::2])
+
+
+def _in_a_flight(
+    monkeypatch: pytest.MonkeyPatch, fails: Callable[[CompileOptions], BaseException | None]
+) -> tuple[threading.Event, list[CompileOptions]]:
+    """Compiles that wait for an event, and end in what `fails` says; they are listed."""
+    go, seen, inner = threading.Event(), [], store_module.compile_kind
+
+    def compile_kind(*args: Any, options: CompileOptions, **more: Any) -> Any:
+        seen.append(options)
+        assert go.wait(10)
+        error = fails(options)
+        if error is not None:
+            raise error
+        return inner(*args, options=options, **more)
+
+    monkeypatch.setattr(store_module, "compile_kind", compile_kind)
+    return go, seen
+
+
+def test_the_limits_of_one_caller_are_not_another_s(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(options: CompileOptions) -> BaseException | None:
+        return wfsa.LimitError("too long") if options.max_seconds == 1 else None
+
+    go, seen = _in_a_flight(monkeypatch, fails)
+    store = ConstraintStore(None, vocab)
+    with ThreadPoolExecutor(3) as pool:
+        short = [pool.submit(store.get, SCHEMA, max_seconds=1.0) for _ in range(2)]
+        long = pool.submit(store.get, SCHEMA, max_seconds=100.0)
+        _await(lambda: len(seen) == 2 and store.stats().waits == 1)
+        go.set()
+        assert _accepts(long.result(10), GOOD)
+        assert all(isinstance(one.exception(10), wfsa.LimitError) for one in short)
+    assert len(seen) == 2
+
+
+def test_who_is_interrupted_is_not_everybody(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupts = [KeyboardInterrupt()]
+    go, seen = _in_a_flight(monkeypatch, lambda options: interrupts.pop() if interrupts else None)
+    store = ConstraintStore(None, vocab)
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(store.get, SCHEMA) for _ in range(4)]
+        _await(lambda: store.stats().waits == 3)
+        go.set()
+        errors = [one.exception(10) for one in asked]
+    assert sum(isinstance(error, KeyboardInterrupt) for error in errors) == 1 and errors.count(None) == 3
+    assert len(seen) == 2
+
+
+def test_what_has_grown_is_counted(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_MEASURED", 0.0)
+    store = ConstraintStore(None, vocab, memory_bytes=1 << 40)
+    schemas = [
+        {"properties": {f"{letter}{n}": {"enum": [n, f"x{n}"]} for n in range(40)}, "additionalProperties": False}
+        for letter in "ab"
+    ]
+    sizes = []
+    for schema in schemas:
+        constraint = store.get(schema, mode="lazy")
+        sizes.append(store.stats().memory_bytes)
+        state = constraint.start()
+        for n in range(0, 40, 2):
+            member = f'"{next(iter(schema["properties"]))[0]}{n}": "x{n}"'
+            assert state.commit_bytes((("," if n else "{") + member).encode())
+            state.get_mask()
+    assert store.get(schemas[0], mode="lazy") is not constraint and store.get(schemas[1], mode="lazy") is constraint
+    _await(lambda: store.stats().memory_bytes > 1.2 * sizes[1])
+    store.memory_bytes = constraint.memory()["total"] + 1000
+    store.get(schemas[1], mode="lazy")
+    _await(lambda: store.stats().memory_constraints == 1)
+    assert store.stats().memory_bytes == constraint.memory()["total"]
+
+
+def test_sources_are_remembered_by_their_digest(vocab: wfsa.Vocab) -> None:
+    store = ConstraintStore(None, vocab)
+    with pytest.raises(wfsa.SchemaError):
+        store.get({"type": "nothing", "title": "x" * 100_000})
+    assert len(store._keys) == 1 and len(str(list(store._keys))) < 2000
 
 
 def test_memory_has_a_limit_and_forgets_what_was_used_longest_ago(vocab: wfsa.Vocab) -> None:
@@ -250,6 +337,37 @@ def test_nobody_waits_for_the_remote_in_the_background(faulty: Any, vocab: wfsa.
     assert store.stats().published == 0
 
 
+def test_what_close_limits_left_out_is_not_shared(
+    vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_FIRST_LOOK", 0.02)
+    store = ConstraintStore(tmp_path, vocab)
+    first = store.get(SCHEMA, mode="background", max_lexer_states=5)
+    _await(lambda: first.wait(0))
+    time.sleep(0.2)
+    assert not first.stats["complete"] and store.stats().published == 0
+    assert ConstraintStore(tmp_path, vocab).get(SCHEMA).stats["complete"]
+
+
+def test_a_lazy_compile_that_ends_late_takes_no_place(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner, late = store_module.compile_kind, threading.Event()
+
+    def compile_kind(*args: Any, options: CompileOptions, **more: Any) -> Any:
+        made = inner(*args, options=options, **more)
+        assert options.mode == "ahead" or late.wait(10)
+        return made
+
+    monkeypatch.setattr(store_module, "compile_kind", compile_kind)
+    store = ConstraintStore(None, vocab)
+    with ThreadPoolExecutor(1) as pool:
+        lazy = pool.submit(store.get, SCHEMA, mode="lazy")
+        _await(lambda: len(store._flights) == 1)
+        final = store.get(SCHEMA)
+        late.set()
+        assert lazy.result(10) is final and store.get(SCHEMA) is final
+    assert store.stats().compiles == 2
+
+
 def test_who_asks_for_a_complete_one_gets_it(vocab: wfsa.Vocab) -> None:
     store = ConstraintStore(None, vocab)
     assert not store.get(SCHEMA, mode="lazy").stats["complete"]
@@ -297,6 +415,50 @@ def test_what_could_not_be_published_is_when_the_remote_is_back(faulty: Any, voc
     assert len(Place.of("faulty://x").listing()) == 5 and store.stats().unpublished == 0
 
 
+def test_leaving_the_block_tries_once_more(faulty: Any, vocab: wfsa.Vocab) -> None:
+    """One request that failed is no reason to leave the rest unwritten; and what is, is counted."""
+    for back, published in ((True, 6), (False, 0)):
+        faulty.store.clear()
+        faulty.error = ConnectionError("down")
+        with _far(vocab, retry_seconds=1000.0) as store:
+            for number in range(6):
+                store.get(f"a{{{number + 1}}}", kind="regex")
+            store.flush(5)
+            assert store.stats().waiting == 6 and store.stats().published == 0
+            faulty.error = None if back else faulty.error
+        stats = store.stats()
+        assert (stats.published, stats.unpublished, stats.waiting) == (published, 6 - published, 0)
+
+
+def test_what_waits_for_the_remote_takes_no_memory(faulty: Any, vocab: wfsa.Vocab, tmp_path: Path) -> None:
+    """Its bytes come from the disk, if that has them, or else it is given up."""
+    for disk in (True, False):
+        faulty.store.clear()
+        faulty.error = ConnectionError("down")
+        place: dict[str, Any] = {"disk_bytes": 1 << 30, "folder": tmp_path} if disk else {}
+        store = _far(vocab, memory_bytes=1, **place)
+        for number in range(5):
+            store.get(f"a{{{number + 1}}}", kind="regex")
+        _await(lambda store=store: store.stats().waiting == 5)  # type: ignore[misc]
+        assert store.stats().memory_constraints == 1
+        faulty.error = None
+        _await(lambda store=store: store.stats().waiting == 0)  # type: ignore[misc]
+        assert (store.stats().published, store.stats().unpublished) == ((5, 0) if disk else (1, 4))
+
+
+def test_a_remote_that_may_only_be_read(faulty: Any, vocab: wfsa.Vocab) -> None:
+    with _far(vocab) as store:
+        store.get(SCHEMA)
+        name = name_of(store.key("a", kind="regex"), vocab).rsplit("/", 1)[-1].split(".")[0]
+    faulty.refused = {f"write {name}", f"read {name}"}
+    store = _far(vocab, retry_seconds=1000.0)
+    store.get("a", kind="regex")
+    store.flush(5)
+    for _ in range(3):
+        assert store.get(SCHEMA).stats["complete"]
+    assert store.stats().remote_hits == 1 and store.stats().waiting == 1 and store.stats().compiles == 1
+
+
 def test_objects_cut_short_by_the_remote_are_noticed(faulty: Any, vocab: wfsa.Vocab) -> None:
     faulty.cut = 1000
     with _far(vocab) as store:
@@ -323,6 +485,21 @@ def test_what_never_is_complete_is_shared_all_the_same(
         _await(lambda store=store: store.stats().published == 1)  # type: ignore[misc]
         again = ConstraintStore(place, vocab)
         assert _accepts(again.get(source, kind="grammar"), b"aac") and again.stats().remote_hits == 1
+
+
+def test_a_file_that_goes_while_it_is_looked_for_is_not_damaged(
+    vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ConstraintStore(None, vocab, disk_bytes=1 << 30, folder=tmp_path) as store:
+        store.get(SCHEMA)
+    monkeypatch.setattr("wfsa.store.disk.Disk.path", lambda disk, name: tmp_path / "gone")
+    with ConstraintStore(None, vocab, disk_bytes=1 << 30, folder=tmp_path) as store:
+        assert _accepts(store.get(SCHEMA), GOOD) and store.stats().damaged == 0 and store.stats().compiles == 1
+
+
+def test_numbers_of_numpy_are_numbers(vocab: wfsa.Vocab) -> None:
+    store = ConstraintStore(None, vocab)
+    assert store.get({"const": np.float64(1.5)}) is store.get({"const": 1.5})
 
 
 def test_a_full_disk_costs_the_disk_only(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import weakref
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 import wfsa
 from wfsa.compile_options import CompileOptions, Mode
 from wfsa.errors import StateError
 from wfsa.metrics import Metrics
 from wfsa.store import ConstraintStore
+
+_LOG: Final = logging.getLogger("wfsa.integrations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +99,18 @@ class Constraints:
 
 
 @functools.cache
+def _metrics() -> Metrics:
+    return Metrics()
+
+
+@functools.cache
 def metrics_of(port: int) -> Metrics:
-    """Those of the process, served at a port of 127.0.0.1."""
-    metrics = Metrics()
-    metrics.serve(port)
+    """Those of the process, served at a port of 127.0.0.1, if it is free: of several processes the first one has it."""
+    metrics = _metrics()
+    try:
+        metrics.serve(port)
+    except OSError as error:
+        _LOG.warning("no metrics of this process at port %d: %s", port, error)
     return metrics
 
 

@@ -6,6 +6,8 @@ A file that was renamed, or written for something else, is told by it: nothing i
 from __future__ import annotations
 
 import os
+import re
+from typing import Final
 
 from wfsa.constraint import Constraint
 from wfsa.errors import ArtifactError
@@ -14,6 +16,8 @@ from wfsa.store.request import RELEASE
 from wfsa.vocab import Vocab
 
 _SUFFIX = ".wfsa"
+OWN: Final = re.compile(r"[^/]+/[0-9a-f]{16}/(?:[0-9a-f]{64}\.wfsa|\.[0-9a-f]{64}\.wfsa\.[0-9-]+\.part)")
+"""Names that a store gives to files in a folder, of any release; the second kind while they are written."""
 
 
 def name_of(key: str, vocab: Vocab) -> str:

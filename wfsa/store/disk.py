@@ -1,7 +1,8 @@
 """A folder of files with a limit on their bytes; what was asked for longest ago goes first.  Processes may share one.
 
 The time of use is the file's time of modification, set again when it is read, so that all processes see one order.
-How much there is, is counted anew from the folder whenever this process has written a sixteenth of the limit.
+How much there is, is counted anew from the folder at the first file that this process writes, and then whenever it has
+written a sixteenth of the limit.  Files that are not the store's own are not counted, and never removed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -23,12 +25,14 @@ _SECONDS: Final = 60.0  # of use within which the time is not set again
 
 class Disk:
     """`limit` bytes of files below `folder`, which is made on first use.  Nothing is raised: a disk that is full, or
-    not writable, is told once, and then holds what it holds."""
+    not writable, is told once, and then holds what it holds.
 
-    def __init__(self, folder: str | os.PathLike[str], limit: int) -> None:
-        self.folder, self.limit = Path(folder), limit
+    own: matches the names, with slashes, of its own files, half-written ones among them."""
+
+    def __init__(self, folder: str | os.PathLike[str], limit: int, own: re.Pattern[str]) -> None:
+        self.folder, self.limit, self._own = Path(folder), limit, own
         self._lock = threading.Lock()
-        self._written = 0
+        self._written = limit
         self._told = False
 
     def path(self, name: str) -> Path | None:
@@ -90,6 +94,8 @@ class Disk:
         for folder, _, names in os.walk(self.folder):
             for name in names:
                 path = Path(folder, name)
+                if not self._own.fullmatch(path.relative_to(self.folder).as_posix()):
+                    continue
                 with contextlib.suppress(OSError):  # another process may have taken it away
                     status: Any = path.stat()
                     found.append((status.st_mtime, status.st_size, path))

@@ -4,16 +4,22 @@ A request runs on a thread of its own and is abandoned when its time is over, si
 hang in ways that no setting of it ends.  After a request that was late nothing is asked for `retry_seconds`; after one
 that failed at once, for a thirty-second of them, then twice as long each time.  Then one request tries.
 What happened is told once when the remote fails, and once when it is back.
+
+A remote that refuses is not down.  Who may not list a bucket is refused where there is no such object, so a refused
+read is an object that is not there; a refused write is a failure, after which nothing is written for a while, and
+reading goes on.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from wfsa.errors import WfsaError
@@ -49,30 +55,49 @@ class Remote:
         self.is_local = self._place.folder is not None
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
-        self._pause = 0.0  # seconds without requests after the last one; 0 where that was answered
-        self._asked_at = 0.0
+        self._down, self._read_only = _Pause(), _Pause()  # of all requests, and of those that write
+        self._refused = False  # a read, which was told
 
     @property
     def is_down(self) -> bool:
         """Whether the last request failed."""
-        return self._pause > 0
+        return self._down.seconds > 0
+
+    def end_pause(self) -> None:
+        """Let the next request try, whenever the last one failed."""
+        with self._lock:
+            self._down.since = self._read_only.since = -math.inf
 
     def get(self, name: str) -> bytes | None:
-        return self._within(self._seconds, lambda: self._place.get(name))
+        """The bytes of an object; None where there is none, or it is refused."""
+        return self._within(self._seconds, lambda: self._if_allowed(lambda: self._place.get(name), None))
 
     def has(self, name: str) -> bool:
-        return self._within(self._seconds, lambda: self._place.size(name) is not None)
+        """Whether there is an object, and may be looked at."""
+        return self._within(
+            self._seconds, lambda: self._if_allowed(lambda: self._place.size(name) is not None, False)
+        )
 
     def put(self, name: str, data: bytes) -> None:
-        self._within(self._write_seconds, lambda: self._place.write(name, [data]))
+        self._within(self._write_seconds, lambda: self._place.write(name, [data]), writes=True)
 
-    def _within(self, seconds: float, request: Callable[[], T]) -> T:
+    def _if_allowed(self, request: Callable[[], T], otherwise: T) -> T:
+        try:
+            return request()
+        except PermissionError as error:
+            if not self._refused:
+                self._refused = True
+                _LOG.warning("the store %s refuses to be read (%s), as if objects were not there", self.url, error)
+            return otherwise
+
+    def _within(self, seconds: float, request: Callable[[], T], writes: bool = False) -> T:
         with self._lock:
-            if self._pause:
-                if time.monotonic() - self._asked_at < self._pause:
-                    raise RemoteFailure(f"{self.url} failed a moment ago and is not asked", asked=False)
-                # This one request tries, and meanwhile no other.
-                self._asked_at = time.monotonic() + max(self._seconds, self._write_seconds)
+            for pause, what in ((self._down, "failed"), (self._read_only, "refused to be written")):
+                if pause.seconds and (writes or pause is self._down):
+                    if time.monotonic() - pause.since < pause.seconds:
+                        raise RemoteFailure(f"{self.url} {what} a moment ago and is not asked", asked=False)
+                    # This one request tries, and meanwhile no other.
+                    pause.since = time.monotonic() + max(self._seconds, self._write_seconds)
         if not self._slots.acquire(blocking=False):
             raise RemoteFailure(f"{self.url}: {_MOST_AT_ONCE} requests are under way", asked=False)
         answer: Future[T] = Future()
@@ -91,17 +116,37 @@ class Remote:
         except Exception as error:
             late = isinstance(error, Late) and not answer.done()
             reason = f"no answer within {seconds:g} s" if late else f"{type(error).__name__}: {error}"
-            self._fail(reason, late)
+            if writes and isinstance(error, PermissionError):
+                self._answered(self._down, "answers again")
+                self._fail(self._read_only, reason, self._retry_seconds, "it is only read")
+            else:
+                pause = self._retry_seconds if late else None
+                self._fail(self._down, reason, pause, "until it answers, constraints are compiled here")
             raise RemoteFailure(f"{self.url}: {reason}", asked=True) from error
-        if self._pause:
-            self._pause = 0.0
-            _LOG.warning("the store %s answers again", self.url)
+        self._answered(self._down, "answers again")
+        if writes:
+            self._answered(self._read_only, "can be written again")
         return found
 
-    def _fail(self, reason: str, late: bool) -> None:
+    def _fail(self, pause: _Pause, reason: str, seconds: float | None, then: str) -> None:
+        """A pause, of so many seconds or of twice those before."""
         with self._lock:
-            known, longer = self._pause > 0, max(2 * self._pause, _FIRST_PAUSE * self._retry_seconds)
-            self._pause = self._retry_seconds if late else min(longer, self._retry_seconds)
-            self._asked_at = time.monotonic()
+            known = pause.seconds > 0
+            longer = max(2 * pause.seconds, _FIRST_PAUSE * self._retry_seconds)
+            pause.seconds = min(longer, self._retry_seconds) if seconds is None else seconds
+            pause.since = time.monotonic()
         if not known:
-            _LOG.warning("the store %s fails (%s); until it answers, constraints are compiled here", self.url, reason)
+            _LOG.warning("the store %s fails (%s); %s", self.url, reason, then)
+
+    def _answered(self, pause: _Pause, what: str) -> None:
+        if pause.seconds:
+            pause.seconds = 0.0
+            _LOG.warning("the store %s %s", self.url, what)
+
+
+@dataclass(slots=True)
+class _Pause:
+    """A time without requests."""
+
+    seconds: float = 0.0  # 0 where the last one was answered
+    since: float = 0.0

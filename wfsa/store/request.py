@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -98,8 +99,8 @@ def canonical_json(source: Any) -> str:
         _write(value, pieces.append)
     except TypeError as error:
         raise SchemaError(f"this is not JSON: {error}; at $") from None
-    except RecursionError:  # which is no reason to refuse it
-        return source if isinstance(source, str) else repr(source)
+    except (RecursionError, ValueError):  # too deep, or a number of thousands of digits; what is wrong, compiling says
+        return f"\0{source if isinstance(source, str) else uuid.uuid4()}"
     return "".join(pieces)
 
 
@@ -119,16 +120,17 @@ def _write(value: Any, write: Callable[[str], None]) -> None:
             write(",")
         write("]")
     elif isinstance(value, Decimal) or (isinstance(value, float) and math.isfinite(value)):
-        write(_number(value if isinstance(value, Decimal) else Decimal(repr(value))))
+        write(_number(value if isinstance(value, Decimal) else Decimal(float.__repr__(value))))
     else:
         write(json.dumps(value))
 
 
 def _number(value: Decimal) -> str:
-    """Digits without zeros at the end, and an exponent; exact, whatever the context's precision."""
+    """Digits without zeros at the end, and an exponent; exact, whatever the context's precision.  -0.0 is not 0.0: a
+    `const` is written as it stands."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise TypeError(f"{value} is no number of JSON")
     text = "".join(map(str, digits)).lstrip("0")
     kept = text.rstrip("0")
-    return f"{'-' if sign and kept else ''}{kept or 0}e{exponent + len(text) - len(kept) if kept else 0}"
+    return f"{'-' if sign else ''}{kept or 0}e{exponent + len(text) - len(kept) if kept else 0}"

@@ -17,7 +17,8 @@ class StoreStats:
     swaps: constraints that were not expanded to the end, and were replaced by an artifact of the remote.
     damaged: files and objects that could not be read, and were made anew.
     remote_failures: requests to the remote that failed or were late.
-    unpublished: artifacts that could not be written, after several tries.
+    waiting: artifacts that wait for the remote to answer, now.
+    unpublished: artifacts that were not written: dropped from memory and disk while they waited, or the store closed.
     memory_constraints, memory_bytes, disk_files, disk_bytes: what the levels hold.
     """
 
@@ -32,6 +33,7 @@ class StoreStats:
     swaps: int = 0
     damaged: int = 0
     remote_failures: int = 0
+    waiting: int = 0
     unpublished: int = 0
     memory_constraints: int = 0
     memory_bytes: int = 0

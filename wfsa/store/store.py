@@ -20,10 +20,13 @@ is down or slow.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import logging
 import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -39,9 +42,10 @@ from wfsa.errors import ArtifactError
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.requests import compile_kind
-from wfsa.store.artifact import name_of, pack, unpack
+from wfsa.store.artifact import OWN, name_of, pack, unpack
 from wfsa.store.disk import Disk
 from wfsa.store.later import Later
+from wfsa.store.publisher import Publisher
 from wfsa.store.remote import Remote, RemoteFailure
 from wfsa.store.request import Request
 from wfsa.store.stats import StoreStats
@@ -54,7 +58,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("wfsa.store")
 _KEYS: Final = 1 << 14  # of sources whose keys are remembered
-_TRIES: Final = 20  # to publish an artifact
+_MEASURED: Final = 1.0  # seconds between two looks at how large a constraint has grown
 _FIRST_LOOK, _LONGEST_LOOK = 1.0, 300.0  # seconds between two looks for the artifact of another process
 
 Observe = Callable[[str, float], None]
@@ -68,13 +72,31 @@ class _Work(Enum):
     BEGUN = 2
 
 
-@dataclass(slots=True)
+@dataclass(eq=False)
 class _Held:
     """A constraint in memory."""
 
     constraint: Constraint
     n_bytes: int
     final: bool
+    grows: bool  # whether its tables may still become larger
+    measured: float  # when `n_bytes` was
+
+
+@dataclass(slots=True)
+class _Growing:
+    """What is held and not final; who waits for its end does not keep it alive."""
+
+    held: weakref.ref[_Held]
+    work: _Work
+    is_wide: bool  # its limits are no closer than usual
+
+    def begin(self) -> None:
+        """Expand it, if that is to come."""
+        held = self.held()
+        if self.work is _Work.LATER and held is not None:
+            held.constraint.expand_in_background()
+            self.work = _Work.BEGUN
 
 
 class ConstraintStore:
@@ -114,17 +136,18 @@ class ConstraintStore:
             self._remote = Remote(os.fspath(url), url_options, remote_seconds, 20 * remote_seconds, retry_seconds)
         if disk_bytes is None:
             disk_bytes = 4 << 30 if self._remote is not None and not self._remote.is_local else 0
-        self._disk = Disk(folder or _cache_folder(), disk_bytes) if disk_bytes else None
-        self._retry_seconds = retry_seconds
+        self._disk = Disk(folder or _cache_folder(), disk_bytes, OWN) if disk_bytes else None
+        self._publisher = Publisher(
+            self._remote, self._disk, retry_seconds, name_of=self._name_of, bytes_of=self._bytes_of, count=self._count
+        )
         self._prepare = prepare or (lambda constraint: None)
         self._observe = observe or (lambda where, seconds: None)
-        self._later = Later()
+        self._looks = Later()  # at the remote, for what somebody else has compiled
         self._lock = threading.Lock()
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._bytes = 0
         self._keys: OrderedDict[tuple[Any, ...], str] = OrderedDict()
-        self._flights: dict[tuple[str, bool], Future[Constraint]] = {}
-        self._damaged: set[str] = set()  # names of objects to be replaced, told already
+        self._flights: dict[tuple[Any, ...], Future[Constraint]] = {}
         self._stats = StoreStats()
 
     # --- asking ---------------------------------------------------------------------------------------------------
@@ -150,25 +173,33 @@ class ConstraintStore:
         options = replace(options or CompileOptions(), **keywords)
         request = Request.of(kind, source, schema_options, options)
         key = self._key(request)
-        flight = key, options.mode == "ahead"
-        with self._lock:
-            held = self._held.get(key)
-            if held is not None and (held.final or options.mode != "ahead"):
-                self._held.move_to_end(key)
-                self._stats.memory_hits += 1
-                found: Future[Constraint] | None = None
-            else:
-                held, found = None, self._flights.get(flight)
-                if found is None:
-                    mine: Future[Constraint] = Future()
-                    self._flights[flight] = mine
-                else:
-                    self._stats.waits += 1
-        if held is not None:
-            self._observe("memory", time.perf_counter() - begin)
-            return held.constraint
-        if found is not None:
-            return found.result()
+        ahead = options.mode == "ahead"
+        # Who has other limits may get farther than one that is under way.
+        flight = key, ahead, options.max_seconds, options.max_memory, options.max_lr_states, options.max_lexer_states
+        while True:
+            mine: Future[Constraint] | None = None
+            with self._lock:
+                held = self._used(key, ahead)
+                if held is None:
+                    under_way = self._flights.get(flight)
+                    if under_way is None:
+                        mine = self._flights[flight] = Future()
+                    else:
+                        self._stats.waits += 1
+            if held is not None:
+                self._observe("memory", time.perf_counter() - begin)
+                return held
+            if mine is not None:
+                break
+            assert under_way is not None
+            try:
+                found = under_way.result()
+            except Exception:  # what compiling raises
+                raise
+            except BaseException:  # somebody interrupted the other one
+                continue
+            self._observe("wait", time.perf_counter() - begin)
+            return found
         try:
             constraint, where = self._find(request, key, options)
         except BaseException as error:
@@ -195,7 +226,7 @@ class ConstraintStore:
         with self._lock:
             return replace(
                 self._stats, memory_constraints=len(self._held), memory_bytes=self._bytes, disk_files=files,
-                disk_bytes=on_disk,
+                disk_bytes=on_disk, waiting=self._publisher.n_waiting,
             )  # fmt: skip
 
     def flush(self, seconds: float | None = None) -> bool:
@@ -203,11 +234,14 @@ class ConstraintStore:
 
         A constraint that still grows, and one that waits for a remote that is down, is not waited for.
         """
-        return self._later.flush(seconds)
+        until = None if seconds is None else time.monotonic() + seconds
+        looked = self._looks.flush(seconds)
+        return self._publisher.flush(None if until is None else max(0.0, until - time.monotonic())) and looked
 
     def close(self) -> None:
         """Publish nothing more.  Constraints stay what they are, and `get` goes on compiling."""
-        self._later.close()
+        self._looks.close()
+        self._publisher.close(last_try=False)
 
     def __enter__(self) -> Self:
         return self
@@ -215,19 +249,21 @@ class ConstraintStore:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is None:
             self.flush()
-        self.close()
+        self._looks.close()
+        self._publisher.close(last_try=error is None)
 
     # --- finding --------------------------------------------------------------------------------------------------
 
     def _key(self, request: Request) -> str:
-        """That of the request; what takes time to read is remembered by its text."""
+        """That of the request; what takes time to read is remembered by a digest of its text."""
         text = request.text()
-        known = (request.kind, text, request.schema_options, request.max_terminal_states)
+        if text is None:
+            return request.key(self.vocab)
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+        known = (request.kind, digest, request.schema_options, request.max_terminal_states)
         try:
             hash(known)
         except TypeError:  # a registry
-            text = None
-        if text is None:
             return request.key(self.vocab)
         with self._lock:
             key = self._keys.get(known)
@@ -250,14 +286,9 @@ class ConstraintStore:
         if found is not None:
             if isinstance(found, GrammarConstraint):
                 found._core.set_budget(options.max_grown_bytes)
-            with self._lock:
-                if where == "disk":
-                    self._stats.disk_hits += 1
-                else:
-                    self._stats.remote_hits += 1
+            self._count(**{"disk_hits" if where == "disk" else "remote_hits": 1})
             self._prepare(found)
-            self._hold(key, found, final=True)
-            return found, where
+            return self._hold(key, found, final=True).constraint, where
         begin = time.perf_counter()
         later = options.mode == "background" and self._remote is not None
         if later:
@@ -267,21 +298,18 @@ class ConstraintStore:
                 request.kind, request.source, self.vocab, schema_options=request.schema_options, options=options
             )
         except BaseException:
-            with self._lock:
-                self._stats.errors += 1
+            self._count(errors=1)
             raise
-        with self._lock:
-            self._stats.compiles += 1
-            self._stats.compile_seconds += time.perf_counter() - begin
+        self._count(compiles=1, compile_seconds=time.perf_counter() - begin)
         final = options.mode == "ahead" or bool(made.stats["complete"])
         self._prepare(made)
-        self._hold(key, made, final)
+        held = self._hold(key, made, final)
         if final:
-            self._later.do(lambda: self._publish(key, made))
-        else:
+            self._publish(key, made)
+        elif not held.final:
             work = _Work.LATER if later else _Work.BEGUN if options.mode == "background" else _Work.NONE
-            self._settle_later(key, made, work, 0.0)
-        return made, "compile"
+            self._settle_later(key, _Growing(weakref.ref(held), work, _are_wide(options)), 0.0)
+        return held.constraint, "compile"
 
     def _of_disk(self, key: str) -> Constraint | None:
         name = name_of(key, self.vocab)
@@ -290,8 +318,10 @@ class ConstraintStore:
             return None
         try:
             return unpack(path, key, self.vocab, str(path))
+        except FileNotFoundError:  # another process has made room
+            return None
         except (ArtifactError, OSError) as error:
-            self._tell_damaged(name, error)
+            self._tell_damaged(key, error)
             assert self._disk is not None
             self._disk.remove(name)
             return None
@@ -304,87 +334,118 @@ class ConstraintStore:
         try:
             data = self._remote.get(name)
         except RemoteFailure as failure:
-            self._count_failure(failure)
+            self._count(remote_failures=failure.asked)
             return None
         if data is None:
             return None
         try:
             found = unpack(data, key, self.vocab, f"{self._remote.url}/{name}")
         except ArtifactError as error:
-            self._tell_damaged(name, error)
+            self._tell_damaged(key, error)
             return None
         if self._disk is not None:
             self._disk.put(name, data)
         return found
 
-    def _tell_damaged(self, name: str, error: Exception) -> None:
-        with self._lock:
-            self._stats.damaged += 1
-            told = name in self._damaged
-            self._damaged.add(name)
-        if not told:
+    def _tell_damaged(self, key: str, error: Exception) -> None:
+        self._count(damaged=1)
+        if self._publisher.is_damaged(key):
             _LOG.warning("made anew, since what is stored cannot be read: %s", error)
 
-    def _count_failure(self, failure: RemoteFailure) -> None:
-        if failure.asked:
-            with self._lock:
-                self._stats.remote_failures += 1
+    def _count(self, **changes: float) -> None:
+        with self._lock:
+            for name, change in changes.items():
+                setattr(self._stats, name, getattr(self._stats, name) + change)
 
     # --- memory ---------------------------------------------------------------------------------------------------
 
-    def _hold(self, key: str, constraint: Constraint, final: bool) -> None:
-        n_bytes = constraint.memory()["total"]
-        gone = []  # constraints are released without the lock
+    def _used(self, key: str, ahead: bool) -> Constraint | None:
+        """What is held under a key, used now; None where it is not final, and `ahead` asks for one.  Under the lock."""
+        held = self._held.get(key)
+        if held is None or (ahead and not held.final):
+            return None
+        self._held.move_to_end(key)
+        self._stats.memory_hits += 1
+        now = time.monotonic()
+        if held.grows and now - held.measured > _MEASURED:
+            held.measured = now
+            self._looks.do(lambda: self._measure(key))
+        return held.constraint
+
+    def _hold(self, key: str, constraint: Constraint, final: bool) -> _Held:
+        """Keep a constraint; returns what is kept under the key, which is a final one that is there already."""
+        new = _Held(
+            constraint, constraint.memory()["total"], final, not constraint.stats["complete"], time.monotonic()
+        )
         with self._lock:
-            before = self._held.pop(key, None)
+            before = self._held.get(key)
             if before is not None:
+                if before.final and not final:
+                    return before
                 self._bytes -= before.n_bytes
-                gone.append(before)
-            self._held[key] = _Held(constraint, n_bytes, final)
-            self._bytes += n_bytes
-            while self._bytes > self.memory_bytes and len(self._held) > 1:
-                _, last = self._held.popitem(last=False)
-                self._bytes -= last.n_bytes
-                gone.append(last)
+            self._held[key] = new
+            self._held.move_to_end(key)
+            self._bytes += new.n_bytes
+            gone = self._make_room()
+        del before, gone  # constraints are released without the lock
+        return new
+
+    def _measure(self, key: str) -> None:
+        """Count anew what a constraint has grown to."""
+        with self._lock:
+            held = self._held.get(key)
+        if held is None:
+            return
+        n_bytes = held.constraint.memory()["total"]
+        with self._lock:
+            if self._held.get(key) is not held:
+                return
+            self._bytes += n_bytes - held.n_bytes
+            held.n_bytes = n_bytes
+            gone = self._make_room()
+        del gone
+
+    def _make_room(self) -> list[_Held]:
+        """Take out what was used longest ago, down to the limit or the last one.  Under the lock."""
+        gone = []
+        while self._bytes > self.memory_bytes and len(self._held) > 1:
+            _, last = self._held.popitem(last=False)
+            self._bytes -= last.n_bytes
+            gone.append(last)
+        return gone
 
     # --- publishing -----------------------------------------------------------------------------------------------
 
-    def _publish(self, key: str, constraint: Constraint, tries: int = _TRIES) -> None:
-        """Write the artifact to disk, and to the remote where it is not there."""
-        name = name_of(key, self.vocab)
-        data = pack(constraint, key)
-        if self._disk is not None:
-            self._disk.put(name, data)
-        self._send(name, data, tries)
+    def _name_of(self, key: str) -> str:
+        return name_of(key, self.vocab)
 
-    def _send(self, name: str, data: bytes, tries: int) -> None:
-        if self._remote is None:
-            return
-        try:
-            if name not in self._damaged and self._remote.has(name):
-                return
-            self._remote.put(name, data)
-        except RemoteFailure as failure:
-            self._count_failure(failure)
-            if tries > 1 and self._later.do(lambda: self._send(name, data, tries - 1), self._retry_seconds):
-                return
-            with self._lock:
-                self._stats.unpublished += 1
-            return
-        with self._lock:
-            self._damaged.discard(name)
-            self._stats.published += 1
+    def _publish(self, key: str, constraint: Constraint) -> None:
+        self._publisher.publish(key, lambda: pack(constraint, key))
 
-    def _settle_later(self, key: str, constraint: Constraint, work: _Work, pause: float) -> None:
-        self._later.do(lambda: self._settle(key, constraint, work, pause), pause)
-
-    def _settle(self, key: str, constraint: Constraint, work: _Work, pause: float) -> None:
-        """Of a constraint that is not final: is it now, or is there one at the remote?"""
+    def _bytes_of(self, key: str) -> bytes | None:
+        """The artifact of a final constraint that is held, or lies on disk."""
         with self._lock:
             held = self._held.get(key)
-        if held is None or held.constraint is not constraint:
-            return
-        if constraint.stats["complete"] or (work is _Work.BEGUN and constraint.wait(0)):
+        if held is not None and held.final:
+            return pack(held.constraint, key)
+        path = self._disk.path(self._name_of(key)) if self._disk else None
+        with contextlib.suppress(OSError):
+            return path.read_bytes() if path else None
+        return None
+
+    def _settle_later(self, key: str, growing: _Growing, pause: float) -> None:
+        if not self._looks.do(lambda: self._settle(key, growing, pause), pause):
+            growing.begin()
+
+    def _settle(self, key: str, growing: _Growing, pause: float) -> None:
+        """Of a constraint that is not final: is it now, or is there one at the remote?"""
+        held = growing.held()
+        with self._lock:
+            if held is None or self._held.get(key) is not held:
+                return
+        constraint = held.constraint
+        ended = growing.work is _Work.BEGUN and constraint.wait(0)
+        if constraint.stats["complete"] or (ended and growing.is_wide):
             self._hold(key, constraint, final=True)
             self._publish(key, constraint)
             return
@@ -392,14 +453,17 @@ class ConstraintStore:
         if found is not None:
             self._prepare(found)
             self._hold(key, found, final=True)
-            with self._lock:
-                self._stats.swaps += 1
+            self._count(swaps=1)
             return
-        if work is _Work.LATER:
-            constraint.expand_in_background()
-            work = _Work.BEGUN
-        if self._remote is not None or work is _Work.BEGUN:
-            self._settle_later(key, constraint, work, min(max(2 * pause, _FIRST_LOOK), _LONGEST_LOOK))
+        growing.begin()
+        if self._remote is not None or (growing.work is _Work.BEGUN and not ended):
+            self._settle_later(key, growing, min(max(2 * pause, _FIRST_LOOK), _LONGEST_LOOK))
+
+
+def _are_wide(options: CompileOptions) -> bool:
+    """Whether nothing is left out for limits that others do not have."""
+    usual = CompileOptions()
+    return options.max_lr_states >= usual.max_lr_states and options.max_lexer_states >= usual.max_lexer_states
 
 
 def _cache_folder() -> Path:

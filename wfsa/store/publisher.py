@@ -1,0 +1,142 @@
+"""Writing artifacts to the machine's disk and to the remote, on a thread beside those who compile.
+
+What the remote does not take, waits until it answers again, for as long as the store is open.  Only keys wait: the
+bytes come from whoever still has the constraint by then, so that a remote that is down for hours costs no memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from wfsa.store.disk import Disk
+from wfsa.store.later import Later
+from wfsa.store.remote import Remote, RemoteFailure
+
+_LOG: Final = logging.getLogger("wfsa.store")
+_MOST_AT_ONCE: Final = 64  # artifacts that are kept alive until they are written
+_MOST_WAITING: Final = 1 << 16  # keys
+
+
+class Publisher:
+    """name_of: where the artifact of a key lies.  bytes_of: what it is, None where nobody has it any more.
+    count: called with the changes of :class:`StoreStats`, by name.  retry_seconds: between two rounds of what waits."""
+
+    def __init__(
+        self, remote: Remote | None, disk: Disk | None, retry_seconds: float, *, name_of: Callable[[str], str],
+        bytes_of: Callable[[str], bytes | None], count: Callable[..., None],
+    ) -> None:  # fmt: skip
+        self._remote, self._disk, self._retry_seconds = remote, disk, retry_seconds
+        self._name_of, self._bytes_of, self._count = name_of, bytes_of, count
+        self._thread = Later()
+        self._lock = threading.Lock()
+        self._damaged: set[str] = set()  # keys of objects to be replaced
+        self._unsent: dict[str, None] = {}  # keys, oldest first
+        self._due = False  # whether a round of what waits is to come
+        self._n_queued = 0
+
+    @property
+    def n_waiting(self) -> int:
+        """Artifacts that wait for the remote."""
+        return len(self._unsent)
+
+    def publish(self, key: str, pack: Callable[[], bytes]) -> None:
+        """Write the artifact to disk, and to the remote unless it is there and not damaged."""
+        if self._remote is None and self._disk is None:
+            return
+        with self._lock:
+            few = self._n_queued < _MOST_AT_ONCE
+            self._n_queued += few
+        if few and self._thread.do(lambda: self._write(key, pack)):
+            return
+        with self._lock:
+            self._n_queued -= few
+        self._wait(key)
+
+    def is_damaged(self, key: str) -> bool:
+        """What is stored under a key cannot be read, and is to be replaced; False if that was known."""
+        with self._lock:
+            known = key in self._damaged
+            self._damaged.add(key)
+        return not known
+
+    def flush(self, seconds: float | None) -> bool:
+        """Wait until all but what waits for the remote is written; False if that took longer."""
+        return self._thread.flush(seconds)
+
+    def close(self, last_try: bool) -> None:
+        """Begin nothing more.  With `last_try` what waits is sent now, as far as the remote takes it."""
+        self._thread.close()
+        if last_try and self._unsent and self._remote is not None:
+            self._remote.end_pause()
+            self._send_waiting()
+        with self._lock:
+            lost = len(self._unsent)
+            self._unsent.clear()
+        self._count(unpublished=lost)
+
+    def _write(self, key: str, pack: Callable[[], bytes]) -> None:
+        try:
+            if self._disk is not None:
+                data = pack()
+                self._disk.put(self._name_of(key), data)
+                self._send(key, lambda: data)
+            else:
+                self._send(key, pack)
+        except RemoteFailure:
+            self._wait(key)
+        finally:
+            with self._lock:
+                self._n_queued -= 1
+
+    def _send(self, key: str, pack: Callable[[], bytes | None]) -> None:
+        if self._remote is None:
+            return
+        name = self._name_of(key)
+        try:
+            if key not in self._damaged and self._remote.has(name):
+                return
+            data = pack()
+            if data is None:
+                self._count(unpublished=1)
+                return
+            self._remote.put(name, data)
+        except RemoteFailure as failure:
+            self._count(remote_failures=failure.asked)
+            raise
+        with self._lock:
+            self._damaged.discard(key)
+        self._count(published=1)
+
+    def _wait(self, key: str) -> None:
+        lost = 0
+        with self._lock:
+            self._unsent[key] = None
+            if len(self._unsent) > _MOST_WAITING:
+                del self._unsent[next(iter(self._unsent))]
+                lost = 1
+            begin, self._due = not self._due, True
+        self._count(unpublished=lost)
+        if begin:
+            self._thread.do(self._send_waiting, self._retry_seconds)
+
+    def _send_waiting(self) -> None:
+        while True:
+            with self._lock:
+                key = next(iter(self._unsent), None)
+                self._due = key is not None
+            if key is None:
+                return
+            try:
+                self._send(key, functools.partial(self._bytes_of, key))
+            except RemoteFailure:
+                self._thread.do(self._send_waiting, self._retry_seconds)
+                return
+            except Exception:  # of an artifact that cannot be made; the next ones are to be sent all the same
+                _LOG.exception("the constraint %s is not published", key)
+                self._count(unpublished=1)
+            with self._lock:
+                self._unsent.pop(key, None)
