@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from wfsa.grammar.allowance import check
-from wfsa.grammar.json_schema.intervals import n_digits
+from wfsa.grammar.json_schema.intervals import decimal_of, n_digits
 from wfsa.grammar.json_schema.spelling import quoted
 
 Key = tuple[str, Any]
@@ -30,7 +30,7 @@ def json_key(value: Any) -> Key:
     if isinstance(value, bool):
         return "b", value
     if isinstance(value, (int, float, Decimal)):
-        return "n", Decimal(repr(value)) if isinstance(value, float) else value  # 1 == Decimal("1.0"), same hash
+        return "n", decimal_of(value) if isinstance(value, float) else value  # 1 == Decimal("1.0"), same hash
     if isinstance(value, list):
         return "a", tuple(map(json_key, value))
     if isinstance(value, dict):

@@ -304,9 +304,14 @@ def whole_bounds(
     return a, b
 
 
+def decimal_of(value: int | float | Decimal) -> Decimal:
+    """A number as it is written; kinds of float (NumPy's) write themselves otherwise."""
+    return Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
+
+
 def exact(value: int | float | Decimal) -> Decimal | None:
     """`value` as a decimal, unchanged; None if it is not finite."""
-    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    number = decimal_of(value)
     return number if number.is_finite() else None
 
 

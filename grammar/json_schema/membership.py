@@ -14,6 +14,7 @@ from typing import Any
 
 from wfsa.grammar.json_schema.finite import Key, is_whole, json_key
 from wfsa.grammar.json_schema.formats import format_language, wide_language
+from wfsa.grammar.json_schema.intervals import decimal_of
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
@@ -77,7 +78,7 @@ class Membership:
                 return False
             if shape.excluded and json_key(value) in self._keys(shape.excluded):
                 return False
-            number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+            number = decimal_of(value)
             if not all(_divides(m, number) for m in shape.multiples):
                 return False
             if any(_divides(m, number) for m in shape.not_multiples):
