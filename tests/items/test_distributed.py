@@ -16,7 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.items.test_shards import COLUMNS, OPTIONS, check_same, made_up, write_day
+from tests.items.test_shards import (
+    COLUMNS,
+    MEGABYTE,
+    OPTIONS,
+    check_answers,
+    check_same,
+    made_up,
+    write_day,
+    zipf,
+)
 from wfsa.errors import ItemError
 from wfsa.items import ItemIndex, distributed, follow, publish, shards
 
@@ -91,6 +100,30 @@ def test_one_shard_and_ragged_rows(two_workers: Any, tmp_path: Path) -> None:
     for count in (1, 3):
         ItemIndex.build_distributed(tmp_path, tmp_path / "out", shards=count, **given)
         check_same(ItemIndex.load(tmp_path / "out"), ItemIndex.build(tmp_path, None, **given))
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+def test_skewed_codes_names_and_a_group_larger_than_memory(two_workers: Any, tmp_path: Path, kind: str) -> None:
+    """Zipf's codes, many rows equal, in files of one group each, which several tasks read."""
+    rows, ids = zipf(30_000, kind)
+    day = write_day(tmp_path / "day", rows, ids, files=2, group=1 << 20)
+    options: dict[str, Any] = {**OPTIONS, "vocab_size": 1000, "memory": MEGABYTE}
+    manifest = ItemIndex.build_distributed(day, tmp_path / "out", **options)
+    assert len(manifest.shards) >= 5 and manifest.n_leaves < 30_000
+    check_answers(ItemIndex.load(tmp_path / "out"), ItemIndex.build(rows, ids, 1000))
+    assert ItemIndex.build_distributed(day, tmp_path / "here", address=None, **options).shards == manifest.shards
+
+
+def test_relative_paths_are_those_of_the_caller(
+    two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers are where the cluster was started."""
+    rows, ids = made_up(300)
+    write_day(tmp_path / "day", rows, ids)
+    monkeypatch.chdir(tmp_path)
+    for source in ("day", "day/*.parquet", f"file://{tmp_path}/day/*.parquet"):
+        ItemIndex.build_distributed(source, "out", shards=2, **OPTIONS)
+        check_same(ItemIndex.load(tmp_path / "out"), ItemIndex.build(rows, ids, 20))
 
 
 def test_a_dataset_of_ray_data(two_workers: Any, tmp_path: Path) -> None:

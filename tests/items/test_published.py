@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.items.test_shards import OPTIONS, made_up, write_day
 from wfsa.errors import ArtifactError, ItemError
-from wfsa.items import Beams, ItemIndex, LiveItems, follow, publish
-from wfsa.storage.item_shard_file import MANIFEST, read_manifest
+from wfsa.items import Beams, ItemIndex, LiveItems, follow, publish, published
+from wfsa.storage.item_shard_file import MANIFEST, read_manifest, write_arrays, write_manifest
 from wfsa.storage.places import Place
 
 pytest.importorskip("pyarrow", reason="NO PYARROW: publishing was not tested")
@@ -161,10 +162,6 @@ def test_what_cannot_be_published(out: Path, tmp_path: Path) -> None:
 
 
 def test_a_delta_of_another_base_is_refused(out: Path, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from wfsa.storage.item_shard_file import write_manifest
-
     manifest = publish(out, [[1, 2, 3]], [88_888])
     rows, ids = made_up(100, seed=9)
     other = ItemIndex.build_distributed(
@@ -195,3 +192,84 @@ def test_beams_are_carried_over_between_two_steps(out: Path) -> None:
     same = items.resume(beams)
     np.testing.assert_array_equal(same.nodes, beams.nodes)
     np.testing.assert_array_equal(same.scores, beams.scores)
+
+
+def test_what_was_written_over_what_a_follower_has(out: Path) -> None:
+    """Two versions with one serial, base and number of deltas: it has the one that is there, and says it is new."""
+    before = read_manifest(Place.of(out))
+    follower = follow(out)
+    publish(out, [[1, 1, 1]], [70_001])
+    assert follower.refresh() and 70_001 in contents(follower.items)
+    write_manifest(Place.of(out), before)
+    publish(out, [[2, 2, 2]], [70_002])
+    version = follower.version
+    assert follower.refresh() and follower.version == version
+    assert {70_001, 70_002} & set(contents(follower.items)) == {70_002}
+    write_manifest(Place.of(out), before)  # put back by hand
+    assert follower.refresh() and len(follower.items) == 300 and not follower.refresh()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_two_publishers_at_once(out: Path, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one publishes while this one writes its delta; or writes its manifest, of the same serial, over it."""
+    begun, other = read_manifest(Place.of(out)), Place.of(out)
+    follower, busy = follow(out), [True]
+
+    def meanwhile() -> None:
+        if busy:
+            busy.clear()
+            if when == "after":
+                ours = read_manifest(other)
+                write_manifest(other, begun)
+                publish(out, [[2, 2, 2]], [70_002])
+                assert read_manifest(other).serial == ours.serial
+                return
+            publish(out, [[2, 2, 2]], [70_002])
+
+    def delta_written(*arguments: Any, **options: Any) -> Any:
+        found = write_arrays(*arguments, **options)
+        if when == "before":
+            meanwhile()
+        return found
+
+    def manifest_written(*arguments: Any) -> None:
+        write_manifest(*arguments)
+        if when == "after":
+            meanwhile()
+            follower.refresh()
+
+    monkeypatch.setattr(published, "write_arrays", delta_written)
+    monkeypatch.setattr(published, "write_manifest", manifest_written)
+    manifest = publish(out, [[1, 1, 1]], [70_001], removed=[70_002])
+    assert manifest == read_manifest(other) and [one.serial for one in manifest.deltas] == [2, 3]
+    follower.refresh()
+    for one in (follower, follow(out)):  # in the order of the serials
+        assert {70_001, 70_002} & set(contents(one.items)) == {70_001} and len(one.items) == 301
+
+
+def test_others_that_publish_without_end(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(place: Place, manifest: Any) -> None:
+        write_manifest(place, replace(manifest, deltas=manifest.deltas[:-1]))
+
+    monkeypatch.setattr(published, "write_manifest", written)
+    with pytest.raises(ItemError, match="others publish there"):
+        publish(out, [[1, 1, 1]], [70_001])
+
+
+def test_what_is_published_during_a_build_is_told(out: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The build has a serial of its own all the same, and a follower drops the change with the old version."""
+    follower, shards = follow(out), read_manifest(Place.of(out)).shards
+
+    def meanwhile(stage: str, _: float) -> None:
+        if stage == "sample":
+            publish(out, [[1, 1, 1]], [70_001])
+            assert follower.refresh() and len(follower.items) == 301
+
+    for serial, progress in ((3, meanwhile), (4, None)):
+        caplog.clear()
+        manifest = ItemIndex.build_distributed(
+            tmp_path / "day", out, address=None, rows="sorted", progress=progress, **OPTIONS
+        )
+        assert manifest.serial == serial and manifest.shards == shards
+        assert ("publish that again" in caplog.text) == (progress is not None)
+        assert follower.refresh() and len(follower.items) == 300

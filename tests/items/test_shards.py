@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.items.catalogues import CatalogueCase, catalogues, layouts
-from wfsa.errors import ArtifactError, ItemError
-from wfsa.items import Beams, Catalogue, ItemFilter, ItemIndex
+from wfsa.errors import ArtifactError, ItemError, LimitError
+from wfsa.items import Beams, Catalogue, ItemFilter, ItemIndex, follow, sharded_build
+from wfsa.items.files import ParquetColumns, TableFile
 from wfsa.items.item_ids import read_ids
 from wfsa.items.shards import Part, assemble, pack
 from wfsa.storage.item_shard_file import MANIFEST, Manifest, leading_keys, read_manifest, write_manifest
@@ -315,3 +317,314 @@ def test_importing_needs_none_of_the_extras() -> None:
         "    else:\n        raise AssertionError\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).resolve().parents[2])
+
+
+# --- ranges, and memory -------------------------------------------------------------------------------------------
+
+MEGABYTE = 1 << 20
+
+
+def most_rows(n_levels: int, code_bytes: int) -> int:
+    """Rows that a new range has by a megabyte, as docs/items.md says: six times codes, number and id, and 24 bytes."""
+    return MEGABYTE // (6 * (n_levels * code_bytes + 4 + 16) + 24)
+
+
+def wide(n: int, first: tuple[int, int] = (0, 1000), seed: int = 0) -> tuple[Any, Any]:
+    """Rows of three codes of 1,000, the first of some."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 1000, (n, 3)).astype(np.uint16)
+    rows[:, 0] = rng.integers(*first, n)
+    return rows, rng.permutation(n) + seed * 10_000_000
+
+
+def build_wide(folder: Path, name: str, rows: Any, ids: Any, **options: Any) -> Manifest:
+    """Into ``folder/out``, from files of 500 rows a group."""
+    given: dict[str, Any] = {**OPTIONS, "vocab_size": 1000, "memory": MEGABYTE, "rows": "sorted", **options}
+    return ItemIndex.build_distributed(
+        write_day(folder / name, rows, ids, group=500), folder / "out", address=None, **given
+    )
+
+
+def test_a_place_that_grows_keeps_to_its_memory(tmp_path: Path) -> None:
+    """A hundredfold; then in one range only, which is cut, and no other written anew; then not at all."""
+    few, few_ids = wide(400)
+    assert len(build_wide(tmp_path, "d1", few, few_ids).shards) == 1
+    rows, ids = wide(40_000, seed=1)
+    second = build_wide(tmp_path, "d2", rows, ids)
+    fresh = build_wide(tmp_path / "fresh", "d2", rows, ids)
+    assert len(second.shards) == len(fresh.shards) == -(-40_000 // most_rows(3, 2))
+    assert max(one.n_items for one in second.shards) < 1.5 * most_rows(3, 2)
+    codes = [0, *(key >> 20 for key in second.boundaries), 1000]  # two codes of ten bits follow, each one more
+    at = 3
+    more, more_ids = wide(15_000, (codes[at] + 1, codes[at + 1] - 1), seed=2)
+    rows, ids = np.concatenate([rows, more]), np.concatenate([ids, more_ids])
+    third = build_wide(tmp_path, "d3", rows, ids)
+    assert {*second.boundaries} < {*third.boundaries} and len(third.shards) > len(second.shards) + 2
+    assert max(one.n_items for one in third.shards) < 1.5 * most_rows(3, 2)
+    kept = {one.leaves.file for one in third.shards}
+    assert [one.leaves.file in kept for one in second.shards] == [number != at for number in range(len(second.shards))]
+    again = build_wide(tmp_path, "d3", rows, ids)
+    assert again.shards == third.shards and again.boundaries == third.boundaries
+    fewer = build_wide(tmp_path, "d1", few, few_ids)  # ranges that became small stay
+    assert {*fewer.boundaries} <= {*third.boundaries} and len(fewer.shards) >= len(second.shards)
+    build_wide(tmp_path / "fresh", "d1", few, few_ids)
+    # Where the ranges are is nothing that an index knows.
+    assert ItemIndex.load(tmp_path / "out").fingerprint == ItemIndex.load(tmp_path / "fresh/out").fingerprint
+
+
+def test_shards_of_a_given_number_are_cut_anew_where_that_helps(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows, ids = wide(20_000)
+    first = build_wide(tmp_path, "d1", rows, ids, shards=8)
+    rows, ids = wide(30_000, seed=1)
+    assert build_wide(tmp_path, "d2", rows, ids, shards=8).boundaries == first.boundaries
+    rows, ids = wide(20_000, (0, 50), seed=2)  # all in what was the first range
+    second = build_wide(tmp_path, "d3", rows, ids, shards=8)
+    assert len(second.shards) == 8 and max(one.n_items for one in second.shards) < 4000
+    assert not caplog.records
+    with_two = build_wide(tmp_path, "d3", rows, ids, shards=2)
+    assert len(with_two.shards) == 2 and "shards=2 are too few" in caplog.text
+    caplog.clear()
+    with_one = build_wide(tmp_path, "d3", rows, ids, shards=1)
+    assert len(with_one.shards) == 1 and "will take some 3 MB, more than the memory of 1 MB" in caplog.text
+
+
+def test_a_sorted_input_of_many_groups_gives_even_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each group has keys of its own: those that are not looked at must not all fall into one range."""
+    monkeypatch.setattr(sharded_build, "SAMPLE_GROUPS", 8)
+    n = 40 * most_rows(3, 2)
+    rows, ids = wide(n)
+    rows = rows[np.lexsort(rows.T[::-1])]
+    manifest = build_wide(tmp_path, "day", rows, ids)
+    assert max(one.n_items for one in manifest.shards) < 1.5 * most_rows(3, 2) and len(manifest.shards) >= 40
+
+
+def test_rows_with_one_prefix_share_a_shard_and_it_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Of eight levels of 70,000 codes three fit into a key: what differs in the fourth only cannot be parted."""
+    rng = np.random.default_rng(0)
+    rows = np.full((20_000, 8), 7)
+    rows[:, 3] = rng.integers(0, 70_000, len(rows))
+    rows[:2000, :3] = rng.integers(0, 70_000, (2000, 3))
+    names = [f"c{level}" for level in range(8)]
+    pq.write_table(pa.table(dict(zip(names, rows.T, strict=True))), tmp_path / "a.parquet", row_group_size=1000)
+    for _ in range(2):  # the second time the boundaries are there, and stay
+        caplog.clear()
+        manifest = ItemIndex.build_distributed(
+            tmp_path / "a.parquet", tmp_path / "out", 70_000, address=None, columns=names, memory=MEGABYTE
+        )
+        assert "18,000 rows have the same first 3 codes, which cannot be parted" in caplog.text
+        assert "more than the memory of 1 MB" in caplog.text
+        sizes = [one.n_items for one in manifest.shards]
+        assert max(sizes) >= 18_000 and len(sizes) > 1
+    assert manifest.serial == 2
+    check_same(ItemIndex.load(tmp_path / "out"), ItemIndex.build(rows, vocab_size=70_000))
+
+
+def test_shards_that_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, ids = wide(40_000)
+    monkeypatch.setattr(sharded_build, "MAX_SHARDS", 5)
+    with pytest.raises(LimitError, match="5 are possible: give memory="):
+        build_wide(tmp_path, "day", rows, ids)
+    with pytest.raises(ItemError, match="the least is 1048576"):
+        build_wide(tmp_path, "day", rows, ids, memory=MEGABYTE - 1)
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize("form", ["columns", "lists", "fixed"])
+def test_a_group_that_is_larger_than_memory_is_read_in_parts(tmp_path: Path, kind: str, form: str) -> None:
+    """One group of all rows; nothing is lost or read twice, and rows have their numbers."""
+    n = 4 * MEGABYTE // (6 * (3 * 2 + 4 + 16))
+    rows, _ = wide(n)
+    ids = pa.array([f"sku-{x}" for x in range(n)])
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), 3)
+    columns = dict(zip(COLUMNS, rows.T, strict=True)) if form == "columns" else {"sid": lists}
+    table = pa.table({**columns, "id": ids})
+    if form == "lists":
+        table = table.set_column(0, "sid", table["sid"].cast(pa.list_(pa.uint16())))
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path, row_group_size=n)
+    else:
+        with pa.ipc.new_file(path, table.schema) as out:
+            out.write_table(table)
+    named: dict[str, Any] = {"columns": COLUMNS} if form == "columns" else {"list_column": "sid"}
+    chosen = ParquetColumns(named.get("columns"), named.get("list_column"), "id")
+    groups = sharded_build.scan(str(path), chosen).groups
+    assert groups == [n]
+    pieces = sharded_build._pieces([str(path)], [groups], 5000)
+    assert [piece.first for piece in pieces] == [piece.skip for piece in pieces]
+    assert max(piece.n_rows for piece in pieces) <= 5000 and len(pieces) == -(-n // 5000)
+    ItemIndex.build_distributed(
+        path, tmp_path / "out", [1000] * 3, address=None, memory=MEGABYTE, id_column="id", **named
+    )
+    check_same(ItemIndex.load(tmp_path / "out"), ItemIndex.build(rows, ids, 1000))
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=4), st.integers(1, 12))
+def test_pieces_are_all_rows_in_order(groups: list[list[int]], most: int) -> None:
+    """Any groups, any limit: each row once, none of no rows, none of more than the limit."""
+    pieces = sharded_build._pieces([str(file) for file in range(len(groups))], groups, most)
+    found = []
+    for piece in pieces:
+        assert 1 <= piece.n_rows <= most and len(found) == piece.first
+        rows = [(piece.path, group, row) for group in piece.groups for row in range(groups[int(piece.path)][group])]
+        found += rows[piece.skip : piece.skip + piece.n_rows]
+        assert len(rows) == piece.n_rows or len(piece.groups) == 1
+    wanted = [(str(f), g, row) for f, file in enumerate(groups) for g, n in enumerate(file) for row in range(n)]
+    assert found == wanted
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_reading_holds_a_batch_not_a_file(tmp_path: Path, kind: str) -> None:
+    """What pyarrow has allocated while chunks come, of one group of Parquet or many compressed batches of Arrow."""
+    rng = np.random.default_rng(0)
+    n = 1_500_000
+    table = pa.table({**{name: rng.integers(0, 1 << 30, n) for name in COLUMNS}, "id": rng.permutation(n)})
+    path = tmp_path / f"a.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path, row_group_size=n, use_dictionary=False)
+    else:
+        with pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
+            out.write_table(table, max_chunksize=1 << 15)
+    del table
+    before, most, found = pa.total_allocated_bytes(), 0, 0
+    file = TableFile(path, ParquetColumns(COLUMNS, None, "id"))
+    assert sum(file.groups()) == n
+    for chunk in file.chunks(None, 1 << 15):
+        found += len(chunk.ids)
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert found == n and most < path.stat().st_size / 3
+
+
+def test_strings_count_with_their_bytes(tmp_path: Path) -> None:
+    """To take strings by their index takes memory: ranges of rows with long ids have fewer of them."""
+    rows, ids = wide(8000)
+    texts = pa.array([f"{x:036}" for x in ids.tolist()])
+    for kind in ("parquet", "arrow"):
+        short = write_day(tmp_path / f"short-{kind}", rows, ids, kind=kind)
+        long = write_day(tmp_path / f"long-{kind}", rows, texts, kind=kind)
+        found = [
+            ItemIndex.build_distributed(
+                day, tmp_path / f"{day.name}-out", address=None, memory=MEGABYTE, **{**OPTIONS, "vocab_size": 1000}
+            )
+            for day in (short, long)
+        ]
+        assert len(found[1].shards) > 2 * len(found[0].shards)
+        check_same(ItemIndex.load(tmp_path / f"long-{kind}-out"), ItemIndex.build(rows, texts, 1000))
+
+
+def test_a_damaged_arrow_file_is_an_error_of_ours(tmp_path: Path) -> None:
+    """One bit anywhere: rows as they are then, ItemError, or OSError, of which pyarrow has many."""
+    rows, ids = made_up(500)
+    path = write_day(tmp_path / "day", rows, ids, files=1, kind="arrow") / "part-000.arrow"
+    data, rng = path.read_bytes(), np.random.default_rng(0)
+    said = []
+    for at in rng.integers(0, len(data), 300).tolist():
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1 << int(rng.integers(8))]) + data[at + 1 :])
+        try:
+            ItemIndex.build(path, None, 20, columns=COLUMNS, id_column="id")
+        except (ItemError, OSError) as error:
+            said.append(str(error))
+    assert any("part-000.arrow is damaged" in one for one in said)
+
+
+# --- where --------------------------------------------------------------------------------------------------------
+
+
+def test_urls_of_files_are_paths(tmp_path: Path) -> None:
+    rows, ids = made_up(300)
+    folder = tmp_path / "a day"
+    day, wanted = write_day(folder, rows, ids), ItemIndex.build(rows, ids, 20)
+    url = day.as_uri()
+    assert url.startswith("file:///") and "%20" in url
+    several = [f"{url}/part-{number:03}.parquet" for number in range(3)]
+    for source in (url, url.replace("///", "/"), f"{url}/", f"{url}/*.parquet", several):
+        check_same(ItemIndex.build(source, None, 20, columns=COLUMNS, id_column="id"), wanted)
+        ItemIndex.build_distributed(source, f"{url}/out", address=None, shards=2, **OPTIONS)
+    for place in (f"{url}/out", f"{url}/out/", f"{url}/out/{MANIFEST}"):
+        check_same(ItemIndex.load(place), wanted)
+        assert len(follow(place).items) == 300
+    np.save(folder / "rows.npy", rows)
+    check_same(ItemIndex.build(f"{url}/rows.npy", ids, 20), wanted)
+    with pytest.raises(FileNotFoundError):
+        ItemIndex.load(f"{url}/nothing/{MANIFEST}")
+
+
+class Elsewhere(sharded_build.Here):
+    """Steps run in another folder, as those of a cluster that was started there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def _call(self, call: Any, *arguments: Any) -> Any:
+        before = Path.cwd()
+        os.chdir(self.folder)
+        try:
+            return call(*arguments)
+        finally:
+            os.chdir(before)
+
+    def map(self, step: Any, inputs: Any) -> Any:
+        return self._call(super().map, step, inputs)
+
+    def shuffle(self, job: Any, pieces: Any, report: Any) -> Any:
+        return self._call(super().shuffle, job, pieces, report)
+
+
+def test_relative_paths_are_those_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, ids = made_up(300)
+    write_day(tmp_path / "day", rows, ids)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    levels = {"vocab_size": 20, "offsets": None, "logits_size": None, "end_token": None}
+    layout = {"name": "interval", "head_depth": None, "small": 64}
+    for source in ("day", "day/*.parquet", ["day/part-000.parquet", "./day/part-001.parquet", "day/part-002.parquet"]):
+        sharded_build.build_sharded(
+            Elsewhere(tmp_path / "elsewhere"), source, Place.of("out"), ParquetColumns(COLUMNS, None, "id"), levels,
+            layout, "input", 2, 1 << 30, lambda stage, x: None,
+        )  # fmt: skip
+        assert not list((tmp_path / "elsewhere").iterdir())
+        assert ItemIndex.load("out").fingerprint == ItemIndex.build(rows, ids, 20).fingerprint
+
+
+# --- skewed codes, and names --------------------------------------------------------------------------------------
+
+
+def zipf(n: int, kind: str, seed: int = 0) -> tuple[Any, Any]:
+    """Three codes of 1,000, by Zipf's law, so that many rows are equal; ids of a kind."""
+    rng = np.random.default_rng(seed)
+    weights = 1 / np.arange(1, 1001) ** 1.2
+    rows = rng.choice(1000, (n, 3), p=weights / weights.sum()).astype(np.uint16)
+    numbers = rng.permutation(n) * 3
+    if kind == "int":
+        return rows, numbers
+    texts = [f"sku-{x}-é" if kind == "str" else f"{x:024}" for x in numbers.tolist()]
+    return rows, pa.array([one.encode() for one in texts] if kind == "bytes" else texts)
+
+
+def check_answers(found: ItemIndex, wanted: ItemIndex) -> None:
+    """The same index, and the same search, beam for beam."""
+    check_same(found, wanted)
+    rng = np.random.default_rng(0)
+    ours, theirs = Beams.start(found, 2, 40), Beams.start(wanted, 2, 40)
+    for _ in range(found.n_levels):
+        logits = rng.normal(size=(2, 40, found.logits_size)).astype(np.float32)
+        ours, theirs = found.beam_step(ours, logits), wanted.beam_step(theirs, logits)
+    np.testing.assert_array_equal(ours.scores, theirs.scores)
+    np.testing.assert_array_equal(ours.sequences, theirs.sequences)
+    assert ours.valid.all() and found.item_ids(ours.nodes) == wanted.item_ids(theirs.nodes)
+
+
+@pytest.mark.parametrize("kind", ["int", "str", "bytes"])
+@pytest.mark.parametrize("layout", ["interval", "csr"])
+def test_skewed_codes_and_names_of_any_kind(tmp_path: Path, kind: str, layout: str) -> None:
+    rows, ids = zipf(20_000, kind)
+    day = write_day(tmp_path / "day", rows, ids, group=700)
+    options: dict[str, Any] = {**OPTIONS, "vocab_size": 1000, "layout": layout}
+    manifest = ItemIndex.build_distributed(day, tmp_path / "out", address=None, memory=MEGABYTE, **options)
+    assert len(manifest.shards) >= 4 and manifest.n_leaves < 20_000
+    check_answers(ItemIndex.load(tmp_path / "out"), ItemIndex.build(rows, ids, 1000, layout=layout))

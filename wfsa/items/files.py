@@ -2,6 +2,10 @@
 
 Tables may be several files, one after the other: a list of paths, a folder, or a pattern (``part-*.parquet``), whose
 files are taken in the order of their names; and they may lie wherever fsspec reads (``s3://bucket/day/*.parquet``).
+A ``file:`` URL is a path of this machine.
+
+**Memory** is that of a batch, and of a buffer for each column, whatever a group of rows has: Parquet's groups are
+decoded as they are read. Of an Arrow file one batch is held that is compressed or comes from another machine.
 
 **Which columns of a Parquet file are codes is said, or plain.** An integer column may as well be an id, a price or a
 count, and an index over those would work and be wrong. So nothing is chosen where there is a choice: without names,
@@ -12,7 +16,7 @@ read; any other is an error that lists the columns and their types.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -23,12 +27,15 @@ import numpy.typing as npt
 
 from wfsa.errors import ItemError
 from wfsa.items.rows import ItemChunk
-from wfsa.storage.places import file_system, is_url, parent_and_name
+from wfsa.storage.places import Place, file_system, is_url, parent_and_name
 
 PARQUET: tuple[str, ...] = (".parquet", ".pq")
 ARROW: tuple[str, ...] = (".arrow", ".feather")
 TABLES = PARQUET + ARROW
 BATCH = 1 << 18
+_BUFFER = 1 << 20
+_REMOTE_BUFFER = 1 << 23
+"""Bytes that are read at once, a column; more where each request has to travel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,7 @@ def open_file(path: Any, columns: ParquetColumns) -> Any:
     """From a path what ``ItemIndex.build`` takes: an array of a ``.npy``, or chunks of tables (:func:`list_tables`)."""
     if is_tables(path):
         return read_tables(list_tables(path), columns)
+    path = _plain(path)
     if Path(path).suffix.lower() != ".npy":
         raise ItemError(f"{os.fspath(path)}: items are read from .npy and .parquet files")
     if columns != ParquetColumns():
@@ -75,7 +83,7 @@ def is_tables(path: Any) -> bool:
     """Whether a path names tables: one, a list, a pattern, a folder."""
     if isinstance(path, (list, tuple)):
         return True
-    text = os.fspath(path)
+    text = _plain(path)
     return Path(text).suffix.lower() in TABLES or is_url(text) or "*" in text or Path(text).is_dir()
 
 
@@ -86,7 +94,7 @@ def list_tables(source: Any) -> list[str]:
     """
     if isinstance(source, (list, tuple)):
         return [file for one in source for file in list_tables(one)]
-    text = os.fspath(source)
+    text = _plain(source)
     if not is_url(text):
         path = Path(text)
         if path.is_dir():
@@ -112,6 +120,12 @@ def list_tables(source: Any) -> list[str]:
         if Path(one).suffix.lower() not in TABLES:
             raise ItemError(f"{one}: items are read from .npy and .parquet files")
     return found
+
+
+def _plain(path: str | os.PathLike[str]) -> str:
+    """A path or URL as text; of a ``file:`` URL the path."""
+    text = os.fspath(path)
+    return Place.of(text).where if text.startswith("file:/") else text
 
 
 def open_npy(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
@@ -159,44 +173,94 @@ class TableFile:
             import pyarrow.parquet as pq
         except ImportError:
             raise ItemError("reading Parquet needs pyarrow: pip install 'wfsa[parquet]'") from None
-        self.where = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path.where
+        self.where = _plain(path) if isinstance(path, (str, os.PathLike)) else path.where
         arrow = Path(self.where).suffix.lower() in ARROW
         self._parquet: Any = None
-        self._batches: list[Any] = []
+        self._n_batches = 0
+        self._get: Callable[[int], Any]
         try:
             if not isinstance(path, (str, os.PathLike)):
                 table = path.table()
-                self._batches, schema = table.to_batches(), table.schema
+                batches, schema = table.to_batches(), table.schema
+                self._get, self._n_batches = batches.__getitem__, len(batches)
             elif arrow:
                 file = pa.ipc.open_file(_opened(self.where) or pa.memory_map(self.where))
-                self._batches = [file.get_batch(i) for i in range(file.num_record_batches)]
-                schema = file.schema
+                self._get, self._n_batches, schema = file.get_batch, file.num_record_batches, file.schema
             else:
-                self._parquet = pq.ParquetFile(_opened(self.where) or self.where)
+                # Read ahead, as pyarrow does by default, it would hold all groups that are asked for.
+                buffer = _REMOTE_BUFFER if is_url(self.where) else _BUFFER
+                self._parquet = pq.ParquetFile(
+                    _opened(self.where) or self.where, pre_buffer=False, buffer_size=buffer
+                )  # fmt: skip
                 schema = self._parquet.schema_arrow
-        except pa.ArrowInvalid as e:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
             raise ItemError(f"{self.where} is no {'Arrow' if arrow else 'Parquet'} file: {e}") from None
         self.columns = _choose(self.where, schema, columns)
 
     def groups(self) -> list[int]:
         """Rows of each group."""
         if self._parquet is None:
-            return [batch.num_rows for batch in self._batches]
+            return [self._batch(i).num_rows for i in range(self._n_batches)]
         return [self._parquet.metadata.row_group(i).num_rows for i in range(self._parquet.num_row_groups)]
 
-    def chunks(self, groups: Sequence[int] | None, batch: int = BATCH, with_ids: bool = True) -> Iterator[ItemChunk]:
-        """Of these groups (None: all), at most ``batch`` rows each."""
+    def string_bytes(self) -> int:
+        """Bytes of all ids that are strings, as far as the file tells without being decoded; 0 where they are not."""
+        name = self.columns.ids
+        if name is None:
+            return 0
+        if self._parquet is None:
+            ids = (self._batch(i).column(name) for i in range(self._n_batches))
+            return sum(0 if _is_integer(one.type) else one.nbytes for one in ids)
+        found = 0
+        for group in map(self._parquet.metadata.row_group, range(self._parquet.num_row_groups)):
+            for column in map(group.column, range(group.num_columns)):
+                if column.path_in_schema == name and column.physical_type.endswith("BYTE_ARRAY"):
+                    found += column.total_uncompressed_size
+        return found
+
+    def chunks(
+        self,
+        groups: Sequence[int] | None,
+        batch: int = BATCH,
+        with_ids: bool = True,
+        skip: int = 0,
+        n_rows: int | None = None,
+    ) -> Iterator[ItemChunk]:
+        """Of these groups (None: all), at most ``batch`` rows each; without the first ``skip`` rows, ``n_rows`` in all.
+
+        Rows that are skipped are decoded: Parquet tells only where a group begins.
+        """
         columns = self.columns if with_ids else ParquetColumns(self.columns.codes, self.columns.sequence)
-        return _chunks(self.where, self._parts(groups, batch, _wanted(columns)), columns)
+        parts = self._parts(groups, batch, _wanted(columns))
+        return _chunks(self.where, parts if n_rows is None else _window(parts, skip, skip + n_rows), columns)
+
+    def _batch(self, number: int) -> Any:
+        """A record batch, read anew each time: all of them may be more than memory holds."""
+        try:
+            return self._get(number)
+        except (ValueError, NotImplementedError) as e:  # as Arrow's errors are
+            raise ItemError(f"{self.where} is damaged: {e}") from None
 
     def _parts(self, groups: Sequence[int] | None, batch: int, wanted: list[str]) -> Iterator[Any]:
         if self._parquet is not None:
             yield from self._parquet.iter_batches(batch_size=batch, row_groups=groups, columns=wanted)
             return
-        for group in range(len(self._batches)) if groups is None else groups:
-            part = self._batches[group].select(wanted)
+        for group in range(self._n_batches) if groups is None else groups:
+            part = self._batch(group).select(wanted)
             for begin in range(0, part.num_rows, batch):
                 yield part.slice(begin, batch)
+
+
+def _window(parts: Iterator[Any], begin: int, end: int) -> Iterator[Any]:
+    """Rows begin .. end of record batches, counted through all of them."""
+    at = 0
+    for part in parts:
+        low, high = max(begin - at, 0), min(end - at, part.num_rows)
+        if low < high:
+            yield part.slice(low, high - low)
+        at += part.num_rows
+        if at >= end:
+            return
 
 
 def _opened(where: str) -> Any:
@@ -204,7 +268,7 @@ def _opened(where: str) -> Any:
     if not is_url(where):
         return None
     files, inside = file_system(where)
-    return files.open(inside, "rb")
+    return files.open(inside, "rb", block_size=_REMOTE_BUFFER)
 
 
 def _wanted(columns: ParquetColumns) -> list[str]:

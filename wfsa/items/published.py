@@ -14,8 +14,14 @@ follower keeps its state, says so once in the log ``wfsa``, and looks again the 
 **A delta cannot fail to apply**: an id that is added replaces the item that has it, one that is removed and not there
 is passed over. What is wrong with it (codes out of range, ids of another kind or given twice) the publisher is told.
 
-There is one publisher at a time: nothing here locks. A build into the same place (``ItemIndex.build_distributed``) ends
-the deltas, since its source has what they said; what came later is published after it.
+**There is one publisher at a time**, and a build is one: stores have no lock. Two would begin with the same manifest,
+and the later write over what the earlier published, under the same serial. So :func:`publish` looks at the manifest
+right before it writes it, and again after; where another was at work, its change comes after theirs, with the next
+serial. That leaves one moment, between a publisher's look and its writing: what another publishes, and finds published,
+within it is lost. Followers compare deltas, not serials, so that all have what the manifest says, whatever it replaced.
+
+A build into the same place (``ItemIndex.build_distributed``) ends the deltas, since its source has what they said; what
+is published while it runs is not in it, which the log says, and is to be published again.
 """
 
 from __future__ import annotations
@@ -51,6 +57,7 @@ from wfsa.storage.places import Place
 
 _log: Final = logging.getLogger("wfsa")
 _GONE: Final = "removed_"
+_TRIES: Final = 20
 
 
 def publish(where: str | os.PathLike[str], sids: Any = None, ids: Any = None, *, removed: Any = ()) -> Manifest:
@@ -59,10 +66,29 @@ def publish(where: str | os.PathLike[str], sids: Any = None, ids: Any = None, *,
     sids, ids    as ``Catalogue.add`` takes them; an id that is live is replaced
     removed      ids; those that are not live are passed over
 
-    Raises ItemError on bad codes and ids, ArtifactError and OSError where there is no whole catalogue.
+    Raises ItemError on bad codes and ids, and where others publish there without end, ArtifactError and OSError where
+    there is no whole catalogue. After an error of the store the change may be there or not: to publish it again is
+    right, for it then changes nothing.
     """
     place = place_of(where)
     manifest = read_manifest(place)
+    for _ in range(_TRIES):
+        delta = _delta(manifest, place, sids, ids, removed)
+        if delta is None:
+            return manifest
+        seen = read_manifest(place)
+        if seen == manifest:
+            published = replace(manifest, serial=delta.serial, deltas=(*manifest.deltas, delta))
+            write_manifest(place, published)
+            seen = read_manifest(place)
+            if delta in seen.deltas or seen.base != published.base:  # a build has come after it
+                return published
+        manifest = seen
+    raise ItemError(f"{place.where}: others publish there all the time; one at a time can")
+
+
+def _delta(manifest: Manifest, place: Place, sids: Any, ids: Any, removed: Any) -> DeltaEntry | None:
+    """The change of this version, checked and written to the place; None where there is none."""
     levels, kind = manifest.levels, _kind(manifest)
     rows = read_rows([] if sids is None else sids, len(levels))
     new, gone = read_ids(() if ids is None else ids), read_ids(removed)
@@ -76,7 +102,7 @@ def publish(where: str | os.PathLike[str], sids: Any = None, ids: Any = None, *,
         if len(some) and IdTable(some).distinct != len(some):
             raise ItemError("an id is given twice")
     if not len(new) and not len(gone):
-        return manifest
+        return None
     arrays: dict[str, Any] = {_GONE + name: array for name, array in id_arrays(gone).items() if len(gone)}
     if len(rows):
         largest = largest_codes(rows, 0, 1)
@@ -88,11 +114,7 @@ def publish(where: str | os.PathLike[str], sids: Any = None, ids: Any = None, *,
                 raise ItemError(f"an item has {int(lengths.min())} codes: the catalogue needs an end token for such")
             arrays["lengths"] = lengths.astype(np.uint8)
     head = {"ids": kind, "base": manifest.base, "added": len(new), "removed": len(gone)}
-    serial = manifest.serial + 1
-    entry = DeltaEntry(write_arrays(place, "delta", arrays, head), len(gone), len(new), serial)
-    manifest = replace(manifest, serial=serial, deltas=(*manifest.deltas, entry))
-    write_manifest(place, manifest)
-    return manifest
+    return DeltaEntry(write_arrays(place, "delta", arrays, head), len(gone), len(new), manifest.serial + 1)
 
 
 class Follower:
@@ -142,7 +164,7 @@ class Follower:
     def refresh(self) -> bool:
         """Look for a new version, and take it; whether there was one. Errors are logged, once each, not raised."""
         with self._lock:
-            before = self.version
+            before = self._current[0]
             try:
                 self._take(read_manifest(self._place))
                 self._error = None
@@ -151,7 +173,7 @@ class Follower:
                 if said != self._error:
                     _log.warning("%s: version %s is kept: %s", self._place.where, self.version, said)
                 self._error = said
-            return self.version != before
+            return self._current[0] != before
 
     def start(self, every: float) -> Follower:
         """Refresh in a thread, ``every`` so many seconds, until :meth:`close`."""
@@ -181,7 +203,7 @@ class Follower:
     def _take(self, manifest: Manifest) -> None:
         """Apply what is new, delta by delta; or load another base aside."""
         held, catalogue = self._current
-        if manifest.serial == held.serial and manifest.base == held.base:
+        if manifest == held:
             return
         if manifest.base != held.base or manifest.deltas[: len(held.deltas)] != held.deltas:
             self._current = (manifest, self._loaded(manifest))

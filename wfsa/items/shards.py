@@ -48,7 +48,7 @@ from wfsa.storage.item_shard_file import (
     read_arrays,
     write_arrays,
 )
-from wfsa.storage.places import Place, is_url, parent_and_name
+from wfsa.storage.places import Place, parent_and_name
 
 KEEP_SECONDS = 3600
 _BLOCK: Final = 1 << 20
@@ -215,8 +215,8 @@ def assemble(
 
 def is_sharded(path: str | os.PathLike[str]) -> bool:
     """Whether a path is that of a catalogue in shards: a folder, a URL, or the manifest itself."""
-    text = os.fspath(path)
-    return is_url(text) or text.endswith(MANIFEST) or Path(text).is_dir()
+    folder = place_of(path).folder
+    return folder is None or os.fspath(path).endswith(MANIFEST) or folder.is_dir()
 
 
 def place_of(path: str | os.PathLike[str]) -> Place:
