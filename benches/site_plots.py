@@ -153,20 +153,35 @@ def _schemas(axes: Any, lines: Lines) -> None:
     axes.legend(fontsize="small", frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 
 
-def _grammars(axes: Any, lines: Lines) -> None:
+def _grammars(both: Any, lines: Lines) -> None:
+    cases = list(dict.fromkeys(line["case"] for line in lines))
+    rows = {case: len(cases) - at for at, case in enumerate(cases)}
     for name in ("wfsa", "wfsa-lazy", "llguidance", "glrmask", "xgrammar"):
         found = [
-            (line["compile_ms"], line["mask_us"]["p99"], line["case"])
+            (rows[line["case"]], line["compile_ms"], line["mask_us"]["p99"])
             for line in lines
             if line["engine"] == name and line["status"] == "ok" and line["mask_us"]["n"]
         ]
-        x, y, _ = zip(*found, strict=True)
-        axes.plot(x, y, markersize=6, label=f"{_CALLED[name]}: {len(found)} of 8", **_look(name))
-        if name != "wfsa-lazy":
-            for at_x, at_y, case in found:
-                axes.annotate(case, (at_x, at_y), (4, 3), textcoords="offset points", fontsize=6, color=_LOOK[name][0])
-    _logarithmic(axes, "compile the grammar, ms", "mask, p99, µs")
-    axes.legend(fontsize="small", frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
+        y, *values = zip(*found, strict=True)
+        for axes, x in zip(both, values, strict=True):
+            label = f"{_CALLED[name]}: {len(found)} of {len(cases)}"
+            axes.plot(x, y, markersize=6, label=label, zorder=3 if name == "wfsa" else 2, **_look(name))
+    for axes, label in zip(both, ("compile the grammar, ms", "mask, p99, µs"), strict=True):
+        _logarithmic(axes, label, "")
+        axes.set_yscale("linear")
+        axes.set_yticks(list(rows.values()), list(rows))
+        axes.margins(x=0.08, y=0.06)
+        axes.minorticks_off()
+    both[1].set_xticks([1, 1e2, 1e4, 1e6])
+    _legend_below(both, 3)
+
+
+def _legend_below(both: Any, first: int) -> None:
+    """One legend for two plots side by side: the first so many entries below the left one."""
+    handles, labels = both[0].get_legend_handles_labels()
+    for axes, part in zip(both, (slice(0, first), slice(first, None)), strict=True):
+        axes.legend(handles[part], labels[part], fontsize="small", frameon=False, loc="upper center",
+                    bbox_to_anchor=(0.45, -0.16))  # fmt: skip
 
 
 def _since_compile(axes: Any, lines: Lines) -> None:
@@ -180,19 +195,25 @@ def _since_compile(axes: Any, lines: Lines) -> None:
     axes.legend(fontsize="small", frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 
 
-def _along(axes: Any, lines: Lines) -> None:
+def _along(each: Any, lines: Lines) -> None:
     engines = {line["engine"]: line for line in lines if line.get("what") == "masks"}
-    for name in ("xgrammar", "llguidance", "glrmask", "wfsa-lazy", "wfsa"):
-        line = engines[name]
-        label = f"{_CALLED[name]}: {number(sum(line['mask_us']) / 1e3)} ms, compiled in {number(line['compile_ms'])} ms"
-        axes.plot(line["mask_us"], color=_LOOK[name][0], linewidth=0.7, label=label)
-    axes.set(yscale="log", xlabel="token of the document", ylabel="mask, µs")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    axes.grid(True, which="major", axis="y", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.margins(x=0.01)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize="small", frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
+    for axes, name in zip(each, ("wfsa", "wfsa-lazy", "glrmask", "llguidance", "xgrammar"), strict=True):
+        line, colour = engines[name], _LOOK[name][0]
+        axes.fill_between(range(len(line["mask_us"])), line["mask_us"], 1e-2, color=colour, linewidth=0, step="mid")
+        together, compiled = number(sum(line["mask_us"]) / 1e3), number(line["compile_ms"])
+        axes.set_title(
+            f"{_CALLED[name]}: all masks {together} ms, compiled in {compiled} ms", fontsize="small", loc="left", pad=3,
+            color=colour,
+        )  # fmt: skip
+        axes.set(yscale="log", ylim=(0.2, 1000), yticks=(1, 10, 100))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axes.minorticks_off()
+        axes.grid(True, which="major", axis="y", color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.margins(x=0.01)
+        axes.spines[["top", "right"]].set_visible(False)
+    each[2].set_ylabel("mask, µs")
+    each[-1].set_xlabel("token of the document")
 
 
 _ARMS = {
@@ -219,10 +240,7 @@ def _items(both: Any, lines: Lines) -> None:
         _logarithmic(axes, f"items in the catalogue, {kind}", "a step of 2 × 70 beams, µs" if kind == "uniform" else "")
         axes.set_xticks([1e5, 1e6, 1e7, 1e8], ["100 k", "1 M", "10 M", "100 M"])
         axes.minorticks_off()
-    handles, labels = both[0].get_legend_handles_labels()
-    for axes, part in zip(both, (slice(0, 3), slice(3, 5)), strict=True):
-        axes.legend(handles[part], labels[part], fontsize="small", frameon=False, loc="upper center",
-                    bbox_to_anchor=(0.45, -0.16))  # fmt: skip
+    _legend_below(both, 3)
 
 
 PLOTS = (
@@ -256,7 +274,7 @@ PLOTS = (
         "An engine is missing where it refuses the grammar; the page beside says why, and which texts were cut short "
         "by the clock.",
         _grammars,
-        {"figsize": (6.4, 5.2)},
+        {"figsize": (7.6, 4.4), "ncols": 2, "sharey": True},
     ),
     Plot(
         "along",
@@ -264,9 +282,9 @@ PLOTS = (
         "Masks along a text, of all engines",
         "One document, the longest of the sample that every engine takes, and each of its masks: the median over some "
         "fresh processes by place, so that what is made on first use is in it, and other programs are not.\n"
-        "Behind each name stands what all masks of the document took together.",
+        "Beside each name stands what all masks of the document took together.",
         _along,
-        {"figsize": (7.6, 4.6)},
+        {"figsize": (7.6, 6.4), "nrows": 5, "sharex": True, "sharey": True},
     ),
     Plot(
         "since-compile",
