@@ -35,6 +35,7 @@ from benches.markdown import facts, number, table, write
 from benches.recorded_data import DATA, json_lines, read_vocabulary
 from benches.schemas.sample import even_share
 from benches.supervisor import ROOT, tell
+from wfsa.storage.array_file import from_bytes
 from wfsa.storage.places import Place
 from wfsa.store import ConstraintStore
 from wfsa.store.artifact import name_of
@@ -214,6 +215,7 @@ def _together(
             raise SystemExit(f"benches: a replica ended with {process.returncode}: {err.strip().splitlines()[-1:]}")
         told.append(json.loads(out))
     seconds = time.perf_counter() - begin
+    absent, damaged = _left(objects, names)
     # Afterwards, without faults: one more, which mends what is still damaged, and one that finds all as it should be.
     for _ in range(2):
         with ConstraintStore(url, vocab, url_options=options, disk_bytes=0, remote_seconds=30.0) as store:
@@ -225,11 +227,26 @@ def _together(
         "what": "together", "remote": name, "faults": bool(faults), "seconds": seconds, "cut": cut,
         "requests": sum(one["requests"] for one in told),
         "wrong": sum(len(one["wrong"]) for one in told) + len(wrong), "lost": len(schemas) - last.remote_hits,
-        "distinct": len(schemas),
+        "distinct": len(schemas), "left_absent": absent, "left_damaged": damaged,
         **{key: sum(one[key] for one in told)
            for key in ("compiles", "remote_hits", "disk_hits", "damaged", "remote_failures", "published")},
         "worst_wait_ms": 1e3 * max(max(map(max, one["seconds"].values())) for one in told),
     }  # fmt: skip
+
+
+def _left(objects: Place, names: set[str]) -> tuple[int, int]:
+    """Of artifacts that should be there: how many are not, and how many cannot be read."""
+    absent = damaged = 0
+    for name in names:
+        data = objects.get(name)
+        if data is None:
+            absent += 1
+            continue
+        try:
+            from_bytes(data, name)
+        except wfsa.ArtifactError:
+            damaged += 1
+    return absent, damaged
 
 
 # --- the farm --------------------------------------------------------------------------------------------------------
@@ -317,18 +334,18 @@ def _report(where: dict[str, str], lines: list[dict[str, Any]]) -> Iterator[str]
     yield f"Artifacts take {sizes} kB (p50 / p90 / p99 / largest).  Each schema once, one after the other."
     yield f"## {PROCESSES} processes at once, each asking for every schema"
     yield table(
-        ["remote", "faults", "requests", "wrong", "lost", "schemas", "compiled", "from the remote", "damaged, noticed",
+        ["remote", "faults", "requests", "wrong", "left out", "left damaged", "lost", "schemas", "compiled", "from the remote", "damaged, noticed",
          "remote failures", "longest wait ms", "s"],
         [[one["remote"], "yes" if one["faults"] else "no", *(number(one[name]) for name in (
-            "requests", "wrong", "lost", "distinct", "compiles", "remote_hits", "damaged", "remote_failures",
+            "requests", "wrong", "left_absent", "left_damaged", "lost", "distinct", "compiles", "remote_hits", "damaged", "remote_failures",
             "worst_wait_ms", "seconds"))] for one in of["together"]],
     )  # fmt: skip
     yield (
         f"Faults: {FAULTS['errors']:.0%} of a process's requests raise, {FAULTS['delays']:.0%} hang for longer than it "
         f"waits (1 s), {FAULTS['cut']:.0%} of its objects are written cut short, five times a second somebody cuts "
         "another one short, and one process has a disk that takes no file over 20 kB.  Wrong: a verdict on a document "
-        "that is not that of a constraint compiled in place.  Lost: not in the store when all is over and one more has "
-        "asked for everything."
+        "that is not that of a constraint compiled in place.  Left out, left damaged: artifacts that the eight did not "
+        "leave in the store, or not whole.  Lost: not there when one more has asked for everything."
     )
     yield "## The farm"
     yield table(

@@ -120,8 +120,8 @@ class Remote:
                 self._answered(self._down, "answers again")
                 self._fail(self._read_only, reason, self._retry_seconds, "it is only read")
             else:
-                pause = self._retry_seconds if late else None
-                self._fail(self._down, reason, pause, "until it answers, constraints are compiled here")
+                away = self._retry_seconds if late else None
+                self._fail(self._down, reason, away, "until it answers, constraints are compiled here")
             raise RemoteFailure(f"{self.url}: {reason}", asked=True) from error
         self._answered(self._down, "answers again")
         if writes:

@@ -10,9 +10,9 @@ A constraint is *final* when nothing is expanded on its own any more: at once un
 work under "background", never under "lazy".  (A final one may still learn on use, as all under `longest` do.)
 
 Who asks under "background" or "lazy" does not wait for the remote, since compiling lazily takes less time than most
-remotes: the thread of the store looks there afterwards, at once and then now and then, and what it finds takes the
+remotes: a thread of the store looks there afterwards, at once and then now and then, and what it finds takes the
 constraint's place for requests to come.  States that were begun stay with theirs.  Only where nothing is found the work
-in the background begins, and what it ends in is published.
+in the background begins, and what it ends in is published, unless limits closer than the usual ones left something out.
 
 What cannot be read (damaged, foreign, half-written) is told once, and made anew.  See :mod:`.remote` for a remote that
 is down or slow.
