@@ -126,7 +126,7 @@ def _terminals(grammar: Grammar, vocab: Vocab, run: _Run) -> list[CompiledTermin
     ranks = _ranks(grammar)
     for number, t in enumerate(grammar.terminals):
         if isinstance(t.pattern, Tokens):
-            out.append(CompiledTerminal(None, _resolve(t.name, t.pattern, vocab), ranks[number], 0))
+            out.append(CompiledTerminal(None, _resolve(t.name, t.pattern, vocab), ranks[number], _MATCHES[t.match]))
         else:
             try:
                 dfa = automaton(t.pattern, run.options.max_terminal_states)

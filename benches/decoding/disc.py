@@ -61,6 +61,7 @@ def main(args: argparse.Namespace) -> Path:
         *(["![distances and bounds](decoding-disc.svg)"] if _plot(lines, args.out) else []),
         "## Draws a sample takes, by the law",
         _draws_table(lines),
+        "The bounds hold for every K: (1 + 1/e) / Z of wfsa/decoding/disc_law.py, and the published one, (1 + e) / Z.",
         "## Cost with SmolLM2-135M",
         _cost_table(costs) if costs else "(Not measured.)",
         f"{n_samples} samples with replacement from one sampler, batches of 16 tries, the law's walk not included.  "
@@ -76,6 +77,7 @@ def _line(name: str, law: Any) -> dict[str, Any]:
         "kl": [law.kl(law.output(k)) for k in DRAWS], "bound": [law.bound(k) for k in DRAWS],
         "published": [law.published_bound(k) for k in DRAWS],
         "draws": [law.expected_draws(k) for k in (*DRAWS, None)],
+        "draws_bound": law.draws_bound, "published_draws_bound": law.published_draws_bound,
     }  # fmt: skip
 
 
@@ -175,18 +177,26 @@ def _plot(lines: list[dict[str, Any]], folder: Path) -> Path | None:
             axis.loglog(DRAWS, line["kl"], "o-", label="distance")
             axis.loglog(DRAWS, line["bound"], "--", label="bound by the variance")
             axis.loglog(DRAWS, line["published"], ":", label="published bound")
+            draws = axis.twinx()
+            draws.loglog(DRAWS, line["draws"][:-1], "s-", color="tab:gray", markersize=3, label="draws a sample")
+            draws.axhline(line["published_draws_bound"], color="tab:gray", linestyle=":", label="its published bound")
+            draws.set_ylabel("draws")
             axis.set_title(f"{line['name']}, mass {line['mass']:.2g}", fontsize=8)
             axis.set_xlabel("draws K")
             axis.set_ylabel("KL, nats")
-        axes.flat[0].legend(fontsize=7)
+            if axis is axes.flat[0]:
+                axis.legend(fontsize=7, loc="lower left")
+                draws.legend(fontsize=7, loc="upper right")
 
     n_rows = -(-len(lines) // 2)
     return svg(folder / "decoding-disc.svg", draw, nrows=n_rows, ncols=2, figsize=(8, 2.6 * n_rows), squeeze=False)
 
 
 def _draws_table(lines: list[dict[str, Any]]) -> str:
-    head = ["set", *(f"K = {k}" for k in DRAWS), "exact"]
-    return table(head, [[r["name"], *(number(n) for n in r["draws"])] for r in lines])
+    head = ["set", *(f"K = {k}" for k in DRAWS), "exact", "bound", "published"]
+    return table(head, [
+        [r["name"], *(number(n) for n in (*r["draws"], r["draws_bound"], r["published_draws_bound"]))] for r in lines
+    ])  # fmt: skip
 
 
 def _cost_table(lines: list[dict[str, Any]]) -> str:

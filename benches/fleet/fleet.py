@@ -334,11 +334,11 @@ def _report(where: dict[str, str], lines: list[dict[str, Any]]) -> Iterator[str]
     yield f"Artifacts take {sizes} kB (p50 / p90 / p99 / largest).  Each schema once, one after the other."
     yield f"## {PROCESSES} processes at once, each asking for every schema"
     yield table(
-        ["remote", "faults", "requests", "wrong", "left out", "left damaged", "lost", "schemas", "compiled", "from the remote", "damaged, noticed",
-         "remote failures", "longest wait ms", "s"],
+        ["remote", "faults", "requests", "wrong", "left out", "left damaged", "lost", "schemas", "compiled",
+         "from the remote", "damaged, noticed", "remote failures", "longest wait ms", "s"],
         [[one["remote"], "yes" if one["faults"] else "no", *(number(one[name]) for name in (
-            "requests", "wrong", "left_absent", "left_damaged", "lost", "distinct", "compiles", "remote_hits", "damaged", "remote_failures",
-            "worst_wait_ms", "seconds"))] for one in of["together"]],
+            "requests", "wrong", "left_absent", "left_damaged", "lost", "distinct", "compiles", "remote_hits",
+            "damaged", "remote_failures", "worst_wait_ms", "seconds"))] for one in of["together"]],
     )  # fmt: skip
     yield (
         f"Faults: {FAULTS['errors']:.0%} of a process's requests raise, {FAULTS['delays']:.0%} hang for longer than it "

@@ -8,7 +8,8 @@
 //   root               the lexer state in which lexing starts on the tops of a configuration
 //   merge              equal places of the parse become one
 //   shift_completed    terminals that are complete are shifted, reduced, and lexing starts behind them
-//   shift              ... one terminal of token ids
+//   keep_winners       of terminals of token ids that one token can be, those that it is
+//   shift              ... one of them
 //   begin_mask         a configuration is about to be asked for tails
 //   read_tails         the tails of a universe that the stacks take, as weights
 //   add_many           a weight with very many tails has its tokens ready
@@ -50,6 +51,8 @@ class Cfg {
         }
         cs.resize(n);
     }
+
+    void keep_winners(vector<int32_t>&) const {}
 
     // The configurations behind the shifts are appended.  next: the byte that follows, -1 if unknown.
     template <class Companion> void shift_completed(vector<Config>& cs, int next, Arena& arena, Companion& beside) {

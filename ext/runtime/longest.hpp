@@ -64,6 +64,17 @@ class Longest {
         to.lex = root(to, watch);
         cs.push_back(to);
     }
+    // Of terminals that match the same text and no more, those that are cut (as Lexer::is_cut has it for components).
+    void keep_winners(vector<int32_t>& terms) const {
+        const Terminals& of = tables_.lexer.terms;
+        const auto is = [&](int32_t t, Match match) { return of.match[size_t(t)] == uint8_t(match); };
+        const bool gives_up = std::any_of(terms.begin(), terms.end(), [&](int32_t t) { return is(t, Match::kShortest); });
+        const auto competes = [&](int32_t t) { return !is(t, Match::kAny) && !(gives_up && is(t, Match::kLongest)); };
+        int32_t best = -1;
+        for (int32_t t : terms) if (competes(t)) best = std::max(best, of.rank[size_t(t)]);
+        const auto loses = [&](int32_t t) { return !is(t, Match::kAny) && !(competes(t) && of.rank[size_t(t)] == best); };
+        terms.erase(std::remove_if(terms.begin(), terms.end(), loses), terms.end());
+    }
     // The configuration after a terminal, not lexed yet; no tops: c does not take it.
     Config shifted(const Config& c, int32_t term, Arena& arena) {
         reduce_after(c, term);

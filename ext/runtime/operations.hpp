@@ -66,8 +66,7 @@ template <class Policy> class Operations {
         if (terms == tables_.token_terms.end()) return by_text;
         s_.out.clear();
         if (by_text) s_.out.assign(by_text->configs, by_text->configs + by_text->n);
-        bool ended = false;
-        for (int32_t t : terms->second) ended |= shift_token(from, t, arena);
+        const bool ended = shift_token(from, terms->second, arena);
         if (s_.out.empty() && !ended) return nullptr;
         policy_.merge(s_.out, arena);
         Snapshot* out = make_snapshot(from, s_.out, arena);
@@ -179,15 +178,21 @@ template <class Policy> class Operations {
         }
         cs.resize(n);
     }
-    // Token-level terminal t after every boundary, into `out`; true if it is the end of the text.
-    bool shift_token(const Snapshot* from, int32_t t, Arena& arena) {
+    // A token that can be these token-level terminals, after every boundary, into `out`; true if it is the end of the
+    // text.
+    bool shift_token(const Snapshot* from, const vector<int32_t>& terms, Arena& arena) {
         bool ended = false;
         Alone alone;
         for (int32_t i = 0; i < from->n; ++i) {
             const Config& c = from->configs[i];
             if (!access_.lex(c.lex).boundary) continue;
-            if (t == tables_.end_term) ended |= takes(c, t);
-            else policy_.shift(s_.out, c, t, arena, alone);
+            s_.token_terms.clear();
+            for (int32_t t : terms) if (takes(c, t)) s_.token_terms.push_back(t);
+            policy_.keep_winners(s_.token_terms);
+            for (int32_t t : s_.token_terms) {
+                if (t == tables_.end_term) ended = true;
+                else policy_.shift(s_.out, c, t, arena, alone);
+            }
         }
         return ended;
     }

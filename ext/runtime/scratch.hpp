@@ -15,6 +15,7 @@ struct Scratch {
     SameStacks same_stacks;
     vector<const Node*> nodes;
     vector<int32_t> states, terms, order;
+    vector<int32_t> token_terms;    // token-level terminals that one token can be
     MaskCache masks;
     bool deep = false;              // the mask being made depends on more than its key
     Arena arena;                    // of stacks that live as long as one mask

@@ -192,14 +192,16 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
         if vocab.names and draw(st.booleans()):
             found.append(Tokens(name=SPECIAL_NAME))
         elif ids:
-            found.append(Tokens(tuple(sorted(draw(st.sets(st.sampled_from(ids), min_size=1, max_size=2))))))
+            sets = st.sets(st.sampled_from(ids), min_size=1, max_size=2)
+            for one in draw(st.lists(sets, min_size=1, max_size=2)):
+                found.append(Tokens(tuple(sorted(one))))
     priority = st.sampled_from([0, 0, 0, 1, -1, 2])
     ties = "all" if policy == "longest" and draw(st.sampled_from([False, False, True])) else "first"
     terminals = tuple(
         Terminal(f"T{i}", pattern, draw(priority) if policy == "longest" else 0) for i, pattern in enumerate(found)
     )
     if policy == "longest" and draw(st.booleans()):
-        terminals = tuple(map(_matching, terminals, draw(st.lists(_match, min_size=len(terminals), max_size=4 + 1))))
+        terminals = tuple(map(_matching, terminals, draw(st.lists(_match, min_size=len(terminals), max_size=4 + 2))))
     if policy == "cfg" and not composed and draw(st.sampled_from([False, False, True])):
         terminals += draw(_counted)
     n = draw(st.integers(1, 5))

@@ -135,6 +135,21 @@ CASES = {
     "a token between lexemes": case(
         "longest", ["a", Tokens((3,)), "ab"], [(0, (0, 1, 0)), (0, (2,))], (b"a", b"b", b"ab", b"", b" "),
     ),
+    **{
+        f"a token that two terminals share, {name}": case(
+            "longest", [Tokens((2,)), Tokens((1, 2)), "x", "y"], [(0, (0, 2)), (0, (1, 3))], (b"x", b"y", b"t", b"u"),
+            special=(2, 3), **options,  # type: ignore[arg-type]
+        )
+        for name, options in {
+            "the first of equal rank": {}, "the higher priority": {"priorities": (0, 1, 0, 0)}, "ties": {"ties": "all"},
+            "one that competes with none": {"match": ("longest", "any", "longest", "longest")},
+            "the shortest": {"match": ("longest", "shortest", "longest", "longest")},
+        }.items()
+    },
+    "a token that terminals of different places share": case(
+        "longest", [Tokens((2,)), Tokens((2,)), "x", "y"], [(0, (0, 2)), (0, (3, 1, 3)), (0, (2, E0))],
+        (b"x", b"y", b"t"), special=(2,), priorities=(1, 0, 0, 0),
+    ),
     "only the empty word": case("cfg", ["a"], [(0, ())], (b"a", b"</s>"), special=(1,), eos=(1,)),
     "two ends": case("cfg", ["a"], [(0, ()), (0, (0, E0))], (b"</s>", b"a", b"</s>"), special=(0, 2), eos=(0, 2)),
 }
