@@ -19,8 +19,13 @@ import wfsa
 from wfsa.cli import main
 from wfsa.errors import WfsaError
 from wfsa.farm import Source, compile_all, read_sources
+from wfsa.farm.memory_limit import memory_limit
+from wfsa.farm.on_ray import _output
+from wfsa.farm.worker import FAILED_SUFFIX, Settings, StoreDown
+from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.storage.places import Place
 from wfsa.store import ConstraintStore
+from wfsa.store.artifact import name_of
 
 pytest.importorskip("pebble")
 pytest.importorskip("fsspec")
@@ -69,6 +74,87 @@ def test_sources_of_folders_files_and_lines(tmp_path: Path) -> None:
         list(read_sources([tmp_path / "z.jsonl"], field="schema"))
 
 
+# --- what is in the store already ----------------------------------------------------------------------------------
+
+
+def _path(folder: Path, source: Source, vocab: wfsa.Vocab) -> Path:
+    """Of the artifact."""
+    return folder / name_of(ConstraintStore(None, vocab).key(source.text, kind=source.kind), vocab)
+
+
+def test_equal_sources_end_alike(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
+    """Whatever became of the first one."""
+    good, bad = '{"type": "null"}', json.dumps(BAD)
+    sources = [Source("a", "json", bad), Source("b", "json", good), Source("c", "json", f" {bad}"),
+               Source("d", "json", good + " "), Source("e", "json", bad)]  # fmt: skip
+    seen: list[tuple[int, int]] = []
+    one = {"one": vocabs["one"]}
+    report = compile_all(sources, one, tmp_path, workers=1, progress=lambda *both: seen.append(both))
+    assert sorted((o.place, o.status) for o in report.outcomes) == [
+        ("a", "failed"), ("b", "stored"), ("c", "failed"), ("d", "there"), ("e", "failed"),
+    ]  # fmt: skip
+    assert len({o.error for o in report.failures}) == 1 and "SchemaError" in report.failures[0].error
+    assert seen[0] == (0, 5) and seen[-1] == (5, 5)
+
+
+def test_a_record_that_cannot_be_read_is_none(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
+    one, sources = {"one": vocabs["one"]}, [Source("bad", "json", json.dumps(BAD))]
+    compile_all(sources, one, tmp_path, workers=1)
+    (record,) = tmp_path.rglob("*.failed.json")
+    whole = record.read_bytes()
+    for torn in (whole[:20], b"", b"\xff", b"[]", b"[" * 100_000):
+        record.write_bytes(torn)
+        assert compile_all(sources, one, tmp_path, workers=1).count("failed") == 1
+        assert record.read_bytes() == whole
+    assert compile_all(sources, one, tmp_path, workers=1).count("failed before") == 1
+
+
+def test_an_empty_artifact_is_made_again(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
+    """Some stores show a file before it is written."""
+    (source,) = _sources(1)
+    path = _path(tmp_path, source, vocabs["one"])
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert compile_all([source], {"one": vocabs["one"]}, tmp_path, workers=1).count("stored") == 1
+    assert path.stat().st_size > 100
+
+
+# --- a store that does not take everything -------------------------------------------------------------------------
+
+
+def test_what_cannot_be_written_costs_its_source(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
+    sources = [*_sources(8), Source("bad", "json", json.dumps(BAD))]
+    blocked = _path(tmp_path, sources[3], vocabs["one"])
+    blocked.mkdir(parents=True)
+    record = _path(tmp_path, sources[8], vocabs["one"])
+    record.with_name(record.name.replace(".wfsa", FAILED_SUFFIX)).mkdir()
+    report = compile_all(sources, {"one": vocabs["one"]}, tmp_path, workers=1)
+    assert report.count("stored") == 7
+    assert [(o.place, o.status) for o in report.failures] == [("bad", "failed"), ("s:3", "failed")]
+    assert "SchemaError" in report.failures[0].error and "not stored: IsADirectoryError" in report.failures[1].error
+    blocked.rmdir()  # it was nothing about the source, so it is tried again
+    assert compile_all(sources[:8], {"one": vocabs["one"]}, tmp_path, workers=1).count("stored") == 1
+
+
+def test_a_store_that_takes_nothing_ends_the_farm(
+    vocabs: dict[str, wfsa.Vocab], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a few sources, and not after thousands."""
+    sources, one = _sources(40), {"one": vocabs["one"]}
+    folder = _path(tmp_path, sources[0], vocabs["one"]).parent
+    folder.parent.mkdir()
+    folder.touch()  # a file, where artifacts would go
+    with pytest.raises(StoreDown, match="could not be written 5 times in a row"):
+        compile_all(sources, one, tmp_path, workers=1)
+    report = compile_all(sources[:4], one, tmp_path, workers=1)
+    assert report.count("failed") == 4 and "not stored" in report.failures[0].error
+    vocabs["one"].save(tmp_path / "one.vocab")
+    (tmp_path / "s.jsonl").write_text("".join(source.text + "\n" for source in sources))
+    command = ["compile-all", str(tmp_path / "s.jsonl"), "--vocab", str(tmp_path / "one.vocab"), "--workers", "1"]
+    assert main([*command, "--store", str(tmp_path)]) == 2
+    assert "5 times in a row, so the farm ends" in capsys.readouterr().err
+
+
 # --- processes -----------------------------------------------------------------------------------------------------
 
 
@@ -108,6 +194,35 @@ def test_a_worker_that_dies_costs_its_task(
     assert "ended twice" in report.failures[0].error
 
 
+def test_a_limit_on_memory() -> None:
+    """On what is asked for within the block, used or not, and on nothing else."""
+    if sys.platform != "linux":
+        pytest.skip("NO LIMITS ON MEMORY: the kernel is not Linux")
+    with memory_limit(64 << 20):
+        small = bytearray(16 << 20)
+        with pytest.raises(MemoryError):
+            bytearray(1 << 30)
+        with pytest.raises(MemoryError):
+            [bytes(1000) for _ in range(1_000_000)]
+        with memory_limit(None):
+            assert len(small) == 16 << 20
+    assert len(bytearray(1 << 30)) == 1 << 30
+
+
+def test_a_source_that_takes_too_much_memory(
+    vocabs: dict[str, wfsa.Vocab], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than the compiler has a limit for, and at once: it is listed, and the others are done."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'deadly'}{os.pathsep}{ROOT}")
+    monkeypatch.setenv("WFSA_TEST_HUNGRY", "p3")
+    one, options = {"one": vocabs["one"]}, wfsa.CompileOptions(max_memory=128 << 20)
+    report = compile_all(_sources(6), one, tmp_path, workers=1, options=options)
+    assert report.count("stored") == 5
+    assert [(o.place, o.status) for o in report.failures] == [("s:3", "failed")]
+    assert "MemoryError: compiling takes more than 512 MiB" in report.failures[0].error
+    assert compile_all(_sources(6), one, tmp_path, workers=1, options=options).count("failed before") == 1
+
+
 def test_a_farm_that_is_killed_goes_on(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
     vocabs["one"].save(tmp_path / "one.vocab")
     with (tmp_path / "s.jsonl").open("w") as lines:
@@ -142,7 +257,9 @@ def cluster() -> Iterator[Any]:
     paths = os.pathsep.join([str(ROOT), str(Path(__file__).parent / "deadly")])
     ray.init(
         num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error",
-        object_store_memory=200 << 20, runtime_env={"env_vars": {"PYTHONPATH": paths, "WFSA_TEST_DEADLY": "p3"}},
+        object_store_memory=200 << 20, runtime_env={"env_vars": {
+            "PYTHONPATH": paths, "WFSA_TEST_DEADLY": "p3", "WFSA_TEST_HUNGRY": "hungry",
+        }},
     )  # fmt: skip
     yield ray
     ray.shutdown()
@@ -159,6 +276,58 @@ def test_a_farm_on_ray(cluster: Any, vocabs: dict[str, wfsa.Vocab], tmp_path: Pa
     for entry in Place.of(local).listing():
         assert (local / entry.name).read_bytes() == (tmp_path / entry.name).read_bytes()
     assert compile_all(sources[:3], vocabs, tmp_path, ray="auto").count("there") == 6
+    # What ended its workers is on record, and ends none again.
+    assert compile_all(sources[3:4], vocabs, tmp_path, ray="auto").count("failed before") == 2
+
+
+def test_ray_workers_write_where_the_caller_means(
+    cluster: Any, vocabs: dict[str, wfsa.Vocab], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They run in another folder, and hold what a source may take, too."""
+    monkeypatch.chdir(tmp_path)
+    sources = [*_sources(3), Source("hungry", "json", '{"const": "hungry"}')]
+    report = compile_all(sources, {"one": vocabs["one"]}, "far", ray="auto", ray_memory=100 << 20)
+    assert report.count("stored") == 3 == len(list(tmp_path.glob("far/*/*/*.wfsa")))
+    assert [(o.place, o.status) for o in report.failures] == [("hungry", "failed")]
+    assert "MemoryError" in report.failures[0].error
+
+
+def test_a_store_on_ray_that_takes_nothing(cluster: Any, vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
+    folder = _path(tmp_path, _sources(1)[0], vocabs["one"]).parent
+    folder.parent.mkdir()
+    folder.touch()
+    sources = [Source(str(n), "regex", f"a{{{n}}}") for n in range(1, 40)]
+    with pytest.raises(StoreDown, match="could not be written 5 times in a row"):
+        compile_all(sources, {"one": vocabs["one"]}, tmp_path, ray="auto", ray_memory=100 << 20)
+    assert compile_all(sources[:2], {"one": vocabs["one"]}, tmp_path, ray="auto").count("failed") == 2
+
+
+def test_a_ray_worker_keeps_the_store_of_one_set_of_options() -> None:
+    """A second farm on the cluster may go to another server under the same URL."""
+    def settings(options: dict[str, Any]) -> Settings:
+        return Settings("s3://bucket", options, SchemaOptions(), wfsa.CompileOptions())
+
+    first = _output(settings({"endpoint_url": "http://a"}))
+    assert _output(settings({"endpoint_url": "http://a"})) is first
+    second = _output(settings({"endpoint_url": "http://b"}))
+    assert second is not first and second._place.options == {"endpoint_url": "http://b"}
+
+
+def test_no_cluster(tmp_path: Path, vocabs: dict[str, wfsa.Vocab]) -> None:
+    """Told at once; Ray would go on trying for minutes."""
+    pytest.importorskip("ray")
+    vocabs["one"].save(tmp_path / "one.vocab")
+    (tmp_path / "s.jsonl").write_text(_sources(1)[0].text)
+    for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
+        command = [
+            sys.executable, "-m", "wfsa", "compile-all", "s.jsonl", "--vocab", "one.vocab", "--store", "far", "--ray",
+            address,
+        ]  # fmt: skip
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=100
+        )
+        assert done.returncode == 2 and f"there is no Ray cluster at '{address}'" in done.stderr, done.stderr
 
 
 # --- the command line ----------------------------------------------------------------------------------------------
@@ -199,8 +368,9 @@ def test_command_lines(vocabs: dict[str, wfsa.Vocab], tmp_path: Path, capsys: py
     assert main(["store", "prune", far]) == 2
     capsys.readouterr()
     assert main(["store", "prune", far, "--days", "1"]) == 0 and "0 objects" in capsys.readouterr().out
-    Path(far, "0.0-1.1", "x").mkdir(parents=True)
-    Path(far, "0.0-1.1", "x", "y.wfsa").write_bytes(b"old")
+    old = Path(far, "0.0-1.1", 16 * "0", 64 * "0" + ".wfsa")
+    old.parent.mkdir(parents=True)
+    old.write_bytes(b"old")
     assert main(["store", "prune", far, "--other-releases", "--dry-run"]) == 0
     assert "1 objects (0.0 MB) would be removed" in capsys.readouterr().out
     assert main(["store", "prune", far, "--other-releases"]) == 0 and "1 objects" in capsys.readouterr().out

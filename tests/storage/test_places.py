@@ -76,3 +76,43 @@ def test_a_url_that_leads_nowhere_is_told() -> None:
     with pytest.raises(WfsaError, match="nosuchprotocol://x cannot be opened"):
         Place.of("nosuchprotocol://x").check()
     Place.of("/anywhere").check()
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ("far", "CWD/far"), ("far/", "CWD/far"), (".", "CWD"), ("/", "/"), ("/a/../b", "/a/../b"),
+        ("file://far", "CWD/far"), ("file:///x%20y/", "/x y"), ("file://localhost/x", "/x"), ("file:/x", "/x"),
+        ("file://localhosts/x", "CWD/localhosts/x"), ("local://far", "local://CWD/far"), ("local:///", "local://"),
+        ("memory://", "memory://"), ("memory:///", "memory://"), ("memory://x/", "memory://x"),
+        ("s3://bucket/x%20y//", "s3://bucket/x%20y"),
+    ],
+)  # fmt: skip
+def test_a_place_means_the_same_in_every_process(
+    given: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in one that runs in another folder; and a place of a place is itself."""
+    monkeypatch.chdir(tmp_path)
+    found = Place.of(given)
+    assert found.where == place.replace("CWD", str(tmp_path))
+    assert (found.folder is None) == ("://" in place)
+    monkeypatch.chdir("/")
+    assert Place.of(found.where) == found
+
+
+def test_an_empty_text_is_no_place() -> None:
+    with pytest.raises(WfsaError, match="empty"):
+        Place.of("")
+
+
+def test_the_root_of_a_url() -> None:
+    pytest.importorskip("fsspec")
+    place, name = Place.of("memory://"), "root-of-a-url/x"
+    place.write(name, [b"one"])
+    try:
+        assert place.read(name) == b"one" == Place.of("memory://root-of-a-url").read("x") and place.size(name) == 3
+        assert name in [entry.name for entry in place.listing()]
+        assert [entry.name for entry in place.listing("root-of-a-url")] == [name]
+    finally:
+        place.remove(name)
+    assert place.get(name) is None

@@ -6,7 +6,9 @@ import argparse
 import errno
 import json
 import os
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +26,7 @@ examples:
   wfsa store prune s3://bucket/constraints --days 30 --megabytes 10000 --other-releases
 
 put compiles and publishes what is not there; get does, too, and writes the artifact. For many files: wfsa compile-all.
-Exit code 1 if verify found something damaged.
+What else lies below URL is not listed, read or removed. Exit code 1 if verify found something damaged.
 """
 
 
@@ -76,24 +78,32 @@ def _store(arguments: argparse.Namespace) -> Any:
     return place
 
 
+def _own(store: Any) -> Iterator[tuple[Any, re.Match[str]]]:
+    """What stores have written, and its names in parts: the folder, or the bucket, may hold other files, too."""
+    from wfsa.store.artifact import OWN
+
+    for entry in store.listing():
+        name = OWN.fullmatch(entry.name)
+        if name is not None:
+            yield entry, name
+
+
 def _ls(arguments: argparse.Namespace) -> int:
     from rich.table import Table
 
     from wfsa.cli.tables import print_table
 
-    entries = _store(arguments).listing()
+    entries = list(_own(_store(arguments)))
     if arguments.json:
-        for entry in entries:
+        for entry, _ in entries:
             print(json.dumps(entry._asdict()))
         return 0
     table = Table(box=None, pad_edge=False)
     for title in ("release", "vocabulary", "artifacts", "MB", "failures", "newest"):
         table.add_column(title, justify="left" if title in ("release", "vocabulary") else "right")
     folders: dict[tuple[str, str], list[Any]] = {}
-    for entry in entries:
-        parts = entry.name.split("/")
-        if len(parts) == 3:
-            folders.setdefault((parts[0], parts[1]), []).append(entry)
+    for entry, name in entries:
+        folders.setdefault((name["release"], name["vocabulary"]), []).append(entry)
     for (release, vocabulary), inside in folders.items():
         artifacts = [entry for entry in inside if entry.name.endswith(".wfsa")]
         newest = time.strftime("%Y-%m-%d %H:%M", time.gmtime(max(entry.modified for entry in inside)))
@@ -147,19 +157,15 @@ def _put(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from wfsa.storage import array_file
-    from wfsa.store.artifact import check_key, key_in
-
     store, good, bad = _store(arguments), 0, 0
-    for entry in store.listing():
-        key = key_in(entry.name)
-        if key is None:
+    for entry, name in _own(store):
+        if name["part"] or name["kind"] != "wfsa":
+            continue
+        data = store.get(entry.name)
+        if data is None:  # removed since
             continue
         try:
-            file = array_file.from_bytes(store.get(entry.name) or b"", entry.name)
-            check_key(file, key)
-            file.expect(file.head.get("format", ""), file.head.get("format", ""), file.head.get("version", 0))
-            file.verify()
+            _check(data, name)
             good += 1
         except ArtifactError as error:
             bad += 1
@@ -170,19 +176,43 @@ def _verify(arguments: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
+def _check(data: bytes, name: re.Match[str]) -> None:
+    """ArtifactError unless an artifact is what its name says, to the last byte."""
+    from wfsa.storage import array_file, constraint_file, text_file
+    from wfsa.store.artifact import check_key
+
+    file = array_file.from_bytes(data, name[0])
+    check_key(file, name["key"])
+    if file.format == text_file.FORMAT:
+        file.expect(text_file.KIND, text_file.FORMAT, int(name["texts"]))
+    else:
+        file.expect(constraint_file.KIND, constraint_file.FORMAT, int(name["grammars"]))
+    vocabulary = str(file.head.get("vocabulary"))[:16]
+    if vocabulary != name["vocabulary"]:
+        raise ArtifactError(f"{file.where} was made for another vocabulary ({vocabulary}…) than its folder is for")
+    file.verify()
+
+
 def _prune(arguments: argparse.Namespace) -> int:
     from wfsa.storage.places import is_half_written
     from wfsa.store.request import RELEASE
 
     if arguments.days is None and arguments.megabytes is None and not arguments.other_releases:
         raise WfsaError("say what to remove: --days, --megabytes, --other-releases")
+    for option in ("days", "megabytes"):
+        if (getattr(arguments, option) or 0) < 0:
+            raise WfsaError(f"--{option} {getattr(arguments, option):g} is less than none")
     store, now = _store(arguments), time.time()
-    entries = sorted(store.listing(), key=lambda entry: -entry.modified)
+    entries = sorted(_own(store), key=lambda both: -both[0].modified)
     gone, room = [], float("inf") if arguments.megabytes is None else 1e6 * arguments.megabytes
-    for entry in entries:
+    for entry, name in entries:
+        if name["part"]:  # somebody may be writing it
+            if is_half_written(entry, now):
+                gone.append(entry)
+            continue
         old = arguments.days is not None and now - entry.modified > 86400 * arguments.days
-        other = arguments.other_releases and entry.name.split("/")[0] != RELEASE
-        if old or other or is_half_written(entry, now) or entry.size > room:
+        other = arguments.other_releases and name["release"] != RELEASE
+        if old or other or entry.size > room:
             gone.append(entry)
             room = min(room, 0) if entry.size > room else room
         else:

@@ -3,6 +3,7 @@
     sources       what there is to compile: folders, files, lines of JSON
     batches       which of it is missing in the store, and in what portions it goes to workers
     worker        compiles a portion, where it is sent to
+    memory_limit  and what it may take there
     processes     workers of this machine (pebble)
     on_ray        workers of a cluster (Ray)
     run           all of it: :func:`compile_all`

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from wfsa.errors import WfsaError
 from wfsa.farm.sources import Source
-from wfsa.farm.worker import FAILED_SUFFIX, Outcome, Settings, Task, failure_name
+from wfsa.farm.worker import FAILED_SUFFIX, Outcome, Settings, Task, failed_before
 from wfsa.storage.places import Place
 from wfsa.store.artifact import key_in, name_of
 from wfsa.store.request import Request
@@ -30,6 +29,15 @@ class Portion(NamedTuple):
         """Bytes of source text."""
         return sum(len(task.source.text) for task in self.tasks)
 
+    @property
+    def n_sources(self) -> int:
+        """With those that are equal."""
+        return sum(1 + len(task.also) for task in self.tasks)
+
+    def one_by_one(self) -> list[Portion]:
+        """Each task by itself, for a second try."""
+        return [Portion(self.vocab, [task], alone=True) for task in self.tasks]
+
 
 class Plan(NamedTuple):
     """What is left to be done, dearest first, and what is known already."""
@@ -46,12 +54,12 @@ def plan(
     there, failed = [], []
     for vocab in vocabs:
         folder = name_of("", vocab).rsplit("/", 1)[0]
-        found = [entry.name for entry in store.listing(folder)]
-        there.append({key_in(name) for name in found})
-        ends = (name.rsplit("/", 1)[-1] for name in found)
+        found = store.listing(folder)
+        there.append({key_in(entry.name) for entry in found if entry.size})  # an empty file is no artifact
+        ends = (entry.name.rsplit("/", 1)[-1] for entry in found)
         failed.append({name.removesuffix(FAILED_SUFFIX) for name in ends if name.endswith(FAILED_SUFFIX)})
     known: list[Outcome] = []
-    todo: list[list[Task]] = [[] for _ in vocabs]
+    todo: list[dict[str, tuple[Source, list[str]]]] = [{} for _ in vocabs]  # by key: a source, places of equal ones
     for source in sources:
         for number, vocab in enumerate(vocabs):
             try:
@@ -64,13 +72,16 @@ def plan(
                 known.append(Outcome(source.place, names[number], "there"))
                 continue
             if key in failed[number] and not retry_failed:
-                record = json.loads(store.get(failure_name(key, vocab)) or b"{}")
-                if record.get("limits") == settings.limits():
-                    known.append(Outcome(source.place, names[number], "failed before", str(record.get("error"))))
+                problem = failed_before(store, key, vocab, settings)
+                if problem is not None:
+                    known.append(Outcome(source.place, names[number], "failed before", problem))
                     continue
-            there[number].add(key)
-            todo[number].append(Task(source, key))
-    portions = [Portion(n, tasks) for n, listed in enumerate(todo) for tasks in _portions(listed)]
+            if key in todo[number]:
+                todo[number][key][1].append(source.place)
+            else:
+                todo[number][key] = (source, [])
+    tasks = [[Task(source, key, tuple(also)) for key, (source, also) in listed.items()] for listed in todo]
+    portions = [Portion(number, portion) for number, listed in enumerate(tasks) for portion in _portions(listed)]
     return Plan(sorted(portions, key=lambda portion: -portion.cost), known)
 
 

@@ -11,31 +11,28 @@ from typing import Any, Final
 
 from wfsa.errors import WfsaError
 from wfsa.farm.batches import Portion
-from wfsa.farm.worker import Outcome, Settings, compile_portion
+from wfsa.farm.worker import Outcome, Output, Settings, compile_portion, lost
 from wfsa.storage.places import Place
+from wfsa.storage.ray_cluster import cluster
 from wfsa.vocab import Vocab
 
 _RETRIES: Final = 3  # of a portion whose worker was lost
-_kept: dict[Any, Any] = {}  # in a worker: vocabularies and the store, from one portion to the next
+_kept: dict[str, Any] = {}  # in a worker, from one portion to the next: vocabularies by their references, and the store
 
 
 def run_on_ray(
     portions: Sequence[Portion], vocabs: list[Vocab], names: list[str], settings: Settings, address: str,
     memory: int,
 ) -> Iterator[list[Outcome]]:  # fmt: skip
-    """The outcomes of each portion, as they come.
+    """The outcomes of each portion, as they come.  What ended its workers is tried again by itself.
 
-    `address` is what ``ray.init`` takes ("auto", "local", "ray://…", "host:port"); `memory` bytes are reserved for each
-    worker.  Raises WfsaError where Ray is missing, ConnectionError where no cluster answers.
+    `address` is what ``ray.init`` takes ("auto", "local", "ray://…", "host:port").  `memory` bytes are reserved for
+    each worker, by which Ray chooses its machine; what a worker takes is limited in memory_limit.py.
+    Raises WfsaError where Ray is missing or no cluster answers, StoreDown.
     """
-    try:
-        import ray
-    except ImportError:
-        raise WfsaError("compiling on a cluster needs Ray: pip install 'wfsa[ray]'") from None
-    began = not ray.is_initialized()
-    if began:
-        ray.init(address=address, log_to_driver=False, logging_level="warning")
-    try:
+    output = Output(Place.of(settings.url, settings.url_options))
+    with cluster(address) as ray:
+        ended = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError)
         stored = [ray.put(vocab) for vocab in vocabs]
         # In a list, a reference goes to the worker as one, which reads each vocabulary once.
         task = ray.remote(_work).options(max_retries=_RETRIES, memory=memory)
@@ -50,24 +47,16 @@ def run_on_ray(
                 portion = under_way.pop(done)
                 try:
                     yield ray.get(done)
-                except ray.exceptions.WorkerCrashedError as error:
-                    yield from _one_by_one(portion, waiting, names, error)
-                except ray.exceptions.OutOfMemoryError as error:
-                    yield from _one_by_one(portion, waiting, names, error)
-    finally:
-        if began:
-            ray.shutdown()
-
-
-def _one_by_one(
-    portion: Portion, waiting: collections.deque[Portion], names: list[str], error: Exception
-) -> Iterator[list[Outcome]]:
-    """Of a portion that ended its workers: each task by itself, and those that do it again have failed."""
-    if portion.alone:
-        reason = f"the process that compiled it ended: {str(error).splitlines()[0]}"
-        yield [Outcome(task.source.place, names[portion.vocab], "failed", reason) for task in portion.tasks]
-    else:
-        waiting.extend(Portion(portion.vocab, [task], alone=True) for task in portion.tasks)
+                except ended as error:
+                    if portion.alone:
+                        reason, vocab, name = str(error).splitlines()[0], vocabs[portion.vocab], names[portion.vocab]
+                        yield lost(portion.tasks[0], vocab, name, reason, settings, output)
+                    else:
+                        waiting.extend(portion.one_by_one())
+                except ray.exceptions.RayTaskError as error:
+                    if isinstance(error.cause, (OSError, WfsaError)):
+                        raise error.cause from None  # as it was there, without the worker's traceback
+                    raise
 
 
 def _work(stored: list[Any], portion: Portion, name: str, settings: Settings) -> list[Outcome]:
@@ -77,7 +66,13 @@ def _work(stored: list[Any], portion: Portion, name: str, settings: Settings) ->
     vocab = _kept.get(stored[0].hex())
     if vocab is None:
         vocab = _kept[stored[0].hex()] = ray.get(stored[0])
-    store = _kept.get(settings.url)
-    if store is None:
-        store = _kept[settings.url] = Place.of(settings.url, settings.url_options)
-    return compile_portion(portion.tasks, vocab, name, settings, store)
+    return compile_portion(portion.tasks, vocab, name, settings, _output(settings))
+
+
+def _output(settings: Settings) -> Output:
+    """That of the last portion where it has the same store, since it counts what could not be written."""
+    where = settings.url, settings.url_options
+    if _kept.get("where") != where:
+        _kept.update(where=where, output=Output(Place.of(*where)))
+    output: Output = _kept["output"]
+    return output

@@ -10,12 +10,13 @@ import multiprocessing
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import TimeoutError as Late
 from pathlib import Path
 from typing import Any, Final
 
 from wfsa.errors import WfsaError
 from wfsa.farm.batches import Portion
-from wfsa.farm.worker import Outcome, Settings, Task, compile_portion, record_failure
+from wfsa.farm.worker import Outcome, Output, Settings, compile_portion, lost
 from wfsa.storage.places import Place
 from wfsa.vocab import Vocab
 
@@ -27,13 +28,16 @@ _of_process: dict[str, Any] = {}
 def run_in_processes(
     portions: Sequence[Portion], vocabs: list[Vocab], names: list[str], settings: Settings, workers: int
 ) -> Iterator[list[Outcome]]:
-    """The outcomes of each portion, as they come.  What ended a worker is tried again by itself, once."""
+    """The outcomes of each portion, as they come.  What ended a worker is tried again by itself, once.
+
+    Raises WfsaError where pebble is missing, StoreDown.
+    """
     try:
         from pebble import ProcessExpired, ProcessPool
     except ImportError:
         raise WfsaError("compiling with many processes needs pebble: pip install 'wfsa[store]'") from None
     waiting = collections.deque(portions)
-    store = Place.of(settings.url, settings.url_options)
+    output = Output(Place.of(settings.url, settings.url_options))
     with tempfile.TemporaryDirectory(prefix="wfsa-farm-") as folder:
         files = [str(Path(folder, f"{number}.vocab")) for number in range(len(vocabs))]
         for vocab, file in zip(vocabs, files, strict=True):
@@ -53,13 +57,13 @@ def run_in_processes(
                     portion = under_way.pop(future)
                     try:
                         yield future.result()
-                    except (ProcessExpired, TimeoutError) as error:
+                    except (ProcessExpired, Late) as error:
                         if portion.alone:
-                            ended = "it took too long" if isinstance(error, TimeoutError) else str(error)
-                            yield [_lost(task, vocabs, names, portion.vocab, ended, settings, store)
-                                   for task in portion.tasks]  # fmt: skip
+                            ended = "it took too long" if isinstance(error, Late) else str(error)
+                            vocab, name = vocabs[portion.vocab], names[portion.vocab]
+                            yield lost(portion.tasks[0], vocab, name, ended, settings, output)
                         else:
-                            waiting.extend(Portion(portion.vocab, [task], alone=True) for task in portion.tasks)
+                            waiting.extend(portion.one_by_one())
         finally:
             pool.stop()
             pool.join()
@@ -70,20 +74,12 @@ def _patience(portion: Portion, settings: Settings) -> float | None:
     return None if most is None else len(portion.tasks) * most + _GRACE
 
 
-def _lost(
-    task: Task, vocabs: list[Vocab], names: list[str], number: int, ended: str, settings: Settings, store: Place
-) -> Outcome:
-    error = f"the process that compiled it ended twice: {ended}"
-    record_failure(store, vocabs[number], task, error, settings)
-    return Outcome(task.source.place, names[number], "failed", error)
-
-
 def _begin(files: list[str], names: list[str], settings: Settings) -> None:
     """In a worker, once."""
-    store = Place.of(settings.url, settings.url_options)
-    _of_process.update(vocabs=[Vocab.load(file) for file in files], names=names, settings=settings, store=store)
+    output = Output(Place.of(settings.url, settings.url_options))
+    _of_process.update(vocabs=[Vocab.load(file) for file in files], names=names, settings=settings, output=output)
 
 
 def _work(portion: Portion) -> list[Outcome]:
     vocab, name = _of_process["vocabs"][portion.vocab], _of_process["names"][portion.vocab]
-    return compile_portion(portion.tasks, vocab, name, _of_process["settings"], _of_process["store"])
+    return compile_portion(portion.tasks, vocab, name, _of_process["settings"], _of_process["output"])

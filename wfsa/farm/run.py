@@ -59,24 +59,28 @@ def compile_all(
     `retry_failed` only.
 
     vocabs          by the names that messages call them
-    options         limits of each compile; None: 60 seconds and 2 GiB.  `mode` is always "ahead"
+    options         limits of each compile; None: 60 seconds and 2 GiB.  `mode` is always "ahead".  The kernel keeps a
+                    worker to twice `max_memory` and 256 MiB, on Linux, so that no source takes a machine's memory
     workers         processes of this machine; None: one a processor
     ray, ray_memory a cluster's address, in place of processes here, and bytes reserved for each of its workers
     progress        called with (done, all), pairs of a source and a vocabulary
 
-    Raises WfsaError where an extra is missing, and what the store's file system raises.
+    A source whose artifact cannot be written has failed, and the others go on; OSError is raised where the store does
+    not answer at the beginning, or nothing can be written any more.
+    Raises WfsaError where an extra is missing, where there is no cluster, and for a URL that cannot be opened.
     """
     begin = time.perf_counter()
     if not vocabs:
         raise WfsaError("a farm needs at least one vocabulary")
+    store = Place.of(url, url_options)
     settings = Settings(
-        os.fspath(url), url_options or {}, schema_options or SchemaOptions(),
+        store.where, store.options, schema_options or SchemaOptions(),
         replace(options or LIMITS, mode="ahead", progress=None),
     )  # fmt: skip
     names, listed = list(vocabs), list(vocabs.values())
-    todo = plan(sources, listed, names, settings, Place.of(settings.url, settings.url_options), retry_failed)
+    todo = plan(sources, listed, names, settings, store, retry_failed)
     outcomes = list(todo.known)
-    total = len(outcomes) + sum(len(portion.tasks) for portion in todo.portions)
+    total = len(outcomes) + sum(portion.n_sources for portion in todo.portions)
     tell = progress or (lambda done, total: None)
     tell(len(outcomes), total)
     if ray is not None:

@@ -1,7 +1,8 @@
 """What a worker does with a portion: compile each source ahead of time and put it into the store.
 
 A source that fails leaves a record in the store, beside where its artifact would lie, so that a farm that is begun
-again does not try it again under the same limits.
+again does not try it again under the same limits.  What could not be written leaves none: that says nothing of the
+source.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import SchemaWarning, WfsaError
+from wfsa.farm.memory_limit import memory_limit
 from wfsa.farm.sources import Source
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.requests import compile_kind
@@ -23,6 +25,8 @@ from wfsa.store.artifact import name_of, pack
 from wfsa.vocab import Vocab
 
 FAILED_SUFFIX: Final = ".failed.json"
+_WRITES_IN_A_ROW: Final = 5  # that fail in one process before the store is taken to be down, or full
+_MEMORY_BESIDE: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,22 @@ class Settings:
         chosen = asdict(replace(self.options, progress=None))
         return {name: value for name, value in chosen.items() if name.startswith("max_")}
 
+    def most_memory(self) -> int | None:
+        """Bytes by which a process may grow for one compile, whatever it does; None for no limit.
+
+        The compiler's own limit is of memory in use, and is told better, so it comes first: arrays that grow by
+        doubling have half of what they asked for in use.
+        """
+        most = self.options.max_memory
+        return None if most is None else 2 * most + _MEMORY_BESIDE
+
 
 class Task(NamedTuple):
-    """A source under its key."""
+    """A source under its key, and the places of equal ones, which become what it becomes."""
 
     source: Source
     key: str
+    also: tuple[str, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -69,33 +83,90 @@ def failure_name(key: str, vocab: Vocab) -> str:
     return name_of(key, vocab).rsplit(".", 1)[0] + FAILED_SUFFIX
 
 
-def record_failure(store: Place, vocab: Vocab, task: Task, error: str, settings: Settings) -> None:
-    """Leave word of a failure in the store."""
-    record = {"place": task.source.place, "error": error, "limits": settings.limits()}
-    store.write(failure_name(task.key, vocab), [json.dumps(record, sort_keys=True).encode()])
+def failed_before(store: Place, key: str, vocab: Vocab, settings: Settings) -> str | None:
+    """The error on record, if it is one under the same limits; None too where the record cannot be read."""
+    try:
+        record = json.loads(store.get(failure_name(key, vocab)) or b"{}")
+    except (OSError, ValueError, RecursionError):  # cut short, or no JSON: the source is tried again
+        return None
+    if not isinstance(record, dict) or record.get("limits") != settings.limits():
+        return None
+    return str(record.get("error"))
+
+
+class StoreDown(OSError):
+    """Nothing can be written any more: what is left would be compiled for nothing."""
+
+
+class Output:
+    """The store, as one process writes to it."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._failed = 0  # writes, in a row
+
+    def write(self, name: str, data: bytes) -> str:
+        """Why it could not be written, "" if it was: that costs one source.  StoreDown after several in a row."""
+        try:
+            self._place.write(name, [data])
+        except OSError as error:
+            self._failed += 1
+            if self._failed < _WRITES_IN_A_ROW:
+                return f"{type(error).__name__}: {error}"
+            self._failed = 0
+            where, tries = self._place.where, _WRITES_IN_A_ROW
+            raise StoreDown(f"{where} could not be written {tries} times in a row, so the farm ends: {error}") from None
+        self._failed = 0
+        return ""
+
+    def record_failure(self, vocab: Vocab, task: Task, error: str, settings: Settings) -> None:
+        """Leave word of a failure, if that can be written; else the source will be tried again."""
+        record = {"place": task.source.place, "error": error, "limits": settings.limits()}
+        self.write(failure_name(task.key, vocab), json.dumps(record, sort_keys=True).encode())
 
 
 def compile_portion(
-    portion: Sequence[Task], vocab: Vocab, vocabulary: str, settings: Settings, store: Place
+    portion: Sequence[Task], vocab: Vocab, vocabulary: str, settings: Settings, output: Output
 ) -> list[Outcome]:
-    """The outcome of each task, in their order; raises what the store's file system raises."""
-    return [_compile_one(task, vocab, vocabulary, settings, store) for task in portion]
+    """The outcomes of the tasks, in their order; raises StoreDown."""
+    return [outcome for task in portion for outcome in _compile_one(task, vocab, vocabulary, settings, output)]
 
 
-def _compile_one(task: Task, vocab: Vocab, vocabulary: str, settings: Settings, store: Place) -> Outcome:
-    place, kind, text = task.source
-    begin = time.perf_counter()
+def lost(task: Task, vocab: Vocab, vocabulary: str, ended: str, settings: Settings, output: Output) -> list[Outcome]:
+    """The outcomes of a task that ended the process that compiled it, by itself, too."""
+    error = f"the process that compiled it ended twice: {ended}"
+    output.record_failure(vocab, task, error, settings)
+    return _outcomes(task, vocabulary, "failed", error)
+
+
+def _compile_one(task: Task, vocab: Vocab, vocabulary: str, settings: Settings, output: Output) -> list[Outcome]:
+    begin, most = time.perf_counter(), settings.most_memory()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), memory_limit(most):
             warnings.simplefilter("ignore", SchemaWarning)
             made = compile_kind(
-                kind, text, vocab, schema_options=settings.schema_options, options=settings.options
-            )
+                task.source.kind, task.source.text, vocab, schema_options=settings.schema_options,
+                options=settings.options,
+            )  # fmt: skip
     except (WfsaError, MemoryError, RecursionError) as problem:
         error = f"{type(problem).__name__}: {problem}"
-        record_failure(store, vocab, task, error, settings)
-        return Outcome(place, vocabulary, "failed", error, time.perf_counter() - begin)
+        if isinstance(problem, MemoryError) and most is not None:
+            error = f"MemoryError: compiling takes more than {most >> 20:,} MiB, all that max_memory gives a process"
+        output.record_failure(vocab, task, error, settings)
+        return _outcomes(task, vocabulary, "failed", error, time.perf_counter() - begin)
     seconds = time.perf_counter() - begin
     data = pack(made, task.key)
-    store.write(name_of(task.key, vocab), [data])
-    return Outcome(place, vocabulary, "stored", "", seconds, len(data))
+    problem_there = output.write(name_of(task.key, vocab), data)
+    if problem_there:
+        return _outcomes(task, vocabulary, "failed", f"compiled, and not stored: {problem_there}", seconds)
+    return _outcomes(task, vocabulary, "stored", "", seconds, len(data))
+
+
+def _outcomes(
+    task: Task, vocabulary: str, status: str, error: str = "", seconds: float = 0.0, n_bytes: int = 0
+) -> list[Outcome]:
+    others = "there" if status == "stored" else status
+    return [
+        Outcome(task.source.place, vocabulary, status, error, seconds, n_bytes),
+        *(Outcome(place, vocabulary, others, error) for place in task.also),
+    ]

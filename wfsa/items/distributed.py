@@ -10,22 +10,21 @@ Tasks must reach the source and the place: URLs, or folders that all machines sh
 
 from __future__ import annotations
 
-import logging
-import os
-import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from wfsa.errors import ItemError, WfsaError
 from wfsa.items.files import Block, list_tables
 from wfsa.items.sharded_build import Job, Piece, pack_range, read
 from wfsa.items.shards import Packed, Part
+from wfsa.storage import ray_cluster
 
 T = TypeVar("T")
 RETRIES: Final = 5
 """How often a task is run again whose process died, or that met an error of a file system."""
+cluster = partial(ray_cluster.cluster, error=ItemError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,31 +101,3 @@ class OnRay:
 def _read(job: Job, piece: Piece) -> list[Part] | Part:
     parts = read(job, piece)
     return parts if len(parts) > 1 else parts[0]
-
-
-@contextmanager
-def cluster(address: str | None) -> Iterator[Any]:
-    """The module ``ray``, connected: to ``address`` ("auto", "host:port", "local" for one of this call), or as it is.
-
-    A connection that was there stays; one made here ends. Raises ItemError without Ray, or where nothing answers.
-    """
-    try:
-        import ray
-    except ImportError:
-        raise ItemError("building on a cluster needs Ray: pip install 'wfsa[ray]'") from None
-    if ray.is_initialized():
-        yield ray
-        return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    options: dict[str, Any] = {"include_dashboard": False} if address in (None, "local") else {}
-    host, colon, port = (address or "").rpartition(":")
-    try:
-        if colon and port.isdigit() and "/" not in host:  # Ray itself goes on trying for minutes
-            socket.create_connection((host.strip("[]"), int(port)), timeout=20).close()
-        ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
-    except (OSError, ValueError, RuntimeError) as e:
-        raise ItemError(f"there is no Ray cluster at {address!r}: {e}") from None
-    try:
-        yield ray
-    finally:
-        ray.shutdown()

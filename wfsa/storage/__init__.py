@@ -9,6 +9,7 @@
     item_shard_file  a catalogue of semantic ids in several files
     vocab_file       a vocabulary
     places           where files lie: a folder, or a URL of fsspec
+    ray_cluster      the way to a Ray cluster, on which several packages work
 
 Nothing here knows what is done with what it reads: a format gives arrays and names, and the classes that hold them
 (:class:`wfsa.Constraint` and its kinds, :class:`wfsa.items.ItemIndex`) call it.

@@ -8,6 +8,7 @@ beside its place and renamed. Whatever else a store does, readers look at keys, 
 from __future__ import annotations
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from wfsa.errors import WfsaError
 from wfsa.storage.atomic_write import replace_file
 
 _AT_ONCE: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "memory"})
+_FILE_URL: Final = re.compile(r"file:(?://(?:localhost(?=/))?|(?=/))")  # as for fsspec, a path follows, relative or not
 _SCRATCH: Final = ".part"
 _TIMES: Final = ("mtime", "LastModified", "last_modified", "updated", "created")  # as file systems call it
 
@@ -73,11 +75,21 @@ class Place:
 
     @classmethod
     def of(cls, where: str | os.PathLike[str], options: dict[str, Any] | None = None) -> Place:
-        """From what a caller gave; `options` as of :func:`file_system`."""
+        """From what a caller gave; `options` as of :func:`file_system`.
+
+        What lies on this machine gets an absolute path: a place is sent to processes that run in other folders.
+        WfsaError where nothing is given.
+        """
         text = os.fspath(where)
-        if text.startswith("file://"):
-            text = unquote(text[len("file://") :])
-        return cls(text.rstrip("/") or "/", options or {})
+        if not text:
+            raise WfsaError("a folder or a URL is needed, and the text given for it is empty")
+        if not is_url(text):
+            prefix = _FILE_URL.match(text)
+            return cls(_absolute(unquote(text[prefix.end() :]) if prefix else text), options or {})
+        scheme, _, inside = text.partition("://")
+        if scheme == "local":  # fsspec's other name for "file"
+            inside = _absolute(inside)
+        return cls(f"{scheme}://{inside.rstrip('/')}", options or {})
 
     @property
     def folder(self) -> Path | None:
@@ -190,6 +202,10 @@ class Place:
 def is_half_written(entry: Entry, now: float | None = None) -> bool:
     """What a writer left that ended in the middle, a day ago at least."""
     return entry.name.endswith(_SCRATCH) and (now or time.time()) - entry.modified > 86400
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute())  # os.path.abspath would take ".." for the folder above, past links
 
 
 def _write(files: Any, path: str, pieces: Iterable[bytes | memoryview]) -> None:

@@ -16,8 +16,12 @@ from wfsa.store.request import RELEASE
 from wfsa.vocab import Vocab
 
 _SUFFIX = ".wfsa"
-OWN: Final = re.compile(r"[^/]+/[0-9a-f]{16}/(?:[0-9a-f]{64}\.wfsa|\.[0-9a-f]{64}\.wfsa\.[0-9-]+\.part)")
-"""Names that a store gives to files in a folder, of any release; the second kind while they are written."""
+OWN: Final = re.compile(
+    r"(?P<release>[^/]+-(?P<grammars>[0-9]+)\.(?P<texts>[0-9]+))/(?P<vocabulary>[0-9a-f]{16})/"
+    r"(?:\.(?=.*\.part$))?(?P<key>[0-9a-f]{64})\.(?P<kind>wfsa|failed\.json)(?P<part>\.[0-9a-f-]+\.part)?"
+)
+"""Names that stores and farms give to files, of any release: an artifact, the record of a failure, or one of these that
+is being written.  A release ends in the versions of its files, of grammars and of texts (request.py)."""
 
 
 def name_of(key: str, vocab: Vocab) -> str:

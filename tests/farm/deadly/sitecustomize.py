@@ -1,9 +1,12 @@
-"""In a worker: whoever compiles a source that has the text of $WFSA_TEST_DEADLY ends the process."""
+"""In a worker: whoever compiles a source that has the text of $WFSA_TEST_DEADLY ends the process, and one that has the
+text of $WFSA_TEST_HUNGRY asks for more memory than there is."""
 
 import os
 import sys
 
-if os.environ.get("WFSA_TEST_DEADLY"):
+DEADLY, HUNGRY = os.environ.get("WFSA_TEST_DEADLY"), os.environ.get("WFSA_TEST_HUNGRY")
+
+if DEADLY or HUNGRY:
     import importlib.abc
 
     class Deadly(importlib.abc.MetaPathFinder):
@@ -23,8 +26,10 @@ if os.environ.get("WFSA_TEST_DEADLY"):
                 inner = module.compile_kind
 
                 def compile_kind(kind, text, *args, **more):  # type: ignore[no-untyped-def]
-                    if os.environ["WFSA_TEST_DEADLY"] in text:
+                    if DEADLY and DEADLY in text:
                         os._exit(9)
+                    if HUNGRY and HUNGRY in text:
+                        bytearray(8 << 30)  # of the kernel's zeros: costs nothing where it is given
                     return inner(kind, text, *args, **more)
 
                 module.compile_kind = compile_kind

@@ -1,0 +1,117 @@
+"""``wfsa store verify | prune``: what is damaged is found, and what no store has written is left alone."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import wfsa
+from wfsa.cli import main
+from wfsa.storage import array_file
+from wfsa.store import ConstraintStore
+from wfsa.store.artifact import name_of, pack
+from wfsa.store.request import RELEASE
+
+OTHER = f"0.0.1-{RELEASE.rpartition('-')[2]}"
+VOCABULARY, KEY = 16 * "a", 64 * "b"
+OLD = time.time() - 90_000  # more than a day
+
+
+@pytest.fixture
+def store(tmp_path: Path, vocab: wfsa.Vocab) -> Path:
+    """Two artifacts of this release, a grammar and a set of texts."""
+    with ConstraintStore(tmp_path, vocab) as store:
+        store.get("[a-c]+", kind="regex")
+        store.get(["one", "two"], kind="choice")
+    return tmp_path
+
+
+def _write(path: Path, modified: float = OLD) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * 100)
+    os.utime(path, (modified, modified))
+    return path
+
+
+@pytest.mark.parametrize(
+    "what", [["--megabytes", "0"], ["--days", "0"], ["--other-releases"], ["--days", "0", "--other-releases"]]
+)
+def test_prune_removes_what_stores_have_written(
+    store: Path, what: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """... and no other file below the URL, however it is called."""
+    others = [_write(store / name) for name in (
+        "thesis.txt", "thesis.part", ".hidden", "one.wfsa", f"{KEY}.wfsa", f"{OTHER}/readme", f"{OTHER}/{KEY}.wfsa",
+        f"{OTHER}/x/{KEY}.wfsa", f"photos/{VOCABULARY}/{KEY}.wfsa", f"a/{OTHER}/{VOCABULARY}/{KEY}.wfsa",
+        *(f"{OTHER}/{VOCABULARY}/{name}" for name in (
+            "y.wfsa", f"{KEY}.json", f".{KEY}.wfsa", f"{KEY}.wfsa.part", f"{KEY}.wfsa.d/x",
+        )),
+    )]  # fmt: skip
+    folder = store / OTHER / VOCABULARY
+    half = [_write(folder / name) for name in (
+        f".{KEY}.wfsa.12-34.part", f".{KEY}.failed.json.12-35.part", f"{KEY}.wfsa.{32 * 'c'}.part",
+    )]  # fmt: skip
+    fresh = _write(folder / f".{KEY}.wfsa.12-36.part", time.time())  # is being written
+    own = [*half, _write(folder / f"{KEY}.wfsa"), _write(folder / f"{KEY}.failed.json")]
+    this = [*store.glob(f"{RELEASE}/*/*.wfsa")]
+    gone = [*own, *([] if what == ["--other-releases"] else this)]
+    left = len(this) + len(own) + 1 - len(gone)
+    before = {path for path in store.rglob("*") if path.is_file()}
+    assert main(["store", "prune", str(store), *what, "--dry-run"]) == 0
+    assert f"{len(gone)} objects" in capsys.readouterr().out
+    assert {path for path in store.rglob("*") if path.is_file()} == before
+    assert main(["store", "prune", str(store), *what]) == 0
+    assert f"{len(gone)} objects" in (out := capsys.readouterr().out) and f"{left} left" in out
+    assert {path for path in store.rglob("*") if path.is_file()} == before - {*gone}
+    assert all(path.exists() for path in (*others, fresh))
+
+
+@pytest.mark.parametrize("option", ["--days", "--megabytes"])
+def test_prune_with_less_than_none(store: Path, option: str) -> None:
+    assert main(["store", "prune", str(store), option, "-1"]) == 2
+    assert len([*store.glob(f"{RELEASE}/*/*.wfsa")]) == 2
+
+
+def test_verify_compares_an_artifact_with_its_name(
+    store: Path, vocab: wfsa.Vocab, other_vocab: wfsa.Vocab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["store", "verify", str(store)]) == 0 and "2 good, 0 damaged" in capsys.readouterr().out
+    path = store / name_of(KEY, vocab)
+    made, others = wfsa.compile_regex("[a-c]+", vocab), wfsa.compile_choice(["x"], other_vocab)
+    head, arrays = made._packed()
+    head["key"] = KEY
+    last = head["version"]
+    for data, message in (
+        (pack(wfsa.compile_regex("[a-c]+", other_vocab), KEY), "was made for another vocabulary"),
+        (pack(others, KEY), "was made for another vocabulary"),
+        (pack(made, 64 * "c"), "its head has another key"),
+        (array_file.to_bytes({**head, "version": last + 1}, arrays), f"has format version {last + 1}, this wfsa reads"),
+        (array_file.to_bytes({**head, "format": "wfsa-items"}, arrays), "is not a wfsa constraint"),
+        (pack(made, KEY)[:-1], "cut short"),
+        (b"", "cut short"),
+    ):
+        path.write_bytes(data)
+        assert main(["store", "verify", str(store)]) == 1
+        assert message in (out := capsys.readouterr().out) and "2 good, 1 damaged" in out
+    path.write_bytes(pack(made, KEY))
+    older = store / OTHER.replace(f"-{last}.", f"-{last - 1}.") / path.parent.name / path.name  # which had other files
+    older.parent.mkdir(parents=True)
+    older.write_bytes(array_file.to_bytes({**head, "version": last - 1}, arrays))
+    mine = store / "mine.wfsa"
+    made.save(mine)
+    assert main(["store", "verify", str(store)]) == 0 and "4 good, 0 damaged" in capsys.readouterr().out
+    older.write_bytes(pack(made, KEY))
+    assert main(["store", "verify", str(store), "--remove"]) == 1
+    assert not older.exists() and path.exists() and mine.exists()
+
+
+def test_ls_lists_what_stores_have_written(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write(store / "a" / "b" / "thesis.txt")
+    _write(store / "thesis.txt")
+    assert main(["store", "ls", str(store)]) == 0
+    assert RELEASE in (out := capsys.readouterr().out) and " a " not in out
+    assert main(["store", "ls", str(store), "--json"]) == 0
+    assert len((out := capsys.readouterr().out).splitlines()) == 2 and "thesis" not in out
