@@ -132,7 +132,7 @@ class Constraint(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file without code in it that :meth:`load` reads; replaces an existing file in one step.
 
-        The same constraint gives the same bytes.  Raises OSError.
+        The same constraint gives the same bytes (docs/architecture.md says when two equal ones do).  Raises OSError.
         """
         array_file.write(path, *self._packed())
 

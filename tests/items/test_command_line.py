@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,3 +72,32 @@ def test_shards_published_and_followed(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["items", "inspect", one, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["items"] == 100 and [level["codes"] for level in told["levels"]] == [50, 50, 50]
+
+
+def test_json_of_whatever_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+    def told(code: int, *command: str) -> Any:
+        assert main(["items", *command, "--json"]) == code
+        return json.loads(capsys.readouterr().out)
+
+    day, more, out, one = (str(tmp_path / name) for name in ("a.parquet", "b.parquet", "shop", "one.items"))
+    pq.write_table(pa.table({"item_id": list(range(60)), "sid": [[x % 6, x] for x in range(60)]}), day)
+    pq.write_table(pa.table({"item_id": [99], "sid": [[0, 59]]}), more)
+    named = ["--list-column", "sid", "--id-column", "item_id"]
+    build = ["build", day, *named, "--codes", "6,60", "-o"]
+    found = told(0, *build, one)
+    assert (found["output"], found["items"]) == (one, 60) and found["bytes"] == Path(one).stat().st_size
+    found = told(0, *build, out, "--shards", "2", "--sorted-rows")
+    assert (found["output"], found["items"], found["version"], len(found["shards"])) == (out, 60, 1, 2)
+    found = told(0, "publish", out, "--add", more, *named)
+    assert found["version"] == 2 and found["deltas"] == [{"added": 1, "removed": 0}]
+    assert told(0, "follow", out, "--once")["items"] == 61
+    found = told(0, "verify", out)
+    n_files = found["good"]
+    assert found == {"good": n_files, "damaged": [], "removed": False}
+    damaged = next(path for path in Path(out).iterdir() if path.suffix != ".json")
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    found = told(1, "verify", out)
+    assert found["good"] == n_files - 1 and [Path(one["file"]).name for one in found["damaged"]] == [damaged.name]
+    assert told(0, "prune", out, "--dry-run") == {"removed": 0, "bytes": 0, "dry_run": True}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -115,3 +117,30 @@ def test_ls_lists_what_stores_have_written(store: Path, capsys: pytest.CaptureFi
     assert RELEASE in (out := capsys.readouterr().out) and " a " not in out
     assert main(["store", "ls", str(store), "--json"]) == 0
     assert len((out := capsys.readouterr().out).splitlines()) == 2 and "thesis" not in out
+
+
+def test_json_of_whatever_is_done(
+    tmp_path: Path, vocab: wfsa.Vocab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(code: int, command: str, *rest: object) -> Any:
+        assert main(["store", command, str(tmp_path / "far"), *map(str, rest), "--json"]) == code
+        return json.loads(capsys.readouterr().out)
+
+    vocab.save(tmp_path / "v.vocab")
+    source = tmp_path / "n.regex"
+    source.write_text("[0-9]+")
+    for published in (True, False):
+        assert told(0, "put", source, "--vocab", tmp_path / "v.vocab") == {
+            "source": str(source), "published": published,
+        }  # fmt: skip
+    out = tmp_path / "n.wfsa"
+    assert told(0, "get", source, "--vocab", tmp_path / "v.vocab", "-o", out) == {
+        "output": str(out), "compiled": False,
+    }  # fmt: skip
+    assert told(0, "verify") == {"good": 1, "damaged": [], "removed": False}
+    (artifact,) = tmp_path.glob("far/*/*/*.wfsa")
+    artifact.write_bytes(artifact.read_bytes()[:-1])
+    found = told(1, "verify", "--remove")
+    assert (found["good"], found["removed"]) == (0, True)
+    assert [one["name"] for one in found["damaged"]] == [artifact.relative_to(tmp_path / "far").as_posix()]
+    assert told(0, "prune", "--days", 1) == {"removed": 0, "bytes": 0, "left": 0, "dry_run": False}

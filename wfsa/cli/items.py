@@ -18,6 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from wfsa.cli.answers import add_json, tell
 from wfsa.cli.files import read_text, require_folder
 from wfsa.cli.tables import facts_table, print_table
 from wfsa.errors import ItemError
@@ -57,9 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
         lines = [line for line in EXAMPLES.splitlines() if f"items {name}" in line]
-        return commands.add_parser(
+        sub = commands.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog="\n".join(["examples:", *lines, ""])
         )
+        add_json(sub)
+        return sub
 
     sub = command("build", "index the items of a .npy or .parquet file")
     sub.add_argument(
@@ -88,12 +91,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("--sorted-rows", action="store_true", help="keep no row numbers in shards")
     sub = command("inspect", "show an index's sizes by part and by level")
     sub.add_argument("index", help="what wfsa items build wrote")
-    sub.add_argument("--json", action="store_true", help="print one object of JSON")
     sub = command("query", "show what may follow a prefix of codes")
     sub.add_argument("index", help="what wfsa items build wrote")
     sub.add_argument("codes", type=int, nargs="*", help="the prefix, none for the root")
     sub.add_argument("--limit", type=int, default=20, help="how many codes and items to list (default: %(default)s)")
-    sub.add_argument("--json", action="store_true", help="print one object of JSON")
     sub = command("publish", "add and remove items of a catalogue in shards")
     sub.add_argument("index", help="its folder or URL")
     sub.add_argument("--add", metavar="FILE", help="Parquet or Arrow: items, with their ids in --id-column")
@@ -170,7 +171,9 @@ def _build(arguments: argparse.Namespace) -> int:
         )
     seconds = time.perf_counter() - begin
     index.save(output)
-    print(f"{output}: {index.n_items:,} items, {_size(output.stat().st_size, index.n_items)}, {seconds:.1f} s")
+    size = output.stat().st_size
+    text = f"{output}: {index.n_items:,} items, {_size(size, index.n_items)}, {seconds:.1f} s"
+    tell(arguments, text, output=output, items=index.n_items, bytes=size, seconds=seconds)
     return 0
 
 
@@ -205,11 +208,13 @@ def _build_shards(arguments: argparse.Namespace, codes: Any) -> int:
             progress=bar,
         )
     seconds = time.perf_counter() - begin
-    size = _size(sum(entry.bytes for entry in manifest.files()), manifest.n_items)
-    print(
+    told = _shards(manifest)
+    size = _size(told["bytes"], manifest.n_items)
+    text = (
         f"{arguments.output}: {manifest.n_items:,} items in {len(manifest.shards)} shards, {size}, {seconds:.1f} s, "
         f"version {manifest.serial}"
     )
+    tell(arguments, text, output=arguments.output, seconds=seconds, **told)
     return 0
 
 
@@ -238,7 +243,7 @@ def _publish(arguments: argparse.Namespace) -> int:
             rows = join_rows([read_rows(chunk.rows, n_levels) for chunk in chunks], n_levels)
             ids = join_ids([read_ids(chunk.ids) for chunk in chunks])
     manifest = publish(arguments.index, rows, ids, removed=removed)
-    print(f"{arguments.index}: version {manifest.serial}, {_deltas(manifest)}")
+    tell(arguments, f"{arguments.index}: version {manifest.serial}, {_deltas(manifest)}", **_shards(manifest))
     return 0
 
 
@@ -247,7 +252,8 @@ def _follow(arguments: argparse.Namespace) -> int:
     if arguments.every <= 0:
         raise ItemError(f"--every {arguments.every:g}: seconds between two looks")
     while True:
-        print(f"{follower.version}  {len(follower.catalogue):,} items", flush=True)
+        n_items = len(follower.catalogue)
+        tell(arguments, f"{follower.version}  {n_items:,} items", version=follower.version, items=n_items)
         if arguments.once:
             return 0
         while not follower.refresh():  # what fails is logged, which goes to standard error
@@ -257,13 +263,15 @@ def _follow(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     """1 where something is damaged."""
     damaged = find_damage(arguments.index)
-    for one in damaged:
-        print(one.message)
+    for one in damaged if not arguments.json else ():
+        tell(arguments, one.message)
     if arguments.remove:
         remove(arguments.index, [one.file for one in damaged])
     n = len(read_manifest(place_of(arguments.index)).files())
     gone = ", removed: build the catalogue again" if damaged and arguments.remove else ""
-    print(f"{n - len(damaged):,} files are good, {len(damaged):,} damaged{gone}")
+    text = f"{n - len(damaged):,} files are good, {len(damaged):,} damaged{gone}"
+    told = [{"file": one.file, "error": one.message} for one in damaged]
+    tell(arguments, text, good=n - len(damaged), damaged=told, removed=bool(gone))
     return 1 if damaged else 0
 
 
@@ -274,7 +282,9 @@ def _prune(arguments: argparse.Namespace) -> int:
     if not arguments.dry_run:
         remove(arguments.index, [entry.name for entry in gone])
     what = "would be removed" if arguments.dry_run else "removed"
-    print(f"{len(gone):,} files ({sum(entry.size for entry in gone) / 1e6:,.1f} MB) {what}")
+    size = sum(entry.size for entry in gone)
+    text = f"{len(gone):,} files ({size / 1e6:,.1f} MB) {what}"
+    tell(arguments, text, removed=len(gone), bytes=size, dry_run=arguments.dry_run)
     return 0
 
 

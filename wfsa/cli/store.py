@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from wfsa.cli import option_settings, readable, vocab_arguments
+from wfsa.cli import option_settings, vocab_arguments
+from wfsa.cli.answers import add_json, tell
 from wfsa.cli.compile_all import url_options
 from wfsa.cli.files import read_text, require_folder
 from wfsa.errors import ArtifactError, WfsaError
@@ -49,14 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("--json", action="store_true", help="every object as a line of JSON")
     for name, text in (("get", "write a source's artifact to a file"), ("put", "compile a source into the store")):
         sub = command(name, text)
+        add_json(sub)
         sub.add_argument("source", type=Path, help="a JSON Schema (.json), a grammar or a regex, or - for a schema")
         vocab_arguments.add_arguments(sub, required=True, copies=name == "get")
         option_settings.add_arguments(sub, "wfsa.CompileOptions or wfsa.SchemaOptions")
         if name == "get":
             sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
     sub = command("verify", "read every object and check it")
+    add_json(sub)
     sub.add_argument("--remove", action="store_true", help="remove what is damaged")
     sub = command("prune", "remove objects")
+    add_json(sub)
     sub.add_argument("--days", type=float, metavar="N", help="those that are older")
     sub.add_argument("--megabytes", type=float, metavar="N", help="the oldest, until what is left is no larger")
     sub.add_argument("--other-releases", action="store_true", help="those of other versions of wfsa")
@@ -146,18 +150,20 @@ def _get(arguments: argparse.Namespace) -> int:
     found, stats = _found(arguments)
     found.save(arguments.output)
     vocab_arguments.leave_copy(arguments, found.vocab, arguments.output)
-    print(f"{arguments.output}: {'compiled, and published' if stats.compiles else 'from the store'}")
+    what = "compiled, and published" if stats.compiles else "from the store"
+    tell(arguments, f"{arguments.output}: {what}", output=arguments.output, compiled=bool(stats.compiles))
     return 0
 
 
 def _put(arguments: argparse.Namespace) -> int:
     _, stats = _found(arguments)
-    print(f"{arguments.source}: {'compiled, and published' if stats.published else 'there already'}")
+    what = "compiled, and published" if stats.published else "there already"
+    tell(arguments, f"{arguments.source}: {what}", source=arguments.source, published=bool(stats.published))
     return 0
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    store, good, bad = _store(arguments), 0, 0
+    store, good, bad = _store(arguments), 0, []
     for entry, name in _own(store):
         if name["part"] or name["kind"] != "wfsa":
             continue
@@ -168,11 +174,14 @@ def _verify(arguments: argparse.Namespace) -> int:
             _check(data, name)
             good += 1
         except ArtifactError as error:
-            bad += 1
-            print(readable.printable(str(error)))
+            bad.append({"name": entry.name, "error": str(error)})
+            if not arguments.json:
+                tell(arguments, str(error))
             if arguments.remove:
                 store.remove(entry.name)
-    print(f"{good:,} good, {bad:,} damaged{', removed' if bad and arguments.remove else ''}")
+    removed = bool(bad) and arguments.remove
+    text = f"{good:,} good, {len(bad):,} damaged{', removed' if removed else ''}"
+    tell(arguments, text, good=good, damaged=bad, removed=removed)
     return 1 if bad else 0
 
 
@@ -220,6 +229,7 @@ def _prune(arguments: argparse.Namespace) -> int:
     for entry in gone if not arguments.dry_run else ():
         store.remove(entry.name)
     what = "would be removed" if arguments.dry_run else "removed"
-    print(f"{len(gone):,} objects ({sum(entry.size for entry in gone) / 1e6:,.1f} MB) {what}, "
-          f"{len(entries) - len(gone):,} left")  # fmt: skip
+    size, left = sum(entry.size for entry in gone), len(entries) - len(gone)
+    text = f"{len(gone):,} objects ({size / 1e6:,.1f} MB) {what}, {left:,} left"
+    tell(arguments, text, removed=len(gone), bytes=size, left=left, dry_run=arguments.dry_run)
     return 0

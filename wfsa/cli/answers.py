@@ -1,0 +1,18 @@
+"""What a command that does something says in the end: a line for people, or an object of JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from wfsa.cli import readable
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The option ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print one object of JSON")
+
+
+def tell(arguments: argparse.Namespace, text: str, **facts: object) -> None:
+    """`text`, or under ``--json`` the facts in it."""
+    print(json.dumps(facts, default=str) if arguments.json else readable.printable(text), flush=True)
