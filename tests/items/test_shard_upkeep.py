@@ -38,7 +38,7 @@ def days_ago(out: Path, days: float) -> None:
 def test_what_earlier_versions_left_goes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     (out / "notes").mkdir(parents=True)
-    for name in ("mine.parquet", "notes/x.leaves", f"{'0' * 32}.leaves.abc.part"):
+    for name in ("mine.parquet", "mine.part", "notes/x.leaves", f"{'0' * 32}.leaves.abc.part"):
         (out / name).write_bytes(b"x")
     build(tmp_path, 0)
     first = {one.file for one in read_manifest(Place.of(out)).files()}

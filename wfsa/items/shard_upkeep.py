@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from wfsa.errors import ArtifactError
 from wfsa.items.shards import place_of
-from wfsa.storage.item_shard_file import KINDS, Manifest, read_arrays, read_manifest
+from wfsa.storage.item_shard_file import KINDS, MANIFEST, Manifest, read_arrays, read_manifest
 from wfsa.storage.places import Entry, is_half_written
 
 
@@ -56,7 +56,7 @@ def find_unneeded(where: str | os.PathLike[str], seconds: float, now: float | No
     return [
         entry
         for entry in listing
-        if is_half_written(entry, now)
+        if (is_half_written(entry, now) and _is_part(entry))
         or (_is_of_catalogue(entry) and entry.name not in named and now - max(since, entry.modified) > seconds)
     ]
 
@@ -68,6 +68,12 @@ def _base_files(manifest: Manifest) -> set[str]:
 def _is_of_catalogue(entry: Entry) -> bool:
     digest, _, kind = entry.name.partition(".")
     return kind in KINDS and len(digest) == 32
+
+
+def _is_part(entry: Entry) -> bool:
+    """Of a file that a build or a publisher was writing, which are not the only ones that end in this way."""
+    digest, _, rest = entry.name.removeprefix(".").partition(".")
+    return entry.name.removeprefix(".").startswith(f"{MANIFEST}.") or (rest.split(".")[0] in KINDS and len(digest) == 32)
 
 
 def remove(where: str | os.PathLike[str], names: list[str]) -> None:
