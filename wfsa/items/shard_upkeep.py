@@ -72,8 +72,9 @@ def _is_of_catalogue(entry: Entry) -> bool:
 
 def _is_part(entry: Entry) -> bool:
     """Of a file that a build or a publisher was writing, which are not the only ones that end in this way."""
-    digest, _, rest = entry.name.removeprefix(".").partition(".")
-    return entry.name.removeprefix(".").startswith(f"{MANIFEST}.") or (rest.split(".")[0] in KINDS and len(digest) == 32)
+    name = entry.name.removeprefix(".")
+    digest, kind, *_ = name.split(".")
+    return name.startswith(f"{MANIFEST}.") or (kind in KINDS and len(digest) == 32)
 
 
 def remove(where: str | os.PathLike[str], names: list[str]) -> None:
