@@ -446,6 +446,22 @@ def test_what_waits_for_the_remote_takes_no_memory(faulty: Any, vocab: wfsa.Voca
         assert (store.stats().published, store.stats().unpublished) == ((5, 0) if disk else (1, 4))
 
 
+@pytest.mark.parametrize("remote", [False, True])
+def test_more_than_can_be_written_at_once_is_written_all_the_same(
+    remote: bool, vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = store_module.pack
+    monkeypatch.setattr(store_module, "pack", lambda *made: time.sleep(0.02) or inner(*made))
+    with ConstraintStore(
+        tmp_path / "far" if remote else None, vocab, disk_bytes=1 << 30, folder=tmp_path / "near"
+    ) as store:
+        for number in range(100):
+            store.get(f"a{{{number + 1}}}", kind="regex")
+        assert store.flush(60)
+        stats = store.stats()
+        assert (stats.disk_files, stats.published, stats.unpublished) == (100, 100 if remote else 0, 0)
+
+
 def test_a_remote_that_may_only_be_read(faulty: Any, vocab: wfsa.Vocab) -> None:
     with _far(vocab) as store:
         store.get(SCHEMA)

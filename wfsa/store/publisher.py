@@ -54,7 +54,7 @@ class Publisher:
             return
         with self._lock:
             self._n_queued -= few
-        self._wait(key)
+        self._wait(key, 0.0)
 
     def is_damaged(self, key: str) -> bool:
         """What is stored under a key cannot be read, and is to be replaced; False if that was known."""
@@ -70,8 +70,9 @@ class Publisher:
     def close(self, last_try: bool) -> None:
         """Begin nothing more.  With `last_try` what waits is sent now, as far as the remote takes it."""
         self._thread.close()
-        if last_try and self._unsent and self._remote is not None:
-            self._remote.end_pause()
+        if last_try and self._unsent:
+            if self._remote is not None:
+                self._remote.end_pause()
             self._send_waiting()
         with self._lock:
             lost = len(self._unsent)
@@ -80,30 +81,31 @@ class Publisher:
 
     def _write(self, key: str, pack: Callable[[], bytes]) -> None:
         try:
-            if self._disk is not None:
-                data = pack()
-                self._disk.put(self._name_of(key), data)
-                self._send(key, lambda: data)
-            else:
-                self._send(key, pack)
+            self._store(key, pack)
         except RemoteFailure:
-            self._wait(key)
+            self._wait(key, self._retry_seconds)
         finally:
             with self._lock:
                 self._n_queued -= 1
 
-    def _send(self, key: str, pack: Callable[[], bytes | None]) -> None:
+    def _store(self, key: str, pack: Callable[[], bytes | None]) -> None:
+        """To disk and to the remote, where it is not there; RemoteFailure."""
+        name, made = self._name_of(key), pack
+        if self._disk is not None and self._disk.path(name) is None:
+            data = pack()
+            if data is not None:
+                self._disk.put(name, data)
+            made = lambda: data  # noqa: E731
         if self._remote is None:
             return
-        name = self._name_of(key)
         try:
             if key not in self._damaged and self._remote.has(name):
                 return
-            data = pack()
-            if data is None:
+            artifact = made()
+            if artifact is None:
                 self._count(unpublished=1)
                 return
-            self._remote.put(name, data)
+            self._remote.put(name, artifact)
         except RemoteFailure as failure:
             self._count(remote_failures=failure.asked)
             raise
@@ -111,7 +113,7 @@ class Publisher:
             self._damaged.discard(key)
         self._count(published=1)
 
-    def _wait(self, key: str) -> None:
+    def _wait(self, key: str, seconds: float) -> None:
         lost = 0
         with self._lock:
             self._unsent[key] = None
@@ -121,7 +123,7 @@ class Publisher:
             begin, self._due = not self._due, True
         self._count(unpublished=lost)
         if begin:
-            self._thread.do(self._send_waiting, self._retry_seconds)
+            self._thread.do(self._send_waiting, seconds)
 
     def _send_waiting(self) -> None:
         while True:
@@ -131,7 +133,7 @@ class Publisher:
             if key is None:
                 return
             try:
-                self._send(key, functools.partial(self._bytes_of, key))
+                self._store(key, functools.partial(self._bytes_of, key))
             except RemoteFailure:
                 self._thread.do(self._send_waiting, self._retry_seconds)
                 return
