@@ -13,7 +13,7 @@ from benches import readme_table, site_plots, vllm_report, vocabularies
 from benches.decoding import disc, nezha, trie
 from benches.fleet import fleet
 from benches.grammars import grammar_run, reference
-from benches.items import indexes, latency, shard_builds, split_index, texts
+from benches.items import bitmaps, indexes, latency, shard_builds, split_index, texts
 from benches.markdown import RESULTS
 from benches.schemas import (
     along,
@@ -63,6 +63,7 @@ _BENCHES = {
     "decoding-nezha": (nezha, "the self-drafting head, beside beam search"),
     "decoding-trie": (trie, "beam search on one shared KV trie, beside generate()"),
     "items": (indexes, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
+    "items-bitmaps": (bitmaps, "filters as Roaring bitmaps beside a bool an item: bytes, time and memory"),
     "items-ray": (shard_builds, "catalogues in shards: built on Ray, beside the builder of one machine"),
     "items-split": (split_index, "an index split by first code over devices: bytes and rounds a step, simulated"),
     "texts": (texts, "compile_texts over millions of names"),

@@ -2,10 +2,16 @@
 
     python -m benches reference [--sizes 300 2000 10000 50000]
 
-The first tokens of gpt2, which are the commonest behind the single bytes, and four grammars. The construction is built
+The first tokens of gpt2, which are the commonest behind the single bytes, and five grammars. The construction is built
 for all lexer states, the engine ahead of time; masks are timed along one text of each grammar, behind every token.
-GLRMask reads JSON schemas only, of these. It is in Rust, the engine in C++, the construction in Python: what is to be
-compared are sizes, and how times grow.
+Under "longest" the construction makes automata where a text comes to: what is timed as building is a first walk along
+it. All masks along the texts are checked to be the engine's. GLRMask is in Rust, the engine in C++, the construction in
+Python: what is to be compared are sizes, and how times grow.
+
+What the construction is made from is counted, too: the effects of all templates and how deep the longest reads, the
+bound on the depth of parser automata that follows, states of the terminal and of the parser automata before they are
+made deterministic, and states of the latter in the end, where tokens that are decided are subtracted from what goes on,
+and where not.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +29,13 @@ import numpy as np
 
 import wfsa
 from benches import machine
+from benches.jobs import Kind
 from benches.markdown import facts, number, table, write
 from benches.recorded_data import Vocabulary, read_vocabulary
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
+from wfsa.grammar.lark.reader import read_lark
 
 SIZES = (300, 2000, 10_000, 50_000)
 PERSON = {
@@ -37,19 +46,33 @@ PERSON = {
 ARITHMETIC = 'root ::= sum\nsum ::= product (("+" | "-") product)*\nproduct ::= atom (("*" | "/") atom)*\n' + (
     'atom ::= [0-9]+ ("." [0-9]+)? | [a-z]+ | "(" sum ")"\n'
 )
+SUMS = """
+start: sum
+sum: product (("+" | "-") product)*
+product: atom (("*" | "/") atom)*
+atom: NUMBER | NAME | "(" sum ")"
+NUMBER: /[0-9]+([.][0-9]+)?/
+NAME: /[a-z]+/
+"""
+NESTED_IN_LARK = 'start: "(" start ")" start | "[" start "]" start |\n'
 NESTED = 'root ::= "(" root ")" root | "[" root "]" root | ""\n'
 FREE = SchemaOptions(max_whitespace=None)  # a bound on white space is no rule of a grammar
 
-Case = tuple[Callable[[], Grammar], Any, bytes]  # the grammar, the schema if it is one, a text
+_COUNTED = (
+    "effects", "template depth", "depth bound", "spelled states", "composed states", "states, not subtracted",
+)  # fmt: skip
+Source = tuple[Kind, Any]  # as GLRMask reads it
+Case = tuple[Callable[[], Grammar], Source, bytes]  # the grammar, twice; a text
 CASES: dict[str, Case] = {
-    "brackets": (lambda: read_gbnf(NESTED), None, b"([()][])" * 12),
-    "arithmetic": (lambda: read_gbnf(ARITHMETIC), None, b"3.5+x*(y-21)/(a+(b-7))" * 1),
+    "brackets": (lambda: read_gbnf(NESTED), ("lark", NESTED_IN_LARK), b"([()][])" * 12),
+    "arithmetic": (lambda: read_gbnf(ARITHMETIC), ("lark", SUMS), b"3.5+x*(y-21)/(a+(b-7))"),
+    'arithmetic, "longest"': (lambda: read_lark(SUMS), ("lark", SUMS), b"3.5+x*(y-21)/(a+(b-7))"),
     "a person": (
-        lambda: read_json_schema(PERSON, FREE).grammar, PERSON,
+        lambda: read_json_schema(PERSON, FREE).grammar, ("json_schema", PERSON),
         json.dumps({"name": "Ada Lovelace", "age": 36, "tags": ["a b", "c"]}).encode(),
     ),
     "any JSON": (
-        lambda: read_json_schema({}, FREE).grammar, {},
+        lambda: read_json_schema({}, FREE).grammar, ("json_schema", {}),
         json.dumps({"a": [1, {"b c": "d"}, None], "e": -1.5e-3, "f": [[True]]}).encode(),
     ),
 }  # fmt: skip
@@ -90,20 +113,83 @@ def literal(grammar: Grammar, vocab: wfsa.Vocab, tokens: list[int]) -> dict[str,
     import wfsa.reference
 
     made = wfsa.reference.compile(grammar, vocab)
-    automata, seconds = timed(made.build)
-    state = [made.start()]
-    lexed = [made.terminal_automata.of(one) for one in made.lexer.states()]
-    used = {weight for dwa in (*automata, *lexed) for row in dwa.arcs for _, weight in row.values()}
-    used |= {weight for dwa in (*automata, *lexed) for weight in dwa.final}
-    mask = masks(lambda: state[0].get_mask(), lambda token: state.__setitem__(0, state[0].commit(token)), tokens)
+    state: list[Any] = [made.start()]
+
+    def commit(token: int) -> None:
+        state[0] = state[0].commit(token)
+
+    if grammar.policy == "cfg":
+        automata, seconds = timed(made.build)
+        lexed = [made.terminal_automata.of(one) for one in made.lexer.states()]
+        used = {(0, weight) for dwa in (*automata, *lexed) for weight in weights(dwa)}
+        tables = [made.sets]
+    else:
+        places, seconds = timed(lambda: places_along(made, tokens))
+        automata = [dwa for one in places for dwa in (one.needed, one.inhibited)]
+        lexed, tables = [], [one.sets for one in places]
+        used = {(n, x) for n, one in enumerate(places) for dwa in (one.needed, one.inhibited) for x in weights(dwa)}
+    agrees(grammar, vocab, made.start(), tokens)
     return {
-        "lexer states": len(automata), "LR states": made.tables.n_states,
+        "lexer states": len(made.lexer.states()), "LR states": made.tables.n_states,
         "terminal states": sum(one.n_states for one in lexed), "terminal arcs": sum(one.n_arcs for one in lexed),
         "states": sum(one.n_states for one in automata), "arcs": sum(one.n_arcs for one in automata),
-        "weights": len(used), "bytes": sum(len(made.sets[weight].serialize()) for weight in used),
+        "weights": len(used), "bytes": sum(len(tables[n][weight].serialize()) for n, weight in used),
         "depth": max(one.depth() for one in automata),
-        "build, ms": 1e3 * seconds, "mask, µs": mask,
+        "build, ms": 1e3 * seconds, "mask, µs": masks(lambda: state[0].get_mask(), commit, tokens),
+        **(counted(made) if grammar.policy == "cfg" else {}),
     }  # fmt: skip
+
+
+def places_along(made: Any, tokens: list[int]) -> list[Any]:
+    """Under "longest": the automata of all places that the text comes to."""
+    state, found = made.start(), {}
+    for token in tokens:
+        found.update((place, made.reading_dwas(place)) for place, _ in state.configs)
+        state = state.commit(token)
+    return list(found.values())
+
+
+def weights(dwa: Any) -> set[int]:
+    return {weight for row in dwa.arcs for _, weight in row.values()} | set(dwa.final)
+
+
+def agrees(grammar: Grammar, vocab: wfsa.Vocab, state: Any, tokens: list[int]) -> None:
+    """AssertionError unless all masks along the text are the engine's."""
+    twin = wfsa.compile(grammar, vocab).start()
+    for token in tokens:
+        assert list(state.get_mask()) == twin.get_mask().ids().tolist(), twin.text()
+        state = state.commit(token)
+        assert state is not None and twin.commit(token), twin.text()
+
+
+def counted(made: Any) -> dict[str, int]:
+    """What automata are made from, all lexer states together."""
+    from wfsa.reference.automata import determinize, minimise
+    from wfsa.reference.parser_dwa import compose
+
+    out = {
+        "effects": sum(map(n_effects, made.templates)), "template depth": max(one.depth() for one in made.templates),
+        "depth bound": 0, "spelled states": 0, "composed states": 0, "states, not subtracted": 0,
+    }  # fmt: skip
+    for state in made.lexer.states():
+        composed = compose(made.terminal_automata.of(state), made.templates, made.sets)
+        out["depth bound"] = max(out["depth bound"], made.depth_bound(state))
+        out["spelled states"] += len(made.terminal_automata.spelled(state).arcs)
+        out["composed states"] += len(composed.arcs)
+        out["states, not subtracted"] += minimise(determinize(composed, made.sets), made.sets).n_states
+    return out
+
+
+def n_effects(template: Any) -> int:
+    """Counted along the template, not listed: there can be exponentially many."""
+    from wfsa.reference.templates import TOP
+
+    @cache
+    def behind(at: Any) -> int:
+        steps = (template.step(at, state) for state in template.reads(at))
+        return sum(len(shifts) + sum(map(behind, on)) for on, shifts in steps)
+
+    return behind(TOP)
 
 
 def engine(grammar: Grammar, vocab: wfsa.Vocab, tokens: list[int]) -> dict[str, Any]:
@@ -116,51 +202,76 @@ def engine(grammar: Grammar, vocab: wfsa.Vocab, tokens: list[int]) -> dict[str, 
     return {**sizes, "bytes": len(made.to_bytes()), "build, ms": 1e3 * seconds, "mask, µs": mask}
 
 
-def rival(schema: Any, vocabulary: Vocabulary, tokens: list[int]) -> dict[str, Any]:
+def rival(source: Source, vocabulary: Vocabulary, tokens: list[int], twin: wfsa.State) -> dict[str, Any]:
+    """Of a Lark grammar masks are checked to be the engine's, but for the end; a schema is read with other freedoms."""
     from benches.engines.glrmask_engine import GLRMask
 
+    kind, text = source
     other = GLRMask(vocabulary)
-    made, seconds = timed(lambda: other.compile("json_schema", other.prepare("json_schema", schema)))
+    made, seconds = timed(lambda: other.compile(kind, other.prepare(kind, text)))
     state, buffer = other.starter(made)(), np.zeros((len(vocabulary.tokens) + 31) // 32, np.int32)
-    mask = masks(other.filler(state, buffer), other.committer(state), tokens)
-    return {"bytes": len(made.save()), "build, ms": 1e3 * seconds, "mask, µs": mask}
+    fill, commit = other.filler(state, buffer), other.committer(state)
+
+    def step(token: int) -> None:
+        if kind == "lark":
+            found = np.flatnonzero(np.unpackbits(buffer.view(np.uint8), bitorder="little")).tolist()
+            assert found == sorted(set(twin.get_mask().ids().tolist()) - set(vocabulary.eos_ids)), twin.text()
+            assert twin.commit(token)
+        commit(token)
+
+    return {"bytes": len(made.save()), "build, ms": 1e3 * seconds, "mask, µs": masks(fill, step, tokens)}
 
 
 def main(args: argparse.Namespace) -> Path:
     where = machine.describe()
     whole = read_vocabulary("gpt2")
     lines, sections = [], []
-    for name, (read, schema, text) in CASES.items():
-        rows = []
+    for name, (read, source, text) in CASES.items():
+        rows, sizes = [], []
         for size in args.sizes[:2] if args.quick else args.sizes:
             tokens = [*whole.tokens[:size], b"</s>"]
             vocabulary = replace(whole, tokens=tokens, special_ids=[size], eos_ids=[size])
             vocab = wfsa.Vocab(tokens, special_ids=[size], eos_ids=[size])
             walk, grammar = tokens_of(text, vocabulary), read()
-            found = {"construction": literal(grammar, vocab, walk), "engine": engine(grammar, vocab, walk)}
-            if schema is not None:
-                found["glrmask"] = rival(schema, vocabulary, walk)
+            found = {
+                "construction": literal(grammar, vocab, walk), "engine": engine(grammar, vocab, walk),
+                "glrmask": rival(source, vocabulary, walk, wfsa.compile(grammar, vocab).start()),
+            }  # fmt: skip
             lines.append({"grammar": name, "tokens": size, **found})
-            one = found["construction"]
+            one, lexed = found["construction"], grammar.policy == "cfg"
             rows.append([
-                number(size), f"{one['terminal states']:,} / {one['terminal arcs']:,}",
+                number(size), f"{one['terminal states']:,} / {one['terminal arcs']:,}" if lexed else "–",
                 f"{one['states']:,} / {one['arcs']:,}", f"{found['engine']['states']:,} / {found['engine']['arcs']:,}",
                 number(one["weights"]), str(one["depth"]),
                 *(" / ".join(number(of[what]) for of in found.values()) for what in ("bytes", "build, ms", "mask, µs")),
             ])  # fmt: skip
+            if lexed:
+                sizes.append([number(size), *(number(one[what]) for what in _COUNTED), number(one["states"])])
         one = lines[-1]["construction"]
-        rivals = " / ".join(["construction", "engine", *(["GLRMask"] if schema is not None else [])])
         sections += [
             f"## {name}: {one['LR states']} LR states, {one['lexer states']} lexer states",
             table(
                 ["tokens", "terminal automata: states / arcs", "parser automata", "the engine's", "weights", "depth",
-                 f"bytes: {rivals}", "build, ms", "mask, µs (median)"],
+                 "bytes: construction / engine / GLRMask", "build, ms", "mask, µs (median)"],
                 rows,
             ),
         ]  # fmt: skip
+        if sizes:
+            sections += [
+                f"{one['effects']:,} effects, of up to {one['template depth']} states.",
+                table(
+                    ["tokens", "depth, at most", "spelled", "composed", "states, not subtracted", "subtracted"],
+                    [[row[0], *row[3:]] for row in sizes],
+                ),
+            ]  # fmt: skip
+        else:
+            sections.append(
+                "Parser automata are of the places that the text comes to, two of each; weights are sets of readings."
+            )
     head = [
         "# The published construction beside the engine", facts(where),
         "Bytes: of the construction its weights as Roaring writes them, of the others a saved constraint. "
-        "The first is Python, the others are compiled.",
+        "The first is Python, the others are compiled. Spelled and composed: states of the terminal and of the parser "
+        "automata before they are made deterministic.",
     ]  # fmt: skip
     return write(args.out, "reference", [*head, *sections], lines)

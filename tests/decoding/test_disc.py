@@ -104,7 +104,17 @@ def test_both_bounds_hold_of_any_proposal(seed: int, n_draws: int, at: float, sp
     kl = law.kl(law.output(n_draws))
     assert kl <= law.bound(n_draws) + 1e-6
     assert kl <= law.published_bound(n_draws) + 1e-6
-    assert law.expected_draws(n_draws) <= (1 + np.e) / law.mass
+    assert law.expected_draws(n_draws) <= law.draws_bound + 1e-9 <= law.published_draws_bound + 1e-9
+
+
+def test_bounds_of_a_set_of_everything_whose_mass_is_rounded_up() -> None:
+    proposal = np.array([0.2, 0.2, 0.2, 0.4]) * (1 + 2e-16)
+    law = DiscLaw(((0,), (1,), (2,), (3,)), proposal, np.ones(4))
+    assert law.mass > 1
+    for n_draws in (1, 2, 3):
+        assert law.published_bound(n_draws) == law.rejection == 0
+        assert abs(law.bound(n_draws)) < 1e-12
+        assert law.expected_draws(n_draws) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -118,7 +128,7 @@ def test_kl_falls_with_k_and_stays_below_the_bound(seed: int) -> None:
         assert value <= law.bound(k) + 1e-9
         assert value <= law.published_bound(k) + 1e-9
         assert law.expected_draws(k) <= law.expected_draws(None) + k
-        assert law.expected_draws(k) <= (1 + np.e) / law.mass
+        assert law.expected_draws(k) <= law.draws_bound <= law.published_draws_bound
     assert law.expected_draws(None) == pytest.approx(1 / law.mass)
 
 

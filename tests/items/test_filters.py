@@ -203,6 +203,27 @@ def test_filters_of_roaring_bitmaps() -> None:
                 ItemFilter.of_bitmap(index, [1])
 
 
+def test_filters_of_bitmaps_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 64 rows: whole, cut short, empty, and a last row that begins a word."""
+    roaring = pytest.importorskip("pyroaring", reason="NO pyroaring: filters of bitmaps were not tried")
+    monkeypatch.setattr("wfsa.items.filter._BLOCK", 64)
+    choose = np.random.default_rng(2)
+    for n in (63, 64, 65, 128, 161, 300):
+        codes = choose.permutation(1000)[:n, None]
+        indexes = [ItemIndex.build(codes, vocab_size=1000), ItemIndex.build(codes, "rank", 1000)]
+        several = ItemIndex.build(codes // 8, vocab_size=1000)  # up to eight items with one sequence
+        assert several.n_leaves < n
+        for live in (np.arange(n), np.arange(n)[-1:], np.arange(n)[choose.random(n) < 0.4], np.arange(0)):
+            wanted = np.zeros(n, np.bool_)
+            wanted[live] = True
+            alike = np.flatnonzero(np.isin(codes[:, 0] // 8, codes[live, 0] // 8)).tolist()
+            for kind in (roaring.BitMap, roaring.BitMap64, roaring.FrozenBitMap):
+                for index in (*indexes, several):
+                    made = ItemFilter.of_bitmap(index, kind(live.tolist()))
+                    assert made == ItemFilter.of_rows(index, wanted)
+                    assert list(made.to_bitmap(index)) == (alike if index is several else live.tolist())
+
+
 def test_filters_in_files(tmp_path: Path) -> None:
     index, other = two()
     path = tmp_path / "live.filter"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import event, given
 
+pytest.importorskip("pyroaring", reason="NO PYROARING: the published construction was not tried")
+
 import wfsa
 from tests.engine.modes import begin, build_vocab
 from tests.engine.strategies import Case, cases, choice, walks
 from tests.oracles.counted import spelled_out
+from wfsa import reference
+from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.ir import Grammar, Terminal, Tokens
+from wfsa.grammar.regular import literal, plus
 
 MOST_PLACES = 50_000
-reference = pytest.importorskip("wfsa.reference", reason="NO pyroaring: the published construction was not tried")
 
 
 @given(cases(), walks)
@@ -48,8 +54,66 @@ def test_masks_are_those_of_the_engine_and_of_the_definition(case: Case, walk: l
 
 def test_an_automaton_that_would_be_too_large_is_refused() -> None:
     """Three rules that are nullable and lead to each other: readings of one token are exponentially many."""
-    grammar = wfsa.grammar.gbnf.read_gbnf('root ::= (a | b)* \na ::= b a "x" | "x" | ""\nb ::= a b | "xx" | ""')
+    grammar = read_gbnf('root ::= (a | b)* \na ::= b a "x" | "x" | ""\nb ::= a b | "xx" | ""')
     vocab = wfsa.Vocab([b"x", b"xx", b"xxx", b"xxxxxxx", b"</s>"], eos_ids=[4])
     state = reference.compile(grammar, vocab, max_places=1000).start()
     with pytest.raises(wfsa.LimitError, match="more than 1000 places; raise max_places"):
         state.get_mask()
+
+
+@pytest.mark.parametrize("named", [{"<tool>": 2}, {}])
+def test_special_tokens_are_found_by_their_names(named: dict[str, int]) -> None:
+    """Names that a vocabulary was given, not only the bytes of the tokens."""
+    tokens = [b"a", b"b", b"" if named else b"<tool>", b"</s>"]
+    vocab = wfsa.Vocab(tokens, special_ids=[2, 3], eos_ids=[3], special_names=named)
+    terminals = (Terminal("t", Tokens(name="<tool>")), Terminal("a", literal("a")))
+    grammar = Grammar(terminals, ("s",), ((0, (0, 1)),), start=0)
+    state: Any = reference.compile(grammar, vocab).start()
+    engine = wfsa.compile(grammar, vocab).start()
+    for token in (2, 0):
+        assert list(state.get_mask()) == engine.get_mask().ids().tolist() == [token]
+        state = state.commit(token)
+        assert engine.commit(token)
+
+
+_A, _SPACE = Terminal("a", literal("a")), Terminal("w", literal(" "))
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        Grammar((Terminal("t", Tokens(name="<nope>")), _A), ("s",), ((0, (0,)), (0, (1,))), 0),
+        Grammar((Terminal("t", Tokens(ids=(99,))), _A), ("s",), ((0, (0,)), (0, (1,))), 0),
+        Grammar((Terminal("t", Tokens(ids=(-1,))), _A), ("s",), ((0, (0,)), (0, (1,))), 0),
+        Grammar((_A,), ("s", "u"), ((0, (0, ~1)), (0, (0,))), 0),
+        Grammar((_A,), ("s", "u"), ((1, (0,)),), 0),
+        Grammar((_A,), ("s",), ((0, (7,)),), 0),
+        Grammar((_A,), ("s",), ((0, (0,)),), 3),
+        Grammar((_A,), ("s",), ((0, (~0, 0)),), 0),
+        Grammar((_A, _SPACE), ("s",), ((0, (0,)),), 0, ignore=(1,)),
+        Grammar((Terminal("t", Tokens(ids=(1,))), _A), ("s",), ((0, (1,)),), 0, "longest", ignore=(0,)),
+    ],
+    ids=["name", "id", "negative id", "undefined", "start undefined", "symbol", "start", "nothing", "ignore", "token"],
+)
+def test_bad_grammars_are_refused_in_the_engines_words(grammar: Grammar) -> None:
+    vocab = wfsa.Vocab([b"a", b"b", b" ", b"</s>"], eos_ids=[3])
+    with pytest.raises(wfsa.GrammarError) as of_engine:
+        wfsa.compile(grammar, vocab)
+    with pytest.raises(wfsa.GrammarError) as of_construction:
+        reference.compile(grammar, vocab)
+    assert str(of_construction.value) == str(of_engine.value)
+
+
+def test_all_automata_keep_the_limit() -> None:
+    """Those of terminals, and the states of the lexer, as well as those of the parser."""
+    vocab = wfsa.Vocab([b"a" * n for n in range(1, 120)])
+    cuts = Grammar((Terminal("a", plus(literal("a"))),), ("s",), ((0, (0,)), (0, (0, ~0))), 0)
+    constraint = reference.compile(cuts, vocab, max_places=100)
+    with pytest.raises(wfsa.LimitError, match="more than 100 places; raise max_places"):
+        constraint.terminal_automata.of(constraint.lexer.start)
+    long = reference.compile(read_gbnf('root ::= "a"{200}'), wfsa.Vocab([b"a"]), max_places=100)
+    with pytest.raises(wfsa.LimitError, match="lexer has more than 100 states; raise max_places"):
+        long.build()
+    stars = reference.compile(replace(cuts, policy="longest"), wfsa.Vocab([b"a", b"aa"]), max_places=1)
+    with pytest.raises(wfsa.LimitError, match="more than 1 places; raise max_places"):
+        stars.start().get_mask()

@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyroaring", reason="NO PYROARING: the published construction was not tried")
+
 import wfsa
 from tests.conftest import VocabFile
+from tests.engine.strategies import oracle_of
+from tests.oracles.mask import TokenText
+from wfsa import reference
 from wfsa.errors import GrammarError
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
 from wfsa.grammar.lark.reader import read_lark
-
-reference = pytest.importorskip("wfsa.reference", reason="NO pyroaring: the published construction was not tried")
 
 
 def part(file: VocabFile, n: int) -> wfsa.Vocab:
@@ -47,22 +50,32 @@ def schemas(shared_data: Path) -> Iterator[tuple[Any, list[bytes]]]:
             yield row["schema"], [json.dumps(one, ensure_ascii=False).encode() for one in valid[:2]]
 
 
-def check(grammar: Grammar, vocab: wfsa.Vocab, texts: list[bytes], n_random: int = 30) -> int:
-    """Along texts, and where a writer that chooses at random comes to; how many texts came to their end."""
+def check(grammar: Grammar, vocab: wfsa.Vocab, texts: list[bytes], n_random: int = 30, every: int = 0) -> int:
+    """Along texts, and where a writer that chooses at random comes to; how many texts came to their end.
+
+    By the engine behind every token, and by the definition, which tries all tokens, behind some: `every` so many, or
+    none.
+    """
     n_ended = 0
+    oracle = oracle_of(grammar, {}) if every else None
     literal, engine = reference.compile(grammar, vocab), wfsa.compile(grammar, vocab)
     choose = random.Random(3)
     walks: list[Iterator[int] | None] = [*(tokens_of(text, vocab, choose) for text in texts), None, None]
     for walk in walks:
         state, twin = literal.start(), engine.start()
-        for _ in range(300 if walk is not None else n_random):
+        text = oracle and TokenText.begin(oracle, list(vocab.tokens), vocab.special_ids.tolist(), vocab.eos_ids)
+        for n in range(300 if walk is not None else n_random):
             allowed = twin.get_mask().ids().tolist()
             assert list(state.get_mask()) == allowed, twin.text()
+            if text and n % every == every // 2:
+                assert sorted(text.mask()) == allowed, twin.text()
             if not allowed:
                 break
             token = choose.choice(allowed) if walk is None else next(walk, vocab.eos_ids[0])
             state = state.commit(token)
             assert (state is not None) == twin.commit(token) == (token in allowed), (twin.text(), token)
+            text = text and text.commit(token)
+            assert oracle is None or (text is not None) == (state is not None)
             if state is None or state.finished:
                 n_ended += walk is not None and state is not None
                 break
@@ -94,12 +107,14 @@ EXPRESSION = b"NOT (t.age+1 >= 20 OR name LIKE 'a%') AND f(x, 2*y) IN (1, 'b') A
 @pytest.mark.parametrize("name", GBNF)
 def test_gbnf(name: str, size: int, shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
     grammar = read_gbnf((shared_data / "grammars/gbnf" / f"{name}.gbnf").read_text())
-    assert check(grammar, part(vocab_npz("gpt2"), size), GBNF[name]) == len(GBNF[name])
+    texts = GBNF[name]
+    assert check(grammar, part(vocab_npz("gpt2"), size), texts, every=7 if size == 300 else 0) == len(texts)
 
 
 @pytest.mark.parametrize("size", [300, 5000])
 def test_expressions_of_sql(size: int, vocab_npz: Callable[[str], VocabFile]) -> None:
-    assert check(read_gbnf(SQL), part(vocab_npz("gpt2"), size), [EXPRESSION]) == 1
+    every = 7 if size == 300 else 0
+    assert check(read_gbnf(SQL), part(vocab_npz("gpt2"), size), [EXPRESSION], every=every) == 1
 
 
 LARK = {
@@ -109,10 +124,18 @@ LARK = {
 }
 
 
-@pytest.mark.parametrize("name", LARK)
-def test_lark(name: str, shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
+@pytest.mark.parametrize(
+    "name,size",
+    [
+        *((name, size) for name in LARK for size in (300, 2000)), ("calc", 5000), ("json", 5000),
+        pytest.param("sql", 5000, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_lark(name: str, size: int, shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
+    """Under "longest"."""
     grammar = read_lark((shared_data / "grammars/syncode" / f"{name}_grammar.lark").read_text())
-    assert check(grammar, part(vocab_npz("gpt2"), 300), LARK[name], n_random=10) == len(LARK[name])
+    every = 25 if size == 300 else 0
+    assert check(grammar, part(vocab_npz("gpt2"), size), LARK[name], n_random=10, every=every) == len(LARK[name])
 
 
 def test_json_over_all_of_gpt2(vocab_npz: Callable[[str], VocabFile]) -> None:

@@ -19,7 +19,7 @@ import os
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ from wfsa.items.index_data import IndexData
 from wfsa.items.item_ids import rows_among
 from wfsa.items.nodes import Int64s
 from wfsa.storage import item_filter_file
+
+_BLOCK: Final = 1 << 20  # rows of a bitmap that are looked at at once; a multiple of 32
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -77,7 +79,11 @@ class ItemFilter:
         rows = np.asarray(live)
         if rows.dtype != np.bool_ or rows.shape != (index.n_items,):
             raise ItemError(f"a filter needs bool[{index.n_items}], not {rows.dtype}{list(rows.shape)}")
-        words = _words(rows)
+        return cls._of_row_words(index, _words(rows))
+
+    @classmethod
+    def _of_row_words(cls, index: IndexData, words: npt.NDArray[np.int32]) -> ItemFilter:
+        """From int32[N // 32 + 1], a bit a row."""
         if index.item_order is not None or index.item_indptr is not None:
             threads = min(len(os.sched_getaffinity(0)), 8)
             words = live_words(words, index.item_order, index.item_indptr, index.n_leaves, threads)
@@ -99,12 +105,15 @@ class ItemFilter:
         """
         if not hasattr(live, "to_array"):
             raise TypeError(f"a {type(live).__name__} is no bitmap of pyroaring")
-        rows = np.asarray(live.to_array())
-        if len(rows) and int(rows[-1]) >= index.n_items:
-            raise ItemError(f"a bitmap has row {rows[-1]:,}, of {index.n_items:,} items")
-        mask = np.zeros(index.n_items, np.bool_)
-        mask[rows] = True
-        return cls.of_rows(index, mask)
+        if live and live.max() >= index.n_items:
+            raise ItemError(f"a bitmap has row {live.max():,}, of {index.n_items:,} items")
+        words = np.zeros(index.n_items // 32 + 1, np.int32)
+        for begin in range(0, index.n_items, _BLOCK):  # a number for every row of all would be 4 or 8 bytes an item
+            end = min(begin + _BLOCK, index.n_items)
+            mask = np.zeros(end - begin, np.bool_)
+            mask[np.asarray((live & type(live)(range(begin, end))).to_array()) - begin] = True
+            words[begin // 32 : end // 32 + 1] = _words(mask)
+        return cls._of_row_words(index, words)
 
     def to_bitmap(self, index: IndexData) -> Any:
         """The rows of the live items as a ``pyroaring.BitMap64``; ImportError without that package.
@@ -114,11 +123,23 @@ class ItemFilter:
         from pyroaring import BitMap64
 
         check_fingerprint(self.fingerprint, index.fingerprint)
-        live = np.unpackbits(self.words.view(np.uint8), count=self.n_leaves, bitorder="little").view(np.bool_)
-        if index.item_indptr is not None:
-            live = np.repeat(live, np.diff(index.item_indptr))
-        rows = np.flatnonzero(live) if index.item_order is None else np.asarray(index.item_order)[live]
-        return BitMap64(array("Q", np.sort(rows).astype(np.uint64).tobytes()))
+        rows = np.zeros(index.n_items, np.bool_)
+        for begin in range(0, self.n_leaves, _BLOCK):
+            end = min(begin + _BLOCK, self.n_leaves)
+            bits = self.words[begin // 32 : end // 32 + 1].view(np.uint8)
+            live = np.unpackbits(bits, count=end - begin, bitorder="little").view(np.bool_)
+            if index.item_indptr is not None:
+                ends = np.asarray(index.item_indptr[begin : end + 1])
+                live, begin, end = np.repeat(live, np.diff(ends)), int(ends[0]), int(ends[-1])
+            if index.item_order is None:
+                rows[begin:end] = live
+            else:
+                rows[np.asarray(index.item_order[begin:end])[live]] = True
+        out = BitMap64()
+        for begin in range(0, index.n_items, _BLOCK):
+            found = np.flatnonzero(rows[begin : begin + _BLOCK]) + begin
+            out |= BitMap64(array("Q", found.astype(np.uint64).tobytes()))
+        return out
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], index: IndexData) -> ItemFilter:

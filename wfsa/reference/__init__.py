@@ -8,6 +8,8 @@
     terminal_dwa.py     lexer state: which terminals each token spells
     templates.py        terminal: what it does to a stack
     parser_dwa.py       both composed: which tokens may follow a stack
+    stacks.py           the graph of stacks
+    longest.py          the policy "longest": readings, and what inhibits them
     runtime.py          masks and commits
 
 An independent twin of the engine, and what its pictures are drawn by. Needs ``pip install wfsa[reference]``.

@@ -26,11 +26,14 @@ Label = TypeVar("Label", bound=Hashable)
 
 @dataclass
 class Nwa(Generic[Label]):
+    """By state its arcs (label, target, weight), and the weights of those that begin or end a path."""
+
     arcs: list[list[tuple[Label | None, int, Weight]]] = field(default_factory=list)
     start: dict[int, Weight] = field(default_factory=dict)
     final: dict[int, Weight] = field(default_factory=dict)
 
     def add_state(self) -> int:
+        """Its number."""
         self.arcs.append([])
         return len(self.arcs) - 1
 
@@ -44,10 +47,12 @@ class Dwa(Generic[Label]):
 
     @property
     def n_states(self) -> int:
+        """Those of the table, whether a path leads to them or not."""
         return len(self.arcs)
 
     @property
     def n_arcs(self) -> int:
+        """Of all states."""
         return sum(map(len, self.arcs))
 
     def depth(self) -> int:
@@ -87,6 +92,7 @@ MOST_PLACES = 1 << 20
 
 
 def too_large(most: int) -> LimitError:
+    """What is raised where an automaton, or what it is made from, passes the limit."""
     return LimitError(
         f"the automaton of a lexer state has more than {most} places; raise max_places, or take the engine, which does "
         "not build it"
@@ -100,6 +106,7 @@ def determinize(
 
     The states can be exponentially many, as they can without weights.
     """
+    silent, reading = _by_label(nwa)
     places = 0
     numbers: dict[frozenset[tuple[int, Weight]], int] = {}
     todo: list[dict[int, Weight]] = []
@@ -118,7 +125,7 @@ def determinize(
             out.final.append(ZERO)
         return numbers[key]
 
-    number(_closed(nwa, dict(nwa.start), sets))
+    number(_closed(silent, dict(nwa.start), sets))
     for state, residual in enumerate(todo):  # grows
         final = ZERO
         for q, tokens in residual.items():
@@ -127,32 +134,39 @@ def determinize(
         after: dict[Label, dict[int, Weight]] = {}
         for q, tokens in residual.items():
             left = sets.difference(tokens, final) if leave_early else tokens
-            for label, target, weight in nwa.arcs[q]:
-                step = ZERO if label is None else sets.intersection(left, weight)
-                if label is not None and step != ZERO:
+            for label, target, weight in reading[q]:
+                step = sets.intersection(left, weight)
+                if step != ZERO:
                     into = after.setdefault(label, {})
                     into[target] = sets.union(into.get(target, ZERO), step)
         for label, into in after.items():
-            into = _closed(nwa, into, sets)
+            into = _closed(silent, into, sets)
             all_of = ZERO
-            for tokens in into.values():
+            for tokens in set(into.values()):
                 all_of = sets.union(all_of, tokens)
             out.arcs[state][label] = number(into), all_of
     return out
 
 
-def _closed(nwa: Nwa[Label], residual: dict[int, Weight], sets: TokenSets) -> dict[int, Weight]:
+Silent = list[list[tuple[int, Weight]]]  # by state
+
+
+def _by_label(nwa: Nwa[Label]) -> tuple[Silent, list[list[tuple[Label, int, Weight]]]]:
+    silent: Silent = [[(to, weight) for label, to, weight in arcs if label is None] for arcs in nwa.arcs]
+    return silent, [[(label, to, weight) for label, to, weight in arcs if label is not None] for arcs in nwa.arcs]
+
+
+def _closed(silent: Silent, residual: dict[int, Weight], sets: TokenSets) -> dict[int, Weight]:
     """Along arcs without a label; they may go round."""
-    todo = list(residual)
+    todo = [q for q in residual if silent[q]]
     while todo:
         q = todo.pop()
-        for label, target, weight in nwa.arcs[q]:
-            if label is not None:
-                continue
+        for target, weight in silent[q]:
             more = sets.union(residual.get(target, ZERO), sets.intersection(residual[q], weight))
             if more != residual.get(target, ZERO):
                 residual[target] = more
-                todo.append(target)
+                if silent[target]:
+                    todo.append(target)
     return residual
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa._ext.regular import automaton
+from wfsa.errors import LimitError
 from wfsa.grammar.ir import Terminal, Tokens
 from wfsa.grammar.regular import Regular
 
@@ -33,6 +34,7 @@ class Words:
 
 @lru_cache(maxsize=4096)
 def words_of(pattern: Regular) -> Words:
+    """The automaton of a terminal."""
     made = automaton(pattern)
     indptr, lo, hi, target, accept = made.arrays()
     to = np.full((len(accept), 256), -1, np.int32)
@@ -53,10 +55,12 @@ class Lexer:
 
     @cached_property
     def start(self) -> LexerState:
+        """Every terminal at its beginning."""
         return frozenset((t, words.start) for t, words in enumerate(self.words) if words is not None and words.start)
 
     @property
     def nullable(self) -> list[int]:
+        """The terminals that match the empty word, too."""
         return [t for t, words in enumerate(self.words) if words is not None and words.nullable]
 
     def step(self, state: LexerState, byte: int) -> LexerState:
@@ -74,13 +78,15 @@ class Lexer:
             self._accepts[state] = frozenset(ends)
         return self._accepts[state]
 
-    def states(self) -> list[LexerState]:
-        """All that some text leads to, the first one first."""
+    def states(self, most: int | None = None) -> list[LexerState]:
+        """All that some text leads to, the first one first. LimitError where they are more than `most`."""
         out, found = [self.start], {self.start}
         for state in out:  # grows
             for byte in range(256):
                 after = self.step(state, byte)
                 if after and after not in found:
+                    if len(out) == most:
+                        raise LimitError(f"the lexer has more than {most:,} states; raise max_places")
                     found.add(after)
                     out.append(after)
         return out

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from wfsa.errors import LimitError
 from wfsa.reference.normal_form import NormalForm, Symbol
@@ -23,8 +25,32 @@ class LrTables:
     def n_states(self) -> int:
         return len(self.goto)
 
-    def with_symbol(self, symbol: Symbol) -> list[int]:
-        return [state for state, one in enumerate(self.symbol) if one == symbol]
+    def as_text(self, name: Callable[[Symbol], str]) -> str:
+        """A line a state: what leads to it, where it leads, and the rules that are complete in it."""
+        lines = []
+        for state, row in enumerate(self.goto):
+            symbol = self.symbol[state]
+            parts = [f"{name(read)} {to}" for read, to in row.items()]
+            parts += [f"{name(~lhs)} -> {' '.join(map(name, rhs))}" for lhs, rhs in self.complete[state]]
+            lines.append(f"{state}{'' if symbol is None else f' {name(symbol)}'}: {', '.join(parts)}".rstrip())
+        return "\n".join(lines)
+
+    @cached_property
+    def with_symbol(self) -> dict[Symbol | None, list[int]]:
+        """The states that a symbol leads to."""
+        out: dict[Symbol | None, list[int]] = {}
+        for state, one in enumerate(self.symbol):
+            out.setdefault(one, []).append(state)
+        return out
+
+    @cached_property
+    def reading(self) -> dict[Symbol, list[int]]:
+        """The states that a symbol leads on from."""
+        out: dict[Symbol, list[int]] = {}
+        for state, row in enumerate(self.goto):
+            for symbol in row:
+                out.setdefault(symbol, []).append(state)
+        return out
 
 
 def lr_tables(form: NormalForm, most_items: int | None = None) -> LrTables:

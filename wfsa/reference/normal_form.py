@@ -16,11 +16,12 @@ Reductions then follow chains of last symbols that do not return, and a chain's 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from wfsa.errors import GrammarError
 from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.reference.lexer import words_of
 
 Symbol = int  # a terminal's number, or ~ that of a nonterminal
 Rule = tuple[int, tuple[Symbol, ...]]
@@ -32,8 +33,11 @@ class NormalForm:
 
     rules: tuple[Rule, ...]
     n_terminals: int  # `end` among them
-    n_nonterminals: int
     end: int
+
+    def as_text(self, name: Callable[[Symbol], str]) -> str:
+        """A line a rule."""
+        return "\n".join(f"{name(~lhs)} -> {' '.join(map(name, rhs))}" for lhs, rhs in self.rules)
 
 
 def normal_form(grammar: Grammar, nullable_terminals: Iterable[int]) -> NormalForm:
@@ -66,28 +70,28 @@ def normal_form(grammar: Grammar, nullable_terminals: Iterable[int]) -> NormalFo
     rules |= {(top, (~grammar.start, end))} if any(lhs == grammar.start for lhs, _ in rules) else set()
     rules |= {(top, (end,))} if grammar.start in nullable else set()
     if not any(lhs == top for lhs, _ in rules):
-        raise GrammarError("the grammar derives no text")
-    rules, n = _without_right_recursion(rules, top + 1)
+        name = grammar.nonterminals[grammar.start]
+        raise GrammarError(
+            f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion"
+        )
+    rules = _without_right_recursion(rules, top + 1)
     first = sorted((rule for rule in rules if rule[0] == top), reverse=True)
     others = sorted(rule for rule in _reached(rules, top) if rule[0] != top)
-    return NormalForm((*first, *others), n_terminals + 1, n, end)
+    return NormalForm((*first, *others), n_terminals + 1, end)
 
 
 def _productive(rules: set[Rule], grammar: Grammar) -> set[Rule]:
     """Those all of whose symbols derive something."""
-    empty = {t for t, one in enumerate(grammar.terminals) if _derives_nothing(one.pattern)}
+    empty = {
+        t for t, one in enumerate(grammar.terminals)
+        if not isinstance(one.pattern, Tokens) and not words_of(one.pattern).accept.any()
+    }  # fmt: skip
     good: set[int] = set()
     while True:
         ready = {lhs for lhs, rhs in rules if all(s not in empty if s >= 0 else ~s in good for s in rhs)}
         if ready <= good:
             return {one for one in rules if all(s not in empty if s >= 0 else ~s in good for s in one[1])}
         good |= ready
-
-
-def _derives_nothing(pattern: object) -> bool:
-    from wfsa.reference.lexer import words_of
-
-    return not isinstance(pattern, Tokens) and not words_of(pattern).accept.any()
 
 
 def _nullable(rules: set[Rule]) -> set[int]:
@@ -106,7 +110,7 @@ def _without_empty(rule: Rule, nullable: set[int]) -> set[Rule]:
     return {(rule[0], way) for way in ways if way and way != (~rule[0],)}
 
 
-def _without_right_recursion(rules: set[Rule], n: int) -> tuple[set[Rule], int]:
+def _without_right_recursion(rules: set[Rule], n: int) -> set[Rule]:
     by_lhs: dict[int, list[tuple[Symbol, ...]]] = defaultdict(list)
     for lhs, rhs in sorted(rules):
         by_lhs[lhs].append(rhs)
@@ -140,7 +144,7 @@ def _without_right_recursion(rules: set[Rule], n: int) -> tuple[set[Rule], int]:
                 if to == j:
                     out |= {(p, alpha)} if k == i else set()
                     out |= {(p, (~path[i, k], *alpha))} if (i, k) in path else set()
-    return out, n
+    return out
 
 
 def _components(graph: dict[int, set[int]]) -> list[set[int]]:

@@ -23,6 +23,7 @@ Place = tuple[int, int | None, Pop, Pushes]  # the second: the terminal whose te
 def compose(
     terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets, most: int = MOST_PLACES
 ) -> Nwa[int]:
+    """What reads stacks, before it is made deterministic. LimitError where it has more than `most` states."""
     out: Nwa[int] = Nwa()
     numbers: dict[Place, int] = {}
     todo: list[Place] = []
@@ -49,13 +50,23 @@ def compose(
         for read in pushed[-1:] or template.reads(at):
             on, shifts = template.step(at, read)
             label, below = (None, pushed[:-1]) if pushed else (read, pushed)
-            for to in on:
+            for to in filter(template.depth, on):  # where some effect ends
                 out.arcs[here].append((label, number((state, terminal, to, below)), sets.one))
             for put in shifts:
                 # Where nothing is left to be read, what lies on the stack does not matter any more.
                 left = below + put if terminals.arcs[state] else ()
                 out.arcs[here].append((label, number((state, None, TOP, left)), sets.one))
     return out
+
+
+def depth_bound(templates: Sequence[Template], terminals: Dwa[int]) -> int:
+    """No stack is read deeper by the parser automaton; known before it is made.
+
+    An effect reads d states at most. One that reads several puts three, and one that reads one puts two: so each
+    terminal behind the first reads at most d - 3 states of the stack itself.
+    """
+    n, d = terminals.depth(), max(one.depth() for one in templates)
+    return d + (n - 1) * max(0, d - 3) if n else 0
 
 
 def parser_dwa(

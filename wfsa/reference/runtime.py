@@ -10,33 +10,34 @@ No mask parses, and no commit looks at the vocabulary.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pyroaring import BitMap, FrozenBitMap
 
-from wfsa.errors import StateError
+from wfsa.errors import GrammarError, StateError
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.reference.automata import MOST_PLACES, Dwa
 from wfsa.reference.lexer import Lexer, LexerState, alive
 from wfsa.reference.longest import Place, Readings, Rules, automata_of
 from wfsa.reference.lr import LrTables, lr_tables
 from wfsa.reference.normal_form import normal_form
-from wfsa.reference.parser_dwa import parser_dwa
+from wfsa.reference.parser_dwa import depth_bound, parser_dwa
+from wfsa.reference.stacks import Node, Stacks, Tops, takes
 from wfsa.reference.templates import Template
 from wfsa.reference.terminal_dwa import TerminalAutomata, Trie
 from wfsa.reference.weights import ZERO, TokenSets, Weight
-from wfsa.vocab import Vocab
+from wfsa.vocab import Vocab, require_vocab
+
+__all__ = ["CfgState", "Constraint", "LongestState", "State", "compile", "takes"]
 
 
-@dataclass(eq=False)
-class Node:
-    """An LR state on each of the stacks below it."""
+class ReadingDwas(NamedTuple):
+    """Of a place, under "longest": parser automata over sets of readings."""
 
-    state: int
-    below: list[Node] = field(default_factory=list)
-
-
-Tops = tuple[Node, ...]  # of different states
+    tokens: list[FrozenBitMap]  # of each reading
+    sets: TokenSets
+    needed: Dwa[int]
+    inhibited: Dwa[int]
 
 
 class Constraint:
@@ -45,9 +46,12 @@ class Constraint:
     def __init__(
         self, grammar: Grammar, vocab: Vocab, max_places: int = MOST_PLACES, max_items: int | None = None
     ) -> None:
+        require_vocab(vocab)
+        grammar.check_invariants()
         self.vocab, self.policy, self.max_places = vocab, grammar.policy, max_places
         self.lexer = Lexer(grammar.terminals)
         self.tables: LrTables = lr_tables(normal_form(grammar, self.lexer.nullable), max_items)
+        self.stacks = Stacks(self.tables)
         self.templates = [Template(self.tables, t) for t in range(self.tables.form.n_terminals)]
         self.sets = TokenSets(vocab.n_tokens)
         self.end = self.tables.form.end
@@ -55,16 +59,16 @@ class Constraint:
         self.by_id: dict[int, list[int]] = {self.end: sorted(ends)}
         for t, terminal in enumerate(grammar.terminals):
             if isinstance(terminal.pattern, Tokens):
-                self.by_id[t] = _ids(terminal.pattern, vocab)
+                self.by_id[t] = _ids(terminal.name, terminal.pattern, vocab)
         not_text = ends | set(vocab.special_ids)
         text = [token for token, data in enumerate(vocab.tokens) if data and token not in not_text]
         self._text = frozenset(text)
         trie = Trie(vocab.tokens, text)
-        self.terminal_automata = TerminalAutomata(self.lexer, trie, self.by_id, self.sets)
+        self.terminal_automata = TerminalAutomata(self.lexer, trie, self.by_id, self.sets, max_places)
         self.rules = Rules.of(grammar, self.lexer)
-        self._readings = Readings(self.rules, trie, vocab.tokens, self.by_id, self.end)
+        self._readings = Readings(self.rules, trie, vocab.tokens, self.by_id, self.end, max_places)
         self._made: dict[LexerState, Dwa[int]] = {}
-        self._places: dict[Place, tuple[list[int], TokenSets, Dwa[int], Dwa[int]]] = {}
+        self._places: dict[Place, ReadingDwas] = {}
 
     def parser_dwa(self, state: LexerState) -> Dwa[int]:
         """Policy "cfg"."""
@@ -73,38 +77,55 @@ class Constraint:
             self._made[state] = parser_dwa(terminals, self.templates, self.sets, self.max_places)
         return self._made[state]
 
-    def reading_dwas(self, place: Place) -> tuple[list[int], TokenSets, Dwa[int], Dwa[int]]:
-        """Policy "longest": the token of each reading; sets of readings; what they need, what inhibits them."""
+    def reading_dwas(self, place: Place) -> ReadingDwas:
+        """Policy "longest"."""
         if place not in self._places:
-            readings = self._readings.of(place)
-            sets = TokenSets(len(readings))
-            made = automata_of(readings, sets)
+            found = self._readings.of(place)
+            sets = TokenSets(len(found))
             needed, inhibited = (
-                parser_dwa(one, self.templates, sets, self.max_places) for one in (made.needed, made.inhibited)
+                parser_dwa(one, self.templates, sets, self.max_places)
+                for one in automata_of(list(found), sets, self.max_places)
             )
-            self._places[place] = [one.token for one in readings], sets, needed, inhibited
+            tokens = [FrozenBitMap(own) for own in found.values()]
+            self._places[place] = ReadingDwas(tokens, sets, needed, inhibited)
         return self._places[place]
 
     def build(self) -> list[Dwa[int]]:
-        """The automata of all lexer states, under "cfg"."""
-        return [self.parser_dwa(state) for state in self.lexer.states()]
+        """The automata of all lexer states. GrammarError under "longest", where it takes texts to know the places."""
+        if self.policy != "cfg":
+            raise GrammarError(
+                "under 'longest' automata are of places in texts, and made when a text comes to one; build needs 'cfg'"
+            )
+        return [self.parser_dwa(state) for state in self.lexer.states(self.max_places)]
+
+    def depth_bound(self, state: LexerState) -> int:
+        """Policy "cfg": no deeper does the parser automaton of a lexer state read a stack; known before it is made."""
+        return depth_bound(self.templates, self.terminal_automata.of(state))
 
     def is_text(self, token: int) -> bool:
+        """May it be read as its bytes?"""
         return token in self._text
 
     def start(self) -> State:
+        """Before the first token."""
         if self.policy == "cfg":
-            return CfgState(self, {self.lexer.start: (Node(0),)})
-        first = (Node(0),)
-        return LongestState(self, [(Place(self.rules.begin(takes(self.tables, first) | self.rules.ignored)), first)])
+            return CfgState(self, {self.lexer.start: self.stacks.bottom})
+        return LongestState(self, [begun(self, self.stacks.bottom)])
 
 
-def _ids(pattern: Tokens, vocab: Vocab) -> list[int]:
+def _ids(terminal: str, pattern: Tokens, vocab: Vocab) -> list[int]:
+    """As the engine's compiler resolves them, with its errors."""
     if pattern.name is not None:
-        return [token for token in vocab.special_ids if vocab.tokens[token] == pattern.name.encode()]
+        found = vocab.token_name_to_id(pattern.name)
+        if found is None:
+            raise GrammarError(f"terminal {terminal!r}: the vocabulary has no special token {pattern.name!r}")
+        return [found]
     if pattern.others:
-        return sorted(set(range(vocab.n_tokens)) - set(pattern.ids) - set(vocab.eos_ids))
-    return list(pattern.ids)
+        return sorted(set(range(vocab.n_tokens)) - set(pattern.ids) - set(vocab.eos_ids.tolist()))
+    for i in pattern.ids:
+        if not 0 <= i < vocab.n_tokens:
+            raise GrammarError(f"terminal {terminal!r}: token id {i} is out of range for {vocab.n_tokens} tokens")
+    return sorted(pattern.ids)
 
 
 class State(ABC):
@@ -135,15 +156,16 @@ class State(ABC):
 
 
 def allowed(dwa: Dwa[int], tops: Tops, sets: TokenSets) -> Weight:
+    """What the automaton accepts of any of the stacks, or of what lies on top of one."""
     out: Weight = dwa.final[0]
     todo = [(0, node) for node in tops]
-    seen: set[tuple[int, int]] = set()
+    seen: set[tuple[int, Node]] = set()
     while todo:
         place, node = todo.pop()
         arc = dwa.arcs[place].get(node.state)
-        if arc is None or (arc[0], id(node)) in seen or sets.difference(arc[1], out) == ZERO:
+        if arc is None or (arc[0], node) in seen or sets.difference(arc[1], out) == ZERO:
             continue
-        seen.add((arc[0], id(node)))
+        seen.add((arc[0], node))
         out = sets.union(out, dwa.final[arc[0]])
         todo += [(arc[0], below) for below in node.below]
     return out
@@ -181,9 +203,9 @@ class CfgState(State):
         for t, ids in self.constraint.by_id.items():
             if t == self.constraint.end or token not in ids:
                 continue
-            shifted = shift(self.constraint.tables, self._standing(), t)
+            shifted = self.constraint.stacks.shift(self._standing(), t)
             if shifted:
-                after = _merged(after, self.constraint.lexer.start, shifted)
+                after = self._with(after, self.constraint.lexer.start, shifted)
         return CfgState(self.constraint, after) if after else None
 
     def _step(self, before: dict[LexerState, Tops], byte: int) -> dict[LexerState, Tops]:
@@ -191,7 +213,7 @@ class CfgState(State):
         for lexer, tops in self._cut(before).items():
             after = self.constraint.lexer.step(lexer, byte)
             if alive(after) & takes(self.constraint.tables, tops):
-                out = _merged(out, after, tops)
+                out = self._with(out, after, tops)
         return out
 
     def _cut(self, at: dict[LexerState, Tops]) -> dict[LexerState, Tops]:
@@ -199,25 +221,29 @@ class CfgState(State):
         out = dict(at)
         for lexer, tops in at.items():
             for t in self.constraint.lexer.accepts(lexer):
-                shifted = shift(self.constraint.tables, tops, t)
+                shifted = self.constraint.stacks.shift(tops, t)
                 if shifted:
-                    out = _merged(out, self.constraint.lexer.start, shifted)
+                    out = self._with(out, self.constraint.lexer.start, shifted)
         return out
+
+    def _with(self, at: dict[LexerState, Tops], lexer: LexerState, tops: Tops) -> dict[LexerState, Tops]:
+        return {**at, lexer: self.constraint.stacks.merged(at.get(lexer, ()), tops)}
 
 
 class LongestState(State):
-    """Configurations of one sequence of terminals each."""
+    """Configurations of one sequence of terminals each, or of several that left the same stacks."""
 
     def __init__(self, constraint: Constraint, configs: list[tuple[Place, Tops]], *, finished: bool = False) -> None:
         super().__init__(constraint, finished=finished)
-        self.configs = list({(place, tuple(map(_key, tops))): (place, tops) for place, tops in configs}.values())
+        self.configs = list(dict.fromkeys(configs))
 
     def get_mask(self) -> FrozenBitMap:
         out: BitMap = BitMap()
         for place, tops in self.configs:
             tokens, sets, needed, inhibited = self.constraint.reading_dwas(place)
             left = sets.difference(allowed(needed, tops, sets), allowed(inhibited, tops, sets))
-            out |= BitMap(tokens[reading] for reading in sets[left])
+            for reading in sets[left]:
+                out |= tokens[reading]
         return FrozenBitMap(out)
 
     def _ended(self) -> State:
@@ -244,7 +270,7 @@ class LongestState(State):
             rivals = [t for t in named if t in takes(self.constraint.tables, tops)]
             for t in rivals:
                 if not any(a != t and rules.inhibits(a, [1], t, 1) for a in rivals):
-                    after = [*after, self._begin(shift(self.constraint.tables, tops, t), frozenset())]
+                    after = [*after, begun(self.constraint, self.constraint.stacks.shift(tops, t))]
         return LongestState(self.constraint, after) if after else None
 
     def _step(self, before: list[tuple[Place, Tops]], byte: int) -> list[tuple[Place, Tops]]:
@@ -260,72 +286,16 @@ class LongestState(State):
         place, tops = config
         rules, out = self.constraint.rules, []
         for t in rules.winners(place.main):
-            to = tops if t in rules.ignored else shift(self.constraint.tables, tops, t)
+            to = tops if t in rules.ignored else self.constraint.stacks.shift(tops, t)
             if to:
-                out.append(self._begin(to, rules.watched(place, t)))
+                out.append(begun(self.constraint, to, rules.watched(place, t)))
         return out
 
-    def _begin(self, tops: Tops, watch: LexerState) -> tuple[Place, Tops]:
-        rules = self.constraint.rules
-        return Place(rules.begin(takes(self.constraint.tables, tops) | rules.ignored), watch), tops
 
-
-def _key(node: Node) -> object:
-    """Equal for equal stacks."""
-    return node.state, frozenset(map(_key, node.below))
-
-
-def _merged(at: dict[LexerState, Tops], lexer: LexerState, tops: Tops) -> dict[LexerState, Tops]:
-    """Tops of one state are one node."""
-    by_state: dict[int, list[Node]] = {}
-    for node in (*at.get(lexer, ()), *tops):
-        by_state.setdefault(node.state, []).append(node)
-    one = tuple(
-        nodes[0] if len(nodes) == 1 else Node(state, list({id(b): b for node in nodes for b in node.below}.values()))
-        for state, nodes in sorted(by_state.items())
-    )
-    return {**at, lexer: one}
-
-
-def reduced(tables: LrTables, tops: Tops) -> list[Node]:
-    """These nodes, and those after any reductions; a state on one node once."""
-    nodes = {node.state: Node(node.state, list(node.below)) for node in tops}
-    changed = True
-    while changed:
-        changed = False
-        for node in list(nodes.values()):
-            for goal, rhs in tables.complete[node.state]:
-                for base in _below(node, len(rhs)):
-                    to = tables.goto[base.state].get(~goal)
-                    if to is None:
-                        continue
-                    new = nodes.setdefault(to, Node(to))
-                    if not any(base is one for one in new.below):
-                        new.below.append(base)
-                        changed = True
-    return list(nodes.values())
-
-
-def _below(node: Node, n: int) -> list[Node]:
-    level = [node]
-    for _ in range(n):
-        level = list({id(below): below for one in level for below in one.below}.values())
-    return level
-
-
-def shift(tables: LrTables, tops: Tops, terminal: int) -> Tops:
-    by_state: dict[int, list[Node]] = {}
-    for node in reduced(tables, tops):
-        to = tables.goto[node.state].get(terminal)
-        if to is not None:
-            by_state.setdefault(to, []).append(node)
-    return tuple(Node(state, below) for state, below in sorted(by_state.items()))
-
-
-def takes(tables: LrTables, tops: Tops, *, with_end: bool = False) -> frozenset[int]:
-    """The terminals that can be shifted."""
-    found = {symbol for node in reduced(tables, tops) for symbol in tables.goto[node.state] if symbol >= 0}
-    return frozenset(found if with_end else found - {tables.form.end})
+def begun(constraint: Constraint, tops: Tops, watch: LexerState = frozenset()) -> tuple[Place, Tops]:
+    """A configuration behind a cut, under "longest": the lexer begins with what these stacks take."""
+    rules = constraint.rules
+    return Place(rules.begin(takes(constraint.tables, tops) | rules.ignored), watch), tops
 
 
 def compile(

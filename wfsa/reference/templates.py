@@ -17,16 +17,15 @@ the automaton has no loop, and its depth is how far a terminal can look into a s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from wfsa.reference.lr import LrTables
 
 Pushes = tuple[int, ...]  # from the bottom up
 
 
-@dataclass(frozen=True)
-class Pop:
+class Pop(NamedTuple):
     """So many states more are taken off, then `goal` has been read; None: nothing has been read yet."""
 
     n: int
@@ -43,6 +42,7 @@ class Template:
     def __init__(self, tables: LrTables, terminal: int) -> None:
         self.tables, self.terminal = tables, terminal
         self._steps: dict[tuple[Pop, int], tuple[tuple[Pop, ...], tuple[Pushes, ...]]] = {}
+        self._depths: dict[Pop, int] = {}
 
     def step(self, at: Pop, state: int) -> tuple[tuple[Pop, ...], tuple[Pushes, ...]]:
         """Behind `state`, from the top down: where to read on, and what is put where the terminal is shifted."""
@@ -59,13 +59,28 @@ class Template:
             for to in on:
                 yield from self.effects(to, (*read, state))
 
-    def reads(self, at: Pop) -> range | list[int]:
+    def depth(self, at: Pop = TOP) -> int:
+        """States that the longest of them reads, from here on; 0: none ends in a shift."""
+        todo = [] if at in self._depths else [at]
+        while todo:
+            if todo[-1] in self._depths:
+                todo.pop()
+                continue
+            steps = [self.step(todo[-1], state) for state in self.reads(todo[-1])]
+            unknown = {to for on, _ in steps for to in on} - self._depths.keys()
+            todo += unknown
+            if not unknown:
+                below = max((self._depths[to] for on, _ in steps for to in on), default=0)
+                self._depths[todo.pop()] = 1 + below if below or any(shifts for _, shifts in steps) else 0
+        return self._depths[at]
+
+    def reads(self, at: Pop) -> Sequence[int]:
         """The states that can stand there."""
         if at.rest:
-            return self.tables.with_symbol(at.rest[0])
+            return self.tables.with_symbol.get(at.rest[0], ())
         if at.goal is None:
             return range(self.tables.n_states)
-        return [state for state, row in enumerate(self.tables.goto) if ~at.goal in row]
+        return self.tables.reading.get(~at.goal, ())
 
     def _step(self, at: Pop, state: int) -> tuple[tuple[Pop, ...], tuple[Pushes, ...]]:
         if at.n:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from wfsa.reference.automata import Dwa, Nwa, determinize, minimise
+from wfsa.reference.automata import MOST_PLACES, Dwa, Nwa, determinize, minimise
 from wfsa.reference.lexer import Lexer, LexerState, alive
 from wfsa.reference.weights import ZERO, TokenSets, Weight
 
@@ -40,6 +40,7 @@ class Trie:
             self.own[node].append(token)
 
     def strictly_below(self, node: int) -> list[int]:
+        """The tokens that begin with the node's bytes and have more."""
         out, todo = [], list(self.children[node].values())
         while todo:
             at = todo.pop()
@@ -51,16 +52,20 @@ class Trie:
 class TerminalAutomata:
     """Of all lexer states; what follows a cut is shared. `by_id`: terminal -> the tokens that are one."""
 
-    def __init__(self, lexer: Lexer, trie: Trie, by_id: Mapping[int, Sequence[int]], sets: TokenSets) -> None:
-        self._lexer, self._trie, self._sets = lexer, trie, sets
+    def __init__(
+        self, lexer: Lexer, trie: Trie, by_id: Mapping[int, Sequence[int]], sets: TokenSets,
+        most: int = MOST_PLACES,
+    ) -> None:
+        self._lexer, self._trie, self._sets, self._most = lexer, trie, sets, most
         self._by_id = {t: sets.of(tokens) for t, tokens in by_id.items()}
         self._below: dict[int, Weight] = {}
         self._arcs: dict[tuple[int, LexerState], list[tuple[int, int | None, Weight]]] = {}
         self._made: dict[LexerState, Dwa[int]] = {}
 
     def of(self, state: LexerState) -> Dwa[int]:
+        """LimitError where the states have more than `most` places of the trie in them, all counted."""
         if state not in self._made:
-            self._made[state] = minimise(determinize(self.spelled(state), self._sets), self._sets)
+            self._made[state] = minimise(determinize(self.spelled(state), self._sets, most=self._most), self._sets)
         return self._made[state]
 
     def spelled(self, state: LexerState) -> Nwa[int]:

@@ -5,6 +5,9 @@
 A set is a Roaring bitmap (Chambi, Lemire, Kaser and Godin, 2016), since tokens that behave alike are thousands, often
 in runs; and a number in its table, so that equal sets are one, comparing them is comparing two ints, and each union
 and intersection of two is computed once.
+
+The table and what it remembers of operations grow as long as automata are made, and belong to their constraint; masks
+along a text add to them the unions that they pass through. Nothing is dropped: it is the slow twin.
 """
 
 from __future__ import annotations
@@ -34,14 +37,17 @@ class TokenSets:
         return self._sets[weight]
 
     def of(self, tokens: Iterable[int]) -> Weight:
+        """The number of this set."""
         return self._intern(FrozenBitMap(tokens))
 
     def union(self, a: Weight, b: Weight) -> Weight:
+        """The tokens of either."""
         if a == b or b == ZERO:
             return a
         return b if a == ZERO else self._compute("|", min(a, b), max(a, b))
 
     def intersection(self, a: Weight, b: Weight) -> Weight:
+        """The tokens of both."""
         if a == b or b == self.one:
             return a
         if a == self.one:
@@ -49,6 +55,7 @@ class TokenSets:
         return ZERO if ZERO in (a, b) else self._compute("&", min(a, b), max(a, b))
 
     def difference(self, a: Weight, b: Weight) -> Weight:
+        """The tokens of `a` without those of `b`."""
         return a if ZERO in (a, b) else self._compute("-", a, b)
 
     def _compute(self, operation: str, a: Weight, b: Weight) -> Weight:

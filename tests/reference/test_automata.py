@@ -1,0 +1,106 @@
+"""Weighted automata: every word keeps the tokens that it has by the definition, one run for each token."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+pytest.importorskip("pyroaring", reason="NO PYROARING: the published construction was not tried")
+
+import wfsa
+from tests.reference.strategies import LETTERS, MOST_LETTERS, N_TOKENS, all_words, automata
+from wfsa.reference.automata import Dwa, Nwa, as_dot, as_text, determinize, minimise
+from wfsa.reference.weights import ZERO, TokenSets
+
+WORDS = all_words(LETTERS, MOST_LETTERS)
+
+
+def by_definition(nwa: Nwa[str], sets: TokenSets, word: str) -> set[int]:
+    """The tokens for which there is a path: of each by itself, without weights."""
+    out = set()
+    for token in range(N_TOKENS):
+        at = {state for state, weight in nwa.start.items() if token in sets[weight]}
+        for letter in [None, *(step for one in word for step in (one, None))]:
+            if letter is not None:
+                at = {to for q in at for read, to, weight in nwa.arcs[q] if read == letter and token in sets[weight]}
+                continue
+            while more := {
+                to for q in at for read, to, weight in nwa.arcs[q] if read is None and token in sets[weight]
+            } - at:
+                at |= more
+        if any(token in sets[nwa.final.get(q, ZERO)] for q in at):
+            out.add(token)
+    return out
+
+
+def values(dwa: Dwa[str], sets: TokenSets) -> dict[str, set[int]]:
+    return {word: set(sets[dwa.value(word, sets)]) for word in WORDS}
+
+
+@given(automata())
+def test_every_word_keeps_its_tokens(case: tuple[Nwa[str], TokenSets]) -> None:
+    """For all automata without cycles that read: determinized, then pushed, trimmed and minimised."""
+    nwa, sets = case
+    expected = {word: by_definition(nwa, sets, word) for word in WORDS}
+    made = determinize(nwa, sets)
+    assert values(made, sets) == expected
+    small = minimise(made, sets)
+    assert values(small, sets) == expected
+    assert small.n_states <= made.n_states
+    again = minimise(small, sets)
+    assert (again.arcs, again.final) == (small.arcs, small.final)
+    assert small.depth() == max((len(word) for word in WORDS if expected[word]), default=0)
+
+
+@given(automata())
+def test_minimal_and_trimmed(case: tuple[Nwa[str], TokenSets]) -> None:
+    """A state for every future that a word can have (Myhill and Nerode), and no arc with a token that is lost later."""
+    nwa, sets = case
+    small = minimise(determinize(nwa, sets), sets)
+    value = {word: frozenset(by_definition(nwa, sets, word)) for word in WORDS}
+    futures = {
+        tuple((rest, value[word + rest]) for rest in WORDS if value.get(word + rest)) for word in WORDS
+    } - {()}  # fmt: skip
+    assert small.n_states == max(1, len(futures))
+    ahead: dict[int, int] = {}
+    for state in reversed(small.in_order()):
+        ahead[state] = small.final[state]
+        for to, weight in small.arcs[state].values():
+            assert weight == ahead[to] != ZERO
+            ahead[state] = sets.union(ahead[state], weight)
+
+
+@given(automata())
+def test_tokens_that_leave_early_are_told_once(case: tuple[Nwa[str], TokenSets]) -> None:
+    """Along every word: the same tokens in all, and none that a beginning of it has told."""
+    nwa, sets = case
+    plain, early = (minimise(determinize(nwa, sets, leave_early=how), sets) for how in (False, True))
+    for word in WORDS:
+        told = [set(sets[early.value(word[:n], sets)]) for n in range(len(word) + 1)]
+        assert set().union(*told) == set().union(*(sets[plain.value(word[:n], sets)] for n in range(len(word) + 1)))
+        assert sum(map(len, told)) == len(set().union(*told))
+
+
+def test_places_are_counted() -> None:
+    """The k-th letter from the end is an a: 2^k states."""
+    nwa, sets = Nwa[str](), TokenSets(1)
+    width = 12
+    for _ in range(2 * width):
+        nwa.add_state()
+    # 0 .. : before the letter that is guessed, one state for each place, so that nothing goes round.
+    nwa.start = {0: sets.one}
+    nwa.final = {2 * width - 1: sets.one}
+    for n in range(2 * width - 1):
+        nwa.arcs[n] += [(letter, n + 1, sets.one) for letter in LETTERS]
+        if n < width - 1:
+            nwa.arcs[n].append(("a", n + width // 2, sets.one))
+    assert determinize(nwa, sets).n_states > 50
+    with pytest.raises(wfsa.LimitError, match="more than 50 places; raise max_places"):
+        determinize(nwa, sets, most=50)
+
+
+def test_drawn() -> None:
+    sets, nwa = TokenSets(2), Nwa[str]([[("a", 1, 1)], []], {0: 1}, {1: 1})
+    made = minimise(determinize(nwa, sets), sets)
+    assert as_text(made, sets, str, str) == "0 --a--> 1   0 1\n1 accepts 0 1"
+    assert '0 -> 1 [label="a / 0 1"];' in as_dot(made, sets, str, str)

@@ -1,0 +1,92 @@
+"""The graph of stacks: one node for equal parts, none kept for nothing, and no recursion however deep it is."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyroaring", reason="NO PYROARING: the published construction was not tried")
+
+import wfsa
+from wfsa import reference
+from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.ir import Grammar
+from wfsa.grammar.lark.reader import read_lark
+
+SUMS = wfsa.Vocab([b"a", b"b", b"+", b"</s>"], eos_ids=[3])
+BRACKETS = wfsa.Vocab([b"(", b")", b"a", b"</s>"], eos_ids=[3])
+AMBIGUOUS = {
+    "longest": lambda: read_lark('start: start "+" start | "a" | "b" start'),
+    "cfg": lambda: read_gbnf('root ::= root "+" root | "a" | "b" root'),
+}
+NESTED = {
+    "longest": lambda: read_lark('start: "(" start ")" | "a"'),
+    "cfg": lambda: read_gbnf('root ::= "(" root ")" | "a"'),
+}
+
+
+@pytest.mark.parametrize("policy", AMBIGUOUS)
+def test_sums_of_a_hundred(policy: str) -> None:
+    """The graph of stacks of a + a + … has exponentially many ways down; comparing two took as long."""
+    grammar: Grammar = AMBIGUOUS[policy]()
+    state: Any = reference.compile(grammar, SUMS).start()
+    engine = wfsa.compile(grammar, SUMS).start()
+    for _ in range(100):
+        for token in (0, 2):
+            state = state.commit(token)
+            assert engine.commit(token)
+            assert list(state.get_mask()) == engine.get_mask().ids().tolist()
+    assert len(state.constraint.stacks) < 1000
+
+
+@pytest.mark.parametrize("policy", NESTED)
+def test_brackets_within_brackets(policy: str) -> None:
+    """RecursionError within 1,200 brackets, once."""
+    state: Any = reference.compile(NESTED[policy](), BRACKETS).start()
+    for _ in range(3000):
+        state = state.commit(0)
+    assert list(state.get_mask()) == [0, 2]
+    state = state.commit(2)
+    for _ in range(3000):
+        state = state.commit(1)
+    assert list(state.get_mask()) == [3]
+
+
+def test_nodes_are_gone_with_their_states() -> None:
+    """Also of 100,000 nodes on each other: no recursion where they are freed."""
+    constraint = reference.compile(NESTED["cfg"](), BRACKETS)
+    stacks = constraint.stacks
+    node = stacks.bottom
+    for _ in range(100_000):
+        node = (stacks.node(1, node),)
+    assert len(stacks) == 100_001
+    del node
+    state: Any = constraint.start()
+    for token in (0, 0, 2):
+        state = state.commit(token)
+    del state
+    gc.collect()
+    assert len(stacks) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(0, 9))), max_size=10))
+def test_equal_graphs_are_one(made: list[tuple[int, set[int]]]) -> None:
+    """For all acyclic graphs: built twice, from the bottom up, in any order of what lies below."""
+    stacks = reference.compile(NESTED["cfg"](), BRACKETS).stacks
+
+    def build(order: int) -> list[Any]:
+        nodes: list[Any] = [*stacks.bottom]
+        for state, below in made:
+            nodes.append(stacks.node(state, [nodes[n] for n in sorted(below)[::order] if n < len(nodes)]))
+        return nodes
+
+    def unfolded(node: Any) -> object:
+        return node.state, frozenset(map(unfolded, node.below))
+
+    first, second = build(1), build(-1)
+    assert all(a is b for a, b in zip(first, second, strict=True))
+    assert len(set(first)) == len(set(map(unfolded, first)))
