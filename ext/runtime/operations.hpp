@@ -187,12 +187,13 @@ template <class Policy> class Operations {
             const Config& c = from->configs[i];
             if (!access_.lex(c.lex).boundary) continue;
             s_.token_terms.clear();
-            for (int32_t t : terms) if (takes(c, t)) s_.token_terms.push_back(t);
-            policy_.keep_winners(s_.token_terms);
-            for (int32_t t : s_.token_terms) {
-                if (t == tables_.end_term) ended = true;
-                else policy_.shift(s_.out, c, t, arena, alone);
+            for (int32_t t : terms) {
+                if (!takes(c, t)) continue;
+                if (t == tables_.end_term) ended = true;  // no terminal of the grammar, so it competes with none
+                else s_.token_terms.push_back(t);
             }
+            policy_.keep_winners(s_.token_terms);
+            for (int32_t t : s_.token_terms) policy_.shift(s_.out, c, t, arena, alone);
         }
         return ended;
     }

@@ -188,7 +188,7 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
     drawn = draw(st.lists(_words if composed else patterns, min_size=1, max_size=4))
     found: list[Regular | Tokens] = list(drawn)
     if vocab is not None and draw(st.sampled_from([False, False, False, True])):
-        ids = [i for i in range(len(vocab.tokens)) if i not in vocab.eos_ids]
+        ids = [*range(len(vocab.tokens))]
         if vocab.names and draw(st.booleans()):
             found.append(Tokens(name=SPECIAL_NAME))
         elif ids:

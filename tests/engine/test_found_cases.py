@@ -150,6 +150,13 @@ CASES = {
         "longest", [Tokens((2,)), Tokens((2,)), "x", "y"], [(0, (0, 2)), (0, (3, 1, 3)), (0, (2, E0))],
         (b"x", b"y", b"t"), special=(2,), priorities=(1, 0, 0, 0),
     ),
+    **{
+        f"a token that ends the text and is a terminal, too, {policy}": case(
+            policy, [Tokens((1, 2)), Tokens((2,)), "a"], [(0, ()), (0, (0, 2, E0)), (0, (1,))], (b"a", b"t", b"u"),
+            special=(1, 2), eos=(2,),
+        )
+        for policy in ("cfg", "longest")
+    },
     "only the empty word": case("cfg", ["a"], [(0, ())], (b"a", b"</s>"), special=(1,), eos=(1,)),
     "two ends": case("cfg", ["a"], [(0, ()), (0, (0, E0))], (b"</s>", b"a", b"</s>"), special=(0, 2), eos=(0, 2)),
 }
