@@ -3,25 +3,31 @@
 For one's own schema, quickly; the recorded comparisons of the project (benches/) time in processes of their own, with
 clocks that are checked.  Each engine compiles a few times, its cache switched off or emptied before each; along each
 document the mask behind every token is timed once, in the document's tokens as the vocabulary cuts them
-(wfsa/vocab/cut.py).
+(wfsa/vocab/cut.py), and so is every commit, for some engines do there what others do in the mask.
+
+What is timed is an engine's own work: what depends on the vocabulary alone is made before, the schema is the same text
+for all, what was compiled before is gone, no garbage is collected, and masks go into an array that is there.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from wfsa.caches import empty_caches
 from wfsa.compiler import compile_json_schema
-from wfsa.errors import StateError
+from wfsa.errors import StateError, VocabError
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.vocab import Vocab
-from wfsa.vocab.cut import cut
+from wfsa.vocab.cut import Greedy, cut
 
 
 class Row(NamedTuple):
@@ -33,6 +39,8 @@ class Row(NamedTuple):
     mask_us_p50: float
     mask_us_p99: float
     mask_us_max: float
+    commit_us_p50: float
+    commit_us_p99: float
     accepted: int  # texts
     error: str
 
@@ -56,53 +64,81 @@ Engine = Callable[[str], Callable[[], Matcher]]  # schema -> what starts a text
 
 
 def compare(schema: str, vocab: Vocab, texts: list[bytes], repeats: int) -> list[Row]:
-    """A row for each engine that is installed."""
+    """A row for each engine that is installed; VocabError without an end token, which most of them want."""
+    _end_token(vocab)
+    schema = json.dumps(schema_of(schema), default=float)
+    cutter = Greedy(vocab)
     cuts = [Cut(ids, sum(len(vocab.tokens[i]) for i in ids) == len(text))
-            for text in texts for ids in [cut(vocab, text)]]  # fmt: skip
+            for text in texts for ids in [cut(vocab, text, cutter)]]  # fmt: skip
     rows = []
     for name, make in (
         ("wfsa", _wfsa("ahead")), ("wfsa, background", _wfsa("background")), ("llguidance", _llguidance),
-        ("xgrammar", _xgrammar),
+        ("xgrammar", _xgrammar), ("glrmask", _glrmask), ("outlines-core", _outlines_core),
     ):  # fmt: skip
         try:
-            engine = make(vocab)
+            engine = make(vocab, cutter)
         except ImportError:
             continue
         rows.append(_row(name, engine, schema, cuts, repeats))
     return rows
 
 
+def _end_token(vocab: Vocab) -> int:
+    if not len(vocab.eos_ids):
+        raise VocabError("the vocabulary has no end token, and engines want one: name it (--eos, Vocab(eos_ids=...))")
+    return int(vocab.eos_ids[0])
+
+
 def _row(name: str, engine: Engine, schema: str, cuts: list[Cut], repeats: int) -> Row:
     seconds = []
     try:
         for _ in range(repeats):
+            start: Any = None  # to free what was compiled before takes time, too
             empty_caches()
+            gc.collect()
             begin = time.perf_counter()
             start = engine(schema)
             seconds.append(time.perf_counter() - begin)
     except Exception as error:  # each engine has errors of its own
-        return Row(name, None, 0, 0.0, 0.0, 0.0, 0, " ".join(f"{type(error).__name__}: {error}".split())[:200])
-    masks, accepted = [], 0
-    for ids, whole in cuts:
-        matcher = start()
-        for token in (*ids, None):
-            begin = time.perf_counter()
-            matcher.mask()
-            masks.append(1e6 * (time.perf_counter() - begin))
-            if token is not None and not matcher.commit(token):
-                break
-        else:
-            accepted += whole and matcher.may_end()
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return Row(name, None, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, why)
+    masks: list[float] = []
+    commits: list[float] = []
+    accepted = 0
+    gc.disable()
+    try:
+        for ids, whole in cuts:
+            accepted += _follow(start(), ids, masks, commits) and whole
+    finally:
+        gc.enable()
     p50, p99, most = (float(np.quantile(masks, q)) for q in (0.5, 0.99, 1.0)) if masks else (0.0, 0.0, 0.0)
-    return Row(name, 1e3 * min(seconds), len(masks), p50, p99, most, accepted, "")
+    c50, c99 = (float(np.quantile(commits, q)) for q in (0.5, 0.99)) if commits else (0.0, 0.0)
+    return Row(name, 1e3 * min(seconds), len(masks), p50, p99, most, c50, c99, accepted, "")
+
+
+def _follow(matcher: Matcher, ids: list[int], masks: list[float], commits: list[float]) -> bool:
+    """Whether these tokens are a document; adds microseconds."""
+    for token in (*ids, None):
+        begin = time.perf_counter()
+        matcher.mask()
+        masks.append(1e6 * (time.perf_counter() - begin))
+        if token is not None:
+            begin = time.perf_counter()
+            taken = matcher.commit(token)
+            commits.append(1e6 * (time.perf_counter() - begin))
+            if not taken:
+                return False
+    return matcher.may_end()
 
 
 def drawn_texts(schema: str, vocab: Vocab, n: int, longest: int = 200) -> list[bytes]:
     """Documents by random tokens under the schema, complete within so many tokens where it is known how many they need.
 
-    Without white space between lexemes, since engines differ in how much of it they take, and where.
+    With white space as Python's json.dumps has it: engines differ in how much of it they take, and where, and GLRMask
+    takes no other.
     """
-    constraint = compile_json_schema(schema, vocab, schema_options=SchemaOptions(whitespace="compact"))
+    _end_token(vocab)
+    constraint = compile_json_schema(schema, vocab, schema_options=SchemaOptions(whitespace="python"))
     found = []
     for seed in range(n):
         chance, state, left = random.Random(seed), constraint.start(), longest
@@ -125,7 +161,7 @@ def drawn_texts(schema: str, vocab: Vocab, n: int, longest: int = 200) -> list[b
 # --- the engines -------------------------------------------------------------------------------------------------
 
 
-def _wfsa(mode: Any) -> Callable[[Vocab], Engine]:
+def _wfsa(mode: Any) -> Callable[[Vocab, Greedy], Engine]:
     class Wfsa:
         def __init__(self, state: Any, row: Any) -> None:
             self.state, self.row = state, row
@@ -139,7 +175,7 @@ def _wfsa(mode: Any) -> Callable[[Vocab], Engine]:
         def may_end(self) -> bool:
             return bool(self.state.is_accepting())
 
-    def make(vocab: Vocab) -> Engine:
+    def make(vocab: Vocab, cutter: Greedy) -> Engine:
         row = np.zeros((vocab.size + 31) // 32, np.int32)
 
         def compiled(schema: str) -> Callable[[], Matcher]:
@@ -151,33 +187,33 @@ def _wfsa(mode: Any) -> Callable[[Vocab], Engine]:
     return make
 
 
-def _llguidance(vocab: Vocab) -> Engine:
+def _llguidance(vocab: Vocab, cutter: Greedy) -> Engine:
     import llguidance
 
-    special = set(vocab.special_ids.tolist())
+    special, end = set(vocab.special_ids.tolist()), _end_token(vocab)
     named = [(b"\xff" if number in special else b"") + token for number, token in enumerate(vocab.tokens)]
 
     class Tokenizer:
         """What ``llguidance.TokenizerWrapper`` reads; 0xFF marks a special token's name."""
 
         special_token_ids = sorted(special)
-        eos_token_id = int(vocab.eos_ids[0])
+        eos_token_id = end
         bos_token_id = None
         tokens = named
 
         def __call__(self, text: str | bytes) -> list[int]:
-            return cut(vocab, text.encode() if isinstance(text, str) else text)
+            return cut(vocab, text.encode() if isinstance(text, str) else text, cutter)
 
     tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Tokenizer()), n_vocab=vocab.n_tokens)
     row = np.zeros((vocab.n_tokens + 31) // 32, np.int32)
-    end = int(vocab.eos_ids[0])
+    address, n_bytes = row.ctypes.data, row.nbytes
 
     class Guidance:
         def __init__(self, matcher: Any) -> None:
             self.matcher = matcher
 
         def mask(self) -> None:
-            self.matcher.unsafe_compute_mask_ptr(row.ctypes.data, row.nbytes)
+            self.matcher.unsafe_compute_mask_ptr(address, n_bytes)
 
         def commit(self, token: int) -> bool:
             return bool(self.matcher.consume_token(token))
@@ -187,9 +223,7 @@ def _llguidance(vocab: Vocab) -> Engine:
             return bool(row[end // 32] >> (end % 32) & 1)
 
     def compiled(schema: str) -> Callable[[], Matcher]:
-        made = llguidance.LLMatcher(
-            tokenizer, llguidance.LLMatcher.grammar_from_json_schema(json.dumps(json.loads(schema))), log_level=0
-        )
+        made = llguidance.LLMatcher(tokenizer, llguidance.LLMatcher.grammar_from_json_schema(schema), log_level=0)
         if made.is_error():
             raise ValueError(made.get_error())
         return lambda: Guidance(made.deep_copy())
@@ -197,16 +231,15 @@ def _llguidance(vocab: Vocab) -> Engine:
     return compiled
 
 
-def _xgrammar(vocab: Vocab) -> Engine:
+def _xgrammar(vocab: Vocab, cutter: Greedy) -> Engine:
     import xgrammar
 
+    end = _end_token(vocab)
     info = xgrammar.TokenizerInfo(
-        list(vocab.tokens), vocab_type=xgrammar.VocabType.RAW, vocab_size=vocab.n_tokens,
-        stop_token_ids=[int(vocab.eos_ids[0])],
-    )  # fmt: skip
+        list(vocab.tokens), vocab_type=xgrammar.VocabType.RAW, vocab_size=vocab.n_tokens, stop_token_ids=[end]
+    )
     compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
     row = np.zeros((1, (vocab.n_tokens + 31) // 32), np.int32)
-    end = int(vocab.eos_ids[0])
 
     class Grammar:
         def __init__(self, matcher: Any) -> None:
@@ -223,7 +256,72 @@ def _xgrammar(vocab: Vocab) -> Engine:
             return bool(row[0, end // 32] >> (end % 32) & 1)
 
     def compiled(schema: str) -> Callable[[], Matcher]:
-        made = compiler.compile_json_schema(json.dumps(json.loads(schema)), any_whitespace=True, strict_mode=False)
+        made = compiler.compile_json_schema(schema, any_whitespace=True, strict_mode=False)
         return lambda: Grammar(xgrammar.GrammarMatcher(made))
 
     return compiled
+
+
+def _glrmask(vocab: Vocab, cutter: Greedy) -> Engine:
+    import glrmask
+
+    tokens = glrmask.Vocab.from_id_to_bytes(_texts(vocab))
+
+    class State:
+        def __init__(self, state: Any, row: Any) -> None:
+            self.state, self.row = state, row
+
+        def mask(self) -> None:
+            self.state.fill_mask(self.row)
+
+        def commit(self, token: int) -> bool:
+            return bool(self.state.commit_token(token))
+
+        def may_end(self) -> bool:
+            return bool(self.state.is_accepting())
+
+    def compiled(schema: str) -> Callable[[], Matcher]:
+        made = glrmask.Grammar.from_json_schema(schema).compile(tokens)
+        row = np.zeros(made.mask_len(), np.int32)
+        return lambda: State(made.start(), row)
+
+    return compiled
+
+
+def _outlines_core(vocab: Vocab, cutter: Greedy) -> Engine:
+    outlines, schemas = import_module("outlines_core"), import_module("outlines_core.json_schema")
+    ids: dict[bytes, list[int]] = {}
+    for number, token in _texts(vocab).items():
+        ids.setdefault(token, []).append(number)
+    tokens = outlines.Vocabulary(_end_token(vocab), ids)
+    row = np.zeros((vocab.n_tokens + 31) // 32, np.int32)
+    address, n_words = row.ctypes.data, row.size
+
+    class Guide:
+        def __init__(self, guide: Any) -> None:
+            self.guide, self.row = guide, row  # the array lives as long as its address is written to
+
+        def mask(self) -> None:
+            self.guide.write_mask_into(address, n_words, 4)
+
+        def commit(self, token: int) -> bool:
+            try:
+                self.guide.advance(token, False)
+            except ValueError:  # it is not allowed
+                return False
+            return True
+
+        def may_end(self) -> bool:
+            return bool(self.guide.is_finished())
+
+    def compiled(schema: str) -> Callable[[], Matcher]:
+        index = outlines.Index(schemas.build_regex_from_schema(schema), tokens)
+        return lambda: Guide(outlines.Guide(index))
+
+    return compiled
+
+
+def _texts(vocab: Vocab) -> dict[int, bytes]:
+    """The tokens that are text, by id."""
+    special = set(vocab.special_ids.tolist())
+    return {i: token for i, token in enumerate(vocab.tokens) if i not in special}

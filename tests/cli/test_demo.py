@@ -242,3 +242,17 @@ def test_the_demo(model_path: Path, tmp_path: Path) -> None:
     code = run(options, Console(file=out, width=200))
     assert code == 0, out.getvalue()
     assert '"city"' in out.getvalue() and "accepts the document" in out.getvalue()
+
+
+def test_the_demo_as_json(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from wfsa.cli import main
+
+    (tmp_path / "s.json").write_text('{"enum": ["Paris", "Rome"]}')
+    asked = ["demo", "--schema", str(tmp_path / "s.json"), "--prompt", "The capital of France", "--json"]
+    assert main(asked) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert json.loads(told["text"]) in ("Paris", "Rome") and told["finished"] and told["complaint"] is None
+    assert told["tokens"] >= 3 and told["seconds"]["model"] > 0 and told["seconds"]["compile"] > 0
+    assert main([*asked, "--max-tokens", "2", "--no-budget"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert not told["finished"] and told["complaint"] == "unfinished" and told["tokens"] == 2

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+import itertools
 import json
 import os
 import shlex
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,11 +21,14 @@ import pytest
 from tests.cli.test_cli import SCHEMA, Run, artifact, run, vocab  # noqa: F401 - fixtures
 from wfsa.caches import cache_info
 from wfsa.cli.check import coloured
-from wfsa.engine_comparison import compare
+from wfsa.cli.trace import trace
+from wfsa.compiler import compile_json_schema
+from wfsa.engine_comparison import Cut, _row, compare
+from wfsa.errors import VocabError
 from wfsa.schema_advice import advice
 from wfsa.schema_costs import schema_costs
 from wfsa.vocab import Vocab
-from wfsa.vocab.cut import cut
+from wfsa.vocab.cut import Greedy, cut
 
 BYTES = Vocab([bytes([b]) for b in range(256)] + [b"ab", b"abc", b"</s>"], [258], [258])
 Fixture = Callable[..., Any]
@@ -47,6 +54,36 @@ def test_trace(run: Run, artifact: Path) -> None:  # noqa: F811
     code, out, _ = run("trace", artifact, "--ids", "256,258,999999", "--json")
     assert code == 1 and json.loads(out.splitlines()[-1])["refused"] == 999999
     assert run("trace", artifact, "--ids", "1,x")[0] == 2 and run("trace", artifact, "a", "--ids", "1")[0] == 2
+
+
+def test_trace_says_where_a_text_is_refused(run: Run, artifact: Path) -> None:  # noqa: F811
+    code, out, _ = run("trace", artifact, '{"name": "é", "age": -3}')
+    assert code == 1 and "refused at byte 22 (line 1, column 22): token 45" in out.splitlines()[-1]
+    end = json.loads(run("trace", artifact, '{"name": "é", "age": -3}', "--json")[1].splitlines()[-1])
+    assert end["offset"] == 22 and end["refused"] == ord("-")
+    # Of a token, the first byte that is refused; one that is refused for what it is begins there.
+    for ids, offset in (("123,257", 2), ("123,256", 1), ("123,260", 1), ("123,999", 1)):
+        end = json.loads(run("trace", artifact, "--ids", ids, "--json")[1].splitlines()[-1])
+        assert end["offset"] == offset, ids
+
+
+def test_trace_tells_each_token_as_it_comes() -> None:
+    asked = []
+
+    def ids() -> Iterator[int]:
+        for token in b'"ab"':
+            asked.append(token)
+            yield token
+
+    steps = trace(compile_json_schema({"type": "string"}, BYTES), ids())
+    assert next(steps)["text"] == '"' and asked == [34]
+    assert [step.get("text") for step in steps] == ["a", "b", '"', None]
+
+
+def test_rows_of_a_trace_stand_in_columns(run: Run, artifact: Path) -> None:  # noqa: F811
+    head, *rows = run("trace", artifact, '{"name": "Ada", "age": 3}')[1].splitlines()[:-2]
+    assert len(rows) == 17 and len({len(row) for row in rows}) == 1
+    assert head.endswith("to the end") and len(head) == len(rows[0]) and head.index("token") == rows[0].index("'{")
 
 
 def test_trace_cuts_as_the_model_s_tokenizer_does(run: Run, tmp_path: Path) -> None:  # noqa: F811
@@ -81,6 +118,13 @@ def test_json_of_every_command(run: Run, artifact: Path, tmp_path: Path) -> None
     assert told["vocabulary"]["tokens"] == 261 and told["stats"]["complete"] and told["memory"]["total"] > 0
     lines = [json.loads(line) for line in run("report", tmp_path / "person.json", "--json")[1].splitlines()]
     assert {"pointer": "/properties/name", "keyword": "maxLength", "status": "enforced", "note": ""} in lines
+    to = ("--vocab", tmp_path / "v.vocab", "-o", tmp_path / "b.wfsa", "--json")
+    told = json.loads(run("compile", tmp_path / "person.json", *to)[1])
+    assert (told["output"], told["kind"]) == (str(tmp_path / "b.wfsa"), "json-schema")
+    assert told["bytes"] == (tmp_path / "b.wfsa").stat().st_size and told["stats"]["complete"]
+    assert told["vocabulary"]["tokens"] == 261
+    told = json.loads(run("compile", "--kind", "texts", "--text", "a\nb", *to)[1])
+    assert told["kind"] == "texts" and told["stats"]["texts"] == 2
     only = run("report", tmp_path / "person.json", "--json", "--status", "narrowed")[1].splitlines()
     assert only and all(json.loads(line)["status"] == "narrowed" for line in only)
 
@@ -90,6 +134,7 @@ def test_colours_show_the_place_and_send_nothing_of_the_text_to_the_terminal() -
     assert shown == '\x1b[32m{"a": \x1b[0m\x1b[41;97m\\x1b\x1b[0m\x1b[2m[31mé}\x1b[0m'
     assert coloured(b"ab", 2) == "\x1b[32mab\x1b[0m\x1b[41;97m⌁\x1b[0m\x1b[2m\x1b[0m"
     assert coloured(b"x" * 1000, 500, 10).startswith("…\x1b[32m" + "x" * 10 + "\x1b[0m")
+    assert coloured("aÄx".encode(), 2) == "\x1b[32ma\x1b[0m\x1b[41;97mÄ\x1b[0m\x1b[2mx\x1b[0m"
 
 
 def test_options_may_stand_before_the_text(run: Run, artifact: Path, vocab: Path) -> None:  # noqa: F811
@@ -141,6 +186,42 @@ def test_what_a_schema_costs_by_place() -> None:
     assert schema_costs(schema, BYTES, seconds=0).left_out == 2
 
 
+def test_what_is_advised_on_the_root_and_through_references(run: Run, tmp_path: Path, vocab: Path) -> None:  # noqa: F811
+    kinds = {f"o{n}": {"type": "object", "properties": {f"p{n}": {}}, "required": [f"p{n}"]} for n in range(14)}
+    schema = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in kinds], "$defs": kinds}
+    costs = schema_costs(schema, BYTES, seconds=0)
+    assert costs.advice[0].startswith("these 14 branches of anyOf share no discriminator")
+    inside = schema_costs({"properties": {"a": {"anyOf": schema["anyOf"]}}, "$defs": kinds}, BYTES, seconds=2)
+    assert any(place.pointer == "/properties/a" and place.advice == costs.advice for place in inside.places)
+    (tmp_path / "s.json").write_text(json.dumps(schema))
+    out = run("profile", tmp_path / "s.json", "--vocab", vocab, "--seconds", "0")[1]
+    assert "(root)" in out and "these 14 branches" in out
+
+
+@pytest.mark.parametrize("places", [{}, {"x": {"uniqueItems": True}}, {"x": {"items": {"format": "date"}}}])
+def test_options_that_change_nothing_are_not_tried(places: dict[str, Any]) -> None:
+    names = [name for name, _ in schema_costs({"properties": places}, BYTES).options]
+    unique, formats = "uniqueItems" in str(places), "format" in str(places)
+    assert names == ["whitespace=compact"] + ["formats=annotate"] * formats + ["unique_items=unchecked"] * unique
+
+
+def test_what_only_the_first_compilations_pay_is_not_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, durations = [0.0], itertools.chain([0.013, 0.008, 0.008], itertools.repeat(0.001))
+
+    def compiled(*_: Any, **__: Any) -> Any:
+        now[0] += next(durations)
+        return SimpleNamespace(stats={"stages": {}, "lexer_states": 1})
+
+    module = importlib.import_module("wfsa.schema_costs")
+    monkeypatch.setattr(module, "compile_json_schema", compiled)
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    costs = schema_costs({"properties": {"a": {"type": "integer"}}}, BYTES)
+    assert costs.seconds == pytest.approx(0.001) and costs.places[0].seconds == pytest.approx(0)
+
+
+KINDLESS = {"type": "object", "properties": {"x": {"type": "string"}}}
+
+
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
@@ -151,10 +232,23 @@ def test_what_a_schema_costs_by_place() -> None:
         ({"uniqueItems": True}, "unique_items"),
         ({"patternProperties": {"^a": {}, "^b": {}}}, "names by several patterns"),
         (True, None),
+        ({"anyOf": [{"$ref": f"#/$defs/o{n}"} for n in range(4)], "$defs": {f"o{n}": KINDLESS for n in range(4)}},
+         "these 4 branches of anyOf share no discr"),
+        ({"anyOf": [{"$ref": f"#/$defs/o{n}"} for n in range(4)],
+          "$defs": {f"o{n}": {"allOf": [KINDLESS, {"properties": {"k": {"const": n}}}]} for n in range(4)}}, None),
+        ({"anyOf": [{"$ref": "#/$defs/no"}] * 4}, None),  # where references lead nowhere, nothing can be said
+        ({"anyOf": [{"$ref": "other.json"}] * 4}, None),
+        ({"anyOf": [{"$ref": "#"}] * 4}, None),
+        ({"anyOf": [{"properties": {"k": {"enum": [n, n + 1]}}} for n in range(4)]}, "share no discr"),
+        ({"anyOf": [{"properties": {"k": {"enum": [2 * n, 2 * n + 1]}}} for n in range(4)]}, None),
+        ({"anyOf": [{"properties": {"k": {"const": value}}} for value in (1, True, "1", [1])]}, None),
+        ({"anyOf": [{"properties": {"k": {"const": value}}} for value in (1, 1.0, 2, 3)]}, "share no discr"),
+        ({"anyOf": [*({"properties": {"k": {"const": n}}} for n in range(4)), {"type": "null"}, {"enum": [1]}]}, None),
+        ({"anyOf": [*({"properties": {"k": {"const": n}}} for n in range(4)), {}]}, "these 5 branches"),
     ],
-)
+)  # fmt: skip
 def test_advice(schema: Any, said: str | None) -> None:
-    told = "; ".join(advice(schema))
+    told = "; ".join(advice(schema, schema))
     assert (said in told) if said else not told
 
 
@@ -178,6 +272,91 @@ def test_bench(run: Run, tmp_path: Path, vocab: Path) -> None:  # noqa: F811
     rows = {row["engine"]: row for row in map(json.loads, lines)}
     assert rows["wfsa"]["accepted"] == 3 and rows["wfsa"]["masks"] > 10 and not rows["wfsa"]["error"]
     assert all(row["masks"] > 0 for row in rows.values() if not row["error"])  # what others take is theirs
+
+
+class Guidance:
+    """What `_llguidance` asks for, and a matcher that calls the tokenizer inside its masks, as llguidance's does."""
+
+    def __init__(self, tokenizer: Any, grammar: str, log_level: int) -> None:
+        self.tokenizer = tokenizer
+
+    def unsafe_compute_mask_ptr(self, address: int, n_bytes: int) -> None:
+        assert self.tokenizer(b"abc") == [257]
+
+    def consume_token(self, token: int) -> bool:
+        return True
+
+    grammar_from_json_schema = staticmethod(json.dumps)
+    is_error = staticmethod(lambda: False)
+
+    def deep_copy(self) -> Guidance:
+        return self
+
+
+RIVALS = ("llguidance", "xgrammar", "glrmask", "outlines_core")
+
+
+def test_what_belongs_to_the_vocabulary_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    real = Greedy.__init__
+    monkeypatch.setattr(Greedy, "__init__", lambda self, of: (made.append(self), real(self, of))[1])
+    for name in RIVALS:
+        monkeypatch.setitem(sys.modules, name, None)
+    fake = SimpleNamespace(
+        LLMatcher=Guidance, TokenizerWrapper=lambda it: it, LLTokenizer=lambda it, n_vocab: it
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "llguidance", fake)
+    rows = {row.engine: row for row in compare('{"type": "string"}', BYTES, [b'"abc"', b'"ab"'], 2)}
+    assert rows["llguidance"].masks == 8 and not rows["llguidance"].error
+    assert len(made) == 1
+
+
+def test_what_is_timed_is_the_engine_s_own_work() -> None:
+    """Nothing of an earlier compilation is left to be freed, and the collector is at rest along a text."""
+    earlier: list[Any] = []
+
+    class Matcher:
+        def mask(self) -> None:
+            assert not gc.isenabled()
+
+        def commit(self, token: int) -> bool:
+            return token < 256
+
+        def may_end(self) -> bool:
+            return True
+
+    def engine(schema: str) -> Any:
+        assert all(one() is None for one in earlier)
+
+        def start() -> Matcher:
+            return Matcher()
+
+        earlier.append(weakref.ref(start))
+        return start
+
+    row = _row("fake", engine, "{}", [Cut([97, 98], True), Cut([256, 97], True), Cut([97], False)], 3)
+    assert (len(earlier), row.error, row.masks, row.accepted) == (3, "", 6, 1) and gc.isenabled()
+    assert row.commit_us_p99 >= row.commit_us_p50 > 0
+
+
+@pytest.mark.parametrize("module", RIVALS)
+def test_engines_that_are_installed_are_compared(module: str) -> None:
+    pytest.importorskip(module)
+    texts = [b'{"name": "Ada", "age": 3}', b'{"name": "Ada", "age": 3', b'{"name": 3}']
+    rows = {row.engine: row for row in compare(json.dumps(SCHEMA), BYTES, texts, 1)}
+    row = rows[module.replace("_", "-")]
+    assert not row.error and row.accepted == 1 and row.masks == 26 + 25 + 10, row
+
+
+def test_bench_wants_an_end_token(run: Run, tmp_path: Path) -> None:  # noqa: F811
+    Vocab([b'"', b"a"]).save(tmp_path / "endless.vocab")
+    (tmp_path / "s.json").write_text('{"type": "string"}')
+    (tmp_path / "t.json").write_text('"a"')
+    for more in ((), ("--text", tmp_path / "t.json")):
+        code, out, told = run("bench", tmp_path / "s.json", "--vocab", tmp_path / "endless.vocab", *more)
+        assert (code, out, told.count("\n")) == (2, "", 1) and "no end token" in told
+    with pytest.raises(VocabError, match="no end token"):
+        compare('{"type": "string"}', Vocab([b'"', b"a"]), [b'"a"'], 1)
 
 
 # --- completion ----------------------------------------------------------------------------------------------------

@@ -17,9 +17,10 @@ examples:
   wfsa bench person.json --vocab FOLDER_OF_THE_MODEL --text answer.json
   wfsa bench person.json --vocab llama3.npz --text one.json --text another.json --repeats 5
 
-Engines: wfsa (ahead, and in the background), llguidance and xgrammar where they are installed. Without --text the
-documents are drawn at random under the schema by wfsa, without white space. Others may refuse some for their spelling,
-as the order of their members; what they accept of documents of your own says more.
+Engines: wfsa (ahead, and in the background), and where they are installed llguidance, xgrammar, glrmask and
+outlines-core. Each has one thread, but for wfsa in the background. Without --text the documents are drawn at random
+under the schema by wfsa, with white space as Python's json.dumps has it. Others may refuse some for their spelling, as
+the order of their members; what they accept of documents of your own says more.
 """
 
 
@@ -47,12 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
             print(json.dumps(row._asdict()))
         return 0
     table = Table(box=None, pad_edge=False)
-    for title in ("engine", "compile ms", "mask µs p50", "p99", "longest", "texts accepted", ""):
+    figures = "compile ms", "mask µs p50", "p99", "longest", "commit µs p50", "p99", "texts accepted"
+    for title in ("engine", *figures, ""):
         table.add_column(title, justify="left" if title in ("engine", "") else "right")
     for row in rows:
-        times = [f"{value:,.1f}" for value in (row.mask_us_p50, row.mask_us_p99, row.mask_us_max)] if row.masks else (
-            ["–"] * 3
-        )  # fmt: skip
+        times = [f"{value:,.1f}" if row.masks else "–" for value in (
+            row.mask_us_p50, row.mask_us_p99, row.mask_us_max, row.commit_us_p50, row.commit_us_p99,
+        )]  # fmt: skip
         compiled = "–" if row.compile_ms is None else f"{row.compile_ms:,.1f}"
         table.add_row(row.engine, compiled, *times, f"{row.accepted} of {len(texts)}", cell(row.error))
     print_table(table)

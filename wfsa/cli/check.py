@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import Any, Final
 
-from wfsa.cli import artifact_arguments, readable, text_arguments
+from wfsa.cli import artifact_arguments, readable, terminal, text_arguments
 from wfsa.vocab import Vocab
 
 EXAMPLES: Final = """\
@@ -44,9 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
             "because": None if refused is None else state.explain(refused),
         }  # fmt: skip
     if arguments.json:
-        print(json.dumps(told))
+        terminal.say(json.dumps(told))
     elif accepted:
-        print(f"accepted: {len(text)} bytes")
+        terminal.say(f"accepted: {len(text)} bytes")
     else:
         _show(told, text)
     return 0 if accepted else 1
@@ -55,14 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _show(told: dict[str, Any], text: bytes) -> None:
     offset = told["offset"]
     if told["too_early"]:
-        print(f"not accepted: the text ends too early, at {told['place']}")
+        terminal.say(f"not accepted: the text ends too early, at {told['place']}")
     else:
-        print(f"not accepted: refused at {told['place']}: {readable.byte_name(text[offset])}")
-    colours = sys.stdout.isatty()
-    print(f"  text      {coloured(text, offset) if colours else readable.context_text(text, offset)}")
-    print(f"  expected  {told['expected']}")
+        terminal.say(f"not accepted: refused at {told['place']}: {readable.character_name(text, offset)}")
+    terminal.say(f"  text      {(coloured if terminal.colours() else readable.context_text)(text, offset)}")
+    terminal.say(f"  expected  {told['expected']}")
     if told["because"] is not None:
-        print(f"  because   {readable.printable(told['because'])}")
+        terminal.say(f"  because   {readable.printable(told['because'])}")
 
 
 def coloured(text: bytes, offset: int, width: int = 400) -> str:
@@ -70,6 +68,7 @@ def coloured(text: bytes, offset: int, width: int = 400) -> str:
 
     Control characters of the text are shown, never sent to the terminal.
     """
+    offset, _ = readable.character_at(text, offset)
     before, after = text[max(0, offset - width) : offset], text[offset : offset + width]
     rest = after.decode("utf-8", "replace")
     bad = _shown(rest[:1]) or "⌁"

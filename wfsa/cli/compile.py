@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfsa.cli import option_settings, vocab_arguments
+from wfsa.cli.answers import add_json, tell
 from wfsa.cli.files import read_bytes, read_text, require_folder
 from wfsa.errors import WfsaError
 
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lenient", action="store_true", help="ignore what of a JSON Schema cannot be enforced (the report lists it)"
     )
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,8 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
     constraint, vocab = _texts(arguments) if kind == "texts" else _grammar(arguments, kind)
     constraint.save(output)
     vocab_arguments.leave_copy(arguments, vocab, output)
+    n_bytes = output.stat().st_size
     texts = f"{len(constraint):,} texts, " if kind == "texts" else ""
-    print(f"{output}: {texts}{output.stat().st_size / 1024:,.1f} KB for {len(vocab):,} tokens")
+    text = f"{output}: {texts}{n_bytes / 1024:,.1f} KB for {len(vocab):,} tokens"
+    vocabulary = {"tokens": vocab.n_tokens, "fingerprint": vocab.fingerprint}
+    tell(arguments, text, output=output, kind=kind, bytes=n_bytes, vocabulary=vocabulary, stats=dict(constraint.stats))
     return 0
 
 

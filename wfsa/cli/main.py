@@ -4,6 +4,7 @@
 **Exit codes.** 0: done (``check``, ``trace``: the text is accepted). 1: ``check`` or ``trace`` refused the text,
 ``items query`` found nothing, ``items verify`` or ``store verify`` something damaged, a source of ``compile-all``
 failed, or the demo's document is not valid. 2: an error, told in one line on standard error. 130: interrupted.
+A reader that has enough (``| head``) is no error: ``check`` and ``trace`` go on to their verdict, else it is 0.
 
 **Completion** in the shell is argcomplete's: ``pip install 'wfsa[completion]'``, and
 ``eval "$(register-python-argcomplete wfsa)"``.
@@ -24,6 +25,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn, TextIO
 
+from wfsa.cli import terminal
 from wfsa.cli.readable import printable
 from wfsa.errors import WfsaError
 from wfsa.version import __version__
@@ -115,11 +117,12 @@ def _warn(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"wfsa: warning: {_one_line(message)}", file=sys.stderr)
+    terminal.say_error(f"wfsa: warning: {_one_line(message)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments (by default the process's) name; returns the exit code."""
+    terminal.open_streams()
     given = sys.argv[1:] if arguments is None else arguments
     completing = "_ARGCOMPLETE" in os.environ
     words = os.environ.get("COMP_LINE", "").split()[1:] if completing else given
@@ -128,23 +131,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         import argcomplete
 
         argcomplete.autocomplete(parser)
-    parsed = parser.parse_args(given)
-    code = 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = _warn
-        try:
+    code: int | None = None
+    try:
+        parsed = parser.parse_args(given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = _warn
             code = _module(parsed.command).run(parsed)
-        except WfsaError as error:
-            print(f"wfsa: error: {_one_line(error)}", file=sys.stderr)
-        except BrokenPipeError:
-            # The reader (`head`) has enough. Python must not complain at exit that it cannot flush.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = 0
-        except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            print(f"wfsa: error: {_one_line(f'{place}{error.strerror or error}')}", file=sys.stderr)
-        except KeyboardInterrupt:
-            print("wfsa: interrupted", file=sys.stderr)
-            code = 130
+        sys.stdout.flush()
+    except WfsaError as error:
+        code = _failed(error)
+    except BrokenPipeError:  # the reader has enough
+        code = code or 0
+    except OSError as error:
+        code = _failed(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
+    except KeyboardInterrupt:
+        terminal.say_error("wfsa: interrupted")
+        code = 130
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError:  # told by now
+            terminal.drop_output()
     return code
+
+
+def _failed(error: object) -> int:
+    terminal.say_error(f"wfsa: error: {_one_line(error)}")
+    return 2

@@ -50,6 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     table = Table(box=None, pad_edge=False)
     for title in ("ms", "%", "lexer states", "place", "advice"):
         table.add_column(title, justify="left" if title in ("place", "advice") else "right", overflow="fold")
+    table.add_row(
+        f"{1e3 * costs.seconds:.1f}", "100", f"{costs.lexer_states:,}", "(root)", cell("; ".join(costs.advice))
+    )  # fmt: skip
     for place in costs.places[: arguments.limit]:
         table.add_row(
             f"{1e3 * place.seconds:.1f}", f"{100 * place.seconds / costs.seconds:.0f}", f"{place.lexer_states:,}",

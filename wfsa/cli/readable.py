@@ -107,16 +107,33 @@ def allowed_text(vocab: Vocab, ids: npt.NDArray[np.int32], limit: int = 6) -> st
     return " or ".join(parts)
 
 
+def character_at(text: bytes, offset: int) -> tuple[int, bytes]:
+    """Where the character begins that a byte belongs to, and its bytes; where there is no character, the byte's."""
+    for start in range(offset, max(-1, offset - 4), -1):
+        if start < len(text) and text[start] & 0xC0 != 0x80:
+            whole = next((one for n in range(1, 5) if _is_text(one := text[start : start + n])), b"")
+            if start + len(whole) > offset:
+                return start, whole
+            break
+    return offset, text[offset : offset + 1]
+
+
+def character_name(text: bytes, offset: int) -> str:
+    whole = character_at(text, offset)[1]
+    return byte_name(whole[0]) if len(whole) == 1 else printable(whole.decode())
+
+
 def place_text(text: bytes, offset: int) -> str:
     """``byte 17 (line 2, column 5)``, columns counted in characters from 1."""
-    before = text[:offset]
+    before = text[: character_at(text, offset)[0]]
     line_start = before.rfind(b"\n") + 1
     column = len(before[line_start:].decode("utf-8", "replace")) + 1
     return f"byte {offset} (line {before.count(10) + 1}, column {column})"
 
 
 def context_text(text: bytes, offset: int, width: int = 30) -> str:
-    """The text on both sides of a place, with ``‸`` at the place, on one line."""
+    """The text on both sides of a place, with ``‸`` at the place, before its character, on one line."""
+    offset, _ = character_at(text, offset)
     left, right = text[max(0, offset - width) : offset], text[offset : offset + width]
     shown = [printable(part.decode("utf-8", "replace").replace("\n", "⏎").replace("\t", "⇥")) for part in (left, right)]
     return f"{'…' if offset > width else ''}{shown[0]}‸{shown[1]}{'…' if offset + width < len(text) else ''}"

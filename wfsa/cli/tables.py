@@ -6,14 +6,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wfsa.cli import readable
+from wfsa.cli import readable, terminal
 
 
 def print_table(table: Any) -> None:
     """A rich table; wide where there is no terminal, so that nothing is cut when the output goes to a file."""
-    from rich.console import Console
-
-    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table)
+    terminal.console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table)
 
 
 def cell(text: str) -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from wfsa.cli import artifact_arguments, readable, text_arguments
+from wfsa.cli import artifact_arguments, readable, terminal, text_arguments
 from wfsa.errors import StateError, WfsaError
 from wfsa.vocab import Vocab
 from wfsa.vocab.cut import Encoded, cut
@@ -48,16 +50,17 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         text = text_arguments.read(arguments)
         ids = cut(vocab, text, _tokenizer(arguments.vocab, vocab))
-    steps, end = trace(constraint, ids)
-    spelled = sum(len(vocab.tokens[step["token"]]) for step in steps)
-    if "refused" not in end and spelled < len(text):  # the rest was not looked at
+    show = _Lines() if arguments.json else _Rows(vocab)
+    end: dict[str, Any] = {}
+    for told in trace(constraint, ids):
+        if "token" in told:
+            show.step(told)
+        else:
+            end = told
+    if "refused" not in end and (spelled := sum(len(vocab.tokens[token]) for token in ids)) < len(text):
         because = f"no token of the vocabulary spells what stands at {readable.place_text(text, spelled)}"
-        end |= {"accepted": False, "refused": None, "because": because}
-    if arguments.json:
-        for step in (*steps, end):
-            print(json.dumps(step))
-    else:
-        _show(steps, end, vocab)
+        end |= {"accepted": False, "refused": None, "offset": spelled, "because": because}
+    show.end(end, text or b"".join(vocab.tokens[token] for token in ids if 0 <= token < vocab.n_tokens))
     return 0 if end["accepted"] else 1
 
 
@@ -70,28 +73,44 @@ def _tokenizer(path: Path | None, vocab: Vocab) -> Encoded | None:
     return None if encode is None else Encoded(vocab, encode)
 
 
-def trace(constraint: Any, ids: list[int]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """A step for each token that is committed, and how it ends; the masks are timed behind one that is not."""
+def trace(constraint: Any, ids: list[int]) -> Iterator[dict[str, Any]]:
+    """A step for each token that is committed, and last how it ends; masks are timed behind one that is not.
+
+    `offset` is that of the first byte that is refused.
+    """
     state = constraint.start()
-    steps: list[dict[str, Any]] = []
+    offset = 0
     refused: dict[str, Any] = {}
+    n = 0
     for token in ids:
         state.fork().get_mask()  # what is made on first use is made
         begin = time.perf_counter()
         mask = state.get_mask()
         mask_seconds = time.perf_counter() - begin
-        if not 0 <= token < constraint.vocab.n_tokens or token not in mask:
-            refused = {"refused": token, "because": state.explain(token)}
+        known = 0 <= token < constraint.vocab.n_tokens
+        if not known or token not in mask:
+            offset += _taken(state, constraint.vocab.tokens[token]) if known else 0
+            refused = {"refused": token, "offset": offset, "because": state.explain(token)}
             break
         begin = time.perf_counter()
         state.commit(token)
-        steps.append({
-            "token": token, "text": constraint.vocab.tokens[token].decode("utf-8", "backslashreplace"),
+        spelled = constraint.vocab.tokens[token]
+        yield {
+            "token": token, "text": spelled.decode("utf-8", "backslashreplace"),
             "choices": len(mask), "forced": len(mask) == 1, "mask_us": 1e6 * mask_seconds,
             "commit_us": 1e6 * (time.perf_counter() - begin), "tokens_to_end": _left(state),
-        })  # fmt: skip
+        }  # fmt: skip
+        offset += len(spelled)
+        n += 1
     accepted = not refused and (state.is_finished() or state.is_accepting())
-    return steps, {"accepted": accepted, "tokens": len(steps), **refused}
+    yield {"accepted": accepted, "tokens": n, **refused}
+
+
+def _taken(state: Any, token: bytes) -> int:
+    """Bytes of a refused token that could have been written; none of one that is refused for what it is."""
+    state = state.fork()
+    n = next((i for i in range(len(token)) if not state.commit_bytes(token[i : i + 1])), len(token))
+    return n if n < len(token) else 0
 
 
 def _left(state: Any) -> int | None:
@@ -101,30 +120,51 @@ def _left(state: Any) -> int | None:
         return None
 
 
-def _show(steps: list[dict[str, Any]], end: dict[str, Any], vocab: Any) -> None:
-    from rich.table import Table
-    from rich.text import Text
+class _Lines:
+    """JSON, a line at a time."""
 
-    from wfsa.cli.tables import print_table
+    def step(self, step: dict[str, Any]) -> None:
+        terminal.say(json.dumps(step))
 
-    table = Table(box=None, pad_edge=False)
-    for title in ("id", "token", "choices", "", "mask µs", "commit µs", "to the end"):
-        table.add_column(title, justify="left" if title in ("token", "") else "right")
-    for step in steps:
-        left = "" if step["tokens_to_end"] is None else str(step["tokens_to_end"])
-        table.add_row(
-            str(step["token"]), Text(readable.token_text(vocab.tokens[step["token"]])), f"{step['choices']:,}",
+    def end(self, end: dict[str, Any], text: bytes) -> None:
+        terminal.say(json.dumps(end))
+
+
+class _Rows:
+    """A table of fixed widths, each row printed as it comes; the times of all are summed up below it."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        self.vocab = vocab
+        self.bold = ("\x1b[1m", "\x1b[0m") if terminal.colours() else ("", "")
+        self.n_forced = 0
+        self.masks, self.commits = array("d"), array("d")
+        terminal.say(self._row("id", "token", "choices", "", "mask µs", "commit µs", "to the end"))
+
+    @staticmethod
+    def _row(number: str, token: str, choices: str, forced: str, mask: str, commit: str, left: str) -> str:
+        return f"{number:>7}  {token:<20} {choices:>9}  {forced:<6} {mask:>9} {commit:>9}  {left:>10}".rstrip()
+
+    def step(self, step: dict[str, Any]) -> None:
+        left = "" if step["tokens_to_end"] is None else f"{step['tokens_to_end']:,}"
+        row = self._row(
+            str(step["token"]), readable.token_text(self.vocab.tokens[step["token"]]), f"{step['choices']:,}",
             "forced" if step["forced"] else "", f"{step['mask_us']:.1f}", f"{step['commit_us']:.1f}", left,
-            style="bold" if step["forced"] else "",
         )  # fmt: skip
-    print_table(table)
-    masks, commits = ([step[f"{what}_us"] for step in steps] or [0.0] for what in ("mask", "commit"))
-    forced = sum(step["forced"] for step in steps)
-    print(
-        f"{len(steps)} tokens, {forced} forced; masks {np.median(masks):.1f} µs, at most {max(masks):.1f}; "
-        f"commits {np.median(commits):.1f} µs, at most {max(commits):.1f}"
-    )
-    if "refused" in end:
-        print(f"not accepted: {readable.printable(end['because'])}")
-    else:
-        print("accepted" if end["accepted"] else "not accepted: the text ends too early")
+        terminal.say(row.join(self.bold) if step["forced"] else row)
+        self.n_forced += step["forced"]
+        self.masks.append(step["mask_us"])
+        self.commits.append(step["commit_us"])
+
+    def end(self, end: dict[str, Any], text: bytes) -> None:
+        masks, commits = self.masks or [0.0], self.commits or [0.0]
+        terminal.say(
+            f"{end['tokens']:,} tokens, {self.n_forced:,} forced; masks {np.median(masks):.1f} µs, at most "
+            f"{max(masks):.1f}; commits {np.median(commits):.1f} µs, at most {max(commits):.1f}"
+        )
+        if end.get("refused") is not None:
+            place = readable.place_text(text, end["offset"])
+            terminal.say(f"not accepted: refused at {place}: {readable.printable(end['because'])}")
+        elif "refused" in end:
+            terminal.say(f"not accepted: {readable.printable(end['because'])}")
+        else:
+            terminal.say("accepted" if end["accepted"] else "not accepted: the text ends too early")

@@ -3,33 +3,41 @@
 Parts of a schema are merged while it is compiled, so the time of a place cannot be read off the whole. It is measured
 instead: the subschema there is compiled by itself, with what its references lead to, for the same vocabulary and in
 the same mode. By then the vocabulary's caches know what the whole has made of it, so the times are of the parser and
-the lexer, and smaller than a first compilation's; what counts is which place has how much of it.
+the lexer, and smaller than a first compilation's; what counts is which place has how much of it.  Cheap ones are
+compiled a few times, and the least counts.
 
-The largest are looked into first, until the time is over; what is left has no number.  (What the whole takes less
-without a place, :mod:`wfsa.schema_costs` measures, in more time; widths that add up are wanted here.)
+The time is for the parts: the whole, compiled already, gets a quarter of it for a second, warm number, and a part half
+of what is left.  The dearest are looked into first, and in each the children with the longest text; what is left over
+stands as one entry beside its siblings and makes the tree incomplete.  (What the whole takes less without a place,
+:mod:`wfsa.schema_costs` measures, in more time; widths that add up are wanted here.)
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 import time
-from itertools import islice
 from typing import Any, Final
 
 import wfsa
 from wfsa.errors import WfsaError
 from wfsa.explorer.compiled import Compiled
 from wfsa.explorer.walk import Walk
+from wfsa.grammar.allowance import Allowance, Exhausted
 from wfsa.grammar.json_schema.document import Document, draft_of, segment
 from wfsa.grammar.json_schema.lowering import read_part
 from wfsa.grammar.json_schema.places import pointer_of, subschemas
 from wfsa.schema_advice import advice
 
 _SECONDS: Final = 3.0
+_LEAST_SECONDS: Final = 0.05  # for a place, however late it is
 _MEMORY: Final = 1 << 30  # for a place
+_RUNS: Final = 3
+_CHEAP: Final = 0.005  # seconds, beyond which a place is not compiled again
 _MOST_PLACES: Final = 400
 _MOST_CHILDREN: Final = 60
 _MOST_POINTS: Final = 600
+_WIDTHS: Final = ("seconds", "lr", "lexer")
 
 
 def places(compiled: Compiled, seconds: float = _SECONDS) -> dict[str, Any]:
@@ -52,43 +60,70 @@ def _places(compiled: Compiled, seconds: float) -> dict[str, Any]:
     except (WfsaError, RecursionError):
         return {}
 
-    def measured(schema: Any, path: str) -> dict[str, Any]:
-        node: dict[str, Any] = {"place": pointer_of(path), "children": [], "advice": list(advice(schema))}
-        begin = time.perf_counter()
-        try:
-            grammar = read_part(document, schema, path)
-            left = max(0.05, until - time.perf_counter())
-            made = wfsa.compile(grammar, compiled.vocabulary.vocab, mode=compiled.asked.mode, max_seconds=left,
-                                max_memory=_MEMORY)  # fmt: skip
-        except (WfsaError, RecursionError) as error:
-            return {**node, "error": str(error)[:200], "seconds": time.perf_counter() - begin, "lr": 0, "lexer": 0}
-        stats = made.stats
-        return {
-            **node, "seconds": time.perf_counter() - begin, "lr": stats["lr_states"], "lexer": stats["lexer_states"],
-        }  # fmt: skip
+    def measured(schema: Any, path: str, most: float) -> dict[str, Any]:
+        node = {"place": pointer_of(path), "children": [], "advice": list(advice(schema, source.schema))}
+        times: list[float] = []
+        while len(times) < _RUNS and sum(times) < _CHEAP:
+            begin = time.perf_counter()
+            try:
+                with Allowance(most):  # of reading the schema, too
+                    made = wfsa.compile(read_part(document, schema, path), compiled.vocabulary.vocab,
+                                        mode=compiled.asked.mode, max_memory=_MEMORY)  # fmt: skip
+            except (WfsaError, RecursionError, Exhausted) as error:
+                spent = time.perf_counter() - begin
+                late = spent > most
+                told = f"not compiled within {most:.2f} s" if late else str(error)[:200]
+                return {**node, "error": told, "late": late, "seconds": spent, "lr": 0, "lexer": 0}
+            times.append(time.perf_counter() - begin)
+        return {**node, "seconds": min(times), "lr": made.stats["lr_states"], "lexer": made.stats["lexer_states"]}
 
-    root = measured(source.schema, "$")
-    if root["seconds"] < seconds / 4:  # once more, as warm as all the others
-        root = measured(source.schema, "$")
-    todo: list[tuple[float, int, Any, str, dict[str, Any]]] = [(-1.0, 0, source.schema, "$", root)]
+    stats = compiled.constraint.stats
+    root = {"place": "", "children": [], "advice": list(advice(source.schema, source.schema)),
+            "seconds": stats["seconds"], "lr": stats["lr_states"], "lexer": stats["lexer_states"]}  # fmt: skip
+    if root["seconds"] < seconds / 4:
+        warm = measured(source.schema, "$", seconds / 4)
+        if "error" not in warm:
+            root = {**warm, "seconds": min(warm["seconds"], root["seconds"])}
+    todo: list[tuple[float, int, Any, str, dict[str, Any]]] = [(-root["seconds"], 0, source.schema, "$", root)]
     n, complete = 1, True
     while todo:
         _, _, schema, path, node = heapq.heappop(todo)
-        if not isinstance(schema, dict):
-            continue
-        for steps, child in islice(subschemas(schema), _MOST_CHILDREN):
-            if time.perf_counter() > until or n >= _MOST_PLACES:
-                complete = False
+        children = [(steps, child) for steps, child in subschemas(schema) if isinstance(child, dict)]
+        found: dict[int, dict[str, Any]] = {}
+        for i in sorted(range(len(children)), key=lambda i: -_length(children[i][1])):
+            left = until - time.perf_counter()
+            if left <= 0 or n >= _MOST_PLACES or len(found) >= _MOST_CHILDREN:
                 break
+            steps, child = children[i]
             below = path + "".join(segment(step) if isinstance(step, str) else f"[{step}]" for step in steps)
-            made = measured(child, below)
-            made["name"] = "/".join(map(str, steps))
-            node["children"].append(made)
+            found[i] = {**measured(child, below, max(_LEAST_SECONDS, left / 2)), "name": "/".join(map(str, steps))}
+            complete &= not found[i].pop("late", False)
             n += 1
-            heapq.heappush(todo, (-made["seconds"], n, child, below, made))
-        if not complete:
-            break
+            heapq.heappush(todo, (-found[i]["seconds"], n, child, below, found[i]))
+        node["children"] = [found[i] for i in sorted(found)]
+        if len(found) < len(children):
+            complete = False
+            node["children"].append(_rest(node, len(children) - len(found)))
     return {"root": root, "places": n, "complete": complete}
+
+
+def _length(schema: Any) -> int:
+    """Of the text, about: what is longer is looked at first."""
+    try:
+        return len(json.dumps(schema, default=str))
+    except RecursionError:
+        return 1 << 30
+
+
+def _rest(node: dict[str, Any], n: int) -> dict[str, Any]:
+    """The children that were not measured: as wide as what their siblings leave, or as if each were as the least."""
+    some: list[dict[str, Any]] = node["children"]
+    name = f"{n:,} {'other' if some else 'place'}{'' if n == 1 else 's'}, not measured"
+    widths = {
+        width: max(node[width] - sum(one[width] for one in some), n * min((one[width] for one in some), default=0))
+        for width in _WIDTHS
+    }
+    return {"place": node["place"], "name": name, "error": name, "children": [], "advice": [], **widths}
 
 
 def along(walk: Walk) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Block(NamedTuple):
 
 
 class Greedy:
-    """The longest token at each place."""
+    """The longest token at each place.  One for a vocabulary: to make it takes a look at every token."""
 
     def __init__(self, vocab: Vocab) -> None:
         special = set(vocab.special_ids.tolist())
@@ -96,7 +96,10 @@ def _piece_end(text: bytes, start: int) -> int:
 
 
 def cut(vocab: Vocab, text: bytes, cutter: Greedy | Encoded | None = None) -> list[int]:
-    """Ids whose bytes are the text, as far as there are tokens for it; special tokens are not among them."""
+    """Ids whose bytes are the text, as far as there are tokens for it; special tokens are not among them.
+
+    Who cuts more than one text has a cutter, and gives it: else one is made for each.
+    """
     cutter = cutter or Greedy(vocab)
     ids: list[int] = []
     at = 0

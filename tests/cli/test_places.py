@@ -1,0 +1,88 @@
+"""What a schema costs by place, as `wfsa explore` draws it: what is measured in the time, and what is left."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from wfsa.explorer import cost
+from wfsa.explorer.compiled import Asked, Compiled, Limits, compile_asked
+from wfsa.explorer.vocabularies import NamedVocab
+from wfsa.grammar.allowance import check
+from wfsa.vocab import Vocab
+
+pytestmark = pytest.mark.engine
+
+BYTES = NamedVocab.of("bytes", Vocab([bytes([b]) for b in range(256)] + [b"</s>"], [256], [256]))
+BRANCHES = {"oneOf": [{"type": "integer"}, {"type": "string", "maxLength": 3}, {"type": "boolean"}]}
+
+
+def compiled(schema: Any) -> Compiled:
+    asked = Asked.of({"kind": "json-schema", "source": json.dumps(schema), "vocabulary": "bytes"}, {"bytes": BYTES})
+    return compile_asked(asked, BYTES, Limits(seconds=30))
+
+
+def names(node: dict[str, Any]) -> list[str]:
+    return [child["name"] for child in node["children"]]
+
+
+def test_what_is_not_measured_is_one_entry_and_told() -> None:
+    made = compiled({"properties": {f"p{n}": {"type": "integer"} for n in range(70)} | {"long": {"enum": ["x" * 99]}}})
+    found = cost.places(made)
+    assert not found["complete"] and found["places"] == 61
+    assert len(names(found["root"])) == 61 and "properties/long" in names(found["root"])
+    rest = found["root"]["children"][-1]
+    assert rest["name"] == rest["error"] == "11 others, not measured" and rest["place"] == ""
+    assert rest["seconds"] > 0 and rest["lr"] > 0  # as wide as what is left of the whole, so that it is seen
+    found = cost.places(compiled(BRANCHES), seconds=0)
+    assert names(found["root"]) == ["3 places, not measured"] and not found["complete"] and found["places"] == 1
+
+
+def test_places_that_nobody_came_to_are_entries_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "_MOST_PLACES", 3)
+    found = cost.places(compiled({"properties": {"a": BRANCHES, "b": {"items": BRANCHES}}}))
+    assert names(found["root"]) == ["properties/a", "properties/b"] and not found["complete"]
+    assert [names(child) for child in found["root"]["children"]] == [
+        ["3 places, not measured"], ["1 place, not measured"],
+    ]  # fmt: skip
+
+
+def test_the_longest_are_measured_first_and_stand_in_the_schema_s_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "_MOST_CHILDREN", 2)
+    short, long = {"type": "integer"}, {"type": "string", "maxLength": 100}
+    found = cost.places(compiled({"properties": {"a": short, "b": long, "c": {**long, "minLength": 1}, "d": False}}))
+    assert names(found["root"]) == ["properties/b", "properties/c", "1 other, not measured"]
+    found = cost.places(compiled({"properties": {"b": long, "c": {**long, "minLength": 1}, "d": False}}))
+    assert names(found["root"]) == ["properties/b", "properties/c"] and found["complete"]  # `false` has no cost
+
+
+def test_a_dear_whole_leaves_the_time_to_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = compiled(BRANCHES)
+    dear = SimpleNamespace(source=made.constraint.source, stats={**made.constraint.stats, "seconds": 9.0})
+    asked, real = [], cost.read_part
+    monkeypatch.setattr(cost, "read_part", lambda of, part, path: (asked.append(path), real(of, part, path))[1])
+    found = cost.places(replace(made, constraint=dear, kept={}))
+    assert "$" not in asked and found["root"]["seconds"] == 9.0 and found["root"]["lr"] > 0
+    assert names(found["root"]) == ["oneOf/0", "oneOf/1", "oneOf/2"] and found["complete"]
+
+
+def test_reading_a_part_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One part whose reading never ends: it has no number, and the others have theirs."""
+    made, real = compiled(BRANCHES), cost.read_part
+
+    def endless(document: Any, part: Any, path: str) -> Any:
+        end = time.perf_counter() + 20
+        while "maxLength" in part and path != "$" and time.perf_counter() < end:
+            check()
+        return real(document, part, path)
+
+    monkeypatch.setattr(cost, "read_part", endless)
+    found = cost.places(made, seconds=0.4)
+    one, dear, other = found["root"]["children"]
+    assert dear["error"].startswith("not compiled within 0.") and dear["seconds"] < 10
+    assert "error" not in one and "error" not in other and not found["complete"]
