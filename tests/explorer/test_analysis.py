@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import wfsa
 from wfsa.errors import LimitError, WfsaError
 from wfsa.explorer import compare, cost, gallery, inside, next_tokens, reasons, report, vocabularies
 from wfsa.explorer.compiled import Asked, Cache, Compiled, Limits, compile_asked
@@ -273,11 +274,179 @@ def test_pictures_are_bounded() -> None:
         for i in range(n)
     )
     tangled = compiled("\n".join([f"start: {' | '.join(f'r{i}' for i in range(n))}", *rules]), "lark")
-    with pytest.raises(LimitError, match="items"):
-        inside.inside(tangled, b"abc")
+    found = inside.inside(tangled, b"abc")
+    assert "items" in found["no_way"] and found["way"] == [] and found["nodes"] and found["lr_states"] < 2000
     large = {"properties": {f"p{i}": {"type": "integer"} for i in range(400)}}
-    with pytest.raises(LimitError, match="pictures"):
-        inside.inside(compiled(large), b"{")
+    found = inside.inside(compiled(large), b'{"p3": 1, "p7": 2')
+    assert "1,216 rules" in found["no_way"] and found["way"] == []
+    assert '"p7":' in [node["symbol"] for node in found["nodes"]] and len(found["nodes"]) <= 40
+    assert found["automaton"]["terminal"] == "integer" and found["configurations"]
+
+
+@pytest.mark.parametrize("more", [{}, {"schema": {"property_order": "any"}}], ids=["declared", "any"])
+def test_what_the_construction_does_not_know_is_left_aside(more: Any) -> None:
+    pytest.importorskip("pyroaring")
+    schema = {"properties": {"a": {"type": "string", "maxLength": 100}, "b": {"type": "integer"}}}
+    found = inside.inside(compiled(schema, **more), b'{"a": "abc')
+    assert "how long a string may be" in found["no_way"] and "how long a string may be" in found["left_aside"]
+    assert ("which properties" in found["no_way"]) is bool(more)
+    assert found["automaton"]["terminal"] == "string of bounded length" and found["nodes"]
+    assert found["states"][str(found["nodes"][0]["state"])]["items"] and found["way"] == []
+
+
+def test_a_text_that_takes_too_long_is_followed_as_far_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyroaring")
+    made = compiled('start: start start | "a"', "lark")
+    monkeypatch.setattr(inside, "_SECONDS", 0.0)
+    for n in range(1, 20):  # a byte at each request
+        found = inside.inside(made, b"a" * 20)
+        assert (found["offset"], found["cut"]) == (n, True) and found["nodes"]
+    assert not inside.inside(made, b"a" * 20)["cut"]
+
+
+@pytest.mark.parametrize("example", gallery.examples(), ids=lambda one: one["title"])
+def test_states_that_are_touched_are_those_of_the_whole(example: dict[str, Any]) -> None:
+    """In the same order they have the same numbers; and other normal forms than the reference's take the same bytes."""
+    pytest.importorskip("pyroaring")
+    from wfsa.explorer.touched import Touched, TouchedTables
+
+    made = compiled(example["source"], example["kind"])
+    grammar, _, no_way = inside._plain(made.grammar)
+    whole = inside._whole(grammar, 0) if not no_way else None
+    if whole is not None:
+        tables = TouchedTables(whole.tables.form)
+        n = whole.tables.n_states
+        assert [tables.goto[state] for state in range(n)] == list(whole.tables.goto)
+        assert [tables.complete[state] for state in range(n)] == list(whole.tables.complete)
+        assert (tables.n_states, tuple(tables.symbol)) == (n, whole.tables.symbol)
+    touched, plain = Touched(grammar).start(), None if whole is None else whole.start()
+    for byte in example["text"].encode():
+        behind = [None if touched.commit(b) is None else b for b in range(256)]
+        if plain is not None:
+            assert behind == [None if plain.commit(b) is None else b for b in range(256)]
+            plain = plain.commit(byte)
+        touched = touched.commit(byte)
+        if touched is None:
+            break
+
+
+def test_one_deadline_for_both_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[str, float]] = []
+
+    def compiling(source: str, vocab: Any, *, mode: str, max_seconds: float, max_memory: int) -> Any:
+        given.append((mode, max_seconds))
+        time.sleep(max_seconds)
+        raise LimitError("compiling passed its time; raise CompileOptions.max_seconds or use mode='lazy'")
+
+    monkeypatch.setattr(wfsa, "compile_regex", compiling)
+    begin = time.monotonic()
+    with pytest.raises(LimitError):
+        compile_asked(Asked("regex", "a", SMALL.name), SMALL, Limits(seconds=0.4))
+    assert time.monotonic() - begin < 0.8
+    assert [mode for mode, _ in given] == ["ahead", "lazy"] and sum(seconds for _, seconds in given) <= 0.4
+
+
+def test_tokens_whose_text_is_forced() -> None:
+    made = compiled(PERSON)
+    walk = walked(made, b'{"name": "Ada"}')
+    told = list(zip((SMALL.token_bytes[i] for i in walk.ids), walk.counts, walk.forced, strict=True))
+    assert (b"name", 2, 1) in told  # beside the token n
+    assert all(forced == state_forces(made, walk, n) for n, (_, _, forced) in enumerate(told))
+
+
+def state_forces(made: Compiled, walk: Walk, n: int) -> bool:
+    """By trying: no other byte than the token's may come at each place of it."""
+    state = made.constraint.start()
+    assert state.commit_tokens(walk.ids[:n].tolist()) == n
+    for byte in SMALL.token_bytes[walk.ids[n]]:
+        if state.next_bytes() != bytes([byte]):
+            return False
+        state.commit_bytes(bytes([byte]))
+    return True
+
+
+ARITHMETIC = next(one for one in gallery.examples() if one["title"] == "Arithmetic")
+COMMENTS = 'start: "a" A? "b"\nA: "c"\n%ignore /#[^\\n]*/\n%ignore /[ \\n]/\n%ignore "(*" /[a-z]*/ "*)"\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "names"),
+    [
+        (ARITHMETIC["source"], "12 * (3 + x1) - ", {"LPAR", "MINUS", "' '", "NUMBER", "NAME"}),
+        (ARITHMETIC["source"], "12 * (3 + x1) -", {"LPAR", "MINUS", "' '", "NUMBER", "NAME"}),
+        (ARITHMETIC["source"], "12 ", {"' '", "MUL", "ADD", "the end of the text"}),  # no MINUS, which begins like ADD
+        (ARITHMETIC["source"], "", {"LPAR", "MINUS", "' '", "NUMBER", "NAME"}),
+        (ARITHMETIC["source"], "1.", {"NUMBER"}),
+        (COMMENTS, "a ", {"A", "B"}),
+        (COMMENTS, "a # x\n\n", {"A", "B"}),
+        (COMMENTS, "a (*b", set()),  # in the middle of one
+    ],
+)
+def test_what_is_expected_behind_what_is_ignored(source: str, text: str, names: set[str]) -> None:
+    made = compiled(source, "lark")
+    state = made.constraint.start()
+    assert state.commit_bytes(text.encode())
+    found = {one["name"] for one in reasons.expected(made, state)}
+    assert found == names if source != COMMENTS else found & {"A", "B"} == names
+
+
+def test_groups_claim_no_more_than_is_so() -> None:
+    made = compiled(ARITHMETIC["source"], "lark")
+    state = made.constraint.start()
+    assert state.commit_bytes(b"12 * (3 + x1) - ")
+    groups = next_tokens.next_tokens(made, state, limit=2000)["groups"]
+    of = {bytes.fromhex(token["hex"]): group for group in groups for token in group["tokens"]}
+    then = {token: [one["name"] or one["words"] for one in group["then"]] for token, group in of.items()}
+    assert then[b"a"] == ["NAME", "MUL", "ADD", "the end of the text"]
+    assert then[b"1"] == ["NUMBER", "MUL", "ADD", "the end of the text"]
+    assert then[b"("] == then[b" "] == ["LPAR", "MINUS", "NUMBER", "NAME"]
+    assert [of[token]["kind"] for token in (b"a", b"1", b"(", b" ")] == ["change", "change", "stay", "stay"]
+    assert not any(group["ends"] for group in groups)
+    made = compiled(PERSON)
+    state = made.constraint.start()
+    assert state.commit_bytes(b'{"name": "A')
+    groups = next_tokens.next_tokens(made, state)["groups"]
+    (closing,) = [group for group in groups if any(token["hex"] == b'"'.hex() for token in group["tokens"])]
+    assert [one["name"] for one in closing["ends"]] == ["string"]
+    assert {one["name"] for one in closing["then"]} == {"}", ","}
+
+
+GBNF = """root ::= expr
+expr ::= term (" "* [+-] " "* term)*
+term ::= "(" expr ")" | [0-9]+ | "f(" expr ")"
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "text", "told", "expected"),
+    [
+        ("lark", ARITHMETIC["source"], "12 * )", ("line 4", "RPAR, of the rule atom, cannot stand here"),
+         ("NAME", "line 9")),
+        ("gbnf", GBNF, "1 + )", ("3:1", '")", of the rule term, cannot stand here'), ('"("', "3:1")),
+        ("gbnf", GBNF, "1 + ?", ("", "no terminal begins or goes on like this"), ('like "0"', "3:1")),
+        ("regex", "(19|20)[0-9]{2}-(0[1-9]|1[0-2])", "2026-13",
+         ("the pattern", 'like "1900-01" does not go on like this'), ('like "1900-01"', "the pattern")),
+    ],
+)  # fmt: skip
+def test_why_a_grammar_refuses(
+    kind: str, source: str, text: str, told: tuple[str, str], expected: tuple[str, str]
+) -> None:
+    made = compiled(source, kind)
+    walk = walked(made, text.encode())
+    assert walk.refused == len(text) - 1
+    found = reasons.why(made, walk.at_byte(walk.refused), text[-1:].encode())
+    assert [[(part["place"], part["words"]) for part in one] for one in found["reasons"]] == [[told]]
+    assert expected in [(one["name"], one["place"]) for one in found["expected"]]
+
+
+def test_lenient_is_advised_where_it_helps() -> None:
+    for source, helps in (('{"pattern": "(a)\\\\1"}', True), ('{"type": "nonsense"}', False), ('{"a":', False)):
+        with pytest.raises(WfsaError) as caught:
+            compiled(source)
+        assert report.lenient_helps(caught.value) is helps, source
+    with pytest.raises(WfsaError) as caught:
+        compiled("(", "regex")
+    assert not report.lenient_helps(caught.value)
 
 
 def test_comparing_options() -> None:

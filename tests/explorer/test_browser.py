@@ -109,7 +109,8 @@ class Page:
         self.settle()
 
     def write(self, text: str) -> None:
-        self.page.evaluate("delete document.documentElement.dataset.settled")
+        if text or self.page.input_value("#text-field"):  # to empty an empty field is no input
+            self.page.evaluate("delete document.documentElement.dataset.settled")
         self.page.fill("#text-field", text)
         self.settle()
 
@@ -177,8 +178,12 @@ def test_every_panel_on_every_example(opened: Page, title: str) -> None:
     opened.example(title)
     for name in PANELS:
         opened.show(name)
-        assert opened.page.is_visible(f"#panel-{name}") and opened.fits(), name
+        for width in (400, 1400):
+            opened.page.set_viewport_size({"width": width, "height": 900})
+            assert opened.page.is_visible(f"#panel-{name}") and opened.fits(), (name, width)
     if title in ("Person", "Settings"):
+        opened.show("cost")
+        opened.page.select_option("#flame-width", "lr")  # the same on every machine
         assert opened.page.locator(".flame-cell").count() >= 3  # cells that are too narrow are left out
     if title == "Shapes":
         opened.show("cost")
@@ -206,6 +211,15 @@ def test_accessible_and_of_the_size_of_the_window(
     opened.close()
 
 
+@pytest.mark.parametrize("title", ["Settings", "Arithmetic", "Query", "Date"])
+def test_accessible_on_other_examples(opened: Page, axe: str, title: str) -> None:
+    opened.page.set_viewport_size({"width": 400, "height": 900})
+    opened.example(title)
+    for name in ("text", "next", "inside", "report"):
+        opened.show(name)
+        assert complaints(opened.page, axe) == [], name
+
+
 def test_a_refused_byte_has_a_reason_that_lights_up(opened: Page) -> None:
     page = opened.page
     opened.until("document.querySelector('#verdict .place') !== null")
@@ -216,6 +230,195 @@ def test_a_refused_byte_has_a_reason_that_lights_up(opened: Page) -> None:
     opened.write('{"name": "Ada", "age": 12}')
     assert page.text_content("#verdict").startswith("Accepted")
     assert page.locator(".token-rows .refused").count() == 0
+
+
+IN_VIEW = """selector => { const rows = document.querySelector(selector).closest(".rows");
+    const view = rows.getBoundingClientRect(); const right = view.left + rows.clientWidth;
+    return Array.from(document.querySelectorAll(selector)).map((one) => one.getBoundingClientRect())
+      .filter((at) => at.bottom > view.top && at.top < view.bottom)
+      .map((at) => at.left >= view.left && at.right <= right + 1) }"""
+FITTING = "(() => { const at = document.querySelector('.token-rows'); return at.scrollWidth <= at.clientWidth })()"
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("name", ["a property", "長い名前の項目"])
+def test_a_place_that_is_lit_up_is_in_view(opened: Page, width: int, name: str) -> None:
+    opened.page.set_viewport_size({"width": width, "height": 900})
+    properties = {f"{name} {i}": {"type": "integer", "maximum": 120 + i} for i in range(30)}
+    opened.source(json.dumps({"properties": properties}, ensure_ascii=False))  # one line
+    opened.page.click("#source button")
+    opened.write(json.dumps({f"{name} 23": 144}, ensure_ascii=False))
+    opened.until("document.querySelector('#verdict .place') !== null")
+    opened.page.click("#verdict .place >> nth=0")
+    assert "".join(opened.page.locator(".source-rows mark").all_text_contents()) == '"maximum": 143'
+    in_view = opened.page.evaluate(IN_VIEW, ".source-rows mark")
+    assert in_view and all(in_view)
+
+
+@pytest.mark.parametrize(("title", "place"), [("Query", "1:1"), ("Date", "the pattern"), ("Arithmetic", "line 9")])
+def test_places_of_grammars_light_up(opened: Page, title: str, place: str) -> None:
+    opened.example(title)
+    opened.write("!")
+    opened.page.click(f"#verdict .place:has-text('{place}') >> nth=-1")
+    first_line = opened.page.evaluate("document.querySelector('.source-rows').innerText")
+    lit = opened.page.text_content(".source-rows mark")
+    assert lit and lit in first_line
+    assert opened.page.text_content("#status") == f"{place} is lit up in the source"
+
+
+def test_another_example_takes_the_place_of_what_is_edited(opened: Page) -> None:
+    opened.page.click("#source button")
+    opened.page.fill("#source-field", '{"type": "integer"}')
+    opened.example("Event")
+    assert "Refused at byte 35" in opened.page.inner_text("#verdict")
+    assert '"deadline"' in opened.page.inner_text(".source-rows")
+    opened.page.click("#source button")
+    assert '"deadline"' in opened.page.input_value("#source-field")
+
+
+def test_a_token_is_written_where_it_was_listed(opened: Page) -> None:
+    opened.example("Person")  # refused at byte 25, the cursor is at the end
+    opened.show("next")
+    assert "at byte 25" in opened.page.inner_text("#next-summary")
+    assert "in place of 2 bytes" in opened.page.inner_text("#next-summary")
+    assert opened.page.inner_text(".context del") == "0}"
+    opened.page.evaluate("delete document.documentElement.dataset.settled")
+    opened.page.click(".next-token:has-text('}') >> nth=0")
+    opened.settle()
+    assert field(opened) == '{"name": "Ada", "age": 13}'
+    assert "Accepted" in opened.page.text_content("#verdict")
+    opened.until("document.querySelector('#next-summary').innerText.includes('at byte 26')")
+    opened.page.evaluate("delete document.documentElement.dataset.settled")
+    opened.page.click(".next-panel .bar button")
+    opened.settle()
+    assert field(opened) == '{"name": "Ada", "age": 130}'
+
+
+def test_what_is_behind_the_cursor_stays(opened: Page) -> None:
+    opened.example("Person")
+    opened.page.evaluate(
+        "(() => { const one = document.getElementById('text-field'); one.focus(); one.setSelectionRange(24, 24) })()"
+    )
+    opened.until("document.getElementById('token-at').textContent.includes('Token')")
+    opened.show("next")
+    opened.until("document.getElementById('next-summary').innerText.includes('at byte 24')")
+    assert opened.page.locator(".context del").count() == 0
+    opened.page.evaluate("delete document.documentElement.dataset.settled")
+    opened.page.click(".next-token:has-text('2') >> nth=0")
+    opened.settle()
+    assert field(opened) == '{"name": "Ada", "age": 1230}'
+
+
+BEHIND_A_NODE = """() => { const found = [];
+    const nodes = Array.from(document.querySelectorAll(".stack-node rect")).map((one) => one.getBBox());
+    for (const path of document.querySelectorAll("svg[aria-label^=Stacks] path.edge")) {
+      for (let i = 2; i < 99; i++) {
+        const at = path.getPointAtLength((path.getTotalLength() * i) / 100);
+        if (nodes.some(({ x, y, width, height }) =>
+            at.x > x + 1 && at.x < x + width - 1 && at.y > y + 1 && at.y < y + height - 1))
+          found.push(path.getAttribute("d")); } }
+    const view = document.querySelector("svg[aria-label^=Stacks]").viewBox.baseVal;
+    const arcs = Array.from(document.querySelectorAll("svg[aria-label^=Stacks] path.edge"));
+    const inside = arcs.map((one) => one.getBBox()).every(
+      ({ x, y, width, height }) => y >= 0 && y + height <= view.height && x + width <= view.width);
+    return [found, inside, arcs.length] }"""
+
+
+def test_arcs_of_stacks_go_around_nodes(opened: Page) -> None:
+    opened.source('start: start start | start "b" start | "a"', "lark")
+    for text, arcs in (("aabaa", 4), ("aabaabaaa", 8)):
+        opened.page.click("#tab-text")
+        opened.write(text)
+        opened.show("inside")
+        opened.until(f"document.getElementById('inside-summary').textContent.includes('byte {len(text)}:')")
+        behind, inside, n = opened.page.evaluate(BEHIND_A_NODE)
+        assert behind == [] and inside and n >= arcs
+
+
+def test_a_slow_picture_is_told_to_be_waited_for(opened: Page) -> None:
+    opened.show("inside")
+    held: list[Any] = []
+    opened.page.route("**/api/inside", lambda route: held.append(route))
+    opened.page.click("#tab-text")
+    opened.write('{"name": "A')
+    opened.page.click("#tab-inside")
+    opened.until("document.querySelector('.inside-panel').getAttribute('aria-busy') === 'true'")
+    assert "Drawing what is behind byte 11" in opened.page.inner_text("#inside-summary")
+    for one in held:
+        one.continue_()
+    opened.page.unroute("**/api/inside")
+    opened.until("document.querySelector('.inside-panel').getAttribute('aria-busy') === null")
+    assert "Behind byte 11" in opened.page.inner_text("#inside-summary")
+
+
+def test_compiling_again_while_tokens_are_on_the_way(opened: Page) -> None:
+    opened.write(text := '{"name": "' + "Ada " * 600)  # some blocks: of an edit at the end the first ones stay
+    held: list[Any] = []
+    opened.page.route("**/api/text", lambda route: held.append(route))
+    opened.page.fill("#text-field", text + "x")
+    while not held:
+        opened.page.wait_for_timeout(15)
+    opened.page.click("#compile")
+    opened.until("document.getElementById('status').textContent.startsWith('compiled')")
+    opened.page.evaluate("delete document.documentElement.dataset.settled")
+    held.pop(0).continue_()
+    opened.page.unroute("**/api/text")
+    opened.settle()
+    shown = "".join(opened.page.locator(".token-rows .token").all_text_contents())
+    assert len(shown) > 100 and text.startswith(shown)
+
+
+def test_pictures_without_a_way_say_why(opened: Page) -> None:
+    opened.source('{"type": "string", "maxLength": 100}')
+    opened.write('"abc')
+    opened.show("inside")
+    assert "does not know how long a string may be" in opened.page.inner_text("#panel-inside")
+    assert opened.page.locator(".lexer-node").count() > 2
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("vocabulary", ["bytes", None])
+def test_no_token_is_cut_off_at_the_right(opened: Page, width: int, vocabulary: str | None) -> None:
+    opened.page.set_viewport_size({"width": width, "height": 900})
+    if vocabulary is not None:
+        under_bytes(opened, "{}", "")
+    opened.source('{"type": "array"}')
+    items = [1, "a", {"b": "c" * 70}, "äöü 漢字と仮名, \x01\u202e" * 4, [True] * 30, "😀" * 20]
+    opened.write(json.dumps(items, ensure_ascii=False))
+    assert opened.page.locator(".token-rows .tokens").count() > 2
+    in_view = opened.page.evaluate(IN_VIEW, ".token-rows .token")
+    assert len(in_view) > 20 and all(in_view)
+    assert opened.page.evaluate(FITTING)
+    opened.write("[" + "9" * 200 + "x" * 300)
+    assert opened.page.evaluate(FITTING)
+
+
+def test_tokens_whose_text_is_forced_stand_out(opened: Page) -> None:
+    if opened.page.evaluate("document.getElementById('vocabulary').options.length") < 2:
+        pytest.skip("no vocabulary with long tokens")
+    opened.example("Person")
+    assert opened.page.locator(".token-rows .token.forced").all_text_contents() == ["name", "age"]
+    assert "forced text" in opened.page.inner_text(".legend")
+    opened.page.click(".token-rows .token.forced >> nth=0")
+    assert "its text is forced" in opened.page.inner_text("#token-at")
+
+
+def test_an_empty_text_is_none(opened: Page) -> None:
+    opened.write("")
+    assert opened.page.inner_text("#verdict").startswith("There is no text yet.")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<=>", "< = >"), ("0123456789", "0-9"), ("ab", "a b"), ("abcXYZ-", "- X-Z a-c"), (" \t\n\r,", "white space ,"),
+        (" !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~",
+         "any printed but \\, space"),
+    ],
+)  # fmt: skip
+def test_sets_of_bytes(opened: Page, text: str, said: str) -> None:
+    script = "text => import('/static/bytes.js').then((m) => m.byteSet(m.encode(text).sort()))"
+    assert opened.page.evaluate(script, text) == said
 
 
 def test_all_by_keyboard(opened: Page) -> None:
@@ -287,7 +490,12 @@ def test_edits_by_hand_and_errors(opened: Page) -> None:
     opened.until("document.getElementById('status').classList.contains('bad')")
     assert "compiled before it" in page.inner_text("#cut-by")
     page.click("#tab-report")
-    assert "refused" in page.text_content("#report-summary")
+    assert "refused" in page.text_content("#report-summary") and "lenient" not in page.text_content("#report-summary")
+    page.fill("#source-field", '{"pattern": "(a)\\\\1"}')
+    opened.until("document.getElementById('report-summary').textContent.includes('lenient')")
+    page.fill("#source-field", '{"type": ')
+    opened.until("document.getElementById('status').textContent.includes('not JSON')")
+    assert "lenient" not in page.text_content("#report-summary")
     page.fill("#source-field", '{"type": "integer"}')
     opened.until("document.getElementById('status').textContent.startsWith('compiled')")
     page.click("#tab-text")
@@ -337,6 +545,8 @@ def test_an_exported_page_needs_no_server(browser: Any, opened: Page, tmp_path: 
     assert '"maximum": 5' in saved.page.text_content(".source-rows mark")
     for name in ("next", "inside", "cost", "report"):
         saved.show(name)
+        if name == "next":
+            assert saved.page.locator(".next-token:not(:disabled), .more").count() == 0
     assert saved.page.locator("img").count() == 0
     assert saved.asked == [path.as_uri()] and saved.wrong == []
     saved.page.close()
@@ -466,6 +676,33 @@ def large_schema() -> str:
             "additionalProperties": False,
         }
     return json.dumps({"type": "object", "properties": properties}, indent=1)
+
+
+def test_who_selects_all_of_a_part_replaces_the_whole_source(opened: Page) -> None:
+    page = opened.page
+    schema = large_schema()
+    opened.source(schema)
+    edit = "#source button >> nth=0"
+    page.evaluate("document.querySelector('.source-rows').scrollTop = 40000")
+    page.click(edit)
+    part = page.input_value("#source-field")
+    assert 0 < len(part) < len(schema) and f"{len(schema):,} characters, of which" in page.inner_text("#source-note")
+    page.keyboard.type("  ")
+    assert f"{len(schema) + 2:,} characters, of which these {len(part) + 2:,}" in page.inner_text("#source-note")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text('{"type": "integer"}')
+    assert page.inner_text("#source-note") == "19 characters"
+    page.keyboard.press("Control+z")  # and what stood around it is there again
+    assert f"{len(schema) + 2:,} characters, of which" in page.inner_text("#source-note")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text('{"type": "integer"}')
+    page.click(edit)
+    assert page.inner_text(".source-rows .line-text") == '{"type": "integer"}'
+    page.evaluate("delete document.documentElement.dataset.settled")
+    page.click("#compile")
+    opened.settle()
+    opened.write("12")
+    assert "Accepted" in page.inner_text("#verdict")
 
 
 def fluent(opened: Page, act: Callable[[], None], kind: str, count: int, *, colours: bool = False) -> None:

@@ -33,7 +33,7 @@ from wfsa.explorer.guard import Guard
 from wfsa.explorer.inside import inside
 from wfsa.explorer.next_tokens import next_tokens
 from wfsa.explorer.reasons import expected, why
-from wfsa.explorer.report import error_places, report
+from wfsa.explorer.report import error_places, lenient_helps, report
 from wfsa.explorer.vocabularies import NamedVocab
 from wfsa.explorer.walk import Walk, utf8
 
@@ -219,8 +219,7 @@ class Explorer:
     def inside(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The parser at the cursor."""
         compiled, _, _, state = self._at_cursor(body)
-        text = state.text()
-        return {"offset": len(text), **inside(compiled, text)}
+        return inside(compiled, state.text())
 
     def report(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return report(self._compiled(body))
@@ -376,7 +375,7 @@ def _answered(answer: Answer, body: Mapping[str, Any]) -> tuple[int, bytes]:
     except Stale as error:
         made, code = {"error": str(error)}, 409
     except WfsaError as error:
-        made, code = {"error": str(error), "places": error_places(error)}, 422
+        made, code = {"error": str(error), "places": error_places(error), "lenient": lenient_helps(error)}, 422
     except (RecursionError, MemoryError) as error:
         made, code = {"error": f"too much for this page: {type(error).__name__}"}, 422
     except Exception:  # a bug of ours; the page goes on

@@ -43,7 +43,7 @@ def _side(walk: Walk) -> dict[str, Any]:
     return {
         **facts,
         "tokens": cost["tokens"], "mask": cost["mask"], "commit": cost["commit"], "refused": walk.refused,
-        "forced": sum(count == 1 for count in walk.counts),
+        "forced": sum(count == 1 for count in walk.counts), "forced_text": sum(walk.forced),
         "accepting": walk.refused is None and walk.state.is_accepting(),
     }  # fmt: skip
 
@@ -51,5 +51,8 @@ def _side(walk: Walk) -> dict[str, Any]:
 def _entries(walk: Walk) -> dict[tuple[str, str], tuple[str, str]]:
     found = walk.compiled.constraint.report
     entries = [] if found is None else islice(found.entries, _MOST_ENTRIES)
-    # What every document is subject to has no place and no keyword, only words.
-    return {(pointer, keyword or note.partition(":")[0]): (status, note) for pointer, keyword, status, note in entries}
+    # What every document is subject to has no place and no keyword: it is told apart by how its words begin.
+    return {
+        (f"{pointer}/{keyword}" if keyword else pointer, "" if keyword else note.partition(":")[0]): (status, note)
+        for pointer, keyword, status, note in entries
+    }

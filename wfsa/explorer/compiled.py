@@ -9,18 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import wfsa
 from wfsa.compile_options import Mode
 from wfsa.errors import LimitError, WfsaError
 from wfsa.explorer.vocabularies import NamedVocab
-from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.gbnf import read_gbnf
+from wfsa.grammar.guidance.reader import read_any_lark
+from wfsa.grammar.ir import Grammar
+from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
+from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.regex.grammar import read_regex
 
 KINDS: Final = ("json-schema", "lark", "gbnf", "regex")
 MODES: Final = ("ahead", "lazy")
@@ -34,6 +41,7 @@ SCHEMA_CHOICES: Final = {
     "required": ("listed", "all"),
 }
 MOST_SOURCE: Final = 2_000_000  # characters
+_AHEAD: Final = 0.75  # of the time, where a lazy attempt may follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,16 @@ class Compiled:
     kept: dict[str, Any] = field(default_factory=dict)  # what panels have made of it
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @cached_property
+    def grammar(self) -> Grammar:
+        """What the source says, read once more: a constraint keeps no rules."""
+        asked = self.asked
+        if asked.kind == "json-schema":
+            return read_json_schema(schema_of(asked.source), asked.schema_options()).grammar
+        if asked.kind == "lark":
+            return read_any_lark(asked.source)
+        return read_gbnf(asked.source) if asked.kind == "gbnf" else read_regex(asked.source)
+
     def facts(self) -> dict[str, Any]:
         constraint = self.constraint
         stats = dict(constraint.stats)
@@ -129,7 +147,10 @@ def least_tokens(state: Any) -> int | None:
 
 
 def compile_asked(asked: Asked, vocabulary: NamedVocab, limits: Limits) -> Compiled:
-    """WfsaError where it cannot be compiled within the limits. What is too much ahead of time is compiled lazily."""
+    """WfsaError where it cannot be compiled within the limits.
+
+    What is too much ahead of time is compiled lazily, in the time that is left.
+    """
     compilers = {
         "json-schema": wfsa.compile_json_schema, "lark": wfsa.compile_lark,
         "gbnf": wfsa.compile_gbnf, "regex": wfsa.compile_regex,
@@ -139,15 +160,18 @@ def compile_asked(asked: Asked, vocabulary: NamedVocab, limits: Limits) -> Compi
     if asked.kind == "json-schema":
         options["schema_options"] = asked.schema_options()
     notes: list[str] = []
+    until = time.monotonic() + limits.seconds
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             try:
-                made = compiler(asked.source, vocabulary.vocab, mode=asked.mode, max_seconds=limits.seconds, **options)
+                seconds = limits.seconds * (_AHEAD if asked.mode == "ahead" else 1.0)
+                made = compiler(asked.source, vocabulary.vocab, mode=asked.mode, max_seconds=seconds, **options)
             except LimitError as error:
-                if "mode='lazy'" not in str(error):
+                left = until - time.monotonic()
+                if "mode='lazy'" not in str(error) or left <= 0:
                     raise
-                made = compiler(asked.source, vocabulary.vocab, mode="lazy", max_seconds=limits.seconds, **options)
+                made = compiler(asked.source, vocabulary.vocab, mode="lazy", max_seconds=left, **options)
                 notes.append(f"compiled lazily: {error}")
         except RecursionError:
             raise LimitError("the source is nested too deeply; flatten it") from None

@@ -88,7 +88,8 @@ def _places(compiled: Compiled, seconds: float) -> dict[str, Any]:
     n, complete = 1, True
     while todo:
         _, _, schema, path, node = heapq.heappop(todo)
-        children = [(steps, child) for steps, child in subschemas(schema) if isinstance(child, dict)]
+        below_it = subschemas(schema) if isinstance(schema, dict) else ()  # the root may be true
+        children = [(steps, child) for steps, child in below_it if isinstance(child, dict)]
         found: dict[int, dict[str, Any]] = {}
         for i in sorted(range(len(children)), key=lambda i: -_length(children[i][1])):
             left = until - time.perf_counter()

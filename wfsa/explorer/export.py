@@ -74,7 +74,7 @@ def _recorded(
         if time.perf_counter() > until:
             raise LimitError("the text takes too long to follow for an exported page; take a shorter one")
         more = explorer.text({**refer, "known": len(part["ids"])})
-        for name in ("ids", "ends", "counts"):
+        for name in ("ids", "ends", "counts", "forced"):
             part[name] += more[name]
         part.update({name: more[name] for name in ("done", "refused", "end")})
     answers: dict[str, Any] = {

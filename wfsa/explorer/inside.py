@@ -2,10 +2,15 @@
 
 The engine's tables are merged and packed, and say nothing to a reader. So what is shown is the plain construction
 (`wfsa.reference`) of the same grammar, run over the bytes before the cursor: the same language, with states that have
-items and names. It is for small grammars and short texts, and says so of others.
+items and names. What stands beside the rules of a grammar (bounds of lengths, say) it has not, and is told to be left
+aside.
+
+The whole construction is for small grammars. Where it is too much, or leaves aside what decides a mask, only what the
+text touches is made (`touched`): all is shown but the way through the parser DWA, in place of which the reason stands.
 
 Everything is cut to what the cursor touches: the tops of the stacks and what lies below them, the lexer's states a
-few bytes away, the one path that a stack takes through the automaton.
+few bytes away, the one path that a stack takes through the automaton. A text that takes too long is followed as far as
+it goes.
 """
 
 from __future__ import annotations
@@ -19,15 +24,11 @@ from wfsa.errors import GrammarError, LimitError, WfsaError
 from wfsa.explain import byte_vocab
 from wfsa.explorer.compiled import Compiled
 from wfsa.explorer.reasons import terminal_name, terminal_place
-from wfsa.grammar.gbnf import read_gbnf
-from wfsa.grammar.guidance.reader import read_any_lark
 from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.grammar.json_schema import read_json_schema
-from wfsa.grammar.json_schema.sources import schema_of
-from wfsa.grammar.regex.grammar import read_regex
 
-_MOST_RULES: Final = 600
-_MOST_TERMINAL_STATES: Final = 4000
+_MOST_RULES: Final = 600  # of which the whole is made
+_MOST_TERMINAL_STATES: Final = 4000  # the same
+_MOST_TOUCHED_STATES: Final = 100_000  # of terminals, where it is not
 _MOST_ITEMS: Final = 200_000  # of all LR states
 _MOST_TEXT: Final = 3000  # bytes before the cursor
 _MOST_NODES: Final = 40
@@ -41,24 +42,28 @@ class Shown:
     """The construction of one constraint's grammar, and its states along the text of late. Not for several threads."""
 
     def __init__(self, compiled: Compiled) -> None:
-        from wfsa import reference
-        from wfsa._ext.regular import automaton
+        from wfsa.explorer.touched import Touched, TouchedTables
 
-        grammar, self.left_aside = _plain(_grammar(compiled))
-        if len(grammar.rules) > _MOST_RULES:
-            raise LimitError(f"the grammar has {len(grammar.rules):,} rules; pictures are drawn up to {_MOST_RULES}")
-        n = 0
-        for terminal in grammar.terminals:
-            if not isinstance(terminal.pattern, Tokens):
-                n += automaton(terminal.pattern, _MOST_TERMINAL_STATES).n_states
-        if n > _MOST_TERMINAL_STATES:
-            raise LimitError(f"the terminals have {n:,} states; pictures are drawn up to {_MOST_TERMINAL_STATES}")
+        grammar, self.left_aside, self.no_way = _plain(compiled.grammar)
         self.compiled, self.grammar = compiled, grammar
-        self.made = reference.compile(grammar, byte_vocab(), max_places=1 << 14, max_items=_MOST_ITEMS)
+        n = _terminal_states(grammar)
+        if not self.no_way:
+            try:
+                self.made: Any = _whole(grammar, n)
+            except (GrammarError, LimitError) as error:
+                self.no_way = str(error)
+        if self.no_way:
+            self.made = Touched(grammar)
+            self.kernels = self.made.tables.kernels
+        else:
+            again = TouchedTables(self.made.tables.form)  # the tables keep no items
+            for state in range(self.made.tables.n_states):
+                _ = again.goto[state]
+            self.kernels = again.kernels
         self.text, self.states = b"", [self.made.start()]
 
     def at(self, text: bytes) -> Any:
-        """The state behind `text`."""
+        """The state behind `text`, or behind as much of it as there is time for: `self.text`."""
         same = 0
         while same < min(len(text), len(self.states) - 1) and text[same] == self.text[same]:
             same += 1
@@ -72,29 +77,49 @@ class Shown:
             self.states.append(after)
             self.text += bytes([byte])
             if time.perf_counter() > until:
-                raise LimitError("the text before the cursor takes too long to follow here")
+                break
         return self.states[-1]
 
 
-def _grammar(compiled: Compiled) -> Grammar:
-    asked = compiled.asked
-    if asked.kind == "json-schema":
-        return read_json_schema(schema_of(asked.source), asked.schema_options()).grammar
-    if asked.kind == "lark":
-        return read_any_lark(asked.source)
-    return read_gbnf(asked.source) if asked.kind == "gbnf" else read_regex(asked.source)
+def _terminal_states(grammar: Grammar) -> int:
+    from wfsa._ext.regular import automaton
+
+    n = 0
+    for terminal in grammar.terminals:
+        if not isinstance(terminal.pattern, Tokens):
+            n += automaton(terminal.pattern, _MOST_TOUCHED_STATES).n_states
+        if n > _MOST_TOUCHED_STATES:
+            raise LimitError(f"the terminals have more than {_MOST_TOUCHED_STATES:,} states; up to so many are drawn")
+    return n
 
 
-def _plain(grammar: Grammar) -> tuple[Grammar, list[str]]:
-    """Without what stands beside the rules, and what that was."""
-    aside = []
+def _whole(grammar: Grammar, n_terminal_states: int) -> Any:
+    from wfsa import reference
+
+    if len(grammar.rules) > _MOST_RULES:
+        raise LimitError(f"the grammar has {len(grammar.rules):,} rules; parser automata are made up to {_MOST_RULES}")
+    if n_terminal_states > _MOST_TERMINAL_STATES:
+        most = _MOST_TERMINAL_STATES
+        raise LimitError(f"the terminals have {n_terminal_states:,} states; parser automata are made up to {most:,}")
+    return reference.compile(grammar, byte_vocab(), max_places=1 << 14, max_items=_MOST_ITEMS)
+
+
+def _plain(grammar: Grammar) -> tuple[Grammar, list[str], str]:
+    """Without what stands beside the rules; what that was, and what of it masks cannot be without."""
+    aside, needed = [], []
     if grammar.white_space is not None:
         grammar = replace(grammar, white_space=None)
         aside.append("the bound on white space")
     if grammar.distinct:
         grammar = replace(grammar, distinct=())
         aside.append("that items differ")
-    return grammar, aside
+    if any(terminal.units for terminal in grammar.terminals):
+        grammar = replace(grammar, terminals=tuple(replace(one, units=None) for one in grammar.terminals))
+        needed.append("how long a string may be")
+    if grammar.unordered:
+        grammar = replace(grammar, unordered=())
+        needed.append("which properties there are already")
+    return grammar, aside + needed, f"the construction does not know {', or '.join(needed)}" if needed else ""
 
 
 def inside(compiled: Compiled, text: bytes) -> dict[str, Any]:
@@ -114,7 +139,8 @@ def inside(compiled: Compiled, text: bytes) -> dict[str, Any]:
             compiled.kept["inside"] = shown
         if isinstance(shown, WfsaError):
             raise shown
-        return _Picture(shown, shown.at(text)).made()
+        state = shown.at(text)
+        return {"offset": len(shown.text), "cut": len(shown.text) < len(text), **_Picture(shown, state).made()}
 
 
 class _Picture:
@@ -152,7 +178,9 @@ class _Picture:
             "states": {str(state): self.lr_state(state) for state in sorted(states)},
             "lr_states": self.tables.n_states,
             "automaton": self.automaton(),
-            "way": self.way() if self.is_cfg else [],
+            "lr_states_so_far": bool(self.shown.no_way),
+            "way": self.way() if self.is_cfg and not self.shown.no_way else [],
+            "no_way": self.shown.no_way,
             "left_aside": self.shown.left_aside,
             "policy": "cfg" if self.is_cfg else "longest",
         }
@@ -199,18 +227,12 @@ class _Picture:
         """The kernel items: those whose dot stands behind the symbol that leads here."""
         symbol = self.tables.symbol[state]
         out = []
-        for number in self.kernel(state):
+        for number in sorted(self.shown.kernels[state]):
             (lhs, rhs), dot = self.form.rules[number[0]], number[1]
             names = [self.symbol(one) for one in rhs]
             left = "text" if number[0] == 0 or symbol is None else self.symbol(~lhs)
             out.append(f"{left} → {' '.join([*names[:dot], '•', *names[dot:]])}")
         return out[:20]
-
-    def kernel(self, state: int) -> list[tuple[int, int]]:
-        kernels: dict[int, list[tuple[int, int]]] = self.shown.compiled.kept.setdefault("kernels", {})
-        if not kernels:
-            kernels.update(_kernels(self.tables))
-        return kernels.get(state, [])
 
     # ---- lexer -------------------------------------------------------------------------------------------------------
 
@@ -302,30 +324,3 @@ def _takes(tables: Any, tops: Any) -> frozenset[int]:
 def _bytes(tokens: Iterable[int]) -> str:
     """Of a set of tokens of the byte vocabulary; its end token is no byte."""
     return bytes(sorted(token for token in tokens if token < 256)).hex()
-
-
-def _kernels(tables: Any) -> dict[int, list[tuple[int, int]]]:
-    """The kernel items (rule, dot) of each state, which the tables do not keep: closures and gotos once more."""
-    by_lhs: dict[int, list[int]] = {}
-    for number, (lhs, _) in enumerate(tables.form.rules):
-        by_lhs.setdefault(lhs, []).append(number)
-    top = tables.form.rules[0][0]
-    out: dict[int, list[tuple[int, int]]] = {0: [(number, 0) for number in by_lhs[top]]}
-    todo = [0]
-    for state in todo:  # grows
-        items, more = set(out[state]), list(out[state])
-        while more:
-            rule, dot = more.pop()
-            rhs = tables.form.rules[rule][1]
-            if dot < len(rhs) and rhs[dot] < 0:
-                new = {(number, 0) for number in by_lhs.get(~rhs[dot], ())} - items
-                items |= new
-                more += new
-        for symbol, to in tables.goto[state].items():
-            if to not in out:
-                out[to] = sorted(
-                    (rule, dot + 1) for rule, dot in items
-                    if dot < len(tables.form.rules[rule][1]) and tables.form.rules[rule][1][dot] == symbol
-                )  # fmt: skip
-                todo.append(to)
-    return out

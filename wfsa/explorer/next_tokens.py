@@ -1,8 +1,10 @@
 """The mask at the cursor, grouped by what its tokens do.
 
-What a token does is told by the terminals that are being read or may come next, before it and behind it: where they
-are the same it stays inside; else it ends those that are gone and begins those that are new. Each token is committed
-on a fork and undone, which takes a microsecond; what is not looked at when the time is over forms a group of its own.
+What a token does is told by the terminals that are being read or may come next, before it and behind it. Where they
+are the same it stays inside or before them; where none of them is left it has ended one; and what is there behind it is
+what may then be read. Nothing is said of which of these are begun: a terminal may be among them before and behind a
+token that begins it. Each token is committed on a fork and undone, which takes a microsecond; what is not looked at
+when the time is over forms a group of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.explorer.compiled import Compiled, least_tokens
-from wfsa.explorer.reasons import terminal_name, terminal_place
+from wfsa.explorer.reasons import (
+    END_NAME,
+    expected_terminals,
+    only_ignored,
+    terminal_name,
+    terminal_place,
+    terminals_of,
+)
 
 _SECONDS: Final = 0.25
 _MOST_GROUPS: Final = 40
@@ -40,7 +49,8 @@ def next_tokens(
         found = [i for i in ids.tolist() if search in token_bytes[i]]
     else:
         found = ids.tolist()
-    before = tuple(state.expected_terminals())
+    before = expected_terminals(compiled, state)
+    behind: dict[tuple[tuple[int, ...], bytes], tuple[int, ...]] = {}  # terminals that are ignored
     groups: dict[tuple[int, ...] | str, list[int]] = {}
     probe, until = state.fork(), time.perf_counter() + _SECONDS
     for n, token in enumerate(found):
@@ -52,7 +62,13 @@ def next_tokens(
             break
         if not probe.commit(token):  # cannot be: the mask has it
             continue
-        groups.setdefault(tuple(probe.expected_terminals()), []).append(token)
+        key = tuple(probe.expected_terminals())
+        if only_ignored(compiled, key):
+            alike = key, probe.next_bytes()
+            if alike not in behind:
+                behind[alike] = expected_terminals(compiled, probe)
+            key = behind[alike]
+        groups.setdefault(key, []).append(token)
         probe.rollback()
     weight = {key: _weight(tokens, probabilities) for key, tokens in groups.items()}
     order = sorted(groups, key=lambda key: (-weight[key], -len(groups[key])))
@@ -103,21 +119,28 @@ def _is_printed(token: bytes) -> bool:
 
 def _what(compiled: Compiled, before: tuple[int, ...], key: tuple[int, ...] | str) -> dict[str, Any]:
     if key == "end":
-        return {"kind": "end", "ends": [], "begins": []}
+        return {"kind": "end", "ends": [], "then": []}
     if key == "late":
-        return {"kind": "late", "ends": [], "begins": []}
+        return {"kind": "late", "ends": [], "then": []}
     assert not isinstance(key, str)
     if key == before:
-        return {"kind": "stay", "ends": [], "begins": _terminals(compiled, list(key))}
-    return {
-        "kind": "change",
-        "ends": _terminals(compiled, [t for t in before if t not in key]),
-        "begins": _terminals(compiled, [t for t in key if t not in before] or list(key)),
-    }
+        return {"kind": "stay", "ends": [], "then": _terminals(compiled, key)}
+    ended = [] if set(before) & set(key) - _ignored(compiled) else _terminals(compiled, before)
+    return {"kind": "change", "ends": ended, "then": _terminals(compiled, key)}
 
 
-def _terminals(compiled: Compiled, terminals: list[int]) -> list[dict[str, str]]:
-    out = [{"name": terminal_name(compiled, t), "place": terminal_place(compiled, t)} for t in terminals[:_MOST_NAMES]]
-    if len(terminals) > _MOST_NAMES:
-        out.append({"name": f"{len(terminals) - _MOST_NAMES} more", "place": ""})
+def _ignored(compiled: Compiled) -> frozenset[int]:
+    of = terminals_of(compiled)
+    return frozenset() if of is None else of.ignored
+
+
+def _terminals(compiled: Compiled, terminals: Sequence[int]) -> list[dict[str, str]]:
+    """By name, those that are ignored only where there are no others; what is no name has none."""
+    shown = [t for t in terminals if t not in _ignored(compiled)] or list(terminals)
+    out = [{"name": terminal_name(compiled, t), "place": terminal_place(compiled, t)} for t in shown[:_MOST_NAMES]]
+    for one in out:
+        if one["name"] == END_NAME:
+            one.update(name="", words=END_NAME)
+    if len(shown) > _MOST_NAMES:
+        out.append({"name": "", "words": f"{len(shown) - _MOST_NAMES} more", "place": ""})
     return out

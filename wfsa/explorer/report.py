@@ -1,4 +1,5 @@
-"""What of a schema is enforced, as rows for a table; and where an error says that something stands."""
+"""What of a schema is enforced, as rows for a table; and of an error, where it says that something stands, and whether
+the option lenient helps."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any, Final
 from wfsa.errors import WfsaError
 from wfsa.explorer.compiled import Compiled
 from wfsa.grammar.json_schema.places import pointer_of
+from wfsa.grammar.json_schema.widening import CAUGHT
 
 _MOST: Final = 50_000
 _PLACE: Final = re.compile(r"\bat (\$(?:\.\w+|\[(?:\d+|\"(?:[^\"\\]|\\.)*\")\])*)(?=$|[\s;,)])")
@@ -30,3 +32,8 @@ def report(compiled: Compiled) -> dict[str, Any]:
 def error_places(error: WfsaError) -> list[str]:
     """The JSON pointers of the paths (``at $.a[0]``) that a message names."""
     return [pointer_of(found) for found in _PLACE.findall(str(error))][:10]
+
+
+def lenient_helps(error: WfsaError) -> bool:
+    """Whether the option gives up what cannot be enforced here: a condition at a place, which is well formed."""
+    return isinstance(error, CAUGHT) and bool(error_places(error))

@@ -51,6 +51,7 @@ class Part:
     ids: list[int]
     ends: list[int]
     counts: list[int]
+    forced: list[int]  # 1 where all bytes of a token had to come
     done: bool
     refused: int | None  # the offset of the first byte that cannot follow
     end: dict[str, Any] = field(default_factory=dict)  # of the text, where all is taken
@@ -64,6 +65,7 @@ class Walk:
         self.text = b""
         self.state = compiled.constraint.start()
         self.ids, self.ends, self.counts = array("i"), array("i"), array("i")
+        self.forced = array("b")
         self.mask_us, self.commit_us = array("f"), array("f")
         self.refused: int | None = None
         self._blocks: list[tuple[Block, int]] = []  # and how many tokens there are up to its end
@@ -83,7 +85,7 @@ class Walk:
     def _cut_back(self, n: int) -> None:
         if len(self.ids) > n:
             self.state.rollback(len(self.ids) - n)
-            for one in (self.ids, self.ends, self.counts, self.mask_us, self.commit_us):
+            for one in (self.ids, self.ends, self.counts, self.forced, self.mask_us, self.commit_us):
                 del one[n:]
         self.refused = self._open = None
 
@@ -105,7 +107,7 @@ class Walk:
         done = self.refused is not None or self.at == len(text)
         part = Part(
             first, self.ends[first - 1] if first else 0, self.ids[first:].tolist(), self.ends[first:].tolist(),
-            self.counts[first:].tolist(), done, self.refused,
+            self.counts[first:].tolist(), self.forced[first:].tolist(), done, self.refused,
         )  # fmt: skip
         if done:
             part.end = self._end()
@@ -137,6 +139,8 @@ class Walk:
 
     def _take(self, token: int) -> bool:
         clock, state, at = time.perf_counter_ns, self.state, self.at
+        spelled = self.compiled.vocabulary.token_bytes[token] if token >= 0 else b""
+        forced = bool(spelled) and state.forced(len(spelled)) == spelled
         begin = clock()
         n_allowed = len(state.get_mask())
         middle = clock()
@@ -147,8 +151,9 @@ class Walk:
             self.refused = self._first_refused(at) if token >= 0 else at
             return False
         self.ids.append(token)
-        self.ends.append(at + len(self.compiled.vocabulary.token_bytes[token]))
+        self.ends.append(at + len(spelled))
         self.counts.append(n_allowed)
+        self.forced.append(forced or n_allowed == 1)
         self.mask_us.append((middle - begin) / 1e3)
         self.commit_us.append((end - middle) / 1e3)
         return True

@@ -1,10 +1,11 @@
 // Questions to the server. In an exported page there is none, and recorded answers stand in for it.
 
 export class Refused extends Error {
-  constructor(code, message, places) {
+  constructor(code, message, places, lenient) {
     super(message);
     this.code = code;
     this.places = places || [];
+    this.lenient = lenient === true; // whether that option helps
   }
 }
 
@@ -30,7 +31,7 @@ export async function ask(name, body, signal) {
   } catch (error) {
     throw new Refused(answer.status, `the server answers ${answer.status}`);
   }
-  if (!answer.ok) throw new Refused(answer.status, made.error || `the server answers ${answer.status}`, made.places);
+  if (!answer.ok) throw new Refused(answer.status, made.error || `the server answers ${answer.status}`, made.places, made.lenient);
   return made;
 }
 

@@ -69,17 +69,35 @@ export function byteName(byte, always) {
   return byte > 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, "0")}`;
 }
 
-// A set of bytes in ranges: space " 0-9 A-Z non-ASCII.
+const RANGES = [[0x00, 0x08], [0x0e, 0x1f], [0x30, 0x39], [0x41, 0x5a], [0x61, 0x7a]]; // controls, digits, letters
+const WHITE = [0x09, 0x0a, 0x0d, 0x20];
+const PRINTED = Array.from({ length: 94 }, (_, i) => 0x21 + i);
+const MOST_BUT = 8; // of these, where it is said which are not in a set
+
+// A set of bytes: white space " 0-9 A-Z non-ASCII. Only digits, letters and controls make ranges: of punctuation nobody knows
+// the order.
 export function byteSet(bytes) {
   const parts = [];
-  const ascii = Array.from(bytes).filter((b) => b < 0x80);
+  let ascii = Array.from(bytes).filter((b) => b < 0x80);
+  const others = ascii.length < bytes.length;
+  const printed = ascii.filter((b) => b > 0x20 && b < 0x7f);
+  if (printed.length >= PRINTED.length - MOST_BUT) {
+    ascii = ascii.filter((b) => b <= 0x20 || b === 0x7f);
+    const but = PRINTED.filter((b) => !printed.includes(b)).map((b) => byteName(b)).join(" ");
+    parts.push(`any printed${but ? ` but ${but}${ascii.length || others ? "," : ""}` : ""}`);
+  }
+  if (WHITE.every((b) => ascii.includes(b))) {
+    parts.push("white space");
+    ascii = ascii.filter((b) => !WHITE.includes(b));
+  }
   for (let i = 0; i < ascii.length; ) {
+    const range = RANGES.find(([low, high]) => ascii[i] >= low && ascii[i] <= high);
     let j = i;
-    while (j + 1 < ascii.length && ascii[j + 1] === ascii[j] + 1 && byteName(ascii[i]).length === 1 && byteName(ascii[j + 1]).length === 1) j++;
+    while (range && j + 1 < ascii.length && ascii[j + 1] === ascii[j] + 1 && ascii[j + 1] <= range[1]) j++;
     parts.push(j === i ? byteName(ascii[i]) : `${byteName(ascii[i])}${j > i + 1 ? "-" : " "}${byteName(ascii[j])}`);
     i = j + 1;
   }
-  if (ascii.length < bytes.length) parts.push("non-ASCII");
+  if (others) parts.push("non-ASCII");
   return parts.join(" ");
 }
 

@@ -1,7 +1,7 @@
 // The same source under two options, or two vocabularies, side by side.
 
 import { ask } from "./api.js";
-import { h, kilobytes, milliseconds, number, replace } from "./dom.js";
+import { counted, h, kilobytes, milliseconds, number, replace } from "./dom.js";
 
 export class ComparePanel {
   constructor({ asked, place }) {
@@ -50,13 +50,13 @@ export class ComparePanel {
       ["vocabulary", (one) => one.vocabulary], ["mode", (one) => one.mode], ["compiled in", (one) => milliseconds(one.seconds)],
       ["LR states", (one) => number(one.sizes.lr_states)], ["lexer states", (one) => number(one.sizes.lexer_states)], ["parser DWA states", (one) => number(one.sizes.dwa_states)],
       ["memory", (one) => kilobytes(one.memory.total)], ["least tokens of a text", (one) => number(one.least_tokens)], ["tokens of this text", (one) => number(one.tokens)],
-      ["of these forced", (one) => number(one.forced)], ["a mask, median", (one) => us(one.mask)], ["a commit, median", (one) => us(one.commit)],
+      ["of these forced", (one) => number(one.forced)], ["of these forced text", (one) => number(one.forced_text)], ["a mask, median", (one) => us(one.mask)], ["a commit, median", (one) => us(one.commit)],
       ["the text", (one) => (one.refused !== null ? `refused at byte ${number(one.refused)}` : one.accepting ? "accepted" : "not complete")],
     ];
     replace(this.result,
       h("table", { class: "facts", id: "compared" }, h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "this"), h("th", { scope: "col" }, "the other"))),
         h("tbody", {}, rows.map(([name, of]) => h("tr", { class: of(a) === of(b) ? "" : "differs" }, h("th", { scope: "row" }, name), h("td", {}, of(a)), h("td", {}, of(b)))))),
-      h("h2", {}, "Reports"), found.report.length ? h("ul", {}, found.report.map(([pointer, keyword, s1, n1, s2, n2]) => h("li", {}, h("code", {}, `${pointer}/${keyword}`), `: ${s1 || "not there"}${n1 ? ` (${n1})` : ""} — ${s2 || "not there"}${n2 ? ` (${n2})` : ""}`))) : h("p", {}, "The reports are the same."),
-      h("h2", {}, "Along the text"), !found.same_vocabulary ? h("p", {}, "Counts of allowed tokens are not compared between two vocabularies.") : found.apart.length ? h("p", {}, `Allowed tokens differ at ${number(found.apart.length + found.apart_left_off)} places: `, found.apart.slice(0, 30).map(([at, x, y], i) => `${i ? "; " : ""}byte ${number(at)}: ${number(x)} and ${number(y)}`)) : h("p", {}, "As many tokens are allowed wherever both texts are cut alike."));
+      h("h2", {}, "Reports"), found.report.length ? h("ul", {}, found.report.map(([place, , s1, n1, s2, n2]) => h("li", {}, place ? h("code", {}, place) : "every document", `: ${s1 || "not there"}${n1 ? ` (${n1})` : ""} — ${s2 || "not there"}${n2 ? ` (${n2})` : ""}`))) : h("p", {}, "The reports are the same."),
+      h("h2", {}, "Along the text"), !found.same_vocabulary ? h("p", {}, "Counts of allowed tokens are not compared between two vocabularies.") : found.apart.length ? h("p", {}, `Allowed tokens differ at ${counted(found.apart.length + found.apart_left_off, "place")}: `, found.apart.slice(0, 30).map(([at, x, y], i) => `${i ? "; " : ""}byte ${number(at)}: ${number(x)} and ${number(y)}`)) : h("p", {}, "As many tokens are allowed wherever both texts are cut alike."));
   }
 }

@@ -79,7 +79,7 @@ export class CostPanel {
     } catch (error) {
       return;
     }
-    const words = (one) => (one.median === undefined ? "none" : `${one.median} µs in the median, ${one.p99} µs in the 99th of a hundred, ${one.most} µs at most, ${milliseconds(one.sum / 1e6)} in all`);
+    const words = (one) => (one.median === undefined ? "none" : `${one.median} µs in the median, ${one.p99} µs at the 99th percentile, ${one.most} µs at most, ${milliseconds(one.sum / 1e6)} in all`);
     replace(this.times,
       h("p", {}, `${number(found.tokens)} tokens. Masks: ${words(found.mask)}. Commits: ${words(found.commit)}.`),
       curve(found.points.map(([x, y]) => [x, y]), "masks", "µs"), curve(found.points.map(([x, , y]) => [x, y]), "commits", "µs"),
@@ -113,7 +113,7 @@ export class CostPanel {
       levels.map((level, depth) => level.map(([node, from, width]) => h("button", {
         type: "button", class: `flame-cell f${depth % 4}`, title: told(node), "aria-label": told(node), style: { left: `${from}%`, width: `${width}%`, top: `${depth * 28}px` },
         onclick: () => this.place(node.place), onfocus: () => { replace(shown, told(node)); }, onmouseenter: () => { replace(shown, told(node)); },
-      }, node.name || "schema"))));
+      }, (node.name || "schema").replace(/^(?:properties|patternProperties|\$defs|definitions|dependentSchemas)\/(?=.)/, "")))));
     const advised = [];
     const gather = (node) => {
       for (const advice of node.advice) advised.push([node, advice]);
@@ -124,7 +124,7 @@ export class CostPanel {
     replace(this.flame,
       h("p", {}, h("label", { for: "flame-width" }, "Widths are "), choice),
       flame, shown,
-      h("p", { class: "quiet" }, `${number(tree.places)} places, each compiled by itself with what its references lead to, the vocabulary's caches being warm.${tree.complete ? "" : " The time was over before all were measured."}`),
+      h("p", { class: "quiet" }, `${number(tree.places)} places, each compiled by itself with what its references lead to, the vocabulary's caches being warm.${tree.complete ? "" : " Not all were measured."}`),
       advised.length ? h("h3", {}, "What could be written instead") : null,
       advised.length ? h("ul", { class: "advice" }, advised.slice(0, 30).map(([node, advice]) => h("li", {},
         h("button", { type: "button", class: "place", onclick: () => this.place(node.place) }, node.place || "the whole schema"), `: ${advice}`))) : null);

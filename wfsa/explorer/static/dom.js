@@ -37,6 +37,10 @@ export function number(value) {
   return value === null || value === undefined ? "?" : format.format(value);
 }
 
+export function counted(value, what) {
+  return `${number(value)} ${what}${value === 1 ? "" : "s"}`;
+}
+
 export function milliseconds(seconds) {
   const value = seconds * 1000;
   return `${value >= 100 ? Math.round(value).toLocaleString("en-US") : value >= 1 ? value.toFixed(1) : value.toFixed(2)} ms`;

@@ -17,13 +17,16 @@ export class Follow {
     this.busy = false;
     this.dirty = false;
     this.timing = null;
+    this.generation = 0; // of what is known of the tokens
     this.clear();
   }
 
   clear() {
+    this.generation++;
     this.ids = [];
     this.ends = [];
     this.counts = [];
+    this.forced = [];
     this.refused = null;
     this.end = {};
     this.done = false;
@@ -73,8 +76,7 @@ export class Follow {
   }
 
   async step() {
-    const key = this.key;
-    const wanted = this.wanted;
+    const { generation, key, wanted } = this;
     const timing = this.timing;
     const body = { document: this.document, key, version: this.version, known: this.ids.length };
     const edited = this.dirty;
@@ -100,9 +102,9 @@ export class Follow {
     this.known = true;
     this.failure = null;
     this.bytes = wanted;
-    if (key !== this.key) return;
+    if (generation !== this.generation) return; // the answer begins behind tokens that are not known any more
     const n = part.first;
-    for (const [mine, theirs] of [[this.ids, part.ids], [this.ends, part.ends], [this.counts, part.counts]]) {
+    for (const [mine, theirs] of [[this.ids, part.ids], [this.ends, part.ends], [this.counts, part.counts], [this.forced, part.forced]]) {
       mine.length = n;
       for (const one of theirs) mine.push(one);
     }

@@ -2,7 +2,10 @@
 
 import { ask } from "./api.js";
 import { byteSet, fromHex } from "./bytes.js";
-import { h, number, replace, svg } from "./dom.js";
+import { counted, h, number, replace, svg } from "./dom.js";
+
+const SLOW = 300; // milliseconds after which an answer is said to be waited for
+const [COLUMN, ROW, NODE, TALL] = [128, 50, 100, 36]; // pixels of the graph of stacks
 
 function cut(text, most) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
@@ -25,6 +28,7 @@ export class InsidePanel {
     const mine = ++this.waiting;
     const { document: name, key, version } = this.follow;
     if (!key) return;
+    const slow = setTimeout(() => this.wait(mine === this.waiting, cursor), SLOW);
     let found;
     try {
       found = await ask("inside", { document: name, key, version, offset: cursor });
@@ -32,15 +36,27 @@ export class InsidePanel {
       if (mine === this.waiting && error.code !== 409) {
         replace(this.summary, error.message);
         replace(this.body);
+        this.element.removeAttribute("aria-busy");
       }
       return;
+    } finally {
+      clearTimeout(slow);
     }
     if (mine === this.waiting) this.draw(found);
   }
 
+  // What is shown is of an earlier place.
+  wait(still, cursor) {
+    if (!still) return;
+    this.element.setAttribute("aria-busy", "true");
+    replace(this.summary, `Drawing what is behind byte ${number(cursor)} …`);
+  }
+
   draw(found) {
+    this.element.removeAttribute("aria-busy");
     const aside = found.left_aside.length ? ` Left aside: ${found.left_aside.join(", ")}.` : "";
-    replace(this.summary, `Behind byte ${number(found.offset)}: ${number(found.n_configurations)} ${found.n_configurations === 1 ? "configuration" : "configurations"}, ${number(found.lr_states)} LR states in all, policy ${found.policy}. Drawn from the plain construction, byte by byte.${aside}`);
+    const follows = found.cut ? "The text takes long to follow, and this is how far it went; ask again by moving the cursor. " : "";
+    replace(this.summary, `${follows}Behind byte ${number(found.offset)}: ${counted(found.n_configurations, "configuration")}, ${counted(found.lr_states, "LR state")} ${found.lr_states_so_far ? "touched so far" : "in all"}, policy ${found.policy}. Drawn from the plain construction, byte by byte.${aside}`);
     this.told = h("div", { class: "items", id: "items", "aria-live": "polite" });
     this.found = found;
     replace(this.body,
@@ -48,7 +64,7 @@ export class InsidePanel {
       h("h2", {}, "LR state"), this.told,
       h("h2", {}, "Configurations"), this.configurations(found),
       h("h2", {}, "Lexer"), this.lexer(found.automaton),
-      h("h2", {}, "The way through the parser DWA"), this.way(found.way));
+      h("h2", {}, "The way through the parser DWA"), this.way(found.way, found.no_way));
     if (found.nodes.length) this.tell(found.nodes[0].state);
   }
 
@@ -73,23 +89,37 @@ export class InsidePanel {
     const columns = [];
     for (const [node, level] of [...depth].sort((a, b) => a[0] - b[0])) (columns[level] = columns[level] || []).push(node);
     const place = new Map();
-    columns.forEach((column, x) => column.forEach((node, y) => place.set(node, [14 + x * 128, 12 + y * 50])));
-    const width = columns.length * 128 + 10;
-    const height = Math.max(1, ...columns.map((column) => column.length)) * 50 + 8;
-    const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "graph", role: "group", "aria-label": "Stacks, tops first" }, arrowHead("stack-arrow"));
+    columns.forEach((column, x) => column.forEach((node, y) => place.set(node, [14 + x * COLUMN, 12 + y * ROW])));
+    // An arc that skips columns goes around below them; those that lead to one node go side by side.
+    const lanes = new Map();
+    const arcs = [];
+    const width = columns.length * COLUMN + 10;
+    let height = Math.max(1, ...columns.map((column) => column.length)) * ROW + 8;
     for (const [node, [x, y]] of place) {
       for (const below of found.nodes[node].below) {
         const [toX, toY] = place.get(below);
-        picture.append(svg("path", { d: `M${x + 100} ${y + 18}C${x + 114} ${y + 18} ${toX - 16} ${toY + 18} ${toX - 2} ${toY + 18}`, class: "edge", "marker-end": "url(#stack-arrow)" }));
+        const [fromY, endY] = [y + TALL / 2, toY + TALL / 2];
+        const between = columns.slice(depth.get(node) + 1, depth.get(below));
+        if (!between.length) {
+          arcs.push(`M${x + NODE} ${fromY}C${x + NODE + 14} ${fromY} ${toX - 16} ${endY} ${toX - 2} ${endY}`);
+          continue;
+        }
+        if (!lanes.has(below)) lanes.set(below, lanes.size);
+        const lane = Math.max(...between.map((column) => column.length)) * ROW + 8 + 7 * lanes.get(below);
+        height = Math.max(height, lane + 8);
+        const gap = COLUMN - NODE;
+        arcs.push(`M${x + NODE} ${fromY}C${x + NODE + gap} ${fromY} ${x + NODE} ${lane} ${x + COLUMN} ${lane}H${toX - gap}C${toX} ${lane} ${toX - gap} ${endY} ${toX - 2} ${endY}`);
       }
     }
+    const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "graph", role: "group", "aria-label": "Stacks, tops first" }, arrowHead("stack-arrow"));
+    for (const d of arcs) picture.append(svg("path", { d, class: "edge", "marker-end": "url(#stack-arrow)" }));
     for (const [node, [x, y]] of place) {
       const { state, symbol, more } = found.nodes[node];
       const show = () => this.tell(state);
       picture.append(svg("g", { class: `stack-node${tops.includes(node) ? " top" : ""}`, tabindex: "0", role: "button", "aria-label": `LR state ${state}, behind ${symbol}${more ? ", more lies below" : ""}`, onfocus: show, onmouseenter: show, onclick: show },
-        svg("rect", { x, y, width: 100, height: 36, rx: 6 }), svg("text", { x: x + 8, y: y + 15, class: "strong" }, `${state}${more ? " …" : ""}`), svg("text", { x: x + 8, y: y + 30 }, cut(symbol, 13))));
+        svg("rect", { x, y, width: NODE, height: TALL, rx: 6 }), svg("text", { x: x + 8, y: y + 15, class: "strong" }, `${state}${more ? " …" : ""}`), svg("text", { x: x + 8, y: y + 30 }, cut(symbol, 13))));
     }
-    return [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stacks" }, picture), found.left_off ? h("p", { class: "quiet" }, `${number(found.left_off)} arcs lead to what is not drawn.`) : null];
+    return [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stacks" }, picture), found.left_off ? h("p", { class: "quiet" }, `${counted(found.left_off, "arc")} ${found.left_off === 1 ? "leads" : "lead"} to what is not drawn.`) : null];
   }
 
   configurations(found) {
@@ -103,9 +133,9 @@ export class InsidePanel {
     const columns = [];
     automaton.states.forEach((one, i) => (columns[one.depth] = columns[one.depth] || []).push(i));
     const place = new Map();
-    columns.forEach((column, x) => column.forEach((node, y) => place.set(node, [34 + x * 150, 40 + y * 70])));
+    columns.forEach((column, x) => column.forEach((node, y) => place.set(node, [34 + x * 150, 56 + y * 70])));
     const width = columns.length * 150 + 60;
-    const height = Math.max(...columns.map((column) => column.length)) * 70 + 30;
+    const height = Math.max(...columns.map((column) => column.length)) * 70 + 46;
     const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "graph", role: "img", "aria-label": `The automaton of ${automaton.terminal} from its current state: ${automaton.states.length} of ${automaton.of} states` }, arrowHead("lexer-arrow"));
     const words = [];
     const loops = new Map();
@@ -116,15 +146,22 @@ export class InsidePanel {
       const [x, y] = place.get(from);
       if (to === from) {
         loops.set(from, label);
-        picture.append(svg("path", { d: `M${x - 8} ${y - 14}C${x - 22} ${y - 40} ${x + 22} ${y - 40} ${x + 8} ${y - 14}`, class: "edge", "marker-end": "url(#lexer-arrow)" }), svg("text", { x, y: y - 32, class: "edge-label", "text-anchor": "middle" }, cut(label, 18)));
+        picture.append(svg("path", { d: `M${x - 8} ${y - 14}C${x - 22} ${y - 40} ${x + 22} ${y - 40} ${x + 8} ${y - 14}`, class: "edge", "marker-end": "url(#lexer-arrow)" }), svg("text", { x: x - 16, y: y - 38, class: "edge-label" }, cut(label, 32), svg("title", {}, label)));
         continue;
       }
       const [toX, toY] = to < 0 ? [x + 70, y + 26] : place.get(to);
+      if (toX === x) { // beside the nodes that lie between
+        const side = x + 40 + Math.abs(toY - y) * 0.25;
+        const by = toY > y ? 9 : -9;
+        picture.append(svg("path", { d: `M${x + 14} ${y + by}Q${side} ${(y + toY) / 2} ${toX + 15} ${toY - by}`, class: "edge", "marker-end": "url(#lexer-arrow)" }),
+          svg("text", { x: (x + side) / 2 + 8, y: (y + toY) / 2 + 4, class: "edge-label" }, cut(label, 16), svg("title", {}, label)));
+        continue;
+      }
       const length = Math.hypot(toX - x, toY - y) || 1;
       const [dx, dy] = [((toX - x) / length) * 18, ((toY - y) / length) * 18];
       const bend = toX <= x ? 26 : 0;
       picture.append(svg("path", { d: `M${x + dx} ${y + dy}Q${(x + toX) / 2 + bend} ${(y + toY) / 2 + bend} ${toX - dx} ${toY - dy}`, class: "edge", "marker-end": "url(#lexer-arrow)" }),
-        svg("text", { x: (x + toX) / 2 + bend * 0.6, y: (y + toY) / 2 + bend * 0.6 - 5, class: "edge-label", "text-anchor": "middle" }, cut(label, 16)));
+        svg("text", to < 0 ? { x: x + 14, y: y + 40, class: "edge-label" } : { x: (x + toX) / 2 + bend * 0.6, y: (y + toY) / 2 + bend * 0.6 - 5, class: "edge-label", "text-anchor": "middle" }, cut(label, 16), svg("title", {}, label)));
     }
     for (const [node, [x, y]] of place) {
       const { number, accepts } = automaton.states[node];
@@ -135,10 +172,11 @@ export class InsidePanel {
       h("details", {}, h("summary", {}, "As text"), h("ul", {}, words.map((one) => h("li", {}, h("code", {}, one)))))];
   }
 
-  way(ways) {
+  way(ways, missing) {
+    if (missing) return h("p", { class: "quiet" }, `Not drawn: ${missing}.`);
     if (!ways.length) return h("p", { class: "quiet" }, "Under “longest”, all stacks are read at once; there is no one way.");
     return ways.map((one) => (one.error ? h("p", {}, one.error) : [
-      h("p", { class: "quiet" }, `An automaton of ${number(one.states)} states and ${number(one.arcs)} arcs reads the stack from its top down, as far as anything is left to decide.`),
+      h("p", { class: "quiet" }, `An automaton of ${counted(one.states, "state")} and ${counted(one.arcs, "arc")} reads the stack from its top down, as far as anything is left to decide.`),
       h("ol", { class: "way" }, one.steps.map((step) => h("li", {},
         step.reads === null ? "at its start" : ["reads LR state ", h("strong", {}, String(step.reads)), " (", h("code", {}, step.symbol), `), is in ${step.dwa}`],
         ": ", step.bytes ? ["allows ", h("code", {}, byteSet(fromHex(step.bytes)))] : "allows nothing yet")))]));

@@ -45,9 +45,11 @@ export class ItemsPanel {
     replace(this.path, h("button", { type: "button", onclick: () => this.go([], true) }, "all"), codes.map((code, i) => h("button", { type: "button", onclick: () => this.go(codes.slice(0, i + 1), true) }, String(code))));
     const live = found.live === null ? "" : `, of which the filter leaves ${number(found.live)}`;
     replace(this.summary, `${number(found.sequences)} sequences below${live}; ${number(found.count)} codes may follow at level ${codes.length} of ${found.levels}.`, found.n_items ? ` Items here: ${found.items.join(", ")}${found.n_items > found.items.length ? ", …" : ""}.` : "");
+    const counts = found.children.map(([, size, alive]) => (alive === size ? number(size) : `${number(alive)} of ${number(size)}`));
+    const widest = Math.max(0, ...counts.map((one) => one.length)); // so that all bars have the same room
     const most = Math.max(1, ...found.children.map((one) => one[2]));
-    replace(this.children, h("ul", { class: "trie" }, found.children.map(([code, size, alive]) => h("li", {}, h("button", { type: "button", class: "trie-node", onclick: () => this.go([...codes, code], true) },
-      h("span", { class: "code" }, String(code)), h("span", { class: "bar-cell", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width: `${(100 * alive) / most}%` } })), h("span", { class: "quiet" }, alive === size ? number(size) : `${number(alive)} of ${number(size)}`))))),
+    replace(this.children, h("ul", { class: "trie", style: { "--count": `${widest}ch` } }, found.children.map(([code, , alive], i) => h("li", {}, h("button", { type: "button", class: "trie-node", onclick: () => this.go([...codes, code], true) },
+      h("span", { class: "code" }, String(code)), h("span", { class: "bar-cell", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width: `${(100 * alive) / most}%` } })), h("span", { class: "quiet" }, counts[i]))))),
       found.count > found.children.length ? h("p", { class: "quiet" }, `${number(found.count - found.children.length)} more are not shown.`) : null);
     if (focus) (this.children.querySelector("button") || this.path.querySelector("button")).focus();
   }

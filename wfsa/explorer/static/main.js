@@ -30,7 +30,7 @@ const byId = (name) => document.getElementById(name);
 const status = byId("status");
 let facts = null; // of what is compiled
 let compiling = 0;
-let waiting = null; // for the answer to the last compile
+let waiting = null; // for the answer to the last compile; null when it is there
 let typed = 0;
 let steps = []; // texts before tokens that were chosen
 let vocabularies = [];
@@ -73,14 +73,15 @@ async function compile() {
     made = await ask("compile", body, waiting.signal);
   } catch (error) {
     if (mine === compiling) {
+      waiting = null;
       say(error.message, true);
-      for (const panel of Object.values(panels)) if (panel.uncompiled) panel.uncompiled(error.message, error.places);
+      for (const panel of Object.values(panels)) if (panel.uncompiled) panel.uncompiled(error);
       settle();
     }
     return;
   }
   if (mine !== compiling) return;
-  if (!source.editing && source.text !== body.source) source.set(body.source);
+  waiting = null;
   facts = made;
   const size = vocabularies.find((one) => one.name === made.vocabulary);
   say([`compiled in ${milliseconds(made.seconds)}`, `${number(made.sizes.lr_states)} LR states`, `${made.vocabulary}: ${number(size.size)} tokens`, size.note, ...made.notes].filter(Boolean).join("; "));
@@ -93,7 +94,7 @@ async function compile() {
 function choose(example) {
   byId("kind").value = example.kind;
   byId("schema-options").hidden = example.kind !== "json-schema";
-  source.set(example.source);
+  source.replaceAll(example.source);
   steps = [];
   const text = example.text || "";
   panels.text.put(text, text.length);
@@ -111,12 +112,14 @@ function write(text, cursor) {
   follow.set(text, null);
 }
 
-function commit(text) {
+// A token in place of the bytes from `from` to the cursor: none, or what is refused.
+function commit(text, from) {
   if (recorded) return;
   const value = panels.text.text;
-  const at = stringIndex(follow.wanted, panels.text.cursor);
-  steps.push([value, at]);
-  write(value.slice(0, at) + text + value.slice(at), at + text.length);
+  const begin = stringIndex(follow.wanted, from);
+  const end = stringIndex(follow.wanted, panels.text.cursor);
+  steps.push([value, end]);
+  write(value.slice(0, begin) + text + value.slice(end), begin + text.length);
 }
 
 function back() {
@@ -143,7 +146,7 @@ function place(pointer) {
 
 // For who drives the page: what was asked for is shown, and nothing more comes of itself.
 function settle() {
-  if (!follow.busy) document.documentElement.dataset.settled = String(follow.version);
+  if (!follow.busy && !waiting) document.documentElement.dataset.settled = String(follow.version);
 }
 
 function opened(name) {

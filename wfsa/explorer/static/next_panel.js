@@ -1,8 +1,8 @@
 // The tokens that may come next, in groups; one that is chosen is written, and a key takes it back.
 
-import { ask } from "./api.js";
-import { byteSet, decode, fromHex, shown, token as tokenText, whole } from "./bytes.js";
-import { h, number, replace } from "./dom.js";
+import { ask, recorded } from "./api.js";
+import { byteSet, characterEnd, fromHex, shown, token as tokenText, whole } from "./bytes.js";
+import { counted, h, number, replace } from "./dom.js";
 
 export class NextPanel {
   constructor({ commit, back, place }) {
@@ -22,7 +22,7 @@ export class NextPanel {
     this.element = h("div", { class: "next-panel" }, this.context, h("div", { class: "bar" }, this.search, this.modelField, this.backButton), this.summary, this.groups);
     this.element.addEventListener("keydown", (event) => this.key(event));
     this.follow = null;
-    this.cursor = 0;
+    this.cursor = this.offset = 0; // of the text, and of the tokens that are shown
     this.focusFirst = false;
     this.chosen = false;
   }
@@ -64,10 +64,9 @@ export class NextPanel {
   async refresh() {
     const mine = ++this.waiting;
     if (this.busy) return; // the last of those that wait is asked
-    const { document: name, key, version, wanted } = this.follow;
+    const { document: name, key, version } = this.follow;
     if (!key) return;
-    const tail = decode(wanted.subarray(Math.max(0, this.cursor - 60), this.cursor));
-    replace(this.context, h("code", {}, `${this.cursor > 60 ? "…" : ""}${shown(new TextEncoder().encode(tail))}`), h("span", { class: "caret", "aria-hidden": "true" }, "│"));
+    this.before(this.cursor);
     const { chosen } = this; // before this was asked: the answer is of the text with it
     let found;
     this.busy = true;
@@ -87,9 +86,20 @@ export class NextPanel {
     if (mine === this.waiting) this.show(found);
   }
 
+  // What stands before the place of the tokens, and what is refused between it and the cursor.
+  before(offset) {
+    const bytes = this.follow.wanted;
+    const from = Math.min(offset, characterEnd(bytes, Math.max(0, offset - 60)));
+    replace(this.context, h("code", {}, `${from ? "…" : ""}${shown(bytes.subarray(from, offset))}`), h("span", { class: "caret", "aria-hidden": "true" }, "│"),
+      offset < this.cursor ? h("del", {}, shown(bytes.subarray(offset, Math.min(this.cursor, offset + 60)))) : null);
+  }
+
   show(found) {
+    this.offset = Math.min(found.offset, this.cursor);
+    this.before(this.offset);
     const parts = [`${number(found.count)} of ${number(found.size)} tokens may follow`];
-    if (found.offset < this.cursor) parts.push(`before byte ${number(found.offset)}, where the text is refused`);
+    parts[0] += ` at byte ${number(this.offset)}`;
+    if (this.offset < this.cursor) parts.push(recorded ? "the text is refused there" : `the text is refused there, and a token is written in place of ${counted(this.cursor - this.offset, "byte")} between there and the cursor`);
     if (this.search.value) parts.push(`${number(found.found)} of them match`);
     parts.push(found.accepting ? "the text may end here" : "the text may not end here");
     if (found.left !== null && found.left !== undefined) parts.push(`at least ${number(found.left)} ${found.left === 1 ? "token" : "tokens"} to the end`);
@@ -104,18 +114,18 @@ export class NextPanel {
   }
 
   group(group, i) {
-    const names = (list) => list.map((one, j) => [j ? ", " : "", h("code", {}, one.name), one.place ? [" ", h("button", { type: "button", class: "place", onclick: () => this.place(one.place) }, one.place)] : ""]);
+    const names = (list, last) => list.map((one, j) => [!j ? "" : j < list.length - 1 || /^\d/.test(one.words || "") ? ", " : last, one.name ? h("code", {}, one.name) : one.words, one.place ? [" ", h("button", { type: "button", class: "place", onclick: () => this.place(one.place) }, one.place)] : ""]);
     const title = {
       end: ["end the text"],
       late: ["not looked at in time: search for less"],
-      stay: ["stay inside or before ", names(group.begins)],
-      change: [group.ends.length ? ["end ", names(group.ends), " → "] : "", "begin ", names(group.begins)],
+      stay: ["stay inside or before ", names(group.then, " or ")],
+      change: [group.ends.length ? [group.ends.length > 1 ? "end one of " : "end ", names(group.ends, ", "), " → "] : "", "then ", names(group.then, " or ")],
     }[group.kind];
     const more = group.count - group.tokens.length;
     return h("section", { class: "group", "aria-labelledby": `group-${i}` },
       h("h3", { id: `group-${i}` }, title, h("span", { class: "quiet" }, ` ${number(group.count)}${group.p === null ? "" : `, ${(100 * group.p).toFixed(1)} %`}`)),
       h("ul", { class: "next-list" }, group.tokens.map((token) => h("li", {}, this.token(token, group.kind)))),
-      more > 0 ? h("button", { type: "button", class: "more", onclick: () => this.more() }, `${number(more)} more`) : null);
+      more <= 0 ? null : recorded ? h("p", { class: "quiet" }, `${number(more)} more`) : h("button", { type: "button", class: "more", onclick: () => this.more() }, `${number(more)} more`));
   }
 
   token(token, kind) {
@@ -123,14 +133,14 @@ export class NextPanel {
     const text = token.special || kind === "end" ? null : whole(bytes);
     const percent = token.p === null ? null : h("span", { class: "p" }, token.p < 0.0001 ? "<0.01 %" : `${(100 * token.p).toFixed(token.p < 0.01 ? 2 : 0)} %`);
     return h("button", {
-      type: "button", class: "next-token", tabindex: "-1", disabled: text === null,
-      title: text === null ? (kind === "end" ? "the end of the text" : "only a part of a character: it cannot be written by itself") : `token ${token.id}`,
+      type: "button", class: "next-token", tabindex: "-1", disabled: text === null || Boolean(recorded),
+      title: recorded ? `token ${token.id}` : text === null ? (kind === "end" ? "the end of the text" : "only a part of a character: it cannot be written by itself") : `token ${token.id}`,
       onclick: () => {
         if (this.chosen) return; // a second click, before there are other tokens
         this.chosen = true;
         this.focusFirst = true;
         this.search.value = "";
-        this.commit(text);
+        this.commit(text, this.offset);
       },
     }, h("span", {}, tokenText(bytes) || "(nothing)"), percent);
   }

@@ -101,9 +101,10 @@ export function allPlaces(text) {
   return out;
 }
 
-// "line 3" of a grammar.
+// A place of a grammar: "line 3"; "3:1", a line and a column; "the pattern", which is all of it; or a rule by its name.
 export function findLine(text, place) {
-  const wanted = /^line (\d+)/.exec(place);
+  if (place === "the pattern") return { begin: 0, end: text.length };
+  const wanted = /^line (\d+)/.exec(place) || /^(\d+):\d+/.exec(place);
   if (!wanted) return null;
   let begin = 0;
   for (let line = 1; line < Number(wanted[1]); line++) {

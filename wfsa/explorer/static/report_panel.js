@@ -44,12 +44,12 @@ export class ReportPanel {
     this.loaded = null;
   }
 
-  uncompiled(message, places) {
+  uncompiled({ message, places, lenient }) {
     this.key = null;
     this.entries = [];
     this.filter();
     replace(this.summary, h("span", { class: "badge refused-badge" }, "refused"), ` ${message} `, places.map((one) => [h("button", { type: "button", class: "place", onclick: () => this.place(one) }, one || "the root"), " "]),
-      " With the option “lenient”, what cannot be enforced is ignored and listed here.");
+      lenient && !document.getElementById("lenient").checked ? " With the option “lenient”, what cannot be enforced is ignored and listed here." : null);
   }
 
   async showAt() {

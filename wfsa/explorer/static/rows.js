@@ -43,4 +43,22 @@ export class Rows {
     }
     this.paint(true);
   }
+
+  // Sideways, until an element of a line can be seen, its beginning at least.
+  across(element) {
+    const view = this.element.getBoundingClientRect().left + this.element.clientLeft;
+    const { left, right } = element.getBoundingClientRect();
+    const over = right - view - this.element.clientWidth;
+    if (left < view) this.element.scrollLeft -= view - left;
+    else if (over > 0) this.element.scrollLeft += Math.min(over, left - view);
+  }
+
+  // Where text begins in a line that draw() would give, and how wide one of its characters is: all are of one width.
+  measured(line, text) {
+    this.window.append(line);
+    const all = line.getBoundingClientRect();
+    const own = text.getBoundingClientRect();
+    line.remove();
+    return [own.left - all.left, own.width / text.textContent.length];
+  }
 }

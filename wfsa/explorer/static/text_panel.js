@@ -6,16 +6,13 @@ import { h, number, replace } from "./dom.js";
 import { Rows } from "./rows.js";
 import { begin, coloured } from "./timings.js";
 
-const STEPS = [[1, "forced"], [10, "2–10"], [100, "11–100"], [1000, "101–1,000"], [10000, "1,001–10,000"], [Infinity, "more"]];
+const STEPS = [[1, "the only token"], [10, "2–10"], [100, "11–100"], [1000, "101–1,000"], [10000, "1,001–10,000"], [Infinity, "more"]];
 
+const FRAME = 3; // pixels around a token: its border, and a margin to the next one
 const LONG = 500; // milliseconds after which the verdict says that it waits
 
 export function choice(count) {
   return STEPS.findIndex(([most]) => count <= most);
-}
-
-function wide(code) {
-  return code >= 0x1100 && (code < 0x2000 || code >= 0x2e80);
 }
 
 // A text as a field has it.
@@ -72,18 +69,42 @@ export class TextPanel {
     this.verdict = h("div", { id: "verdict", role: "status", "aria-live": "polite" });
     this.cutBy = h("p", { class: "quiet", id: "cut-by" });
     const legend = h("ul", { class: "legend", "aria-label": "Colours: how many tokens were allowed" },
-      STEPS.map(([, name], i) => h("li", {}, h("span", { class: `token c${i}` }, name))));
+      STEPS.map(([, name], i) => [h("li", {}, h("span", { class: `token c${i}` }, name)), i ? null : h("li", {}, h("span", { class: "token forced", title: "there are other tokens, but all of them begin or go on with the same bytes" }, "forced text"))]));
     this.element = h("div", { class: "text-panel" }, this.field, this.verdict, h("h2", {}, "Tokens"), legend, this.rows.element, this.at, this.cutBy);
     this.starts = []; // of each row: token, or byte of the rest
-    this.columns = 80;
+    this.width = 640; // of a line, and of a character
+    this.character = 8.5;
+    this.widths = new Map(); // of tokens, by id
+    this.pen = document.createElement("canvas").getContext("2d");
     new ResizeObserver(() => this.measure()).observe(this.rows.element);
   }
 
   measure() {
-    const columns = Math.max(16, Math.floor((this.rows.element.clientWidth - 12) / 8.6));
-    if (columns === this.columns) return;
-    this.columns = columns;
+    const { clientWidth } = this.rows.element;
+    if (!clientWidth) return; // it is hidden
+    const text = h("span", {}, "0".repeat(64));
+    const [left, character] = this.rows.measured(h("div", { class: "tokens" }, text), text);
+    const width = Math.max(16 * character, clientWidth - left);
+    if (width === this.width && character === this.character) return;
+    this.width = width;
+    this.character = character;
+    this.widths.clear();
     if (this.follow) this.layOut(0);
+  }
+
+  compiled() {
+    this.widths.clear(); // it may be another vocabulary
+  }
+
+  // In pixels, with the frame.
+  tokenWidth(id, from, to) {
+    let width = this.widths.get(id);
+    if (width === undefined) {
+      if (!this.widths.size) this.pen.font = getComputedStyle(this.rows.element).font;
+      width = this.pen.measureText(shown(this.follow.bytes.subarray(from, to))).width + FRAME;
+      this.widths.set(id, width);
+    }
+    return width;
   }
 
   // Another text, and the cursor at a place of it.
@@ -112,6 +133,8 @@ export class TextPanel {
     this.cursor = offset;
     this.select(stringIndex(this.follow.wanted, offset));
     this.rows.reveal(this.rowOf(offset));
+    const here = this.rows.window.querySelector(".here");
+    if (here) this.rows.across(here);
     this.tell();
     this.moved(offset);
   }
@@ -146,43 +169,43 @@ export class TextPanel {
       return;
     }
     const text = shown(this.follow.bytes.subarray(i ? ends[i - 1] : 0, ends[i]));
-    this.at.textContent = `Token ${number(i + 1)} of ${number(ids.length)}, “${text}” (${ids[i]}): ${counts[i] === 1 ? "forced, the only one allowed" : `one of ${number(counts[i])} allowed`}.`;
+    this.at.textContent = `Token ${number(i + 1)} of ${number(ids.length)}, “${text}” (${ids[i]}): ${this.told(i)}.`;
+  }
+
+  told(i) {
+    const { counts, forced } = this.follow;
+    return counts[i] === 1 ? "forced, the only one allowed" : `one of ${number(counts[i])} allowed${forced[i] ? ", its text is forced" : ""}`;
   }
 
   // Where rows begin, from the row of token `first` on. A row is [token, byte]; behind the tokens there are plain runs.
   layOut(first) {
-    const { ends } = this.follow;
-    const bytes = this.follow.bytes;
+    const { bytes, ends, ids } = this.follow;
     while (this.starts.length && (this.starts[this.starts.length - 1][0] >= first || this.starts[this.starts.length - 1][0] < 0)) this.starts.pop();
     let token = this.starts.length ? this.starts[this.starts.length - 1][0] : 0;
     if (!this.starts.length) this.starts.push([0, 0]);
-    let column = 0;
+    let x = 0;
     let at = token ? ends[token - 1] : 0;
     for (; token < ends.length; token++) {
-      let width = 0;
-      let broken = false;
-      for (let i = at; i < ends[token]; i++) {
-        const byte = bytes[i];
-        if (byte === 10) broken = true;
-        if (byte < 0x80) width++;
-        else if (byte >= 0xc0) width += byte >= 0xe1 ? 2 : 1;
-      }
-      if (column && column + width > this.columns) {
+      const width = this.tokenWidth(ids[token], at, ends[token]);
+      if (x && x + width > this.width) {
         this.starts.push([token, at]);
-        column = 0;
+        x = 0;
       }
-      column += width;
-      at = ends[token];
+      x += width;
+      let broken = false;
+      for (; at < ends[token]; at++) if (bytes[at] === 10) broken = true;
       if (broken) {
         this.starts.push([token + 1, at]);
-        column = 0;
+        x = 0;
       }
     }
     // Of what is not taken, the first run stands behind the last token.
     this.tail = null;
+    const columns = Math.floor((this.width - FRAME) / this.character) - 1; // the refused byte has a frame as well
     while (at < bytes.length) {
-      const behind = this.tail === null && column + 4 < this.columns;
-      let to = Math.min(bytes.length, at + this.columns - (behind ? column : 0));
+      const column = Math.ceil(x / this.character);
+      const behind = this.tail === null && column + 4 < columns;
+      let to = Math.min(bytes.length, at + columns - (behind ? column : 0));
       const line = bytes.subarray(at, to).indexOf(10);
       if (line >= 0) to = at + line + 1;
       while (to < bytes.length && (bytes[to] & 0xc0) === 0x80) to++;
@@ -207,14 +230,14 @@ export class TextPanel {
 
   line(row) {
     const [token, from, to] = this.starts[row];
-    const { ends, counts, ids, refused, bytes } = this.follow;
+    const { ends, counts, forced, ids, bytes } = this.follow;
     const parts = [];
     if (token < 0) return h("div", { class: "tokens" }, this.rest(from, to));
     const last = row + 1 < this.starts.length && this.starts[row + 1][0] >= 0 ? this.starts[row + 1][0] : ends.length;
     for (let i = token; i < last; i++) {
       const start = i ? ends[i - 1] : 0;
       const here = this.cursor > start && this.cursor <= ends[i];
-      parts.push(h("span", { class: `token c${choice(counts[i])}${here ? " here" : ""}`, "data-end": ends[i], title: `token ${ids[i]}: ${counts[i] === 1 ? "forced" : `one of ${number(counts[i])}`}` }, shown(bytes.subarray(start, ends[i]))));
+      parts.push(h("span", { class: `token ${forced[i] && counts[i] > 1 ? "forced" : `c${choice(counts[i])}`}${here ? " here" : ""}`, "data-end": ends[i], title: `token ${ids[i]}: ${this.told(i)}` }, shown(bytes.subarray(start, ends[i]))));
     }
     if (last === ends.length && this.tail) parts.push(this.rest(...this.tail));
     return h("div", { class: "tokens" }, parts);
@@ -259,7 +282,7 @@ export class TextPanel {
     }
     const left = end.left === null || end.left === undefined ? "" : ` At least ${number(end.left)} more ${end.left === 1 ? "token" : "tokens"} to the end.`;
     this.verdict.className = end.accepting ? "good" : "open";
-    replace(this.verdict, h("p", {}, end.accepting ? `Accepted: the text may end here (${number(wanted.length)} bytes).` : `So far so good: all ${number(wanted.length)} bytes are taken, and the text is not complete.${left}`));
+    replace(this.verdict, h("p", {}, end.accepting ? `Accepted: the text may end here (${number(wanted.length)} bytes).` : `${wanted.length ? `So far so good: all ${number(wanted.length)} bytes are taken, and the text is not complete.` : "There is no text yet."}${left}`));
   }
 
   uncompiled() {
@@ -286,7 +309,7 @@ export class TextPanel {
     const allowed = byteSet(fromHex(found.bytes));
     replace(reasons,
       found.reasons.length ? h("ul", {}, found.reasons.map((reason) => h("li", {}, reason.map((part, i) => [i ? " together with " : "", this.link(part.place), part.place ? ": " : "", part.words])))) : null,
-      h("p", {}, "Expected: ", found.expected.map((one, i) => [i ? ", " : "", h("code", {}, one.name), one.place ? [" (", this.link(one.place), ")"] : ""]), allowed ? ` — next byte: ${allowed}` : ""),
+      h("p", {}, "Expected: ", found.expected.map((one, i) => [i ? ", " : "", one.place || one.name !== "the end of the text" ? h("code", {}, one.name) : one.name, one.place ? [" (", this.link(one.place), ")"] : ""]), allowed ? ` — next byte: ${allowed}` : ""),
     );
   }
 

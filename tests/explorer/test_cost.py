@@ -86,3 +86,7 @@ def test_reading_a_part_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     one, dear, other = found["root"]["children"]
     assert dear["error"].startswith("not compiled within 0.") and dear["seconds"] < 10
     assert "error" not in one and "error" not in other and not found["complete"]
+
+
+def test_a_schema_may_be_true() -> None:
+    assert cost.places(compiled(True))["root"]["children"] == []

@@ -1,0 +1,164 @@
+"""The plain construction as far as a text touches it: for grammars of which the whole is too much for a page.
+
+`wfsa.reference` makes the LR automaton of a grammar first, and templates and parser automata out of all of it. The
+stacks and configurations of a text need less: the LR states that lie on some stack. Here a state is made when a stack
+comes to it, and numbered then; the steps are the reference's own (its states ask their constraint for no more than
+what `Touched` has). There are no templates, so no way through a parser DWA, and no masks.
+
+Rules are brought to two symbols and lose the empty words, as the stacks' graph wants; right recursion, which only
+templates cannot have, stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Generic, TypeVar
+
+from wfsa.explain import byte_vocab
+from wfsa.grammar.ir import Grammar
+from wfsa.reference.lexer import Lexer
+from wfsa.reference.longest import Rules
+from wfsa.reference.lr import Item
+from wfsa.reference.normal_form import NormalForm, Rule, Symbol
+from wfsa.reference.runtime import CfgState, LongestState, State, begun
+from wfsa.reference.stacks import Stacks
+
+_BYTES: Final = 256
+T = TypeVar("T")
+
+
+class Touched:
+    """In place of a constraint of the construction, over the vocabulary of bytes."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self.vocab, self.policy = byte_vocab(), grammar.policy
+        self.lexer = Lexer(grammar.terminals)
+        self.tables = TouchedTables(without_empty_words(grammar, self.lexer.nullable))
+        self.stacks = Stacks(self.tables)  # type: ignore[arg-type]
+        self.end = self.tables.form.end
+        self.by_id: dict[int, list[int]] = {self.end: sorted(self.vocab.eos_ids.tolist())}
+        self.rules = Rules.of(grammar, self.lexer)
+
+    def is_text(self, token: int) -> bool:
+        return token < _BYTES
+
+    def start(self) -> State:
+        own: Any = self
+        if self.policy == "cfg":
+            return CfgState(own, {self.lexer.start: self.stacks.bottom})
+        return LongestState(own, [begun(own, self.stacks.bottom)])
+
+
+class TouchedTables:
+    """An LR(0) automaton whose rows are worked out when they are asked for; state 0 is the start.
+
+    Asked for in order, they are those of `wfsa.reference.lr.lr_tables`, with the same numbers.
+    """
+
+    def __init__(self, form: NormalForm) -> None:
+        self.form = form
+        self._by_lhs: dict[int, list[int]] = {}
+        for number, (lhs, _) in enumerate(form.rules):
+            self._by_lhs.setdefault(lhs, []).append(number)
+        self._top = form.rules[0][0]
+        self.kernels: list[frozenset[Item]] = [frozenset((number, 0) for number in self._by_lhs[self._top])]
+        self.symbol: list[Symbol | None] = [None]
+        self._numbers = {self.kernels[0]: 0}
+        self._rows: dict[int, tuple[dict[Symbol, int], tuple[Rule, ...]]] = {}
+        self.goto = _Column(lambda state: self._row(state)[0])
+        self.complete = _Column(lambda state: self._row(state)[1])
+
+    @property
+    def n_states(self) -> int:
+        """So far."""
+        return len(self.kernels)
+
+    def _row(self, state: int) -> tuple[dict[Symbol, int], tuple[Rule, ...]]:
+        if state not in self._rows:
+            self._rows[state] = self._made(self.kernels[state])
+        return self._rows[state]
+
+    def _made(self, kernel: frozenset[Item]) -> tuple[dict[Symbol, int], tuple[Rule, ...]]:
+        rules = self.form.rules
+        items, todo = set(kernel), list(kernel)
+        while todo:
+            rule, dot = todo.pop()
+            rhs = rules[rule][1]
+            if dot < len(rhs) and rhs[dot] < 0:
+                new = {(number, 0) for number in self._by_lhs.get(~rhs[dot], ())} - items
+                items |= new
+                todo += new
+        after: dict[Symbol, set[Item]] = {}
+        complete = set()
+        for rule, dot in sorted(items):
+            lhs, rhs = rules[rule]
+            if dot < len(rhs):
+                after.setdefault(rhs[dot], set()).add((rule, dot + 1))
+            elif lhs != self._top:
+                complete.add((lhs, rhs))
+        return {read: self._number(frozenset(to), read) for read, to in sorted(after.items())}, tuple(sorted(complete))
+
+    def _number(self, kernel: frozenset[Item], read: Symbol) -> int:
+        if kernel not in self._numbers:
+            self._numbers[kernel] = len(self.kernels)
+            self.kernels.append(kernel)
+            self.symbol.append(read)
+        return self._numbers[kernel]
+
+
+class _Column(Generic[T]):
+    """Of all rows, as far as they are asked for."""
+
+    def __init__(self, of: Callable[[int], T]) -> None:
+        self._of = of
+
+    def __getitem__(self, state: int) -> T:
+        return self._of(state)
+
+
+def without_empty_words(grammar: Grammar, nullable_terminals: Iterable[int]) -> NormalForm:
+    """Rules of at most two symbols that derive what the grammar's do but for the empty word; `end` ends the text."""
+    n, end = len(grammar.nonterminals), len(grammar.terminals)
+    rules: dict[Rule, None] = {}
+    instead: dict[Symbol, Symbol] = {}
+    for t in nullable_terminals:
+        instead[t] = ~n
+        rules |= {(n, (t,)): None, (n, ()): None}
+        n += 1
+    for lhs, rhs in grammar.rules:
+        symbols = [instead.get(one, one) for one in rhs]
+        while len(symbols) > 2:
+            rules[n, tuple(symbols[-2:])] = None
+            symbols[-2:] = [~n]
+            n += 1
+        rules[lhs, tuple(symbols)] = None
+    empty = _deriving_nothing(rules)
+    kept: dict[Rule, None] = {}
+    for lhs, rhs in rules:
+        kept[lhs, rhs] = None
+        if len(rhs) == 2:
+            kept |= {(lhs, (rhs[1 - i],)): None for i in (0, 1) if rhs[i] in empty}
+    top = n
+    first: list[Rule] = [(top, (~grammar.start, end)), *([(top, (end,))] if ~grammar.start in empty else [])]
+    return NormalForm((*first, *sorted(one for one in kept if one[1] not in ((), (~one[0],)))), end + 1, end)
+
+
+def _deriving_nothing(rules: Iterable[Rule]) -> set[Symbol]:
+    uses: dict[Symbol, list[int]] = {}
+    listed = list(rules)
+    left = [len(rhs) for _, rhs in listed]
+    for number, (_, rhs) in enumerate(listed):
+        for symbol in rhs:
+            uses.setdefault(symbol, []).append(number)
+    found: set[Symbol] = set()
+    todo = [~lhs for lhs, rhs in listed if not rhs]
+    while todo:
+        symbol = todo.pop()
+        if symbol in found:
+            continue
+        found.add(symbol)
+        for number in uses.get(symbol, ()):
+            left[number] -= 1
+            if not left[number]:
+                todo.append(~listed[number][0])
+    return found
