@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,23 @@ def test_who_is_interrupted_is_not_everybody(vocab: wfsa.Vocab, monkeypatch: pyt
         errors = [one.exception(10) for one in asked]
     assert sum(isinstance(error, KeyboardInterrupt) for error in errors) == 1 and errors.count(None) == 3
     assert len(seen) == 2
+
+
+def test_who_waits_can_be_interrupted(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(Future[Any]):
+        def result(self, timeout: float | None = None) -> Any:
+            raise KeyboardInterrupt
+
+    go, seen = _in_a_flight(monkeypatch, lambda options: None)
+    monkeypatch.setattr(store_module, "Future", Interrupted)
+    store = ConstraintStore(None, vocab)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(store.get, SCHEMA)
+        _await(lambda: len(seen) == 1)
+        with pytest.raises(KeyboardInterrupt):
+            store.get(SCHEMA)
+        go.set()
+        assert _accepts(first.result(10), GOOD)
 
 
 def test_what_has_grown_is_counted(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:

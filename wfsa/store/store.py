@@ -196,8 +196,10 @@ class ConstraintStore:
                 found = under_way.result()
             except Exception:  # what compiling raises
                 raise
-            except BaseException:  # somebody interrupted the other one
-                continue
+            except BaseException as error:
+                if under_way.done() and under_way.exception() is error:
+                    continue  # somebody interrupted the other one
+                raise
             self._observe("wait", time.perf_counter() - begin)
             return found
         try:
