@@ -155,16 +155,7 @@ def _build(arguments: argparse.Namespace) -> int:
             arguments.source if len(arguments.source) > 1 else arguments.source[0],
             ids,
             codes[0] if codes and len(codes) == 1 else codes,
-            offsets=_numbers(arguments.offsets, "offsets"),
-            logits_size=arguments.logits,
-            end_token=arguments.end,
-            layout=arguments.layout,
-            head_depth=arguments.head_depth,
-            small=arguments.small,
-            columns=arguments.columns,
-            list_column=arguments.list_column,
-            id_column=arguments.id_column,
-            memory=arguments.memory << 20,
+            **_shared(arguments),
             scratch=arguments.scratch,
             threads=arguments.threads,
             progress=bar,
@@ -175,6 +166,22 @@ def _build(arguments: argparse.Namespace) -> int:
     text = f"{output}: {index.n_items:,} items, {_size(size, index.n_items)}, {seconds:.1f} s"
     tell(arguments, text, output=output, items=index.n_items, bytes=size, seconds=seconds)
     return 0
+
+
+def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What an index in one file and one in shards are told alike."""
+    return {
+        "offsets": _numbers(arguments.offsets, "offsets"),
+        "logits_size": arguments.logits,
+        "end_token": arguments.end,
+        "layout": arguments.layout,
+        "head_depth": arguments.head_depth,
+        "small": arguments.small,
+        "columns": arguments.columns,
+        "list_column": arguments.list_column,
+        "id_column": arguments.id_column,
+        "memory": arguments.memory << 20,
+    }
 
 
 def _size(n_bytes: int, n_items: int) -> str:
@@ -195,16 +202,7 @@ def _build_shards(arguments: argparse.Namespace, codes: Any) -> int:
             address=arguments.ray,
             shards=arguments.shards,
             rows="sorted" if arguments.sorted_rows else "input",
-            offsets=_numbers(arguments.offsets, "offsets"),
-            logits_size=arguments.logits,
-            end_token=arguments.end,
-            layout=arguments.layout,
-            head_depth=arguments.head_depth,
-            small=arguments.small,
-            columns=arguments.columns,
-            list_column=arguments.list_column,
-            id_column=arguments.id_column,
-            memory=arguments.memory << 20,
+            **_shared(arguments),
             progress=bar,
         )
     seconds = time.perf_counter() - begin
