@@ -203,6 +203,7 @@ class _Runner:
         from transformers.cache_utils import DynamicCache
 
         from wfsa.decoding import trie_beam_search
+        from wfsa.model_cache import cache_name
 
         if method != "generate":
             form, attention = method.split("-")
@@ -225,7 +226,7 @@ class _Runner:
         ids = torch.tensor([self.prompt])
         found = self.model.generate(
             ids, attention_mask=torch.ones_like(ids), num_beams=n_beams, num_return_sequences=n_beams, do_sample=False,
-            max_new_tokens=n_new, pad_token_id=0, past_key_values=cache,
+            max_new_tokens=n_new, pad_token_id=0, **{str(cache_name(self.model)): cache},
             logits_processor=LogitsProcessorList([Count()]), return_dict_in_generate=True, output_scores=True,
         )  # fmt: skip
         sequences = found.sequences[:, ids.shape[1] :].tolist()

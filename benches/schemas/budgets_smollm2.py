@@ -20,6 +20,7 @@ import wfsa
 from benches import machine
 from benches.markdown import facts, several, table, write
 from benches.schemas.sample import take_sample
+from wfsa.model_cache import cache_name
 
 LIMITS = (64, 128, 256)
 PROMPT = "Write a JSON document of this schema: {schema}\nDocument: "
@@ -48,7 +49,8 @@ def generate(
     with torch.no_grad():
         for left in range(most, 0, -1):
             places = (seen.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-            logits = model(input_ids=ids, attention_mask=seen, position_ids=places, past_key_values=cache).logits[:, -1]
+            output = model(input_ids=ids, attention_mask=seen, position_ids=places, **{str(cache_name(model)): cache})
+            logits = output.logits[:, -1]
             going = [row for row, state in enumerate(states) if not state.is_finished()]
             budgets = [left if bounded else None] * len(going)
             wfsa.fill_bitmasks([states[row] for row in going], masks, rows=going, budgets=budgets)

@@ -123,10 +123,10 @@ def test_check_tree_sees_a_mask_that_is_ignored() -> None:
             input_ids: Any = None,
             attention_mask: Any = None,
             position_ids: Any = None,
-            past_key_values: Any = None,
+            cache: Any = None,
             **rest: Any,
         ) -> Any:
-            return super().forward(input_ids, None, position_ids, past_key_values, **rest)
+            return super().forward(input_ids, None, position_ids, cache, **rest)
 
     model = Deaf(tiny_model("llama", 0).config).double().eval()
     with pytest.raises(DecodingError, match="Deaf does not follow explicit masks"):

@@ -106,9 +106,10 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/reference": {"grammar", "wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
     "wfsa/explain.py": {"grammar", "grammar/json_schema", "wfsa/errors.py", "wfsa/vocab"},
-    "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/storage"},
+    "wfsa/model_cache.py": set(),
+    "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/model_cache.py", "wfsa/storage"},
     "wfsa/items/backends": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items"},
-    "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items"},
+    "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/model_cache.py"},
     "wfsa/integrations": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/compile_options.py", "wfsa/compiler.py",
         "wfsa/__init__.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/metrics.py", "wfsa/requests.py",

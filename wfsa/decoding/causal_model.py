@@ -1,7 +1,7 @@
 """What a `transformers` model must be like to have its KV sequence shared, checked before anything is computed.
 
 The search gives a model explicit positions (``position_ids``), an attention mask for each query (4-D), and a cache of
-its own (``past_key_values``).  A model fits if these three decide the result:
+its own (`model_cache.py` knows under which name).  A model fits if these three decide the result:
 
 - positions come in through ``position_ids`` (rotary or learned), not from the shape of the mask (ALiBi) or the cache;
 - every layer attends to everything (a sliding window counts columns, and columns are no longer positions), and keeps
@@ -26,8 +26,9 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 from wfsa.decoding.shared_attention import NAME
 from wfsa.decoding.shared_kv import TrieKv
 from wfsa.errors import DecodingError
+from wfsa.model_cache import NAMES, cache_name
 
-_NEEDED = ("position_ids", "attention_mask", "past_key_values")
+_NEEDED = ("position_ids", "attention_mask")
 
 
 class CausalModel:
@@ -53,6 +54,11 @@ class CausalModel:
         config = model.config
         self._parameters = set(inspect.signature(model.forward).parameters)
         missing = [parameter for parameter in _NEEDED if parameter not in self._parameters]
+        name_of_cache = cache_name(model)
+        if name_of_cache is None:
+            missing.append(" or ".join(NAMES))
+        else:
+            self._cache_name = name_of_cache
         if missing or config.is_encoder_decoder or model.get_output_embeddings() is None:
             why = f"its forward has no {', '.join(missing)}" if missing else "it is no decoder-only language model"
             raise DecodingError(f"{name} cannot share one KV sequence: {why}")
@@ -84,8 +90,8 @@ class CausalModel:
             ones = torch.ones((n, n), dtype=torch.bool, device=mask.device)
             mask = self._additive((ones.tril() & mask.bool()[:, None, :] | ones.triu().tril())[:, None])
         output = self.model(
-            input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True,
-            **self._last_only,
+            input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True,
+            **{self._cache_name: cache}, **self._last_only,
         )  # fmt: skip
         logits: torch.Tensor = output.logits[:, -1]
         return logits
@@ -95,7 +101,7 @@ class CausalModel:
         if self.attention == "eager":  # eager adds its mask
             mask = self._additive(mask)
         output = self.model(
-            input_ids=tokens, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
+            input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=True, **{self._cache_name: cache}
         )
         logits: torch.Tensor = output.logits
         return logits

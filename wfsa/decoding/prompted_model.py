@@ -16,6 +16,7 @@ import torch
 from transformers import PreTrainedModel
 
 from wfsa.errors import DecodingError
+from wfsa.model_cache import cache_argument, returned_cache
 
 
 class PromptedModel:
@@ -39,7 +40,8 @@ class PromptedModel:
         with torch.no_grad():
             output = model(input_ids=torch.tensor([ids], device=self.device), use_cache=True)
         self.first: torch.Tensor = output.logits[:, -1]
-        self.cache: Any = getattr(output, "past_key_values", None)
+        self.cache: Any = returned_cache(output)
+        self.cache_name = next(iter(cache_argument(model, output)))
         for needed in ("batch_repeat_interleave", "batch_select_indices"):
             if not hasattr(self.cache, needed):
                 raise DecodingError(f"{type(model).__name__} keeps a cache that cannot {needed.split('_')[1]} rows")
@@ -48,25 +50,25 @@ class PromptedModel:
         """n rows, each the prompt alone."""
         cache = copy.deepcopy(self.cache)
         cache.batch_repeat_interleave(n)
-        return Session(self.model, cache, self.first.expand(n, -1))
+        return Session(self.model, self.cache_name, cache, self.first.expand(n, -1))
 
 
 class Session:
     """``logits`` [n, V] after each row's last token."""
 
-    def __init__(self, model: Any, cache: Any, logits: torch.Tensor) -> None:
-        self._model, self._cache, self.logits = model, cache, logits
+    def __init__(self, model: Any, cache_name: str, cache: Any, logits: torch.Tensor) -> None:
+        self._model, self._cache_name, self._cache, self.logits = model, cache_name, cache, logits
 
     def step(self, rows: torch.Tensor, tokens: torch.Tensor) -> None:
         """Row i is row ``rows[i]`` after ``tokens[i]``; both int64[m]."""
         if len(rows) != len(self.logits) or not bool((rows == torch.arange(len(rows), device=rows.device)).all()):
             self._cache.batch_select_indices(rows)
-        output = self._model(input_ids=tokens[:, None], past_key_values=self._cache, use_cache=True)
-        self._cache = output.past_key_values
+        output = self._model(input_ids=tokens[:, None], use_cache=True, **{self._cache_name: self._cache})
+        self._cache = returned_cache(output)
         self.logits = output.logits[:, -1]
 
     def copy(self) -> Session:
-        return Session(self._model, copy.deepcopy(self._cache), self.logits)
+        return Session(self._model, self._cache_name, copy.deepcopy(self._cache), self.logits)
 
 
 def check_causal(model: Any) -> None:

@@ -25,6 +25,7 @@ from wfsa.items.backends.device_layout import Tensor
 from wfsa.items.backends.torch import TorchItems
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.filter import Filters
+from wfsa.model_cache import cache_argument
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +49,8 @@ def beam_search(
     """The ``width`` best items that a beam of ``width`` finds for each prompt.
 
     model           transformers' decoder-only models, or anything called the same: ``model(input_ids, attention_mask,
-                    position_ids, past_key_values, use_cache)`` with ``.logits`` and ``.past_key_values``, whose cache
-                    has ``batch_repeat_interleave`` and ``reorder_cache``
+                    position_ids, cache, use_cache)`` with ``.logits`` and ``.cache``, whose cache has
+                    ``batch_repeat_interleave`` and ``reorder_cache``; `past_key_values` is taken for `cache`
     input_ids       int64[B, P], padded on the left
     attention_mask  [B, P], 0 at padding; None: no padding
     filters         one for all prompts, or one (or None) a prompt
@@ -76,7 +77,8 @@ def beam_search(
             beams = items.beam_step(beams, logits, width=width, normalise=normalise, filters=on_device, level=step)
             if step + 1 == n_steps:
                 break
-            cache = output.past_key_values
+            argument = cache_argument(model, output)
+            (cache,) = argument.values()
             if step == 0:  # from one row a prompt to one a beam
                 cache.batch_repeat_interleave(width)
                 mask, position = mask.repeat_interleave(width, 0), position.repeat_interleave(width, 0)
@@ -87,7 +89,7 @@ def beam_search(
             position = position + 1
             tokens = beams.tokens.clamp(min=0).to(input_ids.dtype).reshape(-1, 1)  # a missing beam feeds anything
             output = model(
-                input_ids=tokens, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True
+                input_ids=tokens, attention_mask=mask, position_ids=position, use_cache=True, **argument
             )
             logits = output.logits[:, -1].reshape(n_requests, width, -1)
     return ItemSearch(beams, items.index.first_item(beams.nodes.cpu().numpy()))
