@@ -19,11 +19,11 @@ from __future__ import annotations
 import copy
 import json
 import re
-from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin
 
 from wfsa.errors import LimitError, SchemaError
+from wfsa.grammar.json_schema.metaschemas import metaschema
 from wfsa.grammar.json_schema.misspelt import UnknownWords
 from wfsa.grammar.json_schema.number_spellings import Wholes
 from wfsa.grammar.json_schema.options import SchemaOptions, listed_drafts
@@ -258,7 +258,7 @@ class Document:
         """Take a document out of the caller's registry, or a metaschema of JSON Schema; False if it is in neither."""
         contents = contents_of(self.options.registry, uri)
         if contents is None:
-            contents = contents_of(_specifications(), uri)
+            contents = metaschema(uri)
         if contents is None:
             return False
         assert self._resources is not None
@@ -328,13 +328,3 @@ def contents_of(registry: Any, uri: str) -> Any:
         except LookupError:
             continue
     return None
-
-
-@lru_cache(maxsize=1)
-def _specifications() -> Any:
-    """The metaschemas, where the package that has them is installed."""
-    try:
-        from jsonschema_specifications import REGISTRY
-    except ImportError:
-        return None
-    return REGISTRY

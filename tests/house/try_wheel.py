@@ -94,7 +94,10 @@ def check_wheel(path: Path) -> None:
     assert tops <= {"wfsa", info, "wfsa.libs"}, f"the wheel installs {sorted(tops)}"
     modules = {f"wfsa/_ext/{source.stem}" for source in (ROOT / "ext" / "bindings").glob("*.pyx")}
     assert modules == {name.partition(".")[0] for name in names if name.endswith(".so")}
-    for wanted in ("wfsa/py.typed", "wfsa/grammar/ir.py", "wfsa/_ext/state.pyi"):
+    data = "wfsa/grammar/json_schema/metaschemas"
+    for wanted in (
+        "wfsa/py.typed", "wfsa/grammar/ir.py", "wfsa/_ext/state.pyi", f"{data}/documents.json", f"{data}/LICENSE",
+    ):  # fmt: skip
         assert wanted in names, f"the wheel lacks {wanted}"
 
 

@@ -105,7 +105,6 @@ def test_many_dynamic_scopes_have_a_limit() -> None:
 
 
 def test_metaschemas_are_known() -> None:
-    pytest.importorskip("jsonschema_specifications")
     addresses = {7: "http://json-schema.org/draft-07/schema#", 2020: "https://json-schema.org/draft/2020-12/schema"}
     for draft, address in addresses.items():
         docs = documents({"$ref": address}, draft=draft, unique_items="unchecked", property_order="declared")
