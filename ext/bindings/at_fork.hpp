@@ -3,6 +3,7 @@
 // Who forks a Python process holds the interpreter lock from the first of these to the last: nothing that is waited for
 // here may wait for that lock.
 #pragma once
+#include "bindings/at_end.hpp"
 #include "containers/fork_gate.hpp"
 #include "containers/reaper.hpp"
 #include "containers/thread_pool.hpp"
@@ -24,6 +25,7 @@ inline void after_fork_in_parent() {
 inline void after_fork_in_child() {
     ForkGate::after_in_child();
     ThreadPool::after_fork_in_child();
+    AtEnd::after_fork_in_child();
     Reaper::after_fork(true);
 }
 inline const int announced = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

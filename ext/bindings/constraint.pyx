@@ -25,7 +25,9 @@ cdef extern from "Python.h":
 
 cdef extern from "bindings/translate.hpp" namespace "wfsa":
     cdef cppclass AllowInterrupts:
-        void hold()
+        int hold() except -1
+
+    void wait_for_compilers "wfsa::AtEnd::wait"() nogil
 
 
 cdef extern from "artifact/read.hpp" namespace "wfsa" nogil:
@@ -71,8 +73,9 @@ cdef extern from "ahead.hpp" namespace "wfsa" nogil:
 
 @atexit.register
 def _stop():
-    """No thread expands or destroys engines while the process ends."""
+    """No thread compiles, expands or destroys engines while the process ends."""
     with nogil:
+        wait_for_compilers()
         stop_background()
         stop_reaper()
 

@@ -9,6 +9,7 @@ from libcpp.vector cimport vector
 
 from wfsa._ext.integers cimport integer
 
+import atexit
 import os
 import sys
 import threading
@@ -23,7 +24,9 @@ cdef extern from "bindings/translate.hpp" namespace "wfsa":
     cdef int wfsa_translate "wfsa::translate"() except +
     int stop_where_asked() except -1
     cdef cppclass AllowInterrupts:
-        void hold()
+        int hold() except -1
+
+    void wait_for_compilers "wfsa::AtEnd::wait"() nogil
 
 
 cdef extern from "regular/nfa.hpp" namespace "wfsa" nogil:
@@ -69,6 +72,13 @@ cdef extern from "regular/state_names.hpp" namespace "wfsa::StateNames" nogil:
 
     NameSizes name_sizes "wfsa::StateNames::sizes"()
     void set_name_limit "wfsa::StateNames::set_limit"(size_t)
+
+
+@atexit.register
+def _stop():
+    """No thread compiles while the process ends."""
+    with nogil:
+        wait_for_compilers()
 
 
 cdef int64_t _TURN = 1 << 12  # nodes of trees and copies of bodies, after which another thread has its turn

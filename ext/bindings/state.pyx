@@ -92,8 +92,8 @@ cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
 
 
 cdef _token_ids(ids, int64_t n_tokens):
-    """int32; -1 for one that is out of range."""
-    array = np.asarray(ids if hasattr(ids, "__array__") else [integer(i) for i in ids])
+    """A new int32 array; -1 for one that is out of range.  Copied before it is checked: another thread may write `ids`."""
+    array = np.array(ids if hasattr(ids, "__array__") else [integer(i) for i in ids])
     if array.size == 0:
         return np.empty(0, np.int32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -154,8 +154,8 @@ cdef class State:
     cdef int write_mask(self, uint32_t* out, int64_t n_words, budget, wrap_up) except -1:
         """The mask, under a budget if there is one; nothing is written where an error is raised."""
         cdef Held held
+        cdef Budget granted = budget_of(budget, wrap_up)  # first: it may call Python code, which may reset this state
         cdef Decoder* decoder = self.read(held)
-        cdef Budget granted = budget_of(budget, wrap_up)
         if budget is None and decoder.is_quick():
             fill_mask(decoder[0], out, n_words, kAnyTokens)
         else:
@@ -258,13 +258,18 @@ cdef class State:
         contiguous run of bytes.
         """
         cdef const uint8_t[::1] view
+        cdef bytes own
         cdef cbool ok
-        try:
-            view = data
-        except BufferError as e:
-            raise ValueError(str(e)) from None
-        cdef const uint8_t* p = &view[0] if view.shape[0] else NULL
-        cdef size_t n = view.shape[0]
+        if type(data) is bytes:
+            own = data
+        else:
+            try:
+                view = data
+            except BufferError as e:
+                raise ValueError(str(e)) from None
+            own = bytes(view)  # another thread may write it meanwhile
+        cdef const uint8_t* p = <const uint8_t*>PyBytes_AS_STRING(own)
+        cdef size_t n = len(own)
         cdef Held held
         cdef Decoder* decoder = self.now()
         if decoder.finished() and n:
@@ -298,7 +303,7 @@ cdef class State:
     def fork(self):
         """An independent copy; costs one small object, whatever the length of the text."""
         cdef type kind = type(self)
-        cdef State s = State.__new__(State) if kind is State else kind.__new__(kind)
+        cdef State s = new_state(kind)
         s.constraint = self.constraint
         s.end_ids = self.end_ids
         s.n_words, s.n_tokens, s.size = self.n_words, self.n_tokens, self.size
@@ -425,10 +430,19 @@ cdef class State:
                 f"{'…' if len(text) > _SHOWN else ''}{shown}, of {self.constraint!r}>")
 
 
+cdef State new_state(type kind):
+    cdef State s = State.__new__(State) if kind is State else kind.__new__(kind)
+    if s.decoder.get() is not NULL:  # by a __new__ of a subclass
+        raise TypeError(f"{kind.__name__}.__new__ must return a new State")
+    return s
+
+
 cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_ids):
-    cdef State s = kind.__new__(kind)
+    cdef unique_ptr[Decoder] held
     cdef vector[int32_t] stops
-    s.decoder.reset(decoder)
+    held.reset(decoder)
+    cdef State s = new_state(kind)
+    s.decoder.reset(held.release())
     s.constraint = constraint
     s.n_words, s.n_tokens, s.size = vocab.n_words(), vocab.n_tokens(), vocab.size
     if stop_ids is None:
@@ -459,6 +473,7 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
     The states may belong to different constraints, of any kinds.  The masks are computed on up to `threads`
     threads, this one among them; fewer where there are fewer processors, or few states; and without the interpreter
     lock, unless they are few and nothing has to be waited for.
+    None in place of a state leaves its row as it was: a sequence that is not constrained.
     ``budgets[i]``, if it is not None, is the budget of states[i], and `wrap_up` is of all that have one, as in
     ``State.get_mask``; a state that has finished needs none.  Raises StateError on a buffer that does not fit, or when two
     states share a row, BudgetError where a budget is too small; the buffer is left as it was then.  TypeError on what is
@@ -466,6 +481,7 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
     """
     cdef Target target
     cdef vector[Asked] asked
+    cdef vector[Budget] granted
     cdef Asked ask
     cdef State one
     cdef size_t k
@@ -478,24 +494,29 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
         raise StateError(f"{len(states)} states need as many different rows, not {rows}")
     if n_threads < 1:
         raise StateError(f"threads must be at least 1, not {n_threads}")
-    if not states:
-        return
+    # Whatever calls Python code comes first: it may reset the states, so no decoder is looked at before.
     for state, budget in zip(states, _each_budget(budgets, len(states))):
-        if not isinstance(state, State):
+        if state is not None and not isinstance(state, State):
             raise TypeError(f"a {type(state).__name__} is no state of a constraint")
-        one = state
-        n_words = max(n_words, one.n_words)
-        ask.constraint, ask.decoder = <void*>one.constraint, one.now()
-        ask.budget = budget_of(budget, wrap_up)
-        quick = quick and ask.decoder.is_quick()
-        asked.push_back(ask)
+        if state is not None:
+            one = state
+            n_words = max(n_words, one.n_words)
+        granted.push_back(budget_of(None if state is None else budget, wrap_up))
+    constrained = [(at, state) for at, state in enumerate(states) if state is not None]
+    if not constrained:
+        return
     target_open(&target, buffer, n_words, min(rows))
     try:
         if target.view.ndim == 1 and len(states) > 1 or max(rows) >= (target.view.shape[0] if target.view.ndim == 2 else 1):
             raise StateError(f"row {max(rows)} is out of range for the mask buffer")
-        for k, row in enumerate(rows):
-            asked[k].out = <uint32_t*>target.view.buf + <int64_t>row * target.n_words
-        for one in states:
+        for at, state in constrained:
+            one, k = state, at
+            ask.constraint, ask.decoder = <void*>one.constraint, one.now()
+            ask.budget = granted[k]
+            ask.out = <uint32_t*>target.view.buf + <int64_t>rows[k] * target.n_words
+            quick = quick and ask.decoder.is_quick()
+            asked.push_back(ask)
+        for at, one in constrained:
             one.n_reads += 1
         try:
             if quick:
@@ -505,14 +526,14 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
                     grant(asked)
                     fill_masks(asked, target.n_words, n_threads)
         finally:
-            for one in states:
+            for at, one in constrained:
                 one.n_reads -= 1
     finally:
         PyBuffer_Release(&target.view)
 
 
 cdef _draft_array(what, values):
-    """int64, C-contiguous, in one or two dimensions."""
+    """A new int64 array, C-contiguous, in one or two dimensions: what is checked is what is used, whoever writes `values`."""
     if hasattr(values, "detach") and hasattr(values, "numpy"):
         try:
             values = values.numpy()
@@ -521,7 +542,7 @@ cdef _draft_array(what, values):
     array = np.asarray(values)
     if array.ndim not in (1, 2) or (array.dtype.kind not in "iu" and array.size):
         raise StateError(f"{what} must be integers in one or two dimensions, not {array.dtype} in {array.ndim}")
-    return np.ascontiguousarray(array, np.int64)
+    return np.array(array, np.int64, order="C")
 
 
 cdef _tree_error(TreeCheck check, const DraftTree* tree, int64_t k, bint several):
@@ -575,6 +596,7 @@ def fill_chain(states, tokens, buffer, threads=1, budgets=None, wrap_up=0):
 cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, budgets, wrap_up):
     cdef Target target
     cdef vector[AskedTree] asked
+    cdef vector[Budget] allowed
     cdef AskedTree* ask
     cdef DraftTree tree
     cdef TreeCheck check
@@ -584,7 +606,8 @@ cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, budge
     cdef const int64_t[:, ::1] nexts, siblings, drafts
     single = isinstance(states, State)
     listed = [states] if single else list(states)
-    granted = _each_budget([budgets] if single else budgets, len(listed))
+    for state, budget in zip(listed, _each_budget([budgets] if single else budgets, len(listed))):
+        allowed.push_back(budget_of(None if state is None else budget, wrap_up))
     if not next.shape == sibling.shape == tokens.shape:
         raise StateError(f"next, sibling and tokens must have one shape, not {next.shape}, {sibling.shape} and {tokens.shape}")
     if tokens.ndim == 1 and single:
@@ -613,7 +636,7 @@ cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, budge
         ask = &asked.back()
         ask.tree, ask.n_tokens = tree, one.n_tokens
         ask.probe = one.now().fork()
-        ask.budget = budget_of(granted[k], wrap_up)
+        ask.budget = allowed[k]
         if not ask.probe.get().finished():
             most_after(ask.probe.get()[0], ask.budget)  # which raises before any row is written
     filled = np.zeros(n_trees, np.int64)

@@ -8,6 +8,7 @@
 #include <exception>
 #include <new>
 
+#include "bindings/at_end.hpp"
 #include "bindings/at_fork.hpp"
 #include "errors.hpp"
 #include "interrupt.hpp"
@@ -31,8 +32,10 @@ class LetOthers {
         if (at_once) released_ = PyEval_SaveThread();
     }
     ~LetOthers() {
-        if (released_) PyEval_RestoreThread(released_);
         innermost_ = outer_;
+        if (!released_) return;
+        AtEnd::before_lock();
+        PyEval_RestoreThread(released_);
     }
     LetOthers(const LetOthers&) = delete;
     static void poll() {
@@ -48,9 +51,10 @@ class LetOthers {
     const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// With the interpreter lock: has a signal's handler raised, or is used up what this compilation may use?
+// With the interpreter lock: does the interpreter end, has a signal's handler raised, or is used up what this compilation
+// may use?
 inline bool has_to_stop() {
-    if (PyErr_CheckSignals() != 0) return true;
+    if (AtEnd::stops_this_thread() || PyErr_CheckSignals() != 0) return true;
     PyObject* module = PyImport_ImportModule("wfsa.grammar.allowance");
     PyObject* none = module ? PyObject_CallMethod(module, "check", nullptr) : nullptr;
     Py_XDECREF(none);
@@ -68,6 +72,7 @@ inline bool asked_to_stop() {
     const auto now = std::chrono::steady_clock::now();
     if (now - last < std::chrono::milliseconds(50)) return false;
     last = now;
+    AtEnd::before_lock();
     const PyGILState_STATE lock = PyGILState_Ensure();
     const bool stop = has_to_stop();
     PyGILState_Release(lock);
@@ -80,9 +85,11 @@ class AllowInterrupts {
     AllowInterrupts() : before_(interrupted) { interrupted = asked_to_stop; }
     ~AllowInterrupts() { interrupted = before_; }
     AllowInterrupts(const AllowInterrupts&) = delete;
-    void hold() const {}  // Cython leaves out a variable that is never named again
+    // Raises where this thread may not begin.  (Cython leaves out a variable that is never named again.)
+    int hold() const { return AtEnd::stops_this_thread() ? -1 : 0; }
 
   private:
+    const AtEnd::Work work_;
     bool (*before_)();
 };
 
@@ -102,7 +109,7 @@ inline void translate() {
         raise_as("ArtifactError", e.what());
     } catch (const Miss&) {
         raise_as("ArtifactError", "the compiled tables lack a needed entry");
-    } catch (const Interrupted&) {  // Python's error is set: KeyboardInterrupt, what a handler raised, Exhausted
+    } catch (const Interrupted&) {  // Python's error is set: KeyboardInterrupt, SystemExit, what a handler raised, Exhausted
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& e) {

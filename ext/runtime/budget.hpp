@@ -16,7 +16,9 @@ struct Budget {
 
 // How many tokens may be needed from after the next one on; kAnyTokens: no matter how many.  BudgetTooSmall: it is.
 inline int64_t most_after(const Decoder& decoder, const Budget& budget) {
-    if (budget.tokens == kAnyTokens || decoder.is_far(budget.tokens - std::max<int64_t>(0, budget.wrap_up))) return kAnyTokens;
+    if (budget.tokens == kAnyTokens) return kAnyTokens;
+    // Both are a caller's, any int64: neither the difference nor one less overflows.
+    if (decoder.is_far(std::max<int64_t>(0, budget.tokens) - std::max<int64_t>(0, budget.wrap_up))) return kAnyTokens;
     const int64_t least = decoder.min_tokens();
     if (budget.tokens < least)
         throw BudgetTooSmall("a budget of " + std::to_string(budget.tokens) + " tokens is too small: the text needs " +

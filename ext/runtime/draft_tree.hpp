@@ -80,7 +80,7 @@ inline void fill_tree(AskedTree& asked, int64_t n_words) {
     const auto fill = [&](int64_t node) {
         if (probe.finished()) return false;
         Budget budget = asked.budget;
-        if (bounded) budget.tokens -= int64_t(path.size());
+        if (bounded) budget.tokens = std::max<int64_t>(0, budget.tokens) - int64_t(path.size());
         fill_mask(probe, asked.rows + node * n_words, n_words, most_after(probe, budget));
         ++asked.n_filled;
         return true;

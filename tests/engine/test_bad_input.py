@@ -386,7 +386,7 @@ def test_bad_batch(state: wfsa.State) -> None:
     with pytest.raises(wfsa.StateError):
         wfsa.fill_bitmasks(states, batch[0])
     with pytest.raises(TypeError):
-        wfsa.fill_bitmasks([state, None], batch)
+        wfsa.fill_bitmasks([state, 5], batch)
     for wrong in ({"rows": [0, 1.0]}, {"rows": 3}, {"threads": 1.5}, {"threads": None}):
         with pytest.raises(TypeError):
             wfsa.fill_bitmasks(states, batch, **wrong)

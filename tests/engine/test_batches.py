@@ -140,3 +140,19 @@ assert threads() == before
 wfsa.fill_bitmasks(states, np.zeros((200, 9), np.int32), threads=4)
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=200)
+
+
+def test_a_row_without_a_state_is_left_as_it_was(constraints: list[wfsa.Constraint]) -> None:
+    states: list[wfsa.State | None] = [c.start() for c in constraints]
+    states[1:1] = [None, None]
+    n_words = (constraints[0].vocab.size + 31) // 32
+    rows, plain = np.full((len(states), n_words), 7, np.int32), np.zeros((1, n_words), np.int32)
+    wfsa.fill_bitmasks(states, rows, threads=2)
+    for row, state in zip(rows, states, strict=True):
+        if state is None:
+            assert (row == 7).all()
+        else:
+            wfsa.fill_bitmasks([state], plain)
+            assert (row == plain[0]).all()
+    wfsa.fill_bitmasks([None], np.zeros((1, n_words), np.int32), budgets=[-5])
+    wfsa.fill_bitmasks([None, None], np.zeros(0, np.int8))

@@ -43,7 +43,7 @@ class State:
     def n_configurations(self) -> int: ...
 
 def fill_bitmasks(
-    states: Sequence[State], buffer: Any, threads: int = 1, rows: Sequence[int] | None = None,
+    states: Sequence[State | None], buffer: Any, threads: int = 1, rows: Sequence[int] | None = None,
     budgets: Sequence[int | None] | None = None, wrap_up: int = 0,
 ) -> None: ...
 @overload
