@@ -183,6 +183,8 @@ class _Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not isinstance(error, Exhausted):
+            self.costliest = str  # lets go of the grammar and its terminals before the collector looks at what is left
         self._collector.let_go()
         self._allowance.__exit__(kind, error, trace)
         if isinstance(error, Exhausted):

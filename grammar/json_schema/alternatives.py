@@ -91,6 +91,10 @@ class Alternatives:
         self._settled: dict[int, tuple[Handle, Handle]] = {}  # id of a compound -> (it, the simplest that is seen)
         self._directs: dict[int, tuple[Any, Handle]] = {}  # id of a reference -> (it, what it leads to)
 
+    def close(self) -> None:
+        """Drop the parts that refer back to this object; nothing can be read afterwards."""
+        del self.members, self.compared
+
     def alternatives(self, schema: Any, path: str, tracks: Tracks = Tracks.NONE) -> list[Shape]:
         """The shapes whose union a schema is; empty if no value is left.  `tracks`: they note what was evaluated."""
         if schema is True:

@@ -6,6 +6,7 @@ items as they are written, and has to know whether it can run out of values.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from wfsa.grammar.json_schema.alternatives import Alternatives
@@ -58,19 +59,21 @@ def longest(read: Alternatives, shape: Shape) -> int | None:
     wanted += [] if rest is None else [rest] * (len(rest) + 1)
     holder: dict[Any, int] = {}
 
-    def place(position: int, seen: set[Any]) -> bool:
-        for value in wanted[position] or ():
-            if value not in seen:
-                seen.add(value)
-                if value not in holder or place(holder[value], seen):
-                    holder[value] = position
-                    return True
-        return False
-
     for position, values in enumerate(wanted):
-        if values is not None and not place(position, set()):
+        if values is not None and not _place(position, wanted, holder, set()):
             return position
     return None
+
+
+def _place(position: int, wanted: Sequence[Collection[Any] | None], holder: dict[Any, int], seen: set[Any]) -> bool:
+    """Give a position one of the values it wants, moving other positions to other values where that helps."""
+    for value in wanted[position] or ():
+        if value not in seen:
+            seen.add(value)
+            if value not in holder or _place(holder[value], wanted, holder, seen):
+                holder[value] = position
+                return True
+    return False
 
 
 def distinct(read: Alternatives, shape: Shape) -> Distinct:

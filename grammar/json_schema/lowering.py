@@ -117,6 +117,13 @@ class _Lowering:
         self._queue: list[tuple[Shape, int]] = []  # shapes whose objects or arrays are lowered later
 
     def run(self, schema: Any, path: str) -> Grammar:
+        """Lower a schema; a lowering runs once."""
+        try:
+            return self._grammar(schema, path)
+        finally:
+            self._memo.close()
+
+    def _grammar(self, schema: Any, path: str) -> Grammar:
         memo, out = self._memo, self._memo.out
         start = memo.child((schema, path))
         while self._queue:

@@ -42,6 +42,11 @@ class Memo:
             handle.symbol = self._lower(self.read.described(handle), path_of(handle))
         return handle.symbol
 
+    def close(self) -> None:
+        """Drop the two functions that lead back up, so that everything of a lowering is freed without the collector."""
+        del self._lower
+        self.read.close()
+
     def empty(self, why: str, path: str) -> None:
         """Note why nothing satisfies the schema at `path`; the last reason is the one that is told."""
         self.read.why = why, path

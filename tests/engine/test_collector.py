@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -79,6 +81,33 @@ def test_a_long_compilation_lets_it_go(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen[-1]
 
 
+def test_a_due_collection_is_made_at_the_end() -> None:
+    """Of the young generations: what the next allocation would else pay for; never of the oldest one."""
+    generations: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        generations.append(info["generation"])
+
+    held = HeldCollector()
+    gc.callbacks.append(note)
+    try:
+        held.hold()
+        kept: list[list[None]] = [[] for _ in range(2 * gc.get_threshold()[0])]
+        assert not generations
+        held.let_go()
+        collected = list(generations)
+        kept.clear()
+        gc.collect(0)
+        generations.clear()
+        held.hold()
+        held.let_go()
+        none_due = list(generations)
+    finally:
+        gc.callbacks.remove(note)
+    assert collected in ([0, 0], [1, 1])  # it starts and stops
+    assert not none_due
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_that_is_forked_meanwhile_collects() -> None:
     held = HeldCollector()
@@ -91,3 +120,47 @@ def test_a_child_that_is_forked_meanwhile_collects() -> None:
     held.let_go()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert gc.isenabled()
+
+
+FRONT_ENDS: dict[str, Callable[[], object]] = {
+    "json_schema": lambda: wfsa.compile_json_schema(SCHEMA, VOCAB),
+    "recursion": lambda: wfsa.compile_json_schema(
+        {"$defs": {"n": {"properties": {"a": {"$ref": "#/$defs/n"}, "b": {"not": {"type": "null"}}}}},
+         "$ref": "#/$defs/n", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, VOCAB, mode="lazy"),
+    "unique": lambda: wfsa.compile_json_schema(
+        {"type": "array", "uniqueItems": True, "prefixItems": [{"enum": [1, 2]}, {"enum": [1, 2]}],
+         "items": {"enum": [1, 2, 3]}, "contains": {"const": 3}}, VOCAB, mode="lazy"),
+    "indent": lambda: wfsa.compile_json_schema(
+        SCHEMA, VOCAB, mode="lazy", schema_options=wfsa.SchemaOptions(whitespace="indent")),
+    "lenient": lambda: wfsa.compile_json_schema(
+        {"type": "string", "pattern": "(?=a)[a-z]*\\bb"}, VOCAB, mode="lazy",
+        schema_options=wfsa.SchemaOptions(lenient=True)),
+    "no document": lambda: wfsa.compile_json_schema({"type": "string", "enum": [1]}, VOCAB),
+    "tools": lambda: wfsa.compile_tools([{"name": "f", "parameters": SCHEMA}], VOCAB, mode="lazy", format="hermes"),
+    "tag": lambda: wfsa.compile_structural_tag(
+        {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": SCHEMA}}, VOCAB, mode="lazy"),
+    "regex": lambda: wfsa.compile_regex("(?=a)[a-c]*|x{2,9}y?(?<=y)", VOCAB),
+    "gbnf": lambda: wfsa.compile_gbnf('root ::= "a" (root | [b-d]+) "e"?', VOCAB),
+    "lark": lambda: wfsa.compile_lark('start: "(" start* ")" | NAME\nNAME: /[a-z]+/\n%ignore " "', VOCAB),
+    "llguidance": lambda: wfsa.compile_lark('start: a %json {"type": "integer"}\na[capture]: /x+/', VOCAB),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FRONT_ENDS)
+def test_compiling_leaves_nothing_on_a_cycle(name: str) -> None:
+    """What a compilation drops is freed at once: else a server's next request pays for the collector."""
+    gc.disable()
+    with contextlib.suppress(wfsa.SchemaError):
+        FRONT_ENDS[name]()
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        with contextlib.suppress(wfsa.SchemaError):
+            _kept = FRONT_ENDS[name]()  # only what was dropped on the way is to be found
+        gc.collect()
+        found = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.garbage)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.collect()
+    assert not found
