@@ -2,7 +2,8 @@
 
     DiscSampler          samples of the model conditioned on a set           disc.py
     disc_law             their law, exactly, for a set that can be listed    disc_law.py
-    nezha_search         ids drafted by a head from one pass, and checked    nezha.py, nezha_head.py, nezha_training.py
+    nezha_search         ids drafted by a head from one pass, and checked    nezha.py, nezha_training.py
+    NezhaHead, MixedHead the published head, and a larger one                draft_head.py, nezha_head.py, mixed_head.py
     IdHashSet            a set of ids, asked for a batch at once             id_hash_set.py
     trie_beam_search     beam search whose beams share one KV sequence       trie_beam.py
     TokenConstraint      what the methods ask of a grammar or an item set    token_constraint.py
@@ -25,6 +26,7 @@ from wfsa.decoding.disc import DiscResult, DiscSample, DiscSampler, disc_sample
 from wfsa.decoding.disc_law import DiscLaw, disc_law
 from wfsa.decoding.id_hash_set import IdHashSet
 from wfsa.decoding.item_tokens import ItemTokens
+from wfsa.decoding.mixed_head import MixedHead
 from wfsa.decoding.nezha import NezhaResult, nezha_search
 from wfsa.decoding.nezha_head import NezhaHead
 from wfsa.decoding.nezha_training import NezhaTraining, train_nezha
@@ -42,6 +44,7 @@ __all__ = [
     "IdHashSet",
     "ItemTokens",
     "KvUse",
+    "MixedHead",
     "NezhaHead",
     "NezhaResult",
     "NezhaTraining",

@@ -6,19 +6,26 @@
 
 **Algorithm.**::
 
-    h_0 … h_L = one forward pass                                      nezha_head.py
+    h_0 … h_L = one forward pass                                      draft_head.py
     for each level:  scores + log-softmax(head) ─► top b ─► the head's states follow the parents
     check:    none            drafts as they are; some are no items
-              IdHashSet       the drafts that are items move to the front, the others are flagged     id_hash_set.py
-              ItemIndex       codes that no item has are -inf while drafting: every draft is an item
+              IdHashSet       the last level proposes b codes for each of the b beams; the proposals that are items
+                              stay, and the best b of these are the drafts                          id_hash_set.py
+              ItemIndex       codes that no item has are -inf at every level: every draft is an item
 
-**The carried interval.**  A hash set can only throw drafts away: with b beams of which a third are items, a third of b
-remains.  An item index says at every level which codes come next, so that the beams are spent on items only.  Scores
-keep the head's full normalisation, as in the trie beam search, so with either check the score of an item is the same.
+The set of ids is the publication's check (its Algorithm 3), and the order counts: first the set, then the best b.
+The check sees up to b · b proposals, so a catalogue of which one id in a hundred is an item still fills a list of 10.
+It cannot repair the levels before: a beam whose codes begin no item takes a place up to the last level.
 
-**Invariants.**  Best first.  With an ItemIndex a beam that does not exist is flagged, never filled.
+**The carried interval.**  An item index knows at every level which codes come next, so that all beams are spent on
+items.  Scores keep the head's full normalisation, as in the trie beam search, so with either check the score of an item
+is the same.
 
-Source: Wang et al. (WWW 2026, arXiv 2511.18793); carrying the interval is ours.
+**Invariants.**  Best first.  With either check every beam that exists is an item; missing beams are flagged, never
+filled: codes -1, score -inf, valid False.
+
+Source: Wang et al. (WWW 2026, arXiv 2511.18793); carrying the interval is ours.  The code that its authors published
+also drops proposals that begin no item after each level, which lies between the two checks here.
 """
 
 from __future__ import annotations
@@ -30,16 +37,16 @@ from typing import Any
 import torch
 
 from wfsa.decoding.disc import check_count
+from wfsa.decoding.draft_head import DraftHead
 from wfsa.decoding.id_hash_set import IdHashSet
 from wfsa.decoding.item_tokens import ItemTokens
-from wfsa.decoding.nezha_head import NezhaHead
 from wfsa.errors import DecodingError
 from wfsa.items import ItemIndex
 
 
 @dataclass(frozen=True, slots=True)
 class NezhaResult:
-    """Drafts of B requests, best first; with an IdHashSet, items before the others.
+    """Drafts of B requests, best first.
 
     ``codes`` int64[B, b, L]; ``scores`` [B, b]: summed log-probability under the head, -inf where there is no beam;
     ``valid`` bool[B, b]: known to be an item (all False where nothing was checked).
@@ -52,7 +59,7 @@ class NezhaResult:
 
 def nezha_search(
     model: Any,
-    head: NezhaHead,
+    head: DraftHead,
     prompts: torch.Tensor | Sequence[Sequence[int]],
     *,
     n_beams: int,
@@ -65,8 +72,8 @@ def nezha_search(
     set that do not fit together.
     """
     check_count("n_beams", n_beams)
-    if not isinstance(head, NezhaHead):
-        raise DecodingError(f"head must be a NezhaHead, not {type(head).__name__}")
+    if not isinstance(head, DraftHead):
+        raise DecodingError(f"head must be a NezhaHead or a MixedHead, got {type(head).__name__}")
     head.check(model)
     n_ids = 1
     for size in head.sizes:
@@ -81,27 +88,20 @@ def nezha_search(
         if not len(verify):
             raise DecodingError("the set of ids is empty")
     elif verify is not None:
-        raise DecodingError(f"verify is an IdHashSet, an ItemIndex or None, not {type(verify).__name__}")
+        raise DecodingError(f"verify must be an IdHashSet, an ItemIndex or None, got {type(verify).__name__}")
     if n_beams > n_ids:
         raise DecodingError(f"n_beams is {n_beams}, and there are only {n_ids} ids")
     if model.training or head.training:
         raise DecodingError("model and head must be in evaluation mode: call .eval() on both")
     with torch.no_grad():
         hidden = head.hidden(model, prompts)
-        codes, scores = _draft(head, hidden, n_beams, tokens)
-        valid = torch.zeros_like(scores, dtype=torch.bool)
-        if tokens is not None:
-            valid = ~torch.isneginf(scores)
-        elif isinstance(verify, IdHashSet):
-            valid = verify.contains(codes.to(verify.device)).to(codes.device)
-            order = torch.sort(valid.to(torch.int8), dim=1, descending=True, stable=True).indices
-            codes = codes.gather(1, order[:, :, None].expand_as(codes))
-            scores, valid = scores.gather(1, order), valid.gather(1, order)
+        codes, scores = _draft(head, hidden, n_beams, tokens, verify if isinstance(verify, IdHashSet) else None)
+        valid = torch.zeros_like(scores, dtype=torch.bool) if verify is None else ~torch.isneginf(scores)
     return NezhaResult(codes, scores, valid)
 
 
 def _draft(
-    head: NezhaHead, hidden: torch.Tensor, n_beams: int, constraint: ItemTokens | None
+    head: DraftHead, hidden: torch.Tensor, n_beams: int, constraint: ItemTokens | None, ids: IdHashSet | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Beam search over the head: codes int64[B, b, L] and scores [B, b]."""
     n_requests = len(hidden)
@@ -116,9 +116,13 @@ def _draft(
             allowed = constraint.allowed(cursor, hidden.device)[:, offset : offset + size]
             log_p = log_p.masked_fill(~allowed.view_as(log_p), -torch.inf)
         n_old = scores.shape[1]
+        # The best codes of each beam: among all proposals no others can be among the best n_beams.
+        log_p, proposed = torch.topk(log_p, min(n_beams, size), dim=2)
+        if ids is not None and level + 1 == head.n_levels:
+            log_p = log_p.masked_fill(~_are_items(ids, codes, proposed), -torch.inf)
         flat = (scores[:, :, None] + log_p).flatten(1)
         scores, best = torch.topk(flat, min(n_beams, flat.shape[1]), dim=1)
-        parents, chosen = best // size, best % size
+        parents, chosen = best // log_p.shape[2], proposed.flatten(1).gather(1, best)
         codes = torch.cat([codes.gather(1, parents[:, :, None].expand(-1, -1, level)), chosen[:, :, None]], 2)
         if constraint is not None:
             rows = torch.arange(n_requests, device=parents.device)[:, None] * n_old + parents
@@ -131,7 +135,14 @@ def _draft(
     return codes.masked_fill(torch.isneginf(scores)[:, :, None], -1), scores
 
 
-def _fitting(index: ItemIndex, head: NezhaHead) -> ItemTokens:
+def _are_items(ids: IdHashSet, codes: torch.Tensor, proposed: torch.Tensor) -> torch.Tensor:
+    """bool[B, b, k]: whether beam codes [B, b, L - 1] and proposed last codes [B, b, k] make an item."""
+    begun = codes[:, :, None].expand(-1, -1, proposed.shape[2], -1)
+    whole = torch.cat([begun, proposed[..., None]], 3)
+    return ids.contains(whole.to(ids.device)).to(codes.device)
+
+
+def _fitting(index: ItemIndex, head: DraftHead) -> ItemTokens:
     if index.levels.sizes != head.sizes:
         raise DecodingError(f"the index has levels of {list(index.levels.sizes)}, the head of {list(head.sizes)}")
     if not index.n_leaves:

@@ -1,4 +1,4 @@
-"""Training a NezhaHead with its model: teacher forcing and cross-entropy, summed over the levels.
+"""Training a drafting head with its model: teacher forcing and cross-entropy, summed over the levels.
 
 The model learns what the placeholders are to it, so it is trained along unless ``train_model=False``.
 With ``lm_weight`` its own next-token loss over the prompt is added, so that it can still be searched token by token.
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from wfsa.decoding.nezha_head import NezhaHead
+from wfsa.decoding.draft_head import DraftHead
 from wfsa.errors import DecodingError
 
 
@@ -30,7 +30,7 @@ class NezhaTraining:
 
 def train_nezha(
     model: Any,
-    head: NezhaHead,
+    head: DraftHead,
     batches: Iterable[tuple[torch.Tensor, torch.Tensor]],
     options: NezhaTraining | None = None,
     *,

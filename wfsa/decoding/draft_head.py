@@ -1,0 +1,123 @@
+"""What every drafting head shares: one forward pass of the model, and the score of a whole id.
+
+L placeholder embeddings follow the prompt, so that one pass gives L + 1 hidden states: the state of the prompt's last
+token, ``h_0``, and one state for each level.  A head goes on from these without the model.  A head consists of
+
+    start(hidden)                 s_1, from h_0
+    logits(level, hidden, s)      the scores of the codes of a level, from h_l and s_l
+    follow(level, s, codes)       s_{l+1}, from s_l and the code that was chosen
+
+:class:`~wfsa.decoding.nezha_head.NezhaHead` is the published head, :class:`~wfsa.decoding.mixed_head.MixedHead` is a
+larger one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any
+
+import torch
+from torch import nn
+
+from wfsa.errors import DecodingError
+
+
+class DraftHead(nn.Module):  # type: ignore[misc]
+    """``sizes``: the number of codes of each level; ``width``: the model's hidden size.
+
+    With ``placeholders=False`` every level is given ``h_0`` in place of its own hidden state.
+    """
+
+    def __init__(self, sizes: Sequence[int], width: int, *, placeholders: bool = True) -> None:
+        super().__init__()
+        if not sizes or min(sizes) < 1 or width < 1:
+            raise DecodingError(f"sizes and width must be at least 1, got sizes {list(sizes)} and width {width}")
+        self.sizes = tuple(int(size) for size in sizes)
+        self.width = width
+        self.placeholders = nn.Parameter(torch.randn(len(self.sizes), width) * 0.02) if placeholders else None
+
+    @property
+    def n_levels(self) -> int:
+        return len(self.sizes)
+
+    def start(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return s_1 [B, state] from [B, L + 1, width]."""
+        raise NotImplementedError
+
+    def logits(self, level: int, hidden: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+        """Return logits [B, b, sizes[level]] from [B, L + 1, width] and states [B, b, state]."""
+        raise NotImplementedError
+
+    def follow(self, level: int, state: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+        """Return the states after the codes int64[B, b] of `level`, which is not the last level."""
+        raise NotImplementedError
+
+    def hidden(self, model: Any, prompts: Sequence[Sequence[int]] | torch.Tensor) -> torch.Tensor:
+        """One forward pass → [B, L + 1, width]: h_0 and the placeholders'.
+
+        Prompts are padded on the right, after the placeholders: a causal model never sees the padding, and no mask or
+        position has to be given.  Raises :class:`DecodingError` for a model or prompts that do not fit.
+        """
+        base, embed = self.check(model)
+        rows = [[index(token) for token in prompt] for prompt in _lists(prompts)]
+        if not rows or not all(rows):
+            raise DecodingError("there must be a prompt, and each needs at least one token")
+        if min(map(min, rows)) < 0 or max(map(max, rows)) >= embed.num_embeddings:
+            raise DecodingError(f"a prompt has a token outside range({embed.num_embeddings}), the model's vocabulary")
+        device = embed.weight.device
+        lengths = torch.tensor([len(row) for row in rows], device=device)
+        width = max(map(len, rows))
+        ids = torch.tensor([row + [0] * (width - len(row)) for row in rows], device=device)
+        inputs: torch.Tensor = embed(ids)
+        n = 0 if self.placeholders is None else self.n_levels
+        limit = getattr(model.config, "max_position_embeddings", None)
+        if limit and width + n > limit:
+            raise DecodingError(f"prompt and placeholders make {width + n} positions; the model has {limit}")
+        at = (lengths - 1)[:, None] + torch.arange(n + 1, device=device)  # [B, n + 1]
+        if self.placeholders is not None:
+            inputs = torch.cat([inputs, inputs.new_zeros(len(rows), n, inputs.shape[2])], 1)
+            places = at[:, 1:, None].expand(-1, -1, inputs.shape[2])
+            inputs = inputs.scatter(1, places, self.placeholders.to(inputs.dtype).expand(len(rows), -1, -1))
+        states = base(inputs_embeds=inputs, use_cache=False).last_hidden_state
+        found: torch.Tensor = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
+        found = found.to(next(self.parameters()).dtype)
+        return found if n else found.expand(-1, self.n_levels + 1, -1)
+
+    def log_probs(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """log P(target) by level, teacher forced: float[B, L] from [B, L + 1, width] and codes int64[B, L]."""
+        if targets.ndim != 2 or targets.shape[1] != self.n_levels or targets.is_floating_point():
+            raise DecodingError(f"targets are {targets.dtype}{list(targets.shape)}, not int64 [B, {self.n_levels}]")
+        if bool((targets < 0).any()) or bool((targets >= torch.tensor(self.sizes, device=targets.device)).any()):
+            raise DecodingError(f"targets have a code outside {list(self.sizes)}")
+        state = self.start(hidden)[:, None]
+        parts = []
+        for level in range(self.n_levels):
+            codes = targets[:, level, None]
+            log_p = torch.log_softmax(self.logits(level, hidden, state), -1)
+            parts.append(log_p.gather(2, codes[:, :, None])[:, 0, 0])
+            if level + 1 < self.n_levels:
+                state = self.follow(level, state, codes)
+        return torch.stack(parts, 1)
+
+    def check(self, model: Any) -> tuple[Any, nn.Embedding]:
+        """The base model and the input embeddings, or a :class:`DecodingError` for a model that does not fit."""
+        name = type(model).__name__
+        embed = getattr(model, "get_input_embeddings", lambda: None)()
+        base = getattr(model, "base_model", None)
+        if not isinstance(embed, nn.Embedding) or base is None or base is model:
+            raise DecodingError(f"{name} is no transformers language model with input embeddings and a base model")
+        if getattr(model.config, "is_encoder_decoder", False):
+            raise DecodingError(f"{name} is no decoder-only language model")
+        if embed.embedding_dim != self.width:
+            raise DecodingError(f"the head is for hidden states of {self.width}, {name} has {embed.embedding_dim}")
+        return base, embed
+
+
+def _lists(prompts: Sequence[Sequence[int]] | torch.Tensor) -> Sequence[Sequence[int]]:
+    if not isinstance(prompts, torch.Tensor):
+        return prompts
+    if prompts.ndim != 2 or prompts.is_floating_point():
+        raise DecodingError(f"prompts must be int64[B, P] or lists of ids, not {prompts.dtype}{list(prompts.shape)}")
+    rows: list[list[int]] = prompts.tolist()
+    return rows
