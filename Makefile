@@ -10,6 +10,8 @@
 #   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
 #   make integrations  vLLM and its server, MLX-LM, Outlines and genlm-control with a tiny model, and modules of SGLang and ExLlamaV3, in an
 #                      environment of their own
+#   make newest     the newest release of every host and rival in place of the pinned one, and the tests that use them
+#                   (NEWEST_TESTS="tests/decoding" narrows it; gigabytes, and half an hour)
 #   make docs       the site, into build/site; a warning is an error   (make docs-serve shows it while one writes)
 #   make soak       ten minutes of a busy service, watched   (SOAK_ARGS="--minutes 600" for a night)
 #   make bench      the rivals side by side, results under benches/results
@@ -23,6 +25,7 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 SOAK_ARGS ?=
 SANITIZE_TESTS ?= tests
+NEWEST_TESTS ?= tests
 THREAD_TESTS ?= tests/engine/test_threads.py tests/engine/test_generations.py tests/engine/test_background.py
 
 VENV := .venv
@@ -32,7 +35,7 @@ STAMPS := $(VENV)/stamps
 STUBBED := $(addprefix wfsa._ext.,$(basename $(notdir $(wildcard ext/bindings/*.pyx))))
 ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
 
-.PHONY: build demo test lint types wheel sanitize threads soak integrations docs docs-serve nightly bench bench-items clean
+.PHONY: build demo test lint types wheel sanitize threads soak integrations newest docs docs-serve nightly bench bench-items clean
 .DELETE_ON_ERROR:
 
 build: $(STAMPS)/engine $(STAMPS)/install
@@ -157,20 +160,29 @@ sanitize: build $(STAMPS)/model
 # Programs that serve models, as installed, in an environment of their own: vLLM brings a torch and a transformers of its
 # own. What it brings for pictures and sound is built for CUDA, and without a GPU has to go.
 INTEGRATIONS := build/integrations
-$(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt $(STAMPS)/engine
+$(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt tests/integrations/without_dependencies.txt $(STAMPS)/engine
 	@mkdir -p $(INTEGRATIONS)
 	$(PYTHON) -m venv $(INTEGRATIONS)/venv
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet -r tests/integrations/requirements.txt
-	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps sglang==0.5.23 exllamav3==1.6.5 orjson==3.13.0 ipython==9.18.1 traitlets==5.16.1
+	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -r tests/integrations/without_dependencies.txt
 	$(INTEGRATIONS)/venv/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation .
 	@touch $@
 
 # genlm-control imports vLLM where it finds it, and sets it up its own way: a process of its own.
+SERVER_TESTS := $(addprefix tests/integrations/,test_sglang.py test_vllm.py test_vllm_server.py test_vllm_tools.py)
+LIBRARY_TESTS := $(addprefix tests/integrations/,test_mlx_lm.py test_outlines.py test_exllamav3.py)
+GENLM_TESTS := tests/integrations/test_genlm_control.py
+
 integrations: build $(INTEGRATIONS)/installed
-	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_sglang.py tests/integrations/test_vllm.py tests/integrations/test_vllm_server.py tests/integrations/test_vllm_tools.py $(PYTEST_ARGS)
-	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_mlx_lm.py tests/integrations/test_outlines.py tests/integrations/test_exllamav3.py $(PYTEST_ARGS)
-	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider tests/integrations/test_genlm_control.py $(PYTEST_ARGS)
+	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider $(SERVER_TESTS) $(PYTEST_ARGS)
+	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider $(LIBRARY_TESTS) $(PYTEST_ARGS)
+	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider $(GENLM_TESTS) $(PYTEST_ARGS)
+
+# What users install, in place of tests/pins.txt: tests/newest.py. What is pinned, and why: tests/pins.md.
+newest: $(STAMPS)/engine
+	$(PY) tests/newest.py build/newest --jobs $(JOBS) --tests "$(NEWEST_TESTS)" \
+	  --program-tests "$(SERVER_TESTS)" --program-tests "$(LIBRARY_TESTS)" --program-tests "$(GENLM_TESTS)"
 
 threads: build
 	$(call checked,build/threads,thread)

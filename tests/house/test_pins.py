@@ -9,6 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.newest import pinned
 from tests.requirements import requirements
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -29,3 +30,25 @@ def test_every_requirement_is_pinned_within_its_range(name: str) -> None:
         exact = re.fullmatch(r"==(\S+)", str(pin.specifier))
         assert exact, f"{pin} names no single version"
         assert wanted.specifier.contains(exact.group(1)), f"{pin} is not within {wanted}"
+
+
+INTEGRATION_FILES = ("requirements.txt", "without_dependencies.txt")
+
+
+def test_the_table_of_pins_lists_every_pin_with_its_version() -> None:
+    """tests/pins.md against the files that pip reads: the same names and versions, in the section of their file."""
+    sections = (TESTS / "pins.md").read_text(encoding="utf-8").split("\n## ")
+    pattern = re.compile(r"`([A-Za-z0-9._-]+) (\d[^`\s]*)`")
+    listed = [{canonicalize_name(name): version for name, version in pattern.findall(part)} for part in sections]
+    integrations: dict[str, str] = {}
+    for name in INTEGRATION_FILES:
+        integrations |= pinned(TESTS / "integrations" / name)
+    assert [part for part in listed if part] == [pinned(TESTS / "pins.txt"), integrations]
+
+
+def test_pins_of_both_environments_agree_where_nothing_holds_them_apart() -> None:
+    """A package in both lists has one version, but for what the programs ask for themselves."""
+    pins, apart = pinned(TESTS / "pins.txt"), {"setuptools", "lark"}
+    for file in INTEGRATION_FILES:
+        for name, version in pinned(TESTS / "integrations" / file).items():
+            assert name in apart or pins.get(name, version) == version, f"{name} {version}, pins.txt has {pins[name]}"

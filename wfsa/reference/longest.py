@@ -19,8 +19,8 @@ cut has its own inhibitors; what is counted of them is limited (`max_places`).
 What is still running when a token ends goes on in the configuration: `watch`, automata of earlier terminals that
 would have been longer; when one of them accepts, the cut was wrong.
 
-**What is merged.** Configurations with one place and the same stacks, whatever terminals led to them. The publication
-merges more, stacks of one lexer state with the intersection of what inhibits them, and that is not the policy: with
+**What is merged.** Configurations with one place and the same stacks, whatever terminals led to them. Merging more was
+tried: all stacks of one lexer state, with the intersection of what inhibits them. The masks are then wrong: with
 s -> a b c x | d b c y | d bc z, ``a`` and ``d`` both spelled "a", the text "abc" is b c behind ``a`` and bc behind
 ``d``. Merged, bc either inhibits b for both, and x is lost, or for none, and y is let in. test_longest.py has the case.
 """

@@ -1,0 +1,146 @@
+"""Install the newest release of every host and rival, compare it with what is pinned, and run the tests that use it.
+
+    python tests/newest.py build/newest --tests "tests" --program-tests "tests/integrations/test_vllm.py" …
+
+**Problem.**  Tests and benches run with pinned versions, and users install the newest ones.  A host that renames an
+argument breaks users first.  `make newest` shows such a break before that.
+
+**In → out.**  The lists of pyproject.toml and tests/integrations → two environments in the given folder, a table of the
+pinned, the installed and the newest version of each package, and the exit status 1 if an install or a test failed.
+
+    packages    what tests and benches import: the lists `build`, `dependencies`, `demo`, `test` and `bench`
+    programs    programs that serve models, which bring a torch and a transformers of their own
+
+A package that cannot be installed together with the others is tried alone.  The newest release that fits all the other
+packages is what pip installs, so the table also shows what is held back; tests/pins.md says by whom.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tests.requirements import requirements
+
+TESTS = Path(__file__).resolve().parent
+PACKAGE_LISTS = ["build", "dependencies", "demo", "test", "bench"]
+# vLLM brings these for pictures and sound; they are built for CUDA, and without a GPU cannot be imported.
+FOR_GPUS = ["torchvision", "torchaudio", "torchcodec"]
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pinned(path: Path) -> dict[str, str]:
+    """Return the canonical name and the version of each ``name==version`` line of a file."""
+    lines = (line.split(";")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
+    pairs = (line.split("==") for line in lines if "==" in line and not line.startswith("#"))
+    return {canonical(name.strip()): version.strip() for name, version in pairs}
+
+
+def unpinned(requirement: str) -> str:
+    """Return the requirement without an exact version, with its extras and its marker."""
+    return re.sub(r"\s*==\s*[^;\s]+", "", requirement, count=1)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment in `folder`."""
+
+    folder: Path
+
+    def run(self, *arguments: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
+        command = [str(self.folder / "bin" / "python"), *arguments]
+        return subprocess.run(command, capture_output=quiet, text=True, check=False)
+
+    def pip(self, *arguments: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
+        return self.run("-m", "pip", *arguments, "--disable-pip-version-check", quiet=quiet)
+
+    def create(self) -> None:
+        if not (self.folder / "bin" / "python").exists():
+            subprocess.run([sys.executable, "-m", "venv", str(self.folder)], check=True)
+
+    def install(self, wanted: list[str], *options: str) -> list[str]:
+        """Install the newest releases, and return the requirements that could not be installed."""
+        if self.pip("install", "--quiet", "--upgrade", *options, *wanted).returncode == 0:
+            return []
+        alone = [w for w in wanted if self.pip("install", "--quiet", "--upgrade", *options, w).returncode != 0]
+        return alone
+
+    def versions(self) -> dict[str, str]:
+        return self._listed("version")
+
+    def latest(self) -> dict[str, str]:
+        """Return the newest release of each package that is older than that."""
+        return self._listed("latest_version", "--outdated")
+
+    def _listed(self, field: str, *options: str) -> dict[str, str]:
+        text = self.pip("list", "--format", "json", *options, quiet=True).stdout
+        rows = json.loads(text[text.index("[") :])
+        return {canonical(row["name"]): row[field] for row in rows}
+
+
+def table(title: str, pins: dict[str, str], environment: Environment) -> str:
+    """Return a Markdown table: pinned, installed here, and the newest release where that is another one."""
+    versions, latest = environment.versions(), environment.latest()
+    lines = [f"## {title}", "", "| package | pinned | installed | newest |", "| --- | --- | --- | --- |"]
+    for name in sorted(pins):
+        if name in versions:
+            mark = "" if versions[name].split("+")[0] == pins[name] else " *"
+            lines.append(f"| {name} | {pins[name]} | {versions[name]}{mark} | {latest.get(name, versions[name])} |")
+    return "\n".join([*lines, "", "\\* another version than the pinned one"])
+
+
+def prepare(arguments: argparse.Namespace) -> tuple[Environment, Environment, list[str]]:
+    packages, programs = (Environment(arguments.folder / name) for name in ("packages", "programs"))
+    failed: list[str] = []
+    packages.create()
+    failed += packages.install([unpinned(requirement) for requirement in requirements(PACKAGE_LISTS)])
+    programs.create()
+    failed += programs.install(list(pinned(TESTS / "integrations" / "requirements.txt")))
+    failed += programs.install(list(pinned(TESTS / "integrations" / "without_dependencies.txt")), "--no-deps")
+    programs.pip("uninstall", "--quiet", "--yes", *FOR_GPUS)
+    for environment in (packages, programs):
+        if environment.pip("install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ".").returncode:
+            failed.append(f"wfsa, in {environment.folder}")
+    return packages, programs, failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", type=Path, help="for the environments and the tables")
+    parser.add_argument("--tests", default="tests", help="what to run in the environment of packages (tests)")
+    parser.add_argument("--program-tests", action="append", default=[], help="a run in the environment of programs")
+    parser.add_argument("--jobs", default="2", help="workers of the first run (2)")
+    arguments = parser.parse_args()
+    packages, programs, failed = prepare(arguments)
+    pins = pinned(TESTS / "pins.txt")
+    program_pins = {}
+    for name in ("requirements.txt", "without_dependencies.txt"):
+        program_pins |= pinned(TESTS / "integrations" / name)
+    text = "\n\n".join([
+        table("Packages", pins, packages),
+        table("Programs that serve models", {**pins, **program_pins}, programs),
+        "Not installed: " + (", ".join(failed) or "none"),
+    ])  # fmt: skip
+    (arguments.folder / "versions.md").write_text(text + "\n", encoding="utf-8")
+    print(text, flush=True)
+    pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    runs = [(packages, [*pytest, "-n", arguments.jobs, "-m", "not slow", *arguments.tests.split()])]
+    runs += [(programs, [*pytest, *tests.split()]) for tests in arguments.program_tests]
+    for environment, command in runs:
+        if environment.run(*command).returncode:
+            failed.append(" ".join(command[len(pytest) :]))
+    print("newest: " + (f"FAILED: {'; '.join(failed)}" if failed else "everything passed"))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
