@@ -47,7 +47,8 @@ def pinned(path: Path) -> dict[str, str]:
 
 def unpinned(requirement: str) -> str:
     """Return the requirement without an exact version, with its extras and its marker."""
-    return re.sub(r"\s*==\s*[^;\s]+", "", requirement, count=1)
+    wanted, *marker = requirement.split(";")
+    return ";".join([wanted.split("==")[0].strip(), *marker])
 
 
 @dataclass(frozen=True)

