@@ -95,6 +95,22 @@ def test_the_example_runs(folder: Path) -> None:
     assert "a choice (stop): " in written and "a tool call" in written
 
 
+def test_tokens_that_would_end_the_reasoning_are_masked() -> None:
+    """vLLM 0.33 names tokens that a row must not take while it is free; 0.32 gives rows of three parts."""
+    import torch
+
+    from wfsa.integrations.vllm_backend import WfsaBackend
+
+    backend = object.__new__(WfsaBackend)
+    backend._rows = None
+    grammar = None  # a free row asks nothing of its grammar
+    bitmask = torch.zeros((2, 3), dtype=torch.int32)
+    backend.fill(bitmask, [(grammar, 0, False, (0, 31, 69)), (grammar, 1, False)])
+    allowed = [[bool(int(row[token >> 5]) >> (token & 31) & 1) for token in range(96)] for row in bitmask]
+    assert [token for token in range(96) if not allowed[0][token]] == [0, 31, 69]
+    assert all(allowed[1])
+
+
 def test_settings_that_there_are_not() -> None:
     from wfsa.integrations.vllm_requests import settings_of
 

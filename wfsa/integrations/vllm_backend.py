@@ -100,14 +100,19 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
             grammar.limit.set(left, grammar.state)
 
     def fill(self, bitmask: torch.Tensor, batch: Sequence[tuple[Any, ...]]) -> None:
-        """The rows of (grammar, row, is it constrained, ...), all at once."""
+        """Fill the rows of (grammar, row, whether it is constrained, tokens to mask while it is not), all at once.
+
+        vLLM 0.33 gives the last part: tokens that would end the reasoning, and with which the text cannot begin.
+        """
         rows = self.rows_of(bitmask)
         constrained = []
-        for grammar, row, applies, *_ in batch:
+        for grammar, row, applies, *masked in batch:
             if applies and not grammar.is_terminated():
                 constrained.append((grammar.state, grammar.limit, row))
             else:
                 rows[row] = -1
+                for token in masked[0] if masked else ():
+                    rows[row].view(np.uint32)[token >> 5] &= ~np.uint32(1 << (token & 31))
         if constrained:
             states, limits, places = zip(*constrained, strict=True)
             threads, wrap_up = self.settings.threads, self.settings.wrap_up
