@@ -16,6 +16,7 @@ Rules that hold in all of them:
 - Verdicts come before times: a table of times stands under the table that says which instances were judged rightly.
 - A time is `time.perf_counter_ns` around one call from Python into the engine, with nothing of ours between the two
   readings; the garbage collector is off; one pass, nothing repeated, so the first use of anything is in the numbers.
+  What the collector costs a server is counted by itself, over the whole way to a first mask (first_mask.py).
 - Ratios are taken over the jobs that both engines compiled, never over two different sets.
 - Peak memory is that of the engine's own process (VmHWM; `ru_maxrss` would inherit the parent's).
 - Nothing here fails on a time. A target that is missed is printed as missed.

@@ -42,6 +42,7 @@ class JobRun:
     walks: list[WalkRun] = field(default_factory=list)
     samples: dict[int, Samples] = field(default_factory=dict)
     artifact: dict[str, float] | None = None
+    first_mask: dict[str, float] | None = None  # from the schema to the first mask, in a busy process
     peak_mb: float | None = None
     grown_mb: float | None = None  # over what the process held before this job
 
@@ -66,6 +67,7 @@ class JobRun:
         out["verdicts"] = [{"expected": w.expected, "verdict": w.verdict, "at": w.refused_at} for w in self.walks]
         out["start_us"] = [w.start_us for w in self.walks]
         out["fork_us"] = [w.fork_us for w in self.walks]
+        out["first_mask"] = self.first_mask
         out["artifact"], out["peak_mb"], out["grown_mb"] = self.artifact, self.peak_mb, self.grown_mb
         for name in ("first_us", "mask_us", "commit_us"):
             values = self.pool(name)
@@ -101,6 +103,8 @@ class EngineRun:
             job.walks.append(WalkRun(**event))
         elif what == "artifact":
             job.artifact = event
+        elif what == "first mask":
+            job.first_mask, job.status = event, "ok"
         elif what == "done":
             job.peak_mb, job.grown_mb = event["peak_mb"], event["grown_mb"]
         return bool(what == "done")

@@ -51,6 +51,7 @@ def run(
     cap_s: float = 60,
     budget_s: float = 1e9,
     artifacts: bool = False,
+    first_masks: bool = False,
     memory_mb: int | None = None,
     label: str = "",
 ) -> EngineRun:
@@ -66,7 +67,7 @@ def run(
         n = 0
         while n < len(jobs) and time.monotonic() - begun < budget_s:
             command = [sys.executable, "-m", "benches.worker", engine, vocabulary, str(path), "--first", str(n)]
-            command += ["--cap", str(cap_s)] + ["--artifacts"] * artifacts
+            command += ["--cap", str(cap_s)] + ["--artifacts"] * artifacts + ["--first-masks"] * first_masks
             command += ["--memory", str(memory_mb)] if memory_mb else []
             with tempfile.TemporaryFile() as errors:
                 worker = subprocess.Popen(

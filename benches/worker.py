@@ -7,6 +7,7 @@ It is started by supervisor.py and writes one JSON object a line on standard out
     {"event": "samples", "job", "walk", "first_us", "mask_us", "commit_us"}  as they come, at least once a walk
     {"event": "walk", "job", "walk", "verdict", "start_us", "fork_us", ...}
     {"event": "artifact", "job", "bytes", "save_ms", "load_ms"}              with --artifacts, in place of walks
+    {"event": "first mask", "job", "compile_ms", "start_us", "first_us", "together_ms"}   with --first-masks
     {"event": "done", "job", "peak_mb", "grown_mb"}
 
 **A walk** asks, for each token of a text, for the mask; the token's bit must be set; then the token is committed. At
@@ -39,6 +40,7 @@ from typing import Any, TextIO, cast
 import numpy as np
 
 from benches.engines import ENGINES, Buffer, Engine, Persistent, Refused, build, has_bit
+from benches.first_mask import busy_process, until_first_mask
 from benches.jobs import Job, Walk, read_jobs
 from benches.recorded_data import read_vocabulary
 
@@ -168,10 +170,13 @@ def keep(engine: Engine, compiled: Any, buffer: Buffer, report: _Report, number:
     report("artifact", job=number, bytes=size, save_ms=save_ns / 1e6, load_ms=load_ns / 1e6)
 
 
-def do(engine: Engine, number: int, job: Job, buffer: Buffer, cap_s: float, artifacts: bool, report: _Report) -> None:
-    deadline = time.monotonic() + cap_s
+def do(engine: Engine, number: int, job: Job, buffer: Buffer, args: argparse.Namespace, report: _Report) -> None:
+    deadline = time.monotonic() + args.cap
     try:
         prepared = engine.prepare(job.kind, job.source)
+        if args.first_masks:
+            report("first mask", job=number, **until_first_mask(engine, job.kind, prepared, buffer))
+            return
         t = time.perf_counter_ns()
         compiled = engine.compile(job.kind, prepared)
         elapsed = time.perf_counter_ns() - t
@@ -183,7 +188,7 @@ def do(engine: Engine, number: int, job: Job, buffer: Buffer, cap_s: float, arti
         return
     report("compiled", job=number, compile_ms=elapsed / 1e6)
     try:
-        if artifacts:
+        if args.artifacts:
             keep(engine, compiled, buffer, report, number)
             return
         for n, walk in enumerate(job.walks):
@@ -208,6 +213,7 @@ def main() -> None:
     parser.add_argument("--cap", type=float, default=60, help="seconds after which a job's walks are cut short")
     parser.add_argument("--memory", type=int, default=0, metavar="MB", help="what all jobs may add to the process")
     parser.add_argument("--artifacts", action="store_true", help="save and load each constraint instead of walking")
+    parser.add_argument("--first-masks", action="store_true", help="compile, start and one mask as in a busy process")
     args = parser.parse_args()
 
     report = _Report(os.fdopen(os.dup(1), "w", encoding="utf-8"))
@@ -231,16 +237,19 @@ def main() -> None:
     report("ready", setup_ms=setup_ms, warm_up_ms=warm_up_ms, before_mb=before_mb, ready_mb=ready_mb)
     gc.collect()
     gc.freeze()
+    objects = busy_process() if args.first_masks else []
     if args.memory:
         most = int((memory_mb("VmSize") + args.memory) * (1 << 20))
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     for number, job in read_jobs(args.jobs, args.first):
         forget_peak()
         held_mb = memory_mb("VmRSS")
-        do(engine, number, job, buffer, args.cap, args.artifacts, report)
+        do(engine, number, job, buffer, args, report)
         peak_mb = memory_mb("VmHWM")
         report("done", job=number, peak_mb=peak_mb, grown_mb=peak_mb - held_mb)
-        gc.collect()
+        if not args.first_masks:
+            gc.collect()
+    del objects
 
 
 if __name__ == "__main__":

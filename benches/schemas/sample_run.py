@@ -10,6 +10,7 @@ from typing import Any
 
 from benches import machine
 from benches.engines import ENGINES
+from benches.first_mask import N_OBJECTS
 from benches.markdown import facts, number, several, table, write
 from benches.measurements import EngineRun, percentile, ratio
 from benches.schemas.sample import Sample, take_sample
@@ -57,12 +58,20 @@ def main(args: argparse.Namespace) -> Path:
     if not args.no_artifacts:
         for engine in (e for e in _KEEPS if e in args.engines):
             kept[engine] = run(engine, args.vocab, sample.jobs, artifacts=True, label=f"{engine} artifacts", **limits)
+    firsts = {
+        engine: run(engine, args.vocab, sample.jobs, first_masks=True, label=f"{engine} first masks", **limits)
+        for engine in args.engines
+    }
     title = f"# JSON Schemas: {len(sample.jobs)} of `{args.split}`, vocabulary {args.vocab}, seed {args.seed}"
-    sections = [title, facts(where), *report(runs, kept, sample)]
+    sections = [title, facts(where), *report(runs, kept, firsts, sample)]
     lines: list[dict[str, Any]] = [{"what": "machine", **where}, {"what": "sample", "n": n, "vocabulary": args.vocab}]
-    lines += [summary(result) for result in runs.values()]
+    lines += [{**summary(result), **first_mask_summary(firsts[engine])} for engine, result in runs.items()]
     lines += [job.raw(engine, args.keep_samples) for engine, result in runs.items() for job in result.jobs]
     lines += [job.raw(f"{engine} artifacts", False) for engine, result in kept.items() for job in result.jobs]
+    lines += [
+        {"engine": f"{engine} first masks", "job": job.id, **(job.first_mask or {"error": job.error})}
+        for engine, result in firsts.items() for job in result.jobs
+    ]  # fmt: skip
     return write(args.out, "schemas", sections, lines)
 
 
@@ -77,7 +86,21 @@ def summary(run_: EngineRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def report(runs: dict[str, EngineRun], kept: dict[str, EngineRun], sample: Sample) -> Iterable[str]:
+def first_mask_summary(run_: EngineRun) -> dict[str, Any]:
+    """Percentiles of what a schema takes until the first mask is there, and of its parts."""
+    found = [job.first_mask for job in run_.jobs if job.first_mask is not None]
+    return {
+        "until_first_mask_ms": [percentile([one["together_ms"] for one in found], p) for p in (50, 90, 99)],
+        "after_compile_us": {
+            name: [percentile([one[name] for one in found], p) for p in (50, 90, 99, 100)]
+            for name in ("start_us", "first_us")
+        },
+    }
+
+
+def report(
+    runs: dict[str, EngineRun], kept: dict[str, EngineRun], firsts: dict[str, EngineRun], sample: Sample
+) -> Iterable[str]:
     everything = list(runs.values())
     yield (
         f"{sample.n_seen} schemas were looked at to find {len(sample.jobs)} that our front end takes; "
@@ -99,6 +122,12 @@ def report(runs: dict[str, EngineRun], kept: dict[str, EngineRun], sample: Sampl
         "One pass, nothing repeated, one thread."
     )
     yield _times(everything)
+    yield "## Until the first mask"
+    yield (
+        f"Compile, the first start and the first mask in one go, once a schema, in a process that holds {N_OBJECTS:,} "
+        "objects, with Python's collector on: what it does between the calls is in the sum."
+    )
+    yield _first_masks(list(firsts.values()))
     yield "## Memory and artifacts"
     yield _memory(everything)
     if kept:
@@ -149,6 +178,17 @@ def _times(runs: list[EngineRun]) -> str:
     head = ["engine", "compile ms p50 / p90 / p99 / max", "first mask µs p50 / p99", "mask µs p50 / p99 / p99.9",
             "commit µs p50 / p99 / p99.9", "start µs p50 / p99", "fork µs p50 / p99", "masks"]  # fmt: skip
     return table(head, map(row, runs))
+
+
+def _first_masks(runs: list[EngineRun]) -> str:
+    rows = []
+    for run_ in runs:
+        found = [job.first_mask for job in run_.jobs if job.first_mask is not None]
+        times = {name: [one[name] for one in found] for name in ("together_ms", "compile_ms", "start_us", "first_us")}
+        cells = [several(percentile(values, p) for p in (50, 90, 99, 100)) for values in times.values()]
+        rows.append([run_.engine, str(len(found)), *cells])
+    head = ["engine", "schemas", "together, ms p50 / p90 / p99 / max", "compile, ms", "start, µs", "first mask, µs"]
+    return table(head, rows)
 
 
 def _memory(runs: list[EngineRun]) -> str:
