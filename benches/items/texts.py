@@ -1,6 +1,6 @@
 """compile_texts on synthetic names: build, save and load, memory, masks at every step of random names.
 
-    python -m benches texts [--names 5e6] [--vocab llama3] [--hub 4096] [--enum lazy]
+    python -m benches texts [--names 1e6 5e6] [--vocab llama3] [--hub 4096] [--enum lazy]
 
 Names are brand, type, attributes and a number, Zipf-skewed, as in a shop's catalogue. Each is cut into the longest
 tokens from the left; the text is checked to be accepted. A mask's time is one ``fill_bitmask`` into a ready buffer, in
@@ -13,14 +13,14 @@ import argparse
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import wfsa
 from benches.machine import describe
-from benches.markdown import facts, write
+from benches.markdown import facts, number, several, table, write
 from benches.recorded_data import DATA, existing
 
 
@@ -44,7 +44,7 @@ def names(n: int, seed: int = 0) -> list[str]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--names", type=float, default=5e6, help="how many (5e6)")
+    parser.add_argument("--names", type=float, nargs="+", default=[1e6, 5e6], help="how many, a row each (1e6 5e6)")
     parser.add_argument("--hub", type=int, default=4096, help="as in wfsa.compile_texts (4096)")
     parser.add_argument("--walks", type=int, default=3000, help="names that are written (3000)")
     parser.add_argument("--enum", choices=["lazy", "ahead"], help="as the enum of a property of a schema, instead")
@@ -53,18 +53,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> Path:
     where = describe()
     if args.quick:
-        args.names, args.walks = 1e4, 100
-    said = list(measured(args))
+        args.names, args.walks = [1e4], 100
+    lines = [measured(args, int(n)) for n in args.names]
     name = f"texts-enum-{args.enum}" if args.enum else "texts"
-    title = f"# {int(args.names):,} names, vocabulary {args.vocab}"
-    sections = [title, facts(where), "\n".join(f"- {line}" for line in said)]
-    return write(args.out, name, sections, [{"said": x} for x in said])
+    kind = f"the enum of a property, mode {args.enum}" if args.enum else "a set of their own"
+    sections = [
+        f"# Synthetic names as {kind}, vocabulary {args.vocab}",
+        facts(where),
+        table(_HEAD, map(_row, lines)),
+        "Build, save and load: seconds of the processor, in parentheses those on the wall. "
+        "Memory held: the bytes of the texts, 16 bytes a text, and 4 bytes a listed token. "
+        f"Masks and commits of {args.walks:,} names, in the longest tokens.",
+    ]
+    return write(args.out, name, sections, lines)
 
 
-def measured(options: argparse.Namespace) -> Iterator[str]:
-    """One line of text for each thing measured."""
+_HEAD = ["names", "build, s", "held, MiB", "peak, MiB", "file, MiB; load, s",
+         "mask µs, processor: p50 / p99 / p99.9 / max",
+         "mask µs, wall: p50 / p99 / p99.9 / max", "commit µs: p50 / p99 / p99.9 / max"]  # fmt: skip
+
+
+def _row(line: dict[str, Any]) -> list[str]:
+    def seconds(what: str) -> str:
+        return f"{number(line[what + '_cpu_s'])} ({number(line[what + '_s'])})" if what + "_s" in line else "–"
+
+    return [
+        number(line["names"]), seconds("build"), number(line.get("held_mib")), number(line["peak_mib"]),
+        f"{number(line.get('file_mib'))}; {seconds('load')}",
+        *(several(line[name]) for name in ("mask_cpu_us", "mask_us", "commit_us")),
+    ]  # fmt: skip
+
+
+def measured(options: argparse.Namespace, n: int) -> dict[str, Any]:
+    """All that is measured of n names."""
     vocab = wfsa.Vocab.from_file(existing(DATA / "vocabs" / f"{options.vocab}.npz"))
-    texts = names(int(options.names))
+    texts = names(n)
     rng = np.random.default_rng(1)
     shuffled = [texts[i] for i in rng.permutation(len(texts))]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -75,32 +98,30 @@ def measured(options: argparse.Namespace) -> Iterator[str]:
         constraint = wfsa.compile_json_schema(schema, vocab, mode=options.enum)
     else:
         constraint = wfsa.compile_texts(shuffled, vocab, hub=options.hub)
-    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    yield f"{len(texts):,} names of {sum(map(len, texts)) / len(texts):.1f} bytes, {vocab.size:,} logits"
-    yield f"build {seconds:.2f} s ({cpu_seconds:.2f} s of processor), peak +{peak / 1024:.0f} MiB; {constraint.stats}"
+    line: dict[str, Any] = {"names": len(texts), "mean_bytes": round(sum(map(len, texts)) / len(texts), 1)}
+    line |= {"build_s": time.perf_counter() - began, "build_cpu_s": time.process_time() - cpu_began}
     if not options.enum:
         held = constraint.stats["bytes"] + 16 * constraint.stats["texts"] + 4 * constraint.stats["hub_tokens"]
-        yield f"holds {held / 2**20:.0f} MiB"
-        yield from save_and_load(constraint, vocab)
-    yield from walk(constraint, vocab, texts, shuffled, options)
-    yield f"peak after the walks +{(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024:.0f} MiB"
+        line |= {"held_mib": held / 2**20, **save_and_load(constraint, vocab)}
+    line |= walk(constraint, vocab, texts, shuffled, options)
+    return line | {"peak_mib": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}
 
 
-def save_and_load(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> Iterator[str]:
+def save_and_load(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> dict[str, float]:
     """The time of both, and the size of the file."""
+    line: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "names.wfsa")
         for label, work in (("save", lambda: constraint.save(path)), ("load", lambda: wfsa.load(path, vocab))):
             began, cpu_began = time.perf_counter(), time.process_time()
             work()
-            seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
-            yield f"{label} {seconds:.2f} s ({cpu_seconds:.2f} s of processor), {path.stat().st_size / 2**20:.0f} MiB"
+            line |= {f"{label}_s": time.perf_counter() - began, f"{label}_cpu_s": time.process_time() - cpu_began}
+        return line | {"file_mib": path.stat().st_size / 2**20}
 
 
 def walk(
     constraint: wfsa.Constraint, vocab: wfsa.Vocab, texts: list[str], shuffled: list[str], options: argparse.Namespace
-) -> Iterator[str]:
+) -> dict[str, list[float]]:
     """Write random names in the longest tokens: the times of masks and commits."""
     rng = np.random.default_rng(2)
     longest: dict[bytes, int] = {}
@@ -110,7 +131,7 @@ def walk(
             longest.setdefault(data, token_id)
     end = int(vocab.eos_ids[0])
     buffer = np.zeros(-(-vocab.size // 32), np.int32)
-    first, masks, commits, own = [], [], [], []
+    masks, commits, own = [], [], []
     for at in rng.integers(0, len(texts), options.walks).tolist():
         data, state, done = texts[at].encode(), constraint.start(), 0
         if options.enum:
@@ -120,18 +141,19 @@ def walk(
             clock, cpu = time.perf_counter_ns(), time.thread_time_ns()
             state.fill_bitmask(buffer)
             own.append(time.thread_time_ns() - cpu)
-            (masks if done else first).append(time.perf_counter_ns() - clock)
+            masks.append(time.perf_counter_ns() - clock)
             token = longest[data[done : done + size]]
             assert buffer[token // 32] >> token % 32 & 1
-            clock = time.perf_counter_ns()
+            clock = time.thread_time_ns()
             assert state.commit(token)
-            commits.append(time.perf_counter_ns() - clock)
+            commits.append(time.thread_time_ns() - clock)
             done += size
         assert state.is_accepting() and state.commit(end)
         assert options.enum or texts[at] == shuffled[item_of(constraint, data)]
-    for label, times in (("first mask", first), ("later masks", masks), ("commits", commits), ("masks, cpu", own)):
-        us = np.percentile(np.asarray(times) / 1e3, [50, 99, 99.9, 100])
-        yield f"{label}: n = {len(times)}, µs p50 {us[0]:.1f}, p99 {us[1]:.1f}, p99.9 {us[2]:.1f}, max {us[3]:.1f}"
+    return {
+        name: np.percentile(np.asarray(times) / 1e3, [50, 99, 99.9, 100]).round(1).tolist()
+        for name, times in (("mask_cpu_us", own), ("mask_us", masks), ("commit_us", commits))
+    }
 
 
 def item_of(constraint: wfsa.Constraint, data: bytes) -> int:
