@@ -27,6 +27,7 @@ from typing import NoReturn
 
 from wfsa.errors import GrammarError
 from wfsa.grammar.allowance import check
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq
 from wfsa.grammar.fold import fold_rules
 from wfsa.grammar.ir import Grammar, Tokens
@@ -45,6 +46,7 @@ _MACROS = frozenset(("Regex", "TagDispatch", "Token", "ExcludeToken", "TokenTagD
 _MAX_DEPTH = 60
 
 
+@Boundary(GrammarError)
 def read_gbnf(text: str, root: str = "root") -> Grammar:
     """The grammar of a GBNF text, starting from the rule `root`."""
     if not isinstance(text, str):

@@ -13,8 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from wfsa._ext.regular import automaton
-from wfsa.errors import LimitError, SchemaWarning
+from wfsa.errors import LimitError, SchemaError, SchemaWarning
 from wfsa.grammar.allowance import Allowance, Exhausted, check
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.ir import Tokens
 from wfsa.grammar.json_schema import LoweredSchema, SchemaOptions, SchemaReport, read_json_schema
 from wfsa.grammar.json_schema.misspelt import slips_text
@@ -41,7 +42,7 @@ def check_json_schema(
     Warns (SchemaWarning) of keywords that are probably misspelt.
     """
     try:
-        with Allowance(max_seconds):
+        with Allowance(max_seconds), Boundary(SchemaError):
             return _checked(schema, schema_options or SchemaOptions(), max_size, max_depth, max_terminal_states)
     except Exhausted as e:
         raise LimitError(f"checking the schema passed {e}; raise max_seconds") from None

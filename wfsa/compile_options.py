@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypedDict, get_args
+from types import NoneType
+from typing import Final, Literal, TypedDict, get_args
 
 Progress = Callable[[str, float], None]
+_COUNTS: Final = ("max_terminal_states", "max_lr_states", "max_lexer_states", "max_memory", "max_grown_bytes")
+_MOST: Final = 1 << 62
 Mode = Literal["ahead", "lazy", "background"]
 
 
@@ -38,6 +41,14 @@ class CompileOptions:
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):
             raise ValueError(f"mode must be 'ahead', 'lazy' or 'background', not {self.mode!r}")
+        if not isinstance(self.max_seconds, (int, float, NoneType)):
+            raise TypeError(f"max_seconds must be a number or None, not {self.max_seconds!r}")
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if not isinstance(value, int) and not (value is None and name == "max_memory"):
+                raise TypeError(f"{name} must be a whole number, not {value!r}")
+            if value is not None and not -_MOST <= value <= _MOST:
+                raise ValueError(f"{name} must be at most 2**62, got {value}")
 
 
 class CompileKeywords(TypedDict, total=False):

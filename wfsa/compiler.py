@@ -30,6 +30,7 @@ from wfsa.compile_options import CompileKeywords, CompileOptions
 from wfsa.errors import GrammarError, LimitError, SchemaError, SchemaWarning, WfsaError
 from wfsa.explain import compile_parts_with
 from wfsa.grammar.allowance import Allowance, Exhausted, check
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.guidance.reader import LarkDialect, read_any_lark
 from wfsa.grammar.ir import Grammar, Match, Tokens
@@ -135,7 +136,8 @@ def _terminals(grammar: Grammar, vocab: Vocab, run: _Run) -> list[CompiledTermin
                 remedy = "raise CompileOptions.max_terminal_states"
                 return _TooLarge(f"terminal {t.name!r}{where}: {e}; {remedy}", t.origin)
             except RecursionError:
-                raise GrammarError(f"terminal {t.name!r} is nested too deeply; flatten it") from None
+                where = f" at {t.origin}" if t.origin else ""
+                raise LimitError(f"terminal {t.name!r} is nested too deeply; flatten it{where}") from None
             out.append(CompiledTerminal(dfa, [], ranks[number], _MATCHES[t.match]))
         run.tick("terminals", (number + 1) / len(grammar.terminals))
         check()
@@ -160,10 +162,15 @@ class _TooLarge(NamedTuple):
 
 
 class _Run:
-    """One compilation: its options, its progress, the time by stage, and what it may use; a context manager."""
+    """One compilation: its options, its progress, the time by stage, and what it may use; a context manager.
+
+    It is the boundary of all stages: what is no error of wfsa becomes one, but for what `options.progress` raises.
+    """
 
     def __init__(self, function: str, options: CompileOptions | None, keywords: Mapping[str, Any]) -> None:
         of_schemas = function in ("compile_json_schema", "compile_tools", "compile_structural_tag")
+        self._boundary = Boundary(SchemaError if of_schemas else GrammarError)
+        self._of_caller: BaseException | None = None  # what `options.progress` has raised
         refuse_unknown(function, keywords, known_fields(CompileOptions), schema_options=of_schemas)
         self.options = replace(options or CompileOptions(), **keywords)
         self.begin = self.last = time.perf_counter()
@@ -193,13 +200,19 @@ class _Run:
             if self.options.mode == "ahead" and self.stage not in ("front end", "terminals", "LR automaton"):
                 what += " or use mode='lazy'"
             raise LimitError("; ".join(filter(None, (what, self.costliest())))) from None
+        if error is not self._of_caller:
+            self._boundary.__exit__(kind, error, trace)
 
     def tick(self, stage: str, fraction: float) -> None:
         now = time.perf_counter()
         self.stages[self.stage] = self.stages.get(self.stage, 0.0) + now - self.last
         self.last, self.stage = now, stage
         if self.options.progress is not None:
-            self.options.progress(stage, fraction)
+            try:
+                self.options.progress(stage, fraction)
+            except BaseException as error:
+                self._of_caller = error
+                raise
 
     def seconds(self) -> float:
         return time.perf_counter() - self.begin
@@ -340,7 +353,7 @@ def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab, seconds: f
     try:
         # Under options that close objects, fewer keywords may mean fewer documents.
         return contradiction(schema, options.as_written(), is_empty)
-    except (WfsaError, RecursionError):
+    except Exception:  # this is about the message only: the schema has no document
         return []
 
 

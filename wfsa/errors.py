@@ -2,6 +2,10 @@
 
 Every message says what is wrong, where (a span, a rule name or a JSON pointer ``$.path``), the value against
 the limit where there is one, and what to do about it.
+
+Compiling raises these errors only.  What nobody foresaw becomes a SchemaError, or a GrammarError, that chains it and
+asks for a report (:mod:`wfsa.grammar.boundary`).  TypeError and ValueError are for calls that no input explains: an
+unknown keyword, an option of another type.
 """
 
 from __future__ import annotations

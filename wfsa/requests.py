@@ -10,7 +10,6 @@ A grammar is EBNF if a line of it has ``::=``, else Lark, as vLLM has it.  Other
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,10 @@ from wfsa.compiler import (
 )
 from wfsa.constraint import Constraint
 from wfsa.errors import SchemaError
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.json_schema.keywords import shown
+from wfsa.grammar.json_text import read_json
 from wfsa.texts import compile_choice
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def compile_request(
     format of the answer give answers of that format only, since a server checks it.
     Raises SchemaError for a field that is wrong, and for two that ask for different things; what the compilers raise.
     """
-    asked = list(_asked(request))
+    asked = _asked_of(request)
     choice = request.get("tool_choice", "auto" if request.get("tools") else "none")
     if len(asked) > 1:
         raise SchemaError(f"a request asks for one format of the answer, and here are {_listed(asked)}; at $")
@@ -95,8 +97,8 @@ def compile_kind(
     if kind == "choice":
         return compile_choice(_choices(value), vocab)
     by_text: dict[str, Callable[..., Constraint]] = {"regex": compile_regex, "grammar": grammar_compiler(value)}
-    if kind not in by_text:
-        raise SchemaError(f"a constraint of the kind {kind!r} is not known; known are {', '.join(KINDS)}; at $")
+    if not isinstance(kind, str) or kind not in by_text:
+        raise SchemaError(f"a constraint of the kind {shown(kind)} is not known; known are {', '.join(KINDS)}; at $")
     if not isinstance(value, str):
         raise SchemaError(f"{kind} must be a text, not {type(value).__name__}; at $.{kind}")
     return by_text[kind](value, vocab, **plain)
@@ -107,15 +109,21 @@ def grammar_compiler(text: Any) -> Callable[..., Constraint]:
     return compile_gbnf if isinstance(text, str) and "::=" in text else compile_lark
 
 
+@Boundary(SchemaError)
 def _choices(value: Any) -> list[str]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = read_json(value)
         except ValueError as error:
             raise SchemaError(f"choice is a list of texts, or JSON text of one: {error}; at $.choice") from None
     if not isinstance(value, (list, tuple)) or not value or not all(isinstance(text, str) for text in value):
         raise SchemaError("choice must be a list of texts that is not empty; at $.choice")
     return list(value)
+
+
+@Boundary(SchemaError)
+def _asked_of(request: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+    return list(_asked(request))
 
 
 def _asked(request: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -149,7 +157,9 @@ def _of_response_format(given: Any) -> Iterator[tuple[str, str, Any]]:
         yield "response_format", "json", schema
     elif kind != "text":
         known = "text, json_object, json_schema and structural_tag"
-        raise SchemaError(f"a response_format of type {kind!r} is not known; known are {known}; at $.response_format")
+        raise SchemaError(
+            f"a response_format of type {shown(kind)} is not known; known are {known}; at $.response_format"
+        )
 
 
 def _of_structured_outputs(given: Any) -> Iterator[tuple[str, str, Any]]:

@@ -27,6 +27,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from wfsa.errors import GrammarError
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.emit import emit_rules
 from wfsa.grammar.expressions import Inline
 from wfsa.grammar.guidance.dialect import is_guidance
@@ -38,6 +39,7 @@ from wfsa.grammar.lark.reader import library_terminal, read_lark
 LarkDialect = OneOf["auto", "lark", "llguidance"]
 
 
+@Boundary(GrammarError)
 def read_any_lark(
     text: str, *, dialect: LarkDialect = "auto", start: str = "start", grammars: Mapping[str, Any] | None = None
 ) -> Grammar:
@@ -57,6 +59,7 @@ def read_any_lark(
     return read_lark(text, start=start)
 
 
+@Boundary(GrammarError)
 def read_guidance(text: str, *, start: str = "start", grammars: Mapping[str, Any] | None = None) -> Grammar:
     """The grammar that the text defines as llguidance reads it.
 

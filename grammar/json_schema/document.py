@@ -42,6 +42,15 @@ def segment(name: str) -> str:
     return "." + name if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
 
 
+def _position(name: str, n_items: int) -> int | None:
+    """The position of one of `n_items` that a step of a pointer names; int() itself refuses thousands of digits."""
+    if not (name.isascii() and name.isdigit()):
+        return None
+    digits = name.lstrip("0") or "0"
+    position = int(digits) if len(digits) <= len(str(n_items)) else n_items
+    return position if position < n_items else None
+
+
 def draft_of(schema: Any, default: int = 2020, path: str = "$") -> int:
     """The draft that ``$schema`` of a document names, one of `DRAFTS`; `default` if it names none that is known.
 
@@ -237,9 +246,9 @@ class Document:
             if isinstance(at, dict) and name in at:
                 at = at[name]
                 at_path += segment(name)
-            elif isinstance(at, list) and name.isascii() and name.isdigit() and int(name) < len(at):
-                at = at[int(name)]
-                at_path += f"[{int(name)}]"
+            elif isinstance(at, list) and (position := _position(name, len(at))) is not None:
+                at = at[position]
+                at_path += f"[{position}]"
             else:
                 raise SchemaError(f"the reference {ref!r} leads nowhere: there is no {name!r} at {path}")
             word = id_word(self.draft_at(at_path))

@@ -68,7 +68,7 @@ def shown(value: Any) -> str:
     """A value in a message."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # more than 4,300 digits, or very deep
+    except Exception:  # more than 4,300 digits, very deep, or an object of the caller
         return "a value too large to show"
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -94,8 +94,9 @@ def _number(shape: Shape, keyword: str, value: Any) -> Decimal:
 def _count(shape: Shape, keyword: str, value: Any) -> int:
     if type(value) is int and value >= 0:
         return value
-    if isinstance(value, (float, Decimal)) and 0 <= value < 1 << 62 and value == int(value):
-        return int(value)
+    number = exact(value) if isinstance(value, (float, Decimal)) else None
+    if number is not None and 0 <= number < 1 << 62 and number == int(number):
+        return int(number)
     fail(shape, keyword, f"{keyword} must be a whole number that is not negative, not {shown(value)}")
 
 

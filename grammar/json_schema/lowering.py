@@ -30,6 +30,7 @@ from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.allowance import check
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema.arrays import Arrays
 from wfsa.grammar.json_schema.document import Document, draft_of
@@ -65,6 +66,7 @@ class LoweredSchema:
     widenings: tuple[Widening, ...] = ()  # conditions that were dropped
 
 
+@Boundary(SchemaError)
 def read_json_schema(
     schema: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset(), *,
     embedded: bool = False,
@@ -94,6 +96,7 @@ def read_json_schema(
     return LoweredSchema(grammar, report, SchemaSource(schema, options), slips, widenings)
 
 
+@Boundary(SchemaError)
 def read_part(document: Document, part: Any, path: str) -> Grammar:
     """Lower some keywords of the schema at `path` by themselves; references lead where they lead in `document`.
 

@@ -13,7 +13,9 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from wfsa.errors import SchemaError
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_text import read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class SchemaSource:
     tools: bool = False  # is it the union of calls that :mod:`.tools` makes
 
 
+@Boundary(SchemaError)
 def schema_of(source: Any) -> Any:
     """The schema (dict or bool) that `source` stands for."""
     if isinstance(source, (str, bytes, bytearray)):
@@ -37,12 +40,10 @@ def schema_of(source: Any) -> Any:
 
 def _parse(text: str | bytes | bytearray) -> Any:
     try:
-        schema = json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
-    except RecursionError:
-        raise SchemaError("the schema nests too deep for the JSON parser at $") from None
+        schema = read_json(text, _no_constant)
+    except SchemaError:
+        raise
     except ValueError as err:
-        if isinstance(err, SchemaError):
-            raise
         raise SchemaError(f"the schema is not JSON: {err}; at $") from None
     if not isinstance(schema, (dict, bool)):
         raise SchemaError(f"a schema must be an object or a boolean, not {type(schema).__name__}; at $")
@@ -57,8 +58,8 @@ def _through_pydantic(source: Any) -> Any:
     try:
         from pydantic import TypeAdapter
     except ImportError:
-        raise TypeError(
-            f"{source!r} is turned into a schema by pydantic, which is not installed: pip install pydantic"
+        raise SchemaError(
+            f"{source!r} is turned into a schema by pydantic, which is not installed: pip install pydantic; at $"
         ) from None
     try:
         if isinstance(source, TypeAdapter):

@@ -26,6 +26,7 @@ from types import FunctionType
 from typing import Any
 
 from wfsa.errors import SchemaError
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema.document import contents_of, draft_of
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
@@ -87,6 +88,7 @@ class _Registry:
         return found
 
 
+@Boundary(SchemaError)
 def read_tools(
     tools: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
 ) -> LoweredSchema:

@@ -45,6 +45,7 @@ from lark.tree import Tree
 
 from wfsa.errors import GrammarError, WfsaError
 from wfsa.grammar.allowance import check
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark.rules import Lowering
 from wfsa.grammar.lark.syntax import parse_statements, without_special
@@ -56,6 +57,7 @@ Mangle = Callable[[str], str]
 Chain = tuple[Any, ...]
 
 
+@Boundary(GrammarError)
 def read_lark(
     text: str, *, start: str = "start", import_paths: Sequence[str] = (), base_path: str | None = None
 ) -> Grammar:

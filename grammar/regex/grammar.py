@@ -8,11 +8,13 @@ counts in powers of two.  Ordinary patterns are one terminal, whatever their str
 from __future__ import annotations
 
 from wfsa.errors import GrammarError
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.fold import fold_rules
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.regex.pattern import Dialect, parse_regex
 
 
+@Boundary(GrammarError)
 def read_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -> Grammar:
     """The grammar of the texts that `pattern` matches from end to end."""
     if not isinstance(pattern, str):

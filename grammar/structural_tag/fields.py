@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from wfsa.errors import SchemaError
 from wfsa.grammar.json_schema.keywords import shown
+from wfsa.grammar.json_text import read_json
 
 _MAX_COUNT = (1 << 31) - 1
 
@@ -17,7 +17,8 @@ def fail(path: str, message: str) -> NoReturn:
     raise SchemaError(f"{message}; at {path}")
 
 
-def _text(value: Any) -> str:
+def wrong_text(value: Any) -> str:
+    """What a text has to be, where `value` is none; else ""."""
     if not isinstance(value, str):
         return "a string"
     try:
@@ -28,27 +29,30 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> str:
-    some = isinstance(value, (list, tuple)) and all(not _text(item) and item for item in value)
+    some = isinstance(value, (list, tuple)) and all(not wrong_text(item) and item for item in value)
     return "" if some else "a list of strings that are not empty"
 
 
-def _token(value: Any) -> str:
-    some = type(value) is int or (isinstance(value, str) and bool(value))
+def wrong_token(value: Any) -> str:
+    """What names a token, where `value` does not; else ""."""
+    some = type(value) is int or (not wrong_text(value) and bool(value))
     return "" if some else "a token's number or its text"
 
 
 def _tokens(value: Any) -> str:
-    some = isinstance(value, (list, tuple)) and all(not _token(item) for item in value)
+    some = isinstance(value, (list, tuple)) and all(not wrong_token(item) for item in value)
     return "" if some else "a list of tokens' numbers or texts"
 
 
 def _begin(value: Any) -> str:
-    return "" if isinstance(value, (str, dict)) else 'a string or {"type": "token", "token": ...}'
+    some = isinstance(value, dict) or not wrong_text(value)
+    return "" if some else 'a string or {"type": "token", "token": ...}, without lone surrogates'
 
 
 def _end(value: Any) -> str:
-    some = isinstance(value, (str, dict)) or (isinstance(value, list) and value and all(not _text(v) for v in value))
-    return "" if some else 'a string, a list of strings or {"type": "token", "token": ...}'
+    some = isinstance(value, dict) or not wrong_text(value)
+    some = some or (isinstance(value, list) and bool(value) and all(not wrong_text(v) for v in value))
+    return "" if some else 'a string, a list of strings or {"type": "token", "token": ...}, without lone surrogates'
 
 
 def _one_of(kind: type, name: str) -> Callable[[Any], str]:
@@ -81,15 +85,15 @@ _TAGS = {"tags": (_FORMATS, _REQUIRED), "at_least_one": (_FLAG, False), "stop_af
 
 # type -> field -> what it has to be, and what it is if it is not there
 FIELDS: Mapping[str, Mapping[str, tuple[Callable[[Any], str], Any]]] = {
-    "const_string": {"value": (_text, _REQUIRED)},
+    "const_string": {"value": (wrong_text, _REQUIRED)},
     "json_schema": {
         "json_schema": (_schema, _REQUIRED), "style": (_STYLE, "json"), "any_order": (_FLAG, False),
         "max_whitespace_cnt": (_count, None), "excludes": (_texts, ()),
     },
     "qwen_xml_parameter": {"json_schema": (_schema, _REQUIRED)},
     "any_text": {"excludes": (_texts, ()), "max_tokens": (_count, None), "max_chars": (_count, None)},
-    "grammar": {"grammar": (_text, _REQUIRED)},
-    "regex": {"pattern": (_text, _REQUIRED), "excludes": (_texts, ())},
+    "grammar": {"grammar": (wrong_text, _REQUIRED)},
+    "regex": {"pattern": (wrong_text, _REQUIRED), "excludes": (_texts, ())},
     "sequence": {"elements": (_FORMATS, _REQUIRED)},
     "or": {"elements": (_FORMATS, _REQUIRED)},
     "optional": {"content": (_FORMAT, _REQUIRED)},
@@ -98,9 +102,9 @@ FIELDS: Mapping[str, Mapping[str, tuple[Callable[[Any], str], Any]]] = {
     "repeat": {"min": (_count, _REQUIRED), "max": (_most, _REQUIRED), "content": (_FORMAT, _REQUIRED)},
     "tag": {"begin": (_begin, _REQUIRED), "content": (_FORMAT, _REQUIRED), "end": (_end, _REQUIRED)},
     "triggered_tags": {"triggers": (_texts, _REQUIRED), "excludes": (_texts, ()), **_TAGS},
-    "tags_with_separator": {"separator": (_text, _REQUIRED), **_TAGS},
+    "tags_with_separator": {"separator": (wrong_text, _REQUIRED), **_TAGS},
     "dispatch": {"rules": (_rules, _REQUIRED), "loop": (_FLAG, True), "excludes": (_texts, ())},
-    "token": {"token": (_token, _REQUIRED)},
+    "token": {"token": (wrong_token, _REQUIRED)},
     "exclude_token": {"exclude_tokens": (_tokens, ())},
     "any_tokens": {"exclude_tokens": (_tokens, ()), "max_tokens": (_count, None)},
     "token_triggered_tags": {"trigger_tokens": (_tokens, _REQUIRED), "exclude_tokens": (_tokens, ()), **_TAGS},
@@ -136,7 +140,7 @@ def whole(description: Any) -> tuple[Any, str]:
     """The format of a description, in either of its shapes, and the place where it is."""
     if isinstance(description, str):
         try:
-            description = json.loads(description)
+            description = read_json(description)
         except ValueError as error:
             fail("$", f"a structural tag is a dict or JSON text, and this text is not JSON: {error}")
     if not isinstance(description, dict):
@@ -163,7 +167,7 @@ def _legacy(description: dict[str, Any]) -> dict[str, Any]:
         schema = one.get("schema", one.get("schema_"))
         if isinstance(schema, str):
             try:
-                schema = json.loads(schema)
+                schema = read_json(schema)
             except ValueError as error:
                 fail(f"$.structures[{number}].schema", f"the schema is a text that is not JSON: {error}")
         content = {"type": "json_schema", "json_schema": schema}

@@ -24,12 +24,14 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from wfsa.errors import GrammarError, LimitError, SchemaError
 from wfsa.grammar.allowance import check
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.emit import emit_rules
 from wfsa.grammar.expressions import Choice, Expr, Inline, Many, Ref, Seq
 from wfsa.grammar.gbnf import read_gbnf
@@ -42,7 +44,7 @@ from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport, TagEntries
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.regular import EPSILON, Literal, Regular, both, cat
-from wfsa.grammar.structural_tag.fields import fail, fields_of, whole
+from wfsa.grammar.structural_tag.fields import fail, fields_of, whole, wrong_text, wrong_token
 from wfsa.grammar.structural_tag.free_text import free_text, text_until
 from wfsa.grammar.structural_tag.xml_styles import STYLES, Arguments
 
@@ -97,6 +99,7 @@ class After(NamedTuple):
 NOTHING_AFTER = After()
 
 
+@Boundary(SchemaError)
 def read_structural_tag(
     description: Any, tokens: TokenNames, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
 ) -> LoweredSchema:
@@ -215,7 +218,7 @@ class _Lowering:
 
     def schema(self, schema: Any, path: str, options: SchemaOptions) -> Inline:
         """The documents of a schema."""
-        key = repr((options, json.dumps(schema, default=repr)))
+        key = repr((options, _content(schema)))
         got = self.schemas.get(key)
         if got is None:
             dropped = frozenset("$" + p[len(path) :] for p in self.too_large if p.startswith(path))
@@ -367,8 +370,9 @@ class _Lowering:
         rules: dict[bytes, list[Expr]] = {}
         by_token: list[Expr] = []
         for k, (pattern, form) in enumerate(f["rules"]):
-            if not isinstance(pattern, str) or not pattern:
-                fail(f"{path}.rules[{k}][0]", f"a pattern must be a string that is not empty, not {shown(pattern)}")
+            problem = wrong_text(pattern) or ("" if pattern else "a string that is not empty")
+            if problem:
+                fail(f"{path}.rules[{k}][0]", f"a pattern must be {problem}, not {shown(pattern)}")
             begin, rest = self.marker(pattern), self.format(form, f"{path}.rules[{k}][1]", NOTHING_AFTER)
             rules.setdefault(begin.text, []).append(rest)
             by_token += (Seq((way, rest)) for way in begin.before(len(begin.text)))
@@ -411,10 +415,13 @@ class _Lowering:
 
     # ---- tokens ------------------------------------------------------------------------------------------------------
 
-    def ids(self, token: int | str, path: str) -> list[int]:
+    def ids(self, token: Any, path: str) -> list[int]:
+        problem = wrong_token(token)
+        if problem:
+            fail(path, f"a token must be {problem}, not {shown(token)}")
         if isinstance(token, int):
             if not self.tokens.is_token(token):
-                fail(path, f"the vocabulary has no token {token}")
+                fail(path, f"the vocabulary has no token {shown(token)}")
             return [token]
         found = self.tokens.ids_of(token)
         if not found:
@@ -494,6 +501,14 @@ def _until(after: After, barred: frozenset[bytes], max_chars: int | None) -> Exp
     by_token = [way for end in after.ends for way in end.before(len(end.text))]
     until += (Seq((free_text(stops, max_chars), way)) for way in by_token)
     return until[0] if len(until) == 1 else Choice(tuple(until))
+
+
+def _content(schema: Any) -> str:
+    """A text that equal schemas share; each has its own where it is not JSON."""
+    try:
+        return json.dumps(schema, default=lambda value: f"\0{value!r}")
+    except Exception:  # names that are not texts, a schema that holds itself, numbers of thousands of digits
+        return f"\0{uuid.uuid4()}"
 
 
 def _placed(message: str, path: str) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wfsa.errors import SchemaError
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.tools import ToolSchema, listed_tools
 
@@ -75,13 +76,14 @@ FORMATS: Mapping[str, CallFormat] = {
 }  # fmt: skip
 
 
+@Boundary(SchemaError)
 def tools_tag(tools: Any, tool_choice: Any, parallel: bool, form: str) -> Format:
     """The structural tag of answers with calls.
 
     `tool_choice`: "auto", "required", a name, or OpenAI's ``{"type": "function", "function": {"name": ...}}``.
     Raises SchemaError for what is no list of tools, a choice of none of them, and an unknown format.
     """
-    if form not in FORMATS:
+    if not isinstance(form, str) or form not in FORMATS:
         raise SchemaError(f"the format {shown(form)} of tool calls is not known; known are {', '.join(FORMATS)}; at $")
     listed = listed_tools(tools)
     name = chosen_name(tool_choice)

@@ -84,8 +84,8 @@ PACKAGE: dict[str, set[str]] = {
         "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
     },
     "wfsa/requests.py": {
-        "grammar/json_schema", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py",
-        "wfsa/texts", "wfsa/vocab",
+        "grammar", "grammar/json_schema", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
+        "wfsa/errors.py", "wfsa/texts", "wfsa/vocab",
     },
     "wfsa/schema_advice.py": set(),
     "wfsa/schema_costs.py": {
@@ -97,7 +97,7 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/metrics.py": {"wfsa/caches.py", "wfsa/errors.py"},
     "wfsa/store": {
-        "grammar/json_schema", "wfsa/compile_options.py", "wfsa/constraint.py", "wfsa/errors.py",
+        "grammar", "grammar/json_schema", "wfsa/compile_options.py", "wfsa/constraint.py", "wfsa/errors.py",
         "wfsa/grammar_constraint.py", "wfsa/requests.py", "wfsa/storage", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/farm": {

@@ -22,8 +22,11 @@ from typing import Any, Final
 
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import SchemaError, WfsaError
+from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_text import read_json
 from wfsa.requests import KINDS
 from wfsa.storage import constraint_file, text_file
 from wfsa.version import __version__
@@ -44,14 +47,17 @@ class Request:
     max_terminal_states: int  # what is larger is an error, or under `lenient` left out
 
     @classmethod
+    @Boundary(SchemaError)
     def of(cls, kind: str, source: Any, schema_options: SchemaOptions | None, options: CompileOptions) -> Request:
         """SchemaError for an unknown kind; a pydantic model, or a type that it knows, becomes its schema here."""
         if kind not in KINDS:
-            raise SchemaError(f"a constraint of the kind {kind!r} is not known; known are {', '.join(KINDS)}; at $")
+            known = ", ".join(KINDS)
+            raise SchemaError(f"a constraint of the kind {shown(kind)} is not known; known are {known}; at $")
         if kind == "json" and not isinstance(source, (dict, bool, str)):
             source = schema_of(source)
         return cls(kind, source, schema_options or _DEFAULTS, options.max_terminal_states)
 
+    @Boundary(SchemaError)
     def text(self) -> str | None:
         """The source as text, quickly; equal texts of one kind are equal sources.  None where it takes more to tell."""
         if isinstance(self.source, str):
@@ -61,6 +67,7 @@ class Request:
         except (TypeError, ValueError, RecursionError):
             return None
 
+    @Boundary(SchemaError)
     def key(self, vocab: Vocab) -> str:
         """64 hexadecimal digits.
 
@@ -91,8 +98,8 @@ def canonical_json(source: Any) -> str:
     wrong with it, in the words of its kind.
     """
     try:
-        value = json.loads(source, parse_float=Decimal) if isinstance(source, str) else source
-    except (ValueError, RecursionError):
+        value = read_json(source) if isinstance(source, str) else source
+    except ValueError:
         return f"\0{source}"
     pieces: list[str] = []
     try:

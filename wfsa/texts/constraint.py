@@ -186,6 +186,8 @@ def _arrays(texts: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(blob) or bool(np.any(np.diff(offsets) < 0)):
             raise ItemError(f"offsets must rise from 0 to the {len(blob)} bytes of the blob")
         return np.ascontiguousarray(blob), offsets
+    if not isinstance(texts, Iterable):
+        raise ItemError(f"texts must be a list of str or bytes, not {type(texts).__name__}")
     listed: list[bytes] = []
     for at, text in enumerate(texts):
         if isinstance(text, str):

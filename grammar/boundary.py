@@ -1,0 +1,82 @@
+"""The boundary of the front ends: whatever ends one of them is an error of wfsa.
+
+A host catches :class:`wfsa.errors.WfsaError`.  Input is checked where it is read, and says there what is wrong; this
+boundary is for what no reader foresaw.  Such an exception is a defect of wfsa: it becomes the front end's error, which
+chains it, asks for a report, and names the schema location and the line of code where it happened.
+
+What passes unchanged: errors of wfsa, warnings that a filter turned into errors, the end of an allowance, and what is
+no `Exception` (Ctrl-C).
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from contextlib import ContextDecorator
+from types import TracebackType
+
+from wfsa.errors import LimitError, SchemaError, WfsaError
+from wfsa.grammar.allowance import Exhausted
+
+_MAX_SHOWN = 200  # characters of an exception's text
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Boundary(ContextDecorator):
+    """A context manager, or a decorator, of a front end whose errors are of the type `kind`."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, kind: type[WfsaError]) -> None:
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception) and not isinstance(error, (WfsaError, Warning, Exhausted)):
+            raise own_error(error, self._kind) from error
+
+
+def own_error(error: Exception, kind: type[WfsaError]) -> WfsaError:
+    """The error of wfsa that stands for a foreign one; a LimitError where memory or Python's stack is used up."""
+    place = f"; at {_schema_location(error)}" if issubclass(kind, SchemaError) else ""
+    if isinstance(error, RecursionError):
+        return LimitError(f"the input nests deeper than Python's stack; flatten it{place}")
+    if isinstance(error, MemoryError):
+        return LimitError(f"the process has no memory left for this input; make it smaller{place}")
+    return kind(
+        f"{type(error).__name__} in {_code_location(error)}: {_text(error)}; this is a defect of wfsa: please report "
+        f"it with the input{place}"
+    )
+
+
+def _text(error: Exception) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # an object of the caller may be in it
+        return "no text"
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+
+
+def _schema_location(error: Exception) -> str:
+    """The innermost variable `path` of the front end, which holds the location that was being read; else "$"."""
+    found = "$"
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        path = frame.f_locals.get("path")
+        if isinstance(path, str) and path.startswith("$"):
+            found = path
+    return found
+
+
+def _code_location(error: Exception) -> str:
+    """The innermost line of this package, as "json_schema/keywords.py:97"."""
+    found = "wfsa"
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = os.path.abspath(frame.f_code.co_filename)
+        if file.startswith(_PACKAGE + os.sep):
+            found = f"{os.path.relpath(file, _PACKAGE)}:{line}"
+    return found
