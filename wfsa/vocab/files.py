@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -15,10 +16,13 @@ from wfsa.errors import ArtifactError, VocabError
 from wfsa.vocab.gguf_metadata import Value, read_metadata
 from wfsa.vocab.raw import RawVocab, declared, named_ends
 from wfsa.vocab.spellings import byte_level_token, sentencepiece_token
+from wfsa.vocab.token_ids import TokenList, token_id
 from wfsa.vocab.tokenizer_objects import from_tokenizer
 
 _NORMAL, _UNKNOWN, _CONTROL, _UNUSED, _BYTE = 1, 2, 3, 5, 6
 _ENDS: Final = ("eos", "eot", "eom")
+_MAX_EXPANSION: Final = 50  # of an .npz; real vocabularies shrink to a third
+_SMALL: Final = 1 << 20  # bytes
 
 
 def from_gguf_metadata(metadata: Mapping[str, Value], name: str) -> RawVocab:
@@ -36,13 +40,13 @@ def from_gguf_metadata(metadata: Mapping[str, Value], name: str) -> RawVocab:
     names: dict[str, int] = {}
     special: list[int] = []
     tokens: list[bytes | None] = []
-    for token_id, (spelling, kind) in enumerate(zip(spellings, types, strict=True)):
+    for number, (spelling, kind) in enumerate(zip(spellings, types, strict=True)):
         if not isinstance(spelling, bytes):
-            raise VocabError(f"{name}: token {token_id} is not a string")
+            raise VocabError(f"{name}: token {number} is not a string")
         text = spelling.decode("utf-8", "surrogateescape")
         if kind in (_UNKNOWN, _CONTROL, _UNUSED):
-            special.append(token_id)
-            names.setdefault(text, token_id)
+            special.append(number)
+            names.setdefault(text, number)
             tokens.append(spelling)
         elif model == b"gpt2":
             # Added text (4, user-defined) is literal, the rest is in the byte alphabet.
@@ -76,20 +80,21 @@ def from_sentencepiece_file(path: str | os.PathLike[str]) -> RawVocab:
 
 def from_tiktoken_file(path: str | os.PathLike[str]) -> RawVocab:
     """``.tiktoken`` rank files: ``base64 rank`` a line. They name no special tokens, so there is no end token."""
-    tokens: dict[int, bytes] = {}
+    source = f"{os.fspath(path)}: not a tiktoken rank file"
+    ranks: list[tuple[int, bytes]] = []
     try:
         with open(path, "rb") as file:
             for line in file:
                 if line.strip():
                     encoded, rank = line.split()
-                    tokens[int(rank)] = base64.b64decode(encoded, validate=True)
+                    ranks.append((int(rank), base64.b64decode(encoded, validate=True)))
     except ValueError as error:
-        raise VocabError(f"{os.fspath(path)}: not a tiktoken rank file: {error}") from error
-    if not tokens or min(tokens) < 0 or max(tokens) > 4 * len(tokens) + 1024:
-        raise VocabError(
-            f"{os.fspath(path)}: not a tiktoken rank file: {len(tokens)} ranks up to {max(tokens, default=-1)}"
-        )
-    return RawVocab([tokens.get(i) for i in range(max(tokens) + 1)], [], [])
+        raise VocabError(f"{source}: {error}") from error
+    if not ranks:
+        raise VocabError(f"{source}: it has no ranks")
+    tokens = TokenList(len(ranks), source)
+    tokens.add_all(ranks)
+    return RawVocab(tokens.tokens, [], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,7 @@ class PackedVocab:
 
     blob: np.ndarray[Any, np.dtype[np.uint8]]
     offsets: np.ndarray[Any, np.dtype[np.int64]]
-    special_ids: np.ndarray[Any, np.dtype[np.int32]]
+    special_ids: np.ndarray[Any, np.dtype[np.int64]]
     eos_ids: list[int]
     special_names: dict[str, int]
 
@@ -107,6 +112,7 @@ def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
     """``offsets`` int[n+1], ``bytes`` uint8, ``special`` int32, ``meta`` (UTF-8 JSON with ``eos_ids``)."""
     name = os.fspath(path)
     try:
+        _check_expansion(name)
         with np.load(name, allow_pickle=False) as arrays:
             missing = {"offsets", "bytes", "meta"} - set(arrays.files)
             if missing:
@@ -114,9 +120,7 @@ def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
             blob, offsets = arrays["bytes"], arrays["offsets"]
             special = arrays["special"] if "special" in arrays.files else np.empty(0, np.int32)
             meta = json.loads(arrays["meta"].tobytes())
-    except VocabError:
-        raise
-    except FileNotFoundError:
+    except (VocabError, ArtifactError, FileNotFoundError):
         raise
     except Exception as error:  # zipfile, lzma, zlib, json and numpy each have their own
         raise ArtifactError(f"{name}: not a readable .npz vocabulary: {error}") from error
@@ -126,7 +130,20 @@ def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
         or any(a.dtype.kind not in "iu" or a.ndim != 1 for a in (offsets, special, blob))
     ):
         raise ArtifactError(f"{name}: the .npz arrays have the wrong types for a vocabulary")
-    eos = [int(i) for i in meta.get("eos_ids") or []]
-    named = meta.get("special_tokens")
-    names = {str(key): int(value) for key, value in named.items()} if isinstance(named, dict) else {}
-    return PackedVocab(blob, offsets.astype(np.int64), special.astype(np.int32), eos, names)
+    ends, named = meta.get("eos_ids") or [], meta.get("special_tokens") or {}
+    if not isinstance(ends, list) or not isinstance(named, dict):
+        raise VocabError(f"{name}: in meta, eos_ids is a list of ids and special_tokens an object of names and ids")
+    eos = [token_id(value, f"{name}: an end token") for value in ends]
+    names = {text: token_id(value, f"{name}: the special token {text!r}") for text, value in named.items()}
+    return PackedVocab(blob, offsets.astype(np.int64), special.astype(np.int64), eos, names)
+
+
+def _check_expansion(name: str) -> None:
+    """ArtifactError for arrays that are out of proportion to the file: kilobytes of zip can hold gigabytes of zeros."""
+    with zipfile.ZipFile(name) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    if unpacked > _MAX_EXPANSION * os.path.getsize(name) + _SMALL:
+        raise ArtifactError(
+            f"{name}: not a readable .npz vocabulary: its arrays have {unpacked} bytes, over {_MAX_EXPANSION} times "
+            "the file; save it without compression"
+        )

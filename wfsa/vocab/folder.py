@@ -21,9 +21,10 @@ from wfsa.errors import VocabError
 from wfsa.vocab.files import from_sentencepiece_file
 from wfsa.vocab.model_config import ModelFacts, model_facts
 from wfsa.vocab.raw import RawVocab, declared
+from wfsa.vocab.token_ids import TokenList
 from wfsa.vocab.tokenizer_json import from_tokenizer_json_file
 
-_MAX_ID: Final = 1 << 24  # what a damaged file may make us allocate
+_MAX_DIGITS: Final = 20  # of an id as a text
 
 
 def read_folder(path: str | os.PathLike[str]) -> tuple[RawVocab, ModelFacts]:
@@ -81,7 +82,7 @@ def _role(raw: RawVocab, settings: Mapping[str, Any], role: str) -> int | None:
     if text in raw.special_names:
         return raw.special_names[text]
     try:
-        return raw.tokens.index(text.encode())
+        return raw.tokens.index(text.encode("utf-8", "surrogatepass"))
     except ValueError:
         return None
 
@@ -89,18 +90,20 @@ def _role(raw: RawVocab, settings: Mapping[str, Any], role: str) -> int | None:
 def _with_added_tokens(raw: RawVocab, settings: Mapping[str, Any]) -> RawVocab:
     """With the tokens that transformers adds to a SentencePiece model: ``{id: {"content": …, "special": …}}``."""
     added = settings.get("added_tokens_decoder")
-    tokens, names = list(raw.tokens), dict(raw.special_names)
+    names = dict(raw.special_names)
+    listed: list[tuple[int, bytes]] = []
     for key, entry in added.items() if isinstance(added, Mapping) else ():
         content = entry.get("content") if isinstance(entry, Mapping) else None
-        if not key.isdecimal() or int(key) > _MAX_ID or not isinstance(content, str):
+        if not (key.isascii() and key.isdecimal() and len(key) < _MAX_DIGITS) or not isinstance(content, str):
             raise VocabError(
-                f"tokenizer_config.json: added_tokens_decoder[{key!r}] is not a token with an id and content"
+                f"tokenizer_config.json: added_tokens_decoder[{key[:40]!r}] is not a token with an id and content"
             )
-        token_id = int(key)
         if entry.get("special"):
-            names[content] = token_id
-        elif token_id < len(raw.tokens):
+            names[content] = int(key)
+        elif int(key) < len(raw.tokens):
             continue  # the model's own piece
-        tokens += [None] * (token_id + 1 - len(tokens))
-        tokens[token_id] = content.encode()
-    return replace(raw, tokens=tokens, special_ids=sorted(names.values()), special_names=names)
+        listed.append((int(key), content.encode("utf-8", "surrogatepass")))
+    tokens = TokenList(len(raw.tokens) + len(listed), "tokenizer_config.json")
+    tokens.tokens = list(raw.tokens)
+    tokens.add_all(listed)
+    return replace(raw, tokens=tokens.tokens, special_ids=sorted(names.values()), special_names=names)

@@ -12,42 +12,79 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
 
 from wfsa.errors import VocabError
 from wfsa.vocab.raw import RawVocab, declared
 from wfsa.vocab.spellings import byte_level_token, sentencepiece_token
+from wfsa.vocab.token_ids import TokenList, token_id
+
+_SOURCE: Final = "tokenizer.json"
 
 
-def _components(part: Mapping[str, Any] | None, list_name: str) -> list[Mapping[str, Any]]:
+def _components(part: Any, name: str, list_name: str) -> list[Mapping[str, Any]]:
     """A decoder or pre-tokenizer as a flat list; ``Sequence`` nests."""
-    if part is None:
-        return []
-    if part.get("type") == "Sequence":
-        return [leaf for inner in part.get(list_name, []) for leaf in _components(inner, list_name)]
-    return [part]
+    found: list[Mapping[str, Any]] = []
+    todo = [] if part is None else [part]
+    while todo:
+        part = todo.pop()
+        if not isinstance(part, Mapping):
+            raise VocabError(f"{_SOURCE}: a {name} is an object with a type, not {type(part).__name__}")
+        if part.get("type") != "Sequence":
+            found.append(part)
+            continue
+        inner = part.get(list_name, [])
+        if not isinstance(inner, list):
+            raise VocabError(f"{_SOURCE}: the {list_name} of a {name} are a list, not {type(inner).__name__}")
+        todo += reversed(inner)
+    return found
 
 
 def from_tokenizer_json(description: Mapping[str, Any], eos_ids: Iterable[int | None] = ()) -> RawVocab:
-    """A ``tokenizer.json``, or ``Tokenizer.to_str()``; it names no end token, so ``eos_ids`` are from beside it."""
-    try:
-        model: Mapping[str, Any] = description["model"]
-        listed: Any = model["vocab"]
-    except (KeyError, TypeError) as error:
-        raise VocabError("this JSON is not a tokenizer.json: it has no model.vocab") from error
-    decoders = _components(description.get("decoder"), "decoders")
-    kinds = {str(part.get("type")) for part in decoders}
-    pre_kinds = {str(part.get("type")) for part in _components(description.get("pre_tokenizer"), "pretokenizers")}
-    spaces = any(
-        p.get("type") == "Replace" and p.get("pattern", {}).get("String") == "▁" and p.get("content") == " "
-        for p in decoders
+    """A ``tokenizer.json``, or ``Tokenizer.to_str()``; it names no end token, so ``eos_ids`` are from beside it.
+
+    Raises VocabError for what is no tokenizer, or one whose tokens' bytes or ids cannot be read.
+    """
+    model = description.get("model") if isinstance(description, Mapping) else None
+    listed = model.get("vocab") if isinstance(model, Mapping) else None
+    if not isinstance(model, Mapping) or not isinstance(listed, (Mapping, list)):
+        raise VocabError("this JSON is not a tokenizer.json: it has no model.vocab")
+    to_bytes, to_added_bytes = _readers(description, model)
+    pairs = _model_pairs(listed)
+    added = _added_tokens(description)
+    tokens = TokenList(len(pairs) + len(added), _SOURCE)
+    tokens.add_all((number, to_bytes(piece)) for piece, number in pairs)
+    tokens.add_all(
+        (entry.get("id"), _utf8(entry["content"]) if entry.get("special") else to_added_bytes(entry["content"]))
+        for entry in added
     )
+    names = {str(entry["content"]): int(entry["id"]) for entry in added if entry.get("special")}
+    unknown = model.get("unk_token")
+    if isinstance(listed, Mapping) and isinstance(unknown, str) and unknown in listed:
+        names.setdefault(unknown, int(listed[unknown]))
+    unknown_id = model.get("unk_id")
+    if not isinstance(listed, Mapping) and unknown_id is not None:
+        if token_id(unknown_id, f"{_SOURCE}: the unknown token") >= len(listed):
+            raise VocabError(f"{_SOURCE}: unk_id {unknown_id} is not one of the {len(listed)} tokens")
+        names.setdefault(pairs[unknown_id][0], unknown_id)
+    padding = description.get("padding")
+    pad_id = padding.get("pad_id") if isinstance(padding, Mapping) else None
+    return RawVocab(tokens.tokens, sorted(names.values()), declared(eos_ids), names, declared([pad_id]))
+
+
+_Spelling = Callable[[str], bytes]
+
+
+def _readers(description: Mapping[str, Any], model: Mapping[str, Any]) -> tuple[_Spelling, _Spelling]:
+    """What turns a piece of the model into bytes, and an added token that is text."""
+    decoders = _components(description.get("decoder"), "decoder", "decoders")
+    before = _components(description.get("pre_tokenizer"), "pre_tokenizer", "pretokenizers")
+    kinds, pre_kinds = {str(part.get("type")) for part in decoders}, {str(part.get("type")) for part in before}
     if "ByteLevel" in kinds or (not kinds and "ByteLevel" in pre_kinds):
-        byte_level, byte_fallback = True, False
-    elif spaces or "Metaspace" in kinds or "ByteFallback" in kinds:
-        byte_level, byte_fallback = False, "ByteFallback" in kinds or bool(model.get("byte_fallback"))
-    else:
+        return byte_level_token, _utf8
+    if not (any(map(_writes_spaces, decoders)) or "Metaspace" in kinds or "ByteFallback" in kinds):
         raise VocabError(
             f"cannot tell which bytes this tokenizer's tokens stand for: model {model.get('type')!r} with decoder "
             f"{sorted(kinds) or None}; byte-level and SentencePiece-like decoders are known. "
@@ -58,36 +95,39 @@ def from_tokenizer_json(description: Mapping[str, Any], eos_ids: Iterable[int | 
             raise VocabError(
                 f"a Metaspace decoder that writes the space as {part.get('replacement')!r} is not supported"
             )
+    byte_fallback = "ByteFallback" in kinds or bool(model.get("byte_fallback"))
+    reader = partial(sentencepiece_token, byte_fallback=byte_fallback)
+    return reader, reader
 
+
+def _writes_spaces(decoder: Mapping[str, Any]) -> bool:
+    pattern = decoder.get("pattern")
+    replaced = pattern.get("String") if isinstance(pattern, Mapping) else None
+    return decoder.get("type") == "Replace" and replaced == "▁" and decoder.get("content") == " "
+
+
+def _model_pairs(listed: Mapping[Any, Any] | list[Any]) -> list[tuple[str, Any]]:
+    """Pieces with what stands for their ids."""
     if isinstance(listed, Mapping):  # BPE and WordLevel: {piece: id}
-        pairs: Iterable[tuple[str, int]] = listed.items()
-        n_model = max(listed.values(), default=-1) + 1
-    else:  # Unigram: [[piece, score], …]
-        pairs = [(str(entry[0]), i) for i, entry in enumerate(listed)]
-        n_model = len(listed)
-    added: Sequence[Mapping[str, Any]] = description.get("added_tokens") or []
-    tokens: list[bytes | None] = [None] * max([n_model, *(int(entry["id"]) + 1 for entry in added)])
-    if byte_level:
-        for piece, token_id in pairs:
-            tokens[token_id] = byte_level_token(piece)
-    else:
-        for piece, token_id in pairs:
-            tokens[token_id] = sentencepiece_token(piece, byte_fallback)
-    names: dict[str, int] = {}
-    for entry in added:
-        content, token_id = str(entry["content"]), int(entry["id"])
-        if entry.get("special"):
-            names[content] = token_id
-            tokens[token_id] = content.encode()
-        else:
-            tokens[token_id] = content.encode() if byte_level else sentencepiece_token(content, byte_fallback)
-    unknown = model.get("unk_token")
-    if isinstance(listed, Mapping) and unknown in listed:
-        names.setdefault(str(unknown), int(listed[unknown]))
-    if not isinstance(listed, Mapping) and isinstance(model.get("unk_id"), int):
-        names.setdefault(str(listed[model["unk_id"]][0]), int(model["unk_id"]))
-    padding = description.get("padding") or {}
-    return RawVocab(tokens, sorted(names.values()), declared(eos_ids), names, declared([padding.get("pad_id")]))
+        return list(listed.items())
+    for number, entry in enumerate(listed):  # Unigram: [[piece, score], …]
+        if not isinstance(entry, (list, tuple)) or not entry or not isinstance(entry[0], str):
+            raise VocabError(f"{_SOURCE}: entry {number} of model.vocab is not [piece, score]")
+    return [(entry[0], number) for number, entry in enumerate(listed)]
+
+
+def _added_tokens(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    added = description.get("added_tokens") or []
+    if not isinstance(added, list):
+        raise VocabError(f"{_SOURCE}: added_tokens is a list, not {type(added).__name__}")
+    for number, entry in enumerate(added):
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("content"), str):
+            raise VocabError(f"{_SOURCE}: added_tokens[{number}] is not an object with an id and a content")
+    return added
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def from_tokenizer_json_file(path: str | os.PathLike[str]) -> RawVocab:

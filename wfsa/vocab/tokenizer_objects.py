@@ -17,6 +17,7 @@ from typing import Any, Final
 from wfsa.errors import VocabError
 from wfsa.vocab.raw import RawVocab, declared
 from wfsa.vocab.spellings import sentencepiece_token
+from wfsa.vocab.token_ids import TokenList
 from wfsa.vocab.tokenizer_json import from_tokenizer_json
 
 
@@ -48,12 +49,10 @@ def _from_transformers(tokenizer: Any) -> RawVocab:
 def _from_tiktoken(encoding: Any) -> RawVocab:
     ranks: Mapping[bytes, int] = encoding._mergeable_ranks
     names: dict[str, int] = dict(encoding._special_tokens)
-    tokens: list[bytes | None] = [None] * (max([*ranks.values(), *names.values()], default=-1) + 1)
-    for token, token_id in ranks.items():
-        tokens[token_id] = token
-    for name, token_id in names.items():
-        tokens[token_id] = name.encode()
-    return RawVocab(tokens, sorted(names.values()), [], names)
+    tokens = TokenList(len(ranks) + len(names), "tiktoken")
+    tokens.add_all((number, token) for token, number in ranks.items())
+    tokens.add_all((number, name.encode()) for name, number in names.items())
+    return RawVocab(tokens.tokens, sorted(names.values()), [], names)
 
 
 def _from_sentencepiece(processor: Any) -> RawVocab:
@@ -64,7 +63,7 @@ def _from_sentencepiece(processor: Any) -> RawVocab:
     for token_id, piece in enumerate(pieces):
         if processor.is_control(token_id) or processor.is_unknown(token_id) or processor.is_unused(token_id):
             names[piece] = token_id
-            tokens.append(piece.encode())
+            tokens.append(piece.encode("utf-8", "surrogatepass"))
         else:
             tokens.append(sentencepiece_token(piece, bool(processor.is_byte(token_id))))
     return RawVocab(tokens, sorted(names.values()), declared([int(processor.eos_id())]), names)

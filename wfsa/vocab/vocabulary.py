@@ -27,6 +27,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import index
 from pathlib import Path
 from typing import Any, Final, overload
 
@@ -294,7 +295,7 @@ class Vocab:
             raise VocabError(f"a vocabulary has 1 to {_MAX_TOKENS} tokens, not {n_tokens}")
         self.name = name
         self.n_tokens = n_tokens
-        self.size = n_tokens if size is None else int(size)
+        self.size = n_tokens if size is None else _width(size)
         if not n_tokens <= self.size <= _MAX_TOKENS:
             raise VocabError(f"size={self.size}: the logits' width must be from the {n_tokens} tokens to {_MAX_TOKENS}")
         eos = self._ids("eos_ids", eos_ids)
@@ -315,15 +316,15 @@ class Vocab:
         self.tokens = TokenTable(blob, offsets)
         for array in (self.eos_ids, self.special_ids, self.offsets):
             array.flags.writeable = False
-        self._names = {str(name): int(token_id) for name, token_id in (special_names or {}).items()}
-        self._ids("special_names", self._names.values())
+        self._ids("special_names", (special_names or {}).values())
+        self._names = {str(name): index(token_id) for name, token_id in (special_names or {}).items()}
         self._by_name: dict[str, int] | None = None
         self._fingerprint: str | None = None
         self.core = VocabCore(self.blob, self.offsets, self.special_ids, self.eos_ids, self.size)
 
     def _ids(self, what: str, ids: Iterable[int]) -> Ids:
         try:
-            wide = np.array(sorted({int(i) for i in ids}), np.int64)
+            wide = np.array(sorted({index(i) for i in ids}), np.int64)
         except (TypeError, ValueError, OverflowError) as error:
             raise VocabError(f"{what} must be token ids: {error}") from error
         if wide.size and not 0 <= wide[0] <= wide[-1] < self.n_tokens:
@@ -421,6 +422,13 @@ class Vocab:
         # The engine's view is made anew, so a copy in another process shares no cache with this one.
         state = self._bytes, self.offsets, self.special_ids, self.eos_ids, self.size, self._names, self.name
         return _unpickled, state
+
+
+def _width(size: Any) -> int:
+    try:
+        return index(size)
+    except TypeError:
+        raise VocabError(f"size must be a whole number, the width of the model's logits, not {size!r}") from None
 
 
 def _unpickled(
