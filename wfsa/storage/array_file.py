@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from wfsa.errors import ArtifactError
 from wfsa.storage.atomic_write import replace_file
+from wfsa.storage.regular_file import open_regular
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -99,9 +100,10 @@ def to_bytes(head: dict[str, Any], arrays: Arrays) -> bytes:
 def read(path: str | os.PathLike[str], kind: str = "a file of wfsa") -> ArrayFile:
     """A file that :func:`write` wrote, its arrays mapped.  Raises ArtifactError, OSError."""
     where = Path(path)
-    with where.open("rb") as file:  # a folder, or no file at all, is told as such
+    with open_regular(where) as file:  # a folder, or no file at all, is told as such
         size = os.fstat(file.fileno()).st_size
-    return _parse(np.memmap(where, np.uint8, "r") if size else np.zeros(0, np.uint8), str(path), kind)
+        data = np.memmap(file, np.uint8, "r") if size else np.zeros(0, np.uint8)
+    return _parse(data, str(path), kind)
 
 
 def from_bytes(data: bytes | memoryview, where: str) -> ArrayFile:

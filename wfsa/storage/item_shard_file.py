@@ -34,6 +34,7 @@ from wfsa.items.levels import Levels
 from wfsa.storage import array_file
 from wfsa.storage.array_file import ArrayFile, Arrays
 from wfsa.storage.places import Place
+from wfsa.storage.regular_file import open_regular
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = "wfsa-item-shards"
@@ -230,7 +231,8 @@ def read_arrays(place: Place, entry: FileEntry, *, verify: bool = True, cache: P
             copy = (cache or Path()) / entry.file
             known = place.folder is None and copy.is_file() and copy.stat().st_size == entry.bytes
             path = copy if known else place.fetch(entry.file, cache or Path())
-            data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+            with open_regular(path) as file:
+                data = np.memmap(file, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
     except FileNotFoundError:
         raise ArtifactError(f"{where} is missing; the manifest names it") from None
     if len(data) != entry.bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 import uuid
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from urllib.parse import unquote
 
 from wfsa.errors import WfsaError
 from wfsa.storage.atomic_write import replace_file
+from wfsa.storage.regular_file import read_regular, regular_size
 
 _AT_ONCE: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "memory"})
 _FILE_URL: Final = re.compile(r"file:(?://(?:localhost(?=/))?|(?=/))")  # as for fsspec, a path follows, relative or not
@@ -113,7 +115,7 @@ class Place:
     def read(self, name: str) -> bytes:
         """All bytes of a file."""
         if self.folder is not None:
-            return (self.folder / name).read_bytes()
+            return read_regular(self.folder / name)
         with _Remote(self, name) as (files, path):
             data: bytes = files.cat_file(path)
             return data
@@ -126,10 +128,10 @@ class Place:
             return None
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file, None where there is none."""
+        """Bytes of a file, None where there is none, or what is there is not a regular one."""
         try:
             if self.folder is not None:
-                return (self.folder / name).stat().st_size
+                return regular_size(self.folder / name)
             with _Remote(self, name) as (files, path):
                 return int(files.info(path)["size"])
         except FileNotFoundError:
@@ -224,9 +226,10 @@ def _of_folder(root: Path, below: Path) -> Iterable[Entry]:
             path = Path(folder, name)
             try:
                 status = path.stat()
-            except FileNotFoundError:  # another process has taken it away
+            except OSError:  # another process has taken it away; or a link that leads nowhere, or to itself
                 continue
-            yield Entry(path.relative_to(root).as_posix(), status.st_size, status.st_mtime)
+            if stat.S_ISREG(status.st_mode):
+                yield Entry(path.relative_to(root).as_posix(), status.st_size, status.st_mtime)
 
 
 def _modified(info: dict[str, Any]) -> float:

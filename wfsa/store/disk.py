@@ -11,10 +11,11 @@ import contextlib
 import logging
 import os
 import re
+import stat
 import threading
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from wfsa.storage.atomic_write import replace_file
 
@@ -36,12 +37,15 @@ class Disk:
         self._told = False
 
     def path(self, name: str) -> Path | None:
-        """The file, used now; None where there is none."""
+        """The file, used now; None where there is none, or what is there is not a regular one."""
         path = self.folder / name
         try:
-            used = path.stat().st_mtime
+            status = path.stat()
         except OSError:
             return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        used = status.st_mtime
         if time.time() - used > _SECONDS:
             with contextlib.suppress(OSError):  # another user's file can be read all the same
                 os.utime(path)
@@ -97,6 +101,7 @@ class Disk:
                 if not self._own.fullmatch(path.relative_to(self.folder).as_posix()):
                     continue
                 with contextlib.suppress(OSError):  # another process may have taken it away
-                    status: Any = path.stat()
-                    found.append((status.st_mtime, status.st_size, path))
+                    status = path.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        found.append((status.st_mtime, status.st_size, path))
         return found

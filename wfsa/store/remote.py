@@ -24,6 +24,7 @@ from typing import Any, Final, TypeVar
 
 from wfsa.errors import WfsaError
 from wfsa.storage.places import Place
+from wfsa.storage.regular_file import NotRegularFile
 
 _LOG: Final = logging.getLogger("wfsa.store")
 _MOST_AT_ONCE: Final = 32  # requests under way, hanging ones among them
@@ -79,7 +80,13 @@ class Remote:
         )
 
     def put(self, name: str, data: bytes) -> None:
-        self._within(self._write_seconds, lambda: self._place.write(name, [data]), writes=True)
+        self._within(self._write_seconds, lambda: self._write(name, data), writes=True)
+
+    def _write(self, name: str, data: bytes) -> None:
+        try:
+            self._place.write(name, [data])
+        except IsADirectoryError as error:  # says nothing of the rest of the store
+            _LOG.warning("an object is not kept in the store %s, where a folder has its name: %s", self.url, error)
 
     def _if_allowed(self, request: Callable[[], T], otherwise: T) -> T:
         try:
@@ -88,6 +95,9 @@ class Remote:
             if not self._refused:
                 self._refused = True
                 _LOG.warning("the store %s refuses to be read (%s), as if objects were not there", self.url, error)
+            return otherwise
+        except (NotRegularFile, IsADirectoryError) as error:  # says nothing of the rest of the store
+            _LOG.warning("something in the store %s is not a file, as if it were not there: %s", self.url, error)
             return otherwise
 
     def _within(self, seconds: float, request: Callable[[], T], writes: bool = False) -> T:

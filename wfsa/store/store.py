@@ -42,6 +42,7 @@ from wfsa.errors import ArtifactError
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.requests import compile_kind
+from wfsa.storage.regular_file import read_regular
 from wfsa.store.artifact import OWN, name_of, pack, unpack
 from wfsa.store.disk import Disk
 from wfsa.store.later import Later
@@ -432,7 +433,7 @@ class ConstraintStore:
             return pack(held.constraint, key)
         path = self._disk.path(self._name_of(key)) if self._disk else None
         with contextlib.suppress(OSError):
-            return path.read_bytes() if path else None
+            return read_regular(path) if path else None
         return None
 
     def _settle_later(self, key: str, growing: _Growing, pause: float) -> None:
