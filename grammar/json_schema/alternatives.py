@@ -68,8 +68,8 @@ class Alternatives:
     """Reads the schemas of one document."""
 
     __slots__ = (
-        "_any", "_closes", "_complements", "_compounds", "_described", "_directs", "_looking", "_open", "_read",
-        "_settled", "_steps", "compared", "document", "members", "unknown", "why",
+        "_any", "_blocked", "_closes", "_complements", "_compounds", "_described", "_directs", "_looking", "_open",
+        "_read", "_settled", "_steps", "compared", "document", "members", "unknown", "why",
     )  # fmt: skip
 
     def __init__(self, document: Document) -> None:
@@ -84,6 +84,8 @@ class Alternatives:
         self._closes = document.options != document.options.as_written()
         self._described: dict[int, tuple[Any, list[Shape]]] = {}
         self._open: set[tuple[int, Tracks]] = set()  # those whose alternatives are being read
+        # (id of a child, is noted what it evaluates) -> (it, the open schema that it cannot be read without)
+        self._blocked: dict[tuple[int, Tracks], tuple[Handle, tuple[int, Tracks]]] = {}
         self._complements: dict[int, tuple[Shape, list[list[Shape]]]] = {}  # id of a shape -> (it, what is not in it)
         self._compounds: dict[tuple[str, frozenset[int]], Handle] = {}
         self._looking = 0  # how many children are being looked at, one for the sake of another
@@ -107,7 +109,7 @@ class Alternatives:
         if got is not None:
             return got[1]
         if key in self._open:
-            raise BeingRead(f"the references form a loop without content at {path}")
+            raise BeingRead(key, path)
         check()
         shape, found = read_keywords(schema, path, self.document, tracks)
         out = self._followed([shape], found, schema, path, tracks)
@@ -405,12 +407,22 @@ class Alternatives:
         """What is not in a shape, as an intersection of unions."""
         got = self._complements.get(id(shape))
         if got is None:
-            values = None
-            if shape.values is not None:
-                values = [v for v in shape.values if self.members.accepts(v, shape, wide=True)]
-            unions = list(complement(shape, values, self.negate, self._telling(shape)))
-            got = self._complements[id(shape)] = shape, unions
+            got = self._complements[id(shape)] = shape, self._complement(shape)
         return got[1]
+
+    def _complement(self, shape: Shape) -> list[list[Shape]]:
+        telling = self._telling(shape)
+        if shape.values is None:
+            return list(complement(shape, None, self.negate, telling))
+        try:
+            values = [v for v in shape.values if self.members.accepts(v, shape, wide=True)]
+        except BeingRead:
+            # Whether a value fits depends on a child that is being read.  What is not among the values is outside the
+            # shape, and so is what fails at its conditions: neither of the two needs the child now.
+            failing = next(complement(shape.changed(values=None), None, self.negate, telling))
+            unions = complement(shape, shape.values, self.negate, telling)
+            return [[*union, *failing] for union in unions]
+        return list(complement(shape, values, self.negate, telling))
 
     def _telling(self, shape: Shape) -> str | None:
         """A required property that tells objects of a shape from others: if there is one, with listed values."""
@@ -525,11 +537,16 @@ class Alternatives:
         got = self._read.get(key)
         if got is not None:
             return got[1]
-        if key not in self._open and self._looking < MAX_LOOKING:
+        blocked = self._blocked.get(key)
+        is_blocked = key in self._open or (blocked is not None and blocked[1] in self._open)
+        if not is_blocked and self._looking < MAX_LOOKING:
             self._looking += 1
             try:
                 return self.of_handle(handle)
-            except (LimitError, BeingRead):
+            except BeingRead as err:
+                # The child is looked at again once that schema has been read, and not before: many are waiting for it.
+                self._blocked[key] = handle, err.key
+            except LimitError:
                 if self._steps > MAX_STEPS:
                     raise
             finally:
@@ -566,7 +583,7 @@ class Alternatives:
         if got is not None:
             return got[1]
         if key in self._open:
-            raise BeingRead(f"the references form a loop without content at {path_of(handle)}")
+            raise BeingRead(key, path_of(handle))
         self._open.add(key)
         try:
             out = self._any

@@ -57,8 +57,8 @@ class CountedItems:
             )
         memo.may_be_empty = True
         return memo.out.array_with_state(
-            (0, (0,) * len(self._kinds), 0), self._choices, self._is_end, shape.path, in_advance(shape.array_symbol),
-            must_differ, lambda state: by_text and state[2] == -2,
+            (0, (0,) * len(self._kinds), 0), self._choices, self._is_end, shape.path,
+            lambda: in_advance(shape.array_symbol), must_differ, lambda state: by_text and state[2] == -2,
         )  # fmt: skip
 
     def _choices(self, state: State) -> Iterator[tuple[int, State]]:

@@ -131,14 +131,14 @@ class _Lowering:
         start = memo.child((schema, path))
         while self._queue:
             self._rules(*self._queue.pop())
+        if start is not None and start >= 0:
+            scalar, start = start, out.nonterminal("document", path)
+            out.rules.append((~start, (scalar,)))
         if start is not None and memo.may_be_empty:
             start = self._trim(start)
         if start is None:
             why, where = memo.read.why
             raise NoDocument(f"no document satisfies the schema: {why} at {where}")
-        if start >= 0:
-            scalar, start = start, out.nonterminal("document", path)
-            out.rules.append((~start, (scalar,)))
         options = memo.document.options
         grammar = out.build(start, None if memo.document.embedded else options.white_space_limit)
         return indented(grammar, out, options) if options.whitespace == "indent" else grammar
@@ -225,9 +225,7 @@ class _Lowering:
     # ---- recursion -------------------------------------------------------------------------------------------------
 
     def _trim(self, start: int) -> int | None:
-        """Drop the rules that derive nothing; None if `start` does."""
-        if start >= 0:
-            return start
+        """Drop the rules that derive nothing; None if the nonterminal `start` derives nothing."""
         memo, out = self._memo, self._memo.out
         got = trimmed(out.rules, len(out.names), out.unordered, ~start)
         if got is None:

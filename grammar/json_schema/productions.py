@@ -449,17 +449,17 @@ class Productions:
 
     def array_with_state(
         self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
-        origin: str, lhs: int | None = None, distinct: Distinct = "no",
+        origin: str, in_advance: Callable[[], int | None] = lambda: None, distinct: Distinct = "no",
         repeats: Callable[[Any], bool] = lambda state: False,
     ) -> int:  # fmt: skip
         """An array as an automaton over its items: `choices` of a state are (item, next state).
 
+        `in_advance` returns the nonterminal that the array got while its items were read.  It is called after the last
+        call of `choices`: `choices` reads the items, and one of them may refer back to this array.
         `repeats`: does a state follow an item that equals an earlier one, and nothing else?
 
         Raises LimitError when there are too many states.
         """
-        if lhs is None:
-            lhs = self.nonterminal("array", origin)
         states: dict[Any, int] = {}
         todo: list[Any] = [begin]
         for state in todo:  # grows while it is walked
@@ -475,6 +475,9 @@ class Productions:
                     todo.append(to)
                 rhs = (self.open_array, item) if state == begin else (states[state], self.comma, item)
                 self.rules.append((~states[to], rhs))
+        lhs = in_advance()
+        if lhs is None:
+            lhs = self.nonterminal("array", origin)
         for state, p in states.items():
             if is_end(state):
                 self.rules.append((~lhs, (p, self.close_array)))

@@ -62,7 +62,11 @@ UNSEEN, OPEN = 0, 1
 
 
 class BeingRead(SchemaError):
-    """A schema was met again while it was being read."""
+    """A schema was met again while it was being read; `key` is its key among those that are open."""
+
+    def __init__(self, key: tuple[int, Tracks], path: str) -> None:
+        super().__init__(f"the references form a loop without content at {path}")
+        self.key = key
 
 
 def number_of(handle: Handle) -> int:
