@@ -1,0 +1,80 @@
+"""Numbers in the docs against the result files that their paragraphs name.
+
+A paragraph that links to ``benches/results/NAME.md``, together with the table after it, or before a line that begins
+with ``*From``, takes its numbers from that file.  Every number that looks measured (a decimal fraction, a power of ten,
+thousands with a comma) is in the file, rounded as the page rounds it.  A page may write another unit: a thousandth or
+a thousand times of the number in the file.  Whole numbers below a thousand are not compared: too many of them say
+something else.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benches" / "results"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+_LINK = re.compile(r"benches/results/([\w-]+)\.(?:md|jsonl)")
+_FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+_MEASURED = re.compile(
+    r"(?<![\w.,/-])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+(?:e-?\d+)?|\d+e-?\d+)(?![\w.]*\d)"
+)  # fmt: skip
+_ANY = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+UNITS = (1.0, 1e-3, 1e3)
+
+
+def value(text: str) -> float:
+    return float(text.replace(",", "").rstrip("."))
+
+
+def is_rounding_of(text: str, number: float) -> bool:
+    """Whether `number`, in some unit, is written as `text` where it is rounded to as many digits."""
+    mantissa, _, power = text.replace(",", "").partition("e")
+    digits = len(mantissa.partition(".")[2])
+    if power:
+        return f"{number:.{digits}e}" == f"{value(text):.{digits}e}"
+    return any(abs(number * unit - value(text)) <= 0.5 * 10.0**-digits * (1 + 1e-9) for unit in UNITS)
+
+
+def blocks(page: str) -> list[tuple[set[str], str]]:
+    """Return for each paragraph with a link to results: the names of the files, and the text that they stand behind."""
+    paragraphs = re.split(r"\n\s*\n", _FENCE.sub("", page))
+    found = []
+    for i, paragraph in enumerate(paragraphs):
+        names = set(_LINK.findall(paragraph))
+        if not names:
+            continue
+        text = paragraph
+        if i + 1 < len(paragraphs) and paragraphs[i + 1].startswith("|"):
+            text += "\n" + paragraphs[i + 1]
+        if paragraph.startswith("*From") and i > 0:
+            text = paragraphs[i - 1]
+        found.append((names, text))
+    return found
+
+
+def unknown(names: set[str], text: str) -> list[str]:
+    """Return the measured numbers of `text` that none of the result files has."""
+    known = {value(n) for name in names for n in _ANY.findall((RESULTS / f"{name}.md").read_text(encoding="utf-8"))}
+    wanted = _MEASURED.findall(_LINK.sub("", text))
+    return [text for text in wanted if not any(is_rounding_of(text, number) for number in known)]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_numbers_are_those_of_the_named_results(path: Path) -> None:
+    wrong = {tuple(sorted(names)): unknown(names, text) for names, text in blocks(path.read_text(encoding="utf-8"))}
+    assert not {names: numbers for names, numbers in wrong.items() if numbers}
+
+
+def test_a_wrong_number_is_found() -> None:
+    page = "Mass of 4.9e-06 ([r](benches/results/decoding-disc.md)), 204,205 draws.\n\n| a |\n| --- |\n| 0.669 |\n"
+    ((names, text),) = blocks(page)
+    assert names == {"decoding-disc"} and "0.669" in text and unknown(names, text) == []
+    for right, wrong in (("4.9e-06", "1.8e-07"), ("204,205", "5,700,000"), ("0.669", "0.667")):
+        ((names, text),) = blocks(page.replace(right, wrong))
+        assert unknown(names, text) == [wrong]
+    assert is_rounding_of("2.8", 2786.0) and is_rounding_of("1.3", 1.25) and not is_rounding_of("2.9", 2786.0)
