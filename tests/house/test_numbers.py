@@ -1,10 +1,10 @@
 """Numbers in the docs against the result files that their paragraphs name.
 
-A paragraph that links to ``benches/results/NAME.md``, together with the table after it, or before a line that begins
-with ``*From``, takes its numbers from that file.  Every number that looks measured (a decimal fraction, a power of ten,
-thousands with a comma) is in the file, rounded as the page rounds it.  A page may write another unit: a thousandth or
-a thousand times of the number in the file.  Whole numbers below a thousand are not compared: too many of them say
-something else.
+A paragraph that names ``benches/results/NAME.md``, or ``python -m benches NAME`` where that file exists, takes its
+numbers from that file; so does a table right after the paragraph, or before one that begins with ``*From``.  Every
+number that looks measured (a decimal fraction, a power of ten, thousands with a comma) must be in the file, rounded as
+the page rounds it.  A page may use another unit: a thousandth or a thousand times of the number in the file.  Whole
+numbers below a thousand are not compared, since too many of them say something else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benches" / "results"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-_LINK = re.compile(r"benches/results/([\w-]+)\.(?:md|jsonl)")
+_LINK = re.compile(r"(?:benches/results/|python -m benches )([a-z][\w-]*)")
 _FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 _MEASURED = re.compile(
     r"(?<![\w.,/-])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+(?:e-?\d+)?|\d+e-?\d+)(?![\w.]*\d)"
@@ -41,11 +41,11 @@ def is_rounding_of(text: str, number: float) -> bool:
 
 
 def blocks(page: str) -> list[tuple[set[str], str]]:
-    """Return for each paragraph with a link to results: the names of the files, and the text that they stand behind."""
+    """Return, for each paragraph that names results: the names of the files, and the text with the numbers."""
     paragraphs = re.split(r"\n\s*\n", _FENCE.sub("", page))
     found = []
     for i, paragraph in enumerate(paragraphs):
-        names = set(_LINK.findall(paragraph))
+        names = {name for name in _LINK.findall(paragraph) if (RESULTS / f"{name}.md").exists()}
         if not names:
             continue
         text = paragraph
