@@ -50,9 +50,10 @@ def written(page: Path) -> str:
 def table_under(text: str, heading: str, columns: list[int]) -> str:
     section = re.search(rf"^#+ {re.escape(heading)}.*?(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
     assert section is not None, f"no section begins with {heading!r}"
-    found = re.search(r"(?:^\|.*\|\n)+", section.group()[section.group().index("\n") :], re.MULTILINE)
-    assert found is not None, f"no table under {heading!r}"
-    lines = found.group().splitlines()
+    tables = re.findall(r"(?:^\|.*\|\n)+", section.group()[section.group().index("\n") :], re.MULTILINE)
+    tables = [found for found in tables if not found.startswith("| | |\n")]  # the facts about machine and run
+    assert tables, f"no table under {heading!r}"
+    lines = tables[0].splitlines()
     if not columns:
         return "\n".join(lines)
     rows = [[cell.strip() for cell in _CELLS.split(line)[1:-1]] for line in lines]
