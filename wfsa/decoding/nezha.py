@@ -25,7 +25,8 @@ is the same.
 filled: codes -1, score -inf, valid False.
 
 Source: Wang et al. (WWW 2026, arXiv 2511.18793); carrying the interval is ours.  The code that its authors published
-also drops proposals that begin no item after each level, which lies between the two checks here.
+goes further than their text: after each level it keeps only the proposals that begin an item, by a set of beginnings
+for each level.  With as many proposals as a level has codes, its drafts are those of the carried interval.
 """
 
 from __future__ import annotations
