@@ -79,10 +79,15 @@ class SharedLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is unt
     def get_seq_length(self) -> int:
         return self.n_columns
 
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self.n_columns + query_length, 0
+    def get_mask_sizes(self, query_length: int | torch.Tensor) -> tuple[int, int]:
+        """Return the length and offset of the mask.  transformers 5.0 gives the positions of the queries."""
+        n_queries = query_length if isinstance(query_length, int) else len(query_length)
+        return self.n_columns + n_queries, 0
 
     def get_max_length(self) -> int:
+        return -1
+
+    def get_max_cache_shape(self) -> int:  # the name of get_max_length in transformers 5.0
         return -1
 
 
