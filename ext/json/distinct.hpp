@@ -108,6 +108,8 @@ class JsonScan {
         if (!may_run_out && in_array() && !in_string && !in_scalar && !ended) return top->within && top->parts.seen;
         return may_repeat() || repeats();
     }
+    // The same; and where values can run out, the end of an item rules nothing out, nor does white space behind it.
+    bool may_be_bound(bool may_run_out) const { return (may_run_out && may_end_item()) || is_close(may_run_out); }
 
     // The number being written, an item or a part of one, if one is.
     const NumberUnits* number() const { return in_scalar && in_arrays() ? values_.number() : nullptr; }

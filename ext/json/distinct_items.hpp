@@ -17,24 +17,22 @@ class DistinctItems {
 
     void push(uint8_t byte) {
         scan.push(byte, arena_);
-        known_ = may_run_out_ = false;
+        known_ = false;
     }
     bool bars(int32_t nonterminal) {
         const uint8_t mark = tables_.distinct[size_t(nonterminal)];
         if (!mark) return false;
         if (!known_) repeats_ = scan.repeats();
         known_ = true;
-        may_run_out_ |= !repeats_ && mark == 2;
         return repeats_ == (mark != 3);
     }
     // Could what follows be bound to repeat an item?
-    bool is_close() const { return may_run_out_ || scan.is_close(tables_.may_run_out); }
+    bool is_close() const { return scan.may_be_bound(tables_.may_run_out); }
 
   private:
     const Tables& tables_;
     Arena& arena_;
     bool known_ = false, repeats_ = false;  // does the item that would end here repeat?
-    bool may_run_out_ = false;              // has one ended of an array whose positions have few values?
 };
 
 }  // namespace wfsa

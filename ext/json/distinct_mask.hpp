@@ -84,7 +84,7 @@ class DistinctMask {
     Engine& e_;
     Arena& arena_;
     DistinctSearch search_;
-    std::unordered_map<std::string, bool> known_;  // is allowed what a token writes, but for white space?
+    std::unordered_map<std::string, bool> known_;  // is allowed what a token writes, however long its white space?
 
     struct Along {
         int32_t node;
@@ -146,10 +146,13 @@ class DistinctMask {
     }
     bool is_allowed(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n, bool is_suspect) {
         if (!is_suspect && !may_repeat(scan, p, n)) return true;
-        std::string key;  // what it writes, without white space between lexemes
+        // What it writes, with one blank for a run of them between lexemes: "1" may go on as 12, "1 " may not, and where
+        // items have lines of their own "[" may close, and "[\n" may not.
+        std::string key;
         bool in_string = scan.in_string, escaped = scan.escaped;
         for (size_t i = 0; i < n; ++i) {
             if (in_string || !std::strchr(" \n\t\r", p[i])) key += char(p[i]);
+            else if (key.empty() || key.back() != '\0') key += '\0';
             if (p[i] == '"' && !escaped) in_string = !in_string;
             escaped = in_string && p[i] == '\\' && !escaped;
         }

@@ -62,10 +62,8 @@ class DistinctSearch {
         }
         return false;
     }
-    // Could what follows be bound to repeat an item?  Where values can run out the end of one does not rule that out.
-    bool is_close(const JsonScan& scan) const {
-        return (e_.may_run_out && scan.may_end_item()) || scan.is_close(e_.may_run_out);
-    }
+    // Could what follows be bound to repeat an item?
+    bool is_close(const JsonScan& scan) const { return scan.may_be_bound(e_.may_run_out); }
     bool is_alive(const Trial& from) {
         if (!from.at) return false;
         if (from.at->finished || !from.close || !cares(from.at) || opens_at_once(from.at, from.scan)) return true;
@@ -151,10 +149,8 @@ class DistinctSearch {
         const ByteBits bytes = next_bytes(from.at, tokens);
         if (tokens || leaves(bytes, from.scan)) return true;
         const bool in_string = from.scan.in_string, number = from.scan.number();
-        bool solid = in_string;  // white space is tried where nothing else can follow: a run of it leads nowhere
-        for (int b = '!'; b < 256; ++b) solid |= bytes.has(uint8_t(b));
         for (int b = 255; b >= 0; --b) {
-            if (!bytes.has(uint8_t(b)) || (solid && b <= ' ' && !in_string)) continue;
+            if (!bytes.has(uint8_t(b))) continue;
             if (level.at_any_place && b >= '1' && b <= '9') return true;
             level.next.push_back(uint8_t(b));
         }
@@ -166,6 +162,9 @@ class DistinctSearch {
         if (number) last(".eE+-");
         else last(in_string ? "\\" : "-");
         std::stable_partition(level.next.begin(), level.next.end(), [](uint8_t b) { return b != ']' && b != '}'; });
+        // White space comes last of all.  Where it is optional it changes nothing; a layout with a line for each item asks
+        // for it in front of an item, where only the end of an empty array could follow without.
+        if (!in_string) std::stable_partition(level.next.begin(), level.next.end(), [](uint8_t b) { return b <= ' '; });
         levels_.push_back(std::move(level));
         return false;
     }

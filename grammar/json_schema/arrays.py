@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.counted_items import CountedItems
 from wfsa.grammar.json_schema.item_values import MAX_DISTINCT, distinct, listed_values, longest
 from wfsa.grammar.json_schema.memo import Memo, in_advance
+from wfsa.grammar.json_schema.scarce_items import MAX_KINDS, ScarceItems
 from wfsa.grammar.json_schema.shape import Shape
 
 
@@ -20,6 +22,9 @@ class Arrays:
         """The symbol of a shape's arrays; None if there are none."""
         memo, path = self._memo, shape.path
         most = shape.max_items
+        if shape.repeated and most is not None and most < 2:
+            memo.empty(f"an array needs two equal items and can have {most}", path)
+            return None
         unique = shape.unique and (most is None or most > 1)
         counts = bool(shape.contains or shape.repeated)
         is_listed = unique or (counts and (shape.unique or shape.repeated))
@@ -29,13 +34,19 @@ class Arrays:
         if high is not None and high < shape.min_items:
             memo.empty(f"an array needs {shape.min_items} different items and can have {high}", path)
             return None
-        if counts or few is not None:
-            if high is not None and (most is None or high < most):
-                shape = shape.changed(max_items=high)
-            return CountedItems(memo, shape, few).symbol()
-        low = shape.min_items
+        scarce = ScarceItems(memo.read, shape) if unique and few is None and len(shape.contains) <= MAX_KINDS else None
+        if scarce is not None and not scarce.values:
+            scarce = None
         if most is not None:
             high = most if high is None else min(high, most)
+        if scarce is not None:
+            try:
+                return CountedItems(memo, shape, few, high, scarce).symbol()
+            except LimitError:
+                pass  # too many of them for the grammar: the runtime looks for what is left as the text is written
+        if counts or few is not None:
+            return CountedItems(memo, shape, few, high).symbol()
+        low = shape.min_items
         prefix: list[int] = []
         for i, handle in enumerate(shape.prefix):
             if high is not None and i >= high:

@@ -122,7 +122,7 @@ class Comparisons:
             most = s.max_properties
             if most is not None and max(s.min_properties, len(s.required)) > most:
                 mask &= ~OBJECT
-            if any(self.nothing(self._member_of(s, name), depth - 1) for name in s.required):
+            if any(self.nothing(self.member_of(s, name), depth - 1) for name in s.required):
                 mask &= ~OBJECT
             if any(not self.possible(s, wanted, depth) for wanted in s.existentials):
                 mask &= ~OBJECT
@@ -132,11 +132,11 @@ class Comparisons:
         """Those of some classes of which an object can have a property with the value that is asked for there."""
 
         def fits(name: str, child: Handle) -> bool:
-            return not self.nothing(self._read.conjoin(self._member_of(s, name), child), depth - 1)
+            return not self.nothing(self._read.conjoin(self.member_of(s, name), child), depth - 1)
 
         return tuple(x for x in wanted if x[0].only is None or fits(x[0].only, x[1]))
 
-    def _member_of(self, s: Shape, name: str) -> Handle:
+    def member_of(self, s: Shape, name: str) -> Handle:
         """What a shape asks of a property, by its name and by the patterns that the name matches."""
         out = property_of(s, name)
         for keys, child in s.universals:

@@ -2,11 +2,13 @@
 
 The rules go along states, made by :meth:`.Productions.array_with_state`:
 
-    (items so far, up to the last bound; items of each kind so far, up to its bound; values used, a bit each)
+    (items so far, up to the last bound; items of each kind so far, up to its bound; values used)
 
-`used` is -1 once a value has repeated, where that is wanted; where the values are not few, -2 after the first item that
-does, which the runtime compares.  Where the values are few they are the items' kinds; elsewhere an item's kinds are
-those `contains` that it meets, and its schema is cut into one for each set of them.
+Where the values are few and may not repeat, they are the items' kinds, and `used` has a bit for each of them; -1 says
+that one has repeated, where that is wanted.  Elsewhere an item's kinds are those `contains` that it meets, and its
+schema is cut into one for each set of them; `used` is -2 after the first item that repeats, where that is wanted, which
+the runtime compares.  Values that an array of different items can run out of are set apart then, in groups
+(:mod:`.scarce_items`), and `used` is how many of each group have been written.
 """
 
 from __future__ import annotations
@@ -17,25 +19,33 @@ from typing import Any
 from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.item_values import MAX_DISTINCT, distinct
 from wfsa.grammar.json_schema.memo import Memo, in_advance
+from wfsa.grammar.json_schema.scarce_items import MAX_KINDS, ScarceItems, kinds_of
 from wfsa.grammar.json_schema.shape import Handle, Shape, item_of
 from wfsa.grammar.json_schema.widening import Unenforceable
 
-MAX_KINDS = 8  # of items that are counted
-
-State = tuple[int, tuple[int, ...], int]
+Used = int | tuple[int, ...]
+State = tuple[int, tuple[int, ...], Used]
 
 
 class CountedItems:
-    """Makes the rules of one shape's arrays; `values` are those of the items, if they are few and may not repeat."""
+    """Makes the rules of one shape's arrays; `values`: those of the items, if they are few and may not repeat.
 
-    __slots__ = ("_kinds", "_memo", "_most", "_shape", "_symbols", "_values")
+    `high`: items at most, as far as is known.
+    `scarce`: values that are set apart, where items must differ and their values are not few.
+    """
 
-    def __init__(self, memo: Memo, shape: Shape, values: list[Any] | None) -> None:
+    __slots__ = ("_high", "_kinds", "_memo", "_most", "_scarce", "_shape", "_symbols", "_values")
+
+    def __init__(
+        self, memo: Memo, shape: Shape, values: list[Any] | None, high: int | None,
+        scarce: ScarceItems | None = None,
+    ) -> None:  # fmt: skip
         self._memo = memo
         self._shape = shape
         self._kinds = shape.contains
         self._values = values
-        high = shape.max_items
+        self._scarce = scarce
+        self._high = high
         starts = (kind.start for kind in shape.contains)
         self._most = high if high is not None else max(shape.min_items, len(shape.prefix), *starts, 1)
         self._symbols: dict[int, list[tuple[int, int, int | None]]] = {}
@@ -56,16 +66,16 @@ class CountedItems:
                 f"SchemaOptions(unique_items='unchecked') at {shape.path}"
             )
         memo.may_be_empty = True
+        used: Used = (0,) * len(self._scarce.groups) if self._scarce else 0
         return memo.out.array_with_state(
-            (0, (0,) * len(self._kinds), 0), self._choices, self._is_end, shape.path,
+            (0, (0,) * len(self._kinds), used), self._choices, self._is_end, shape.path,
             lambda: in_advance(shape.array_symbol), must_differ, lambda state: by_text and state[2] == -2,
         )  # fmt: skip
 
     def _choices(self, state: State) -> Iterator[tuple[int, State]]:
         """(symbol of an item, the state after it)"""
         n, counts, used = state
-        high = self._shape.max_items
-        if high is not None and n >= high:
+        if self._high is not None and n >= self._high:
             return
         for met, symbol, number in self._items_at(n):
             after = self._counts_after(counts, met)
@@ -78,7 +88,8 @@ class CountedItems:
     def _is_end(self, state: State) -> bool:
         n, counts, used = state
         enough = all(kind.low <= k for kind, k in zip(self._kinds, counts, strict=True))
-        return n >= self._shape.min_items and enough and not (self._shape.repeated and used >= 0)
+        lacks_two = self._shape.repeated and isinstance(used, int) and used >= 0
+        return n >= self._shape.min_items and enough and not lacks_two
 
     def _counts_after(self, counts: tuple[int, ...], met: int) -> tuple[int, ...] | None:
         """The counts after an item of the kinds in the bits of `met`; None if there are too many of one."""
@@ -90,8 +101,15 @@ class CountedItems:
             out.append(n if kind.high is not None else min(n, kind.low))
         return tuple(out)
 
-    def _used_after(self, used: int, number: int | None) -> int | None:
+    def _used_after(self, used: Used, number: int | None) -> Used | None:
         """The values used after one more; None if it may not be."""
+        if self._scarce is not None and not isinstance(used, int):
+            if number is None:
+                return used
+            if used[number] == len(self._scarce.groups[number]):
+                return None
+            return *used[:number], used[number] + 1, *used[number + 1 :]
+        assert isinstance(used, int)
         if number is None:
             return -1 if used else 0
         is_new = used >= 0 and not used >> number & 1
@@ -120,8 +138,15 @@ class CountedItems:
             if met == may:
                 yield met, ({"enum": [value]}, self._shape.path), number
 
-    def _by_kinds(self, index: int) -> Iterator[tuple[int, Handle, None]]:
-        kinds = ((1 << k, kind.handle) for k, kind in enumerate(self._kinds) if index >= kind.start)
-        item = item_of(self._shape, index)
-        for handle, met in self._memo.read.compared.parted(item, kinds, 1, 1 << MAX_KINDS, self._shape.path):
-            yield met, handle, None
+    def _by_kinds(self, index: int) -> Iterator[tuple[int, Handle, int | None]]:
+        read, path = self._memo.read, self._shape.path
+        groups = self._scarce.groups if self._scarce is not None else []
+        for number, group in enumerate(groups):
+            assert self._scarce is not None
+            met = self._scarce.kinds_at(index, group[0])
+            if met is not None:
+                yield met, ({"enum": group}, path), number
+        for handle, met in kinds_of(read, self._shape, item_of(self._shape, index), index):
+            rest = self._scarce.others(handle) if self._scarce is not None else handle
+            if rest is not None:
+                yield met, rest, None

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from itertools import product
+from functools import lru_cache
+from itertools import pairwise, product
 from math import ceil, floor
 from typing import Any
 
@@ -28,7 +29,9 @@ from wfsa.grammar.json_schema.shape import (
     item_of,
 )
 from wfsa.grammar.json_schema.spelling import contains_bytes, text_language
-from wfsa.grammar.regular import Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
+from wfsa.grammar.regex.derivative import MAX_WORK, add_cuts, is_empty, is_of_characters, n_nodes, step
+from wfsa.grammar.regex.restrict import nullable
+from wfsa.grammar.regular import MAX_CODE_POINT, NOTHING, Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
 
 Values = dict[Any, Any]  # by what makes them equal (finite.json_key)
 CANDIDATES = 64  # values and words that are looked at for one shape
@@ -156,10 +159,14 @@ def words(tree: Regular) -> set[bytes] | None:
             found = next((some for part in parts if (some := words(part)) is not None), None)
             if found is not None:
                 found = {w for w in found if all(contains_bytes(part, w) for part in parts)}
+            else:
+                found = _words_by_derivatives(tree)
         case Minus(left, right):
             found = words(left)
             if found is not None:
                 found = {w for w in found if not contains_bytes(right, w)}
+            else:
+                found = _words_by_derivatives(tree)
         case _:
             found = None
     return found if found is None or len(found) <= CANDIDATES else None
@@ -176,3 +183,29 @@ def _joined(parts: Iterable[set[bytes] | None]) -> set[bytes] | None:
             continue
         found = {a + b for a, b in product(found, part)}
     return found
+
+
+@lru_cache(maxsize=1024)
+def _words_by_derivatives(tree: Regular) -> set[bytes] | None:
+    """The words of a tree of characters, or None if they are not few, or not seen after some work."""
+    found: set[str] = set()
+    todo = [(tree, "")]
+    work = 0
+    while todo:
+        at, text = todo.pop()
+        if not is_of_characters(at):
+            return None
+        if nullable(at):
+            found.add(text)
+        cuts = {0}
+        add_cuts(at, cuts)
+        work += len(cuts) * n_nodes(at)
+        bounds = [*sorted(c for c in cuts if c <= MAX_CODE_POINT), MAX_CODE_POINT + 1]
+        for low, end in pairwise(bounds):
+            following = step(at, low)
+            if following == NOTHING or is_empty(following):
+                continue
+            if end - low + len(found) + len(todo) > CANDIDATES or work > MAX_WORK:
+                return None
+            todo += [(following, text + chr(c)) for c in range(low, end) if not 0xD800 <= c <= 0xDFFF]
+    return {word.encode() for word in found}

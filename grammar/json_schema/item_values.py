@@ -7,6 +7,7 @@ items as they are written, and has to know whether it can run out of values.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 from typing import Any
 
 from wfsa.grammar.json_schema.alternatives import Alternatives
@@ -97,25 +98,62 @@ def _is_endless(read: Alternatives, handle: Handle, within: tuple[int, ...] = ()
     if len(within) == DEPTH:
         return False
     within = *within, key
-    for s in read.described(handle):
-        if s.values is not None:
-            continue
-        if s.mask & STRING and (s.max_length is None or s.max_length > FEW) and not (s.patterns or s.formats):
+    return any(s.values is None and not s.loose and _shape_is_endless(read, s, within) for s in read.described(handle))
+
+
+def _shape_is_endless(read: Alternatives, s: Shape, within: tuple[int, ...]) -> bool:
+    if s.mask & STRING and (s.max_length is None or s.max_length > max(FEW, s.min_length)):
+        if not (s.patterns or s.formats or s.not_patterns or s.not_formats):
             return True
-        if s.mask & NUMBER and (s.low is None or s.high is None or s.high - s.low > MANY):
+    if s.mask & NUMBER and not s.not_multiples:
+        step = max((*s.multiples, Decimal(1)))
+        if s.low is None or s.high is None or s.high - s.low > MANY * step:
             return True
-        if s.mask & OBJECT and s.max_properties != 0 and any(
-            _is_endless(read, child, within) for child in (*s.properties.values(), s.additional)
-        ):
-            return True
-        if s.mask & ARRAY and s.max_items != 0 and _is_endless(read, item_of(s, 0), within):
-            return True
+    if s.mask & OBJECT and _has_endless_objects(read, s, within):
+        return True
+    if s.mask & ARRAY and not s.repeated and not any(c.low or c.high is not None for c in s.contains):
+        n = max(s.min_items, 1)  # all of one length will do, items that differ among them
+        if s.max_items is None or s.max_items >= n:
+            return all(_is_endless(read, item_of(s, i), within) for i in range(min(n, len(s.prefix) + 1)))
     return False
 
 
+def _has_endless_objects(read: Alternatives, s: Shape, within: tuple[int, ...]) -> bool:
+    """Whether one member of an object has values without end, beside the least that the others need."""
+    if s.existentials or any(keys.key is not None for keys, _ in s.universals):
+        return False
+    member_of = read.compared.member_of
+    needed = [member_of(s, name) for name in s.required]
+    if not all(_has_simple(read, child) or _is_endless(read, child, within) for child in needed):
+        return False
+    most = s.max_properties
+    for name in s.properties:
+        n = len(s.required) + (name not in s.required)
+        if n >= s.min_properties and (most is None or n <= most) and _is_endless(read, member_of(s, name), within):
+            return True
+    # A member of some other name, of which there are without end.
+    n = len(s.required) + 1
+    if s.universals or n < s.min_properties or (most is not None and n > most):
+        return False
+    return _is_endless(read, s.additional, within)
+
+
 def _has_simple(read: Alternatives, handle: Handle) -> bool:
-    """Whether a scalar fits, or an array or object without content."""
-    return any(
-        s.mask & ~(ARRAY | OBJECT) or (s.mask & ARRAY and not s.min_items) or (s.mask & OBJECT and not s.required)
-        for s in read.described(handle)
-    )
+    """Whether a scalar certainly fits, or an array or object without content."""
+    return any(_has_simple_value(read, s) for s in read.described(handle) if not s.loose)
+
+
+def _has_simple_value(read: Alternatives, s: Shape) -> bool:
+    if s.values is not None:
+        return any(read.members.accepts(v, s) for v in s.values)
+    if s.mask & (NULL | BOOLEAN):
+        return True
+    if s.mask & STRING and not (s.patterns or s.formats or s.not_patterns or s.not_formats or s.excluded):
+        if s.max_length is None or s.max_length >= s.min_length:
+            return True
+    if s.mask & NUMBER and not (s.multiples or s.not_multiples or s.excluded):
+        if s.low is None or s.high is None or s.high - s.low > 1:
+            return True
+    if s.mask & ARRAY and not s.min_items and not s.repeated and not any(c.low for c in s.contains):
+        return True
+    return bool(s.mask & OBJECT) and not (s.required or s.min_properties or s.existentials)

@@ -227,6 +227,8 @@ def intersect(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle], Handle]) -
     if b.free and b.seen is NOT_SEEN:
         return a
     mask = a.mask & b.mask
+    if (a.unique or b.unique) and (a.repeated or b.repeated):
+        mask &= ~ARRAY  # items that all differ, and two that are equal
     if not mask:
         return None
     out = Shape(a.path)

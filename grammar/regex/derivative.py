@@ -104,6 +104,20 @@ def is_empty(tree: Regular) -> bool:
     return True
 
 
+def is_of_characters(tree: Regular) -> bool:
+    """Whether derivatives of a tree can be taken."""
+    match tree:
+        case Literal() | Chars():
+            return True
+        case And(parts) | Cat(parts) | Alt(parts):
+            return all(map(is_of_characters, parts))
+        case Repeat(body):
+            return is_of_characters(body)
+        case Minus(left, right):
+            return is_of_characters(left) and is_of_characters(right)
+    return False
+
+
 def n_nodes(tree: Regular) -> int:
     """The size of a tree."""
     match tree:

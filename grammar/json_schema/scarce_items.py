@@ -1,0 +1,96 @@
+"""Values that an array of different items can lack when it needs them, and how the grammar counts them.
+
+Problem.  In ``{"prefixItems": [{}, {"type": "null"}], "minItems": 2, "uniqueItems": true}`` a null in the first place
+leaves the second one without a value, and no bracket may close the array before.  So values that a later place needs
+have to be saved for it.
+
+A place is *scarce* if an array may need an item there, and its values are few enough that the items before can take all
+of them: at index j, at most j values.  A kind of items that ``contains`` counts is scarce wherever its values are few.
+The values of scarce places and kinds are set apart from all others, and grouped: two values are in one group if they
+fit the same places and are of the same kinds there.  Which values of a group have been written then changes nothing for
+the others, only how many of them have; the grammar counts that (:mod:`.counted_items`), and states from which no array
+can be completed are dropped with the rules that derive nothing.  Values of one group are compared as they are written.
+
+A place that is not scarce has a value left whenever it is reached, and one that is not needed can be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from wfsa.grammar.json_schema.alternatives import Alternatives
+from wfsa.grammar.json_schema.few_values import FewValues, Values
+from wfsa.grammar.json_schema.shape import Handle, Shape, item_of
+
+MAX_SCARCE = 64  # values that are set apart
+MAX_KINDS = 8  # of items that are counted
+
+Parts = list[tuple[Handle, int]]  # of the items of a place, with the kinds that each counts for (bits)
+
+
+class ScarceItems:
+    """The values of one shape's arrays that are set apart."""
+
+    __slots__ = ("_few", "_read", "_shape", "groups", "values")
+
+    def __init__(self, read: Alternatives, shape: Shape) -> None:
+        self._read = read
+        self._shape = shape
+        self._few = FewValues(read, MAX_SCARCE)
+        self.values: Values = {}
+        for some in self._scarce():
+            self.values.update(some)
+        if len(self.values) > MAX_SCARCE:
+            self.values = {}
+        self.groups: list[list[Any]] = self._grouped()
+
+    def _scarce(self) -> Iterator[Values]:
+        s = self._shape
+        for index in range(len(s.prefix) + 1):
+            handle = item_of(s, index)
+            if s.contains:
+                for part, _ in kinds_of(self._read, s, handle, index):
+                    some = self._few.of(part)
+                    if some:
+                        yield some
+            elif index < s.min_items:
+                last = index if index < len(s.prefix) else s.min_items - 1
+                some = self._few.of(handle)
+                if some is not None and len(some) <= last:
+                    yield some
+
+    def kinds_at(self, index: int, value: Any) -> int | None:
+        """The kinds that a value counts for at an index (bits); None if it does not fit, or that is in doubt."""
+        admits = self._read.members.admits
+        if not admits(item_of(self._shape, index), value):
+            return None
+        there = [(k, kind.handle) for k, kind in enumerate(self._shape.contains) if index >= kind.start]
+        met, may = (sum(admits(h, value, wide) << k for k, h in there) for wide in (False, True))
+        return met if met == may else None
+
+    def _grouped(self) -> list[list[Any]]:
+        starts = [kind.start for kind in self._shape.contains]
+        indexes = range(max(len(self._shape.prefix), *starts, 0) + 1) if starts else range(len(self._shape.prefix) + 1)
+        groups: dict[tuple[int | None, ...], list[Any]] = {}
+        for value in self.values.values():
+            groups.setdefault(tuple(self.kinds_at(index, value) for index in indexes), []).append(value)
+        return list(groups.values())
+
+    def others(self, handle: Handle) -> Handle | None:
+        """The values of a part of a place that are not set apart; None if there are none."""
+        if not self.values:
+            return handle
+        some = self._few.of(handle)
+        if some is not None and some.keys() <= self.values.keys():
+            return None
+        there = [value for value in self.values.values() if self._read.members.admits(handle, value)]
+        if not there:
+            return handle
+        return self._read.conjoin(handle, self._read.negate(({"enum": there}, self._shape.path)))
+
+
+def kinds_of(read: Alternatives, shape: Shape, handle: Handle, index: int) -> Parts:
+    """The items of a place, parted by the kinds that they count for."""
+    kinds = ((1 << k, kind.handle) for k, kind in enumerate(shape.contains) if index >= kind.start)
+    return read.compared.parted(handle, kinds, 1, 1 << MAX_KINDS, shape.path)

@@ -1,0 +1,240 @@
+"""Arrays of different items that can run out of values.
+
+Invariant: a schema has documents if and only if it compiles; behind every prefix of one the next byte of it is allowed;
+a walk through the masks ends in a valid document, whatever is chosen.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import product
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wfsa
+from wfsa.errors import LimitError, SchemaError
+
+pytestmark = pytest.mark.engine
+
+PIECES = (
+    *(bytes([b]) for b in b'[]{}",:0123456789.eabntrufls\n '),
+    b'","', b"1,", b"null", b"true", b"1 ", b"],[", b"[[", b'"a"', b", ", b"[]", b"0]", b"\n  ",
+)  # fmt: skip
+END = len(PIECES)
+VOCAB = wfsa.Vocab([*PIECES, b"</s>"], special_ids=[END], eos_ids=[END])
+VALUES: list[Any] = [None, True, False, 0, 1, 2, 7, "", "a", "b", "aab", [], [1], [None], {}, {"a": True}, {"b": "a"}]
+LAYOUTS = {"flexible": None, "compact": None, "indent": 2}
+
+
+def compiled(schema: dict[str, Any], layout: str = "flexible", mode: str = "lazy") -> wfsa.Constraint | None:
+    """The constraint; None where the schema is said to have no document."""
+    options = wfsa.SchemaOptions(whitespace=layout)  # type: ignore[arg-type]
+    try:
+        return wfsa.compile_json_schema(schema, VOCAB, mode=mode, schema_options=options)  # type: ignore[arg-type]
+    except SchemaError as err:
+        assert "no document" in str(err)
+        return None
+
+
+def documents(rng: random.Random) -> list[list[Any]]:
+    short = [[], *([v] for v in VALUES), *map(list, product(VALUES, VALUES))]
+    return short + [rng.choices(VALUES, k=rng.randint(3, 5)) for _ in range(100)]
+
+
+def text_of(value: Any, layout: str) -> bytes:
+    separators = (",", ":") if layout == "compact" else None
+    return json.dumps(value, indent=LAYOUTS[layout], separators=separators).encode()
+
+
+def closes(text: bytes) -> list[bytes]:
+    """Pieces that lead to the end."""
+    in_string = text.count(b'"') % 2  # no piece has a backslash
+    return [b'"'] if in_string else [b"]", b"}"]
+
+
+def follow_masks(constraint: wfsa.Constraint, schema: dict[str, Any], rng: random.Random, start: bytes = b"") -> None:
+    state, text = constraint.start(), start
+    assert not text or state.commit_bytes(text)
+    for step in range(100):
+        allowed = state.get_mask().ids().tolist()
+        assert allowed, f"a dead end behind {text!r}"
+        taken = {t for t in range(END) if state.fork().commit_bytes(PIECES[t])}
+        assert set(allowed) - {END} == taken, text
+        if END in allowed and (step > 20 or rng.random() < 0.7):
+            assert jsonschema_rs.validator_for(schema).is_valid(json.loads(text)), text
+            return
+        # No exponents: json.loads reads 1e309 as infinite, which is no number of JSON.
+        plain = [t for t in allowed if t != END and not (PIECES[t] == b"e" and text[-1:].isdigit())]
+        if not plain:
+            return
+        ending = [t for t in plain if PIECES[t] in closes(text)]
+        brief = [t for t in plain if PIECES[t].strip() and PIECES[t][:1] not in b"[{"]
+        token = rng.choice(ending or brief or plain if step > 15 else plain)
+        before = state.fork()
+        assert state.commit(token)
+        if rng.random() < 0.2:
+            state.rollback(1)
+            assert state.get_mask() == before.get_mask()
+            assert state.commit(token)
+        text += PIECES[token]
+
+
+BOTH = {"type": "array", "uniqueItems": True, "not": {"uniqueItems": True}}
+DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema"
+EMPTY_STRING = {"minLength": 3, "maxLength": 2}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        BOTH,
+        {"type": "array", "allOf": [{"uniqueItems": True}, {"not": {"uniqueItems": True}}]},
+        {"type": "array", "maxItems": 1, "not": {"uniqueItems": True}},
+        {"type": "array", "uniqueItems": True, "contains": {"enum": [1, 2]}, "minContains": 3},
+        {"type": "array", "uniqueItems": True, "contains": {"type": "boolean"}, "minContains": 3},
+        {"type": "array", "uniqueItems": True, "minContains": 42,
+         "contains": {"type": "integer", "minimum": 0, "maximum": 40}},
+        {"type": "array", "uniqueItems": True, "minItems": 4,
+         "items": {"type": "string", "maxLength": 1, "pattern": "^[ab]*$"}},
+        {"type": "array", "uniqueItems": True, "minItems": 4, "maxItems": 4,
+         "prefixItems": [True, {"type": "null"}, {"const": True}, {"enum": [None, True]}],
+         "contains": {"type": "string"}},
+        {"type": "array", "uniqueItems": True, "minItems": 10, "contains": {"type": "integer", "maximum": 5},
+         "items": {"type": "integer", "minimum": 0, "maximum": 12}, "maxContains": 2},
+    ],
+)  # fmt: skip
+def test_no_values_are_left_for_any_document(schema: dict[str, Any]) -> None:
+    assert compiled(schema) is None
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "uniqueItems": True, "oneOf": [{"uniqueItems": True}, {"minItems": 3}]},
+        {"$schema": DRAFT_2019, "items": [True, EMPTY_STRING], "contains": {"enum": [{"b": 'a"', "ba": "b"}]},
+         "minContains": 2, "uniqueItems": True,
+         "unevaluatedItems": {"type": "string", "minLength": 4, "maxLength": 9, "pattern": "a.*b"}},
+        {"$schema": DRAFT_2019, "type": "array",
+         "items": [{"anyOf": [{"type": "null"}, {"type": "number", "minimum": 0}]}],
+         "additionalItems": {"type": "object", "properties": {"ab": {}}, "additionalProperties": False,
+                             "propertyNames": {"minLength": 2, "pattern": "[0-9]"}}, "uniqueItems": True},
+        {"type": "array", "prefixItems": [True, {"type": "null"}], "minItems": 2, "uniqueItems": True},
+        {"type": "array", "prefixItems": [{"type": "string", "pattern": "^(a|bb)$"}, {"const": "a"}], "minItems": 2,
+         "uniqueItems": True},
+        {"type": "array", "prefixItems": [{"type": "object", "properties": {"a": {"type": "boolean"}}},
+                                          {"const": {"a": True}}], "minItems": 2, "uniqueItems": True},
+        {"type": "array", "contains": {"type": ["null", "string"], "maxLength": 0}, "minContains": 2,
+         "uniqueItems": True, "items": {"type": ["integer", "null", "string"], "minimum": 0, "maximum": 2}},
+    ],
+)  # fmt: skip
+def test_masks_lead_to_an_end(schema: dict[str, Any], layout: str) -> None:
+    constraint = compiled(schema, layout)
+    assert constraint is not None
+    for seed in range(6):
+        follow_masks(constraint, schema, random.Random(seed))
+
+
+def test_all_different_and_three_of_them() -> None:
+    schema = {"type": "array", "uniqueItems": True, "oneOf": [{"uniqueItems": True}, {"minItems": 3}]}
+    constraint = compiled(schema)
+    assert constraint is not None
+    for text, fits in [(b"[1,2,1]", False), (b"[1,2]", True), (b"[1,2,3]", False), (b"[1,1]", False)]:
+        state = constraint.start()
+        assert (state.commit_bytes(text) and state.is_accepting()) == fits, text
+
+
+def test_a_null_is_saved_for_the_place_that_needs_it() -> None:
+    schema = {"type": "array", "prefixItems": [True, {"type": "null"}], "minItems": 2, "uniqueItems": True}
+    constraint = compiled(schema)
+    assert constraint is not None
+    state = constraint.start()
+    assert state.commit_bytes(b"[")
+    assert not state.fork().commit_bytes(b"n")
+    assert state.fork().commit_bytes(b"true,null]")
+    assert state.commit_bytes(b"[null],null,[[],null]") and not state.commit_bytes(b",null")
+
+
+@pytest.mark.parametrize(
+    ("text", "then"),
+    [
+        (b"[\n  [],\n  ", b"[\n    1"), (b"[\n  {},\n  ", b'{\n    "a": {'),
+        (b"[\n  [\n    [],\n    ", b"[\n      0"),
+    ],
+)  # fmt: skip
+def test_lines_of_their_own_for_what_is_not_empty(text: bytes, then: bytes) -> None:
+    """Behind an empty bracket another one may open, whose end cannot follow at once in this layout."""
+    constraint = compiled({"type": "array", "uniqueItems": True}, "indent")
+    assert constraint is not None
+    state = constraint.start()
+    assert state.commit_bytes(text)
+    assert PIECES.index(then[:1]) in state.get_mask()
+    for i in range(len(then)):
+        assert state.commit_bytes(then[i : i + 1]), then[: i + 1]
+
+
+def test_a_token_with_white_space_ends_a_number() -> None:
+    """A token "1 " ends an item that "1" may go on with."""
+    constraint = compiled({"type": "array", "uniqueItems": True, "items": {"type": "integer"}})
+    assert constraint is not None
+    state = constraint.start()
+    assert state.commit_bytes(b"[1,")
+    assert PIECES.index(b"1") in state.get_mask()
+    assert PIECES.index(b"1 ") not in state.get_mask()
+
+
+leaves = st.sampled_from([
+    {"enum": [1, 2]}, {"enum": ["a", 1, None]}, {"const": None}, {"const": 1}, {"type": "boolean"}, {"type": "null"},
+    {"type": "integer", "minimum": 0, "maximum": 2}, {"type": "integer", "minimum": 0, "maximum": 12}, True, True,
+    False, {"type": "string", "pattern": "^[ab]?$"}, {"type": "string", **EMPTY_STRING}, {"type": "string"},
+    {"type": "string", "pattern": "^[ab]*$", "maxLength": 1}, {"type": "integer"}, {"const": []},
+    {"enum": [[], [1], "a"]}, {"type": "array", "items": {"type": "null"}, "maxItems": 1},
+    {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False},
+    {"type": ["null", "string"], "maxLength": 0}, {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True},
+])  # fmt: skip
+counts = st.integers(0, 3)
+arrays = st.fixed_dictionaries(
+    {"type": st.just("array")},
+    optional={
+        "prefixItems": st.lists(leaves, min_size=1, max_size=3), "items": leaves, "unevaluatedItems": leaves,
+        "contains": leaves, "minContains": counts, "maxContains": counts, "minItems": st.integers(0, 4),
+        "maxItems": st.integers(0, 4), "uniqueItems": st.sampled_from([True, True, True, False]),
+    },
+)  # fmt: skip
+schemas = st.one_of(
+    arrays, arrays, arrays,
+    st.lists(arrays, min_size=2, max_size=2).map(lambda both: {"type": "array", "allOf": both}),
+    st.lists(arrays, min_size=2, max_size=2).map(lambda both: {"type": "array", "anyOf": both}),
+    st.lists(arrays, min_size=2, max_size=2).map(lambda both: {"type": "array", "oneOf": both, "uniqueItems": True}),
+    st.tuples(arrays, arrays).map(lambda both: {**both[0], "not": both[1]}),
+    arrays.map(lambda items: {"type": "array", "items": items, "uniqueItems": True}),
+)  # fmt: skip
+
+
+@given(schemas, st.integers(0, 2**32), st.sampled_from([*LAYOUTS]), st.sampled_from(["ahead", "lazy"]))
+def test_random_arrays(schema: dict[str, Any], seed: int, layout: str, mode: str) -> None:
+    rng, is_valid = random.Random(seed), jsonschema_rs.validator_for(schema).is_valid
+    try:
+        constraint = compiled(schema, layout, mode)
+    except (LimitError, AssertionError) as err:
+        if isinstance(err, LimitError) or "cannot be enforced" in str(err.__context__):
+            return
+        raise
+    for value in documents(rng):
+        valid = is_valid(value)
+        if constraint is None:
+            assert not valid, value
+            continue
+        text, state = text_of(value, layout), constraint.start()
+        assert (state.commit_bytes(text) and state.is_accepting()) == valid, text
+        if valid and rng.random() < 0.05:
+            state.reset()
+            assert all(state.commit_bytes(text[i : i + 1]) for i in range(len(text))), text
+    if constraint is not None:
+        for _ in range(3):
+            follow_masks(constraint, schema, rng)
