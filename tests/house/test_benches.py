@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from benches import __main__ as door
@@ -41,4 +42,10 @@ def test_the_table_of_the_readme() -> None:
     assert "| compile ms p50 / p90 / p99 | 5.00 / 22.0 / 1,107 | 10.0 / 22.0 / 1,107 |" in made
     assert "commit abc1234" in made and "old" not in made and made.startswith("before\n") and made.endswith("after\n")
     assert readme_table.written(made, lines) == made
-    readme_table.written(readme_table.PAGE.read_text(encoding="utf-8"), lines)  # it has the place
+
+
+def test_the_table_of_the_readme_is_that_of_the_results() -> None:
+    """``python -m benches readme`` writes it anew."""
+    recorded = (RESULTS / "schemas.jsonl").read_text(encoding="utf-8").splitlines()
+    text = readme_table.PAGE.read_text(encoding="utf-8")
+    assert readme_table.written(text, [json.loads(line) for line in recorded]) == text

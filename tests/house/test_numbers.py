@@ -20,6 +20,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _LINK = re.compile(r"(?:benches/results/|python -m benches )([a-z][\w-]*)")
 _FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+_QUOTES = re.compile(r"\n+<!-- quotes .*?-->", re.DOTALL)  # compared by test_quotes.py, place by place
 _MEASURED = re.compile(
     r"(?<![\w.,/-])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+(?:e-?\d+)?|\d+e-?\d+)(?![\w.]*\d)"
 )  # fmt: skip
@@ -42,7 +43,7 @@ def is_rounding_of(text: str, number: float) -> bool:
 
 def blocks(page: str) -> list[tuple[set[str], str]]:
     """Return, for each paragraph that names results: the names of the files, and the text with the numbers."""
-    paragraphs = re.split(r"\n\s*\n", _FENCE.sub("", page))
+    paragraphs = re.split(r"\n\s*\n", _FENCE.sub("", _QUOTES.sub("", page)))
     found = []
     for i, paragraph in enumerate(paragraphs):
         names = {name for name in _LINK.findall(paragraph) if (RESULTS / f"{name}.md").exists()}

@@ -1,0 +1,167 @@
+"""Numbers of recorded results in sentences and tables of the pages: a test computes each of them anew.
+
+Whole tables are copied by excerpts.py.  A number in a sentence, or in a table that was put together by hand, is named
+in a comment after its block, which is a paragraph, a list or a table (there with an empty line between)::
+
+    From the schema to its first mask llguidance takes 4.5 ms at p90 and 21 at p99 ([results](...since-compile.md)).
+    <!-- quotes since-compile.jsonl
+    4.5, 21: first_ms.1; first_ms.2 where engine=llguidance
+    given: 90, 99
+    -->
+
+A line of it is numbers as they stand in the block, then as many paths into one line of the file, then what picks that
+line: ``KEY=VALUE``, joined by ``and``; ``VALUE*`` is a beginning.  A path has keys and places with dots between;
+``/1e6`` or ``*1e3`` after it changes the unit.  ``count`` is the number of lines that are picked, ``sum(PATH)``,
+``median(PATH)`` and ``max(PATH)`` take all of them, ``A + B`` is a sum and ``A // B`` a ratio of paths.  ``given`` are
+numbers that are no results: settings, levels of percentiles, what is told without a file.
+
+Of a file ``NAME.md`` the lines are the rows of its tables: ``under``, the heading; ``at``, the place in the table, from
+0; ``row``, the first cell; and by number, from 1, the numbers in each cell.
+
+A number is right if it is the value, rounded to the digits that it has.  In a block that names a file of results, and
+in a table after it, every number has to be in such a comment.  (tests/house/test_numbers.py asks less, of every block
+with or without a comment: that the number is anywhere in the file.)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benches.markdown import RESULTS
+
+_NUMBER = re.compile(r"(?<![\w.^])\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?(?![\w^])")
+_COMMENT = re.compile(r"<!-- quotes (?P<file>[\w-]+\.(?:jsonl|md))\n(?P<entries>.*?)-->", re.DOTALL)
+_WRITTEN = re.compile(r"<!-- (?:excerpt:.*?<!-- end|performance: begin.*?<!-- performance: end) -->", re.DOTALL)
+_NAMES_A_FILE = re.compile(r"benches/results/[\w-]+\.(?:md|jsonl)")
+_LINK_OR_CODE = re.compile(r"\]\([^)]*\)|`[^`]*`|!\[[^\]]*\]")
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, list or table, and the comments after it."""
+
+    text: str
+    comments: tuple[str, ...]
+    names_a_file: bool  # or is the table after a block that does
+
+    @property
+    def numbers(self) -> list[str]:
+        return _NUMBER.findall(_LINK_OR_CODE.sub("]", self.text))
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The blocks of a page, but for what benches write into it and fenced code."""
+    page = re.sub(r"^```.*?^```", "", _WRITTEN.sub("", page), flags=re.MULTILINE | re.DOTALL)
+    block = Block("", (), False)
+    for chunk in re.split(r"\n\s*\n", page):
+        comments = tuple(match.group() for match in _COMMENT.finditer(chunk))
+        text = re.sub(r"<!--.*?-->", "", chunk, flags=re.DOTALL).strip()
+        if text:
+            yield block
+            named = _NAMES_A_FILE.search(text) is not None or (block.names_a_file and text.startswith("|"))
+            block = Block(text, comments, named)
+        else:
+            block = replace(block, comments=block.comments + comments)
+    yield block
+
+
+def mistakes(block: Block) -> Iterator[str]:
+    """What is wrong with the numbers of a block, a line each."""
+    known: set[str] = set()
+    for comment in block.comments:
+        match = _COMMENT.fullmatch(comment)
+        assert match is not None
+        lines = _lines(match["file"])
+        for entry in filter(None, (entry.strip() for entry in match["entries"].splitlines())):
+            stated, _, query = entry.partition(": ")
+            numbers = [number.strip() for number in re.split(r",\s", stated)]
+            if stated == "given":
+                known.update(number.strip() for number in re.split(r",\s", query))
+                continue
+            known.update(numbers)
+            values = evaluated(query, lines)
+            if len(values) != len(numbers):
+                yield f"{len(numbers)} numbers, {len(values)} values in {entry!r}"
+            for number, value in zip(numbers, values, strict=False):
+                if not is_rounded(number, value):
+                    yield f"{number} is said, {match['file']} has {value:.6g}: {query}"
+                if number not in block.numbers:
+                    yield f"{number} is not in the block before {entry!r}"
+    if block.names_a_file or block.comments:
+        yield from (f"{number} has no source" for number in dict.fromkeys(block.numbers) if number not in known)
+
+
+def is_rounded(number: str, value: float) -> bool:
+    """Whether `number` is `value`, rounded to the digits that it has."""
+    plain, _, power = number.replace(",", "").partition("e")
+    digits = len(plain.partition(".")[2])
+    if power:
+        return f"{value:.{digits}e}" == f"{float(f'{plain}e{power}'):.{digits}e}"
+    return abs(float(plain) - value) <= 0.5000001 * 10.0**-digits
+
+
+def evaluated(query: str, lines: list[Line]) -> list[float]:
+    paths, _, conditions = query.partition(" where ")
+    wanted = [condition.split("=", 1) for condition in filter(None, conditions.split(" and "))]
+    picked = [line for line in lines if all(_fits(_at(line, key), value) for key, value in wanted)]
+    return [_value(path, picked, query) for path in paths.strip().split("; ")]
+
+
+def _value(path: str, picked: list[Line], query: str) -> float:
+    if " + " in path:
+        return sum(_value(part.strip(), picked, query) for part in path.split(" + "))
+    if "//" in path:
+        above, below = (_value(part.strip(), picked, query) for part in path.split("//"))
+        return above / below
+    factor = 1.0
+    if scaled := re.fullmatch(r"(.+?)([*/])([\d.e]+)", path):
+        path, factor = scaled[1], float(scaled[3]) if scaled[2] == "*" else 1 / float(scaled[3])
+    if path == "count":
+        return len(picked)
+    if together := re.fullmatch(r"(sum|median|max)\((.+)\)", path):
+        values = [float(value) for line in picked if (value := _at(line, together[2])) is not None]
+        return factor * {"sum": sum, "median": statistics.median, "max": max}[together[1]](values)
+    assert len(picked) == 1, f"{query!r} picks {len(picked)} lines"
+    return factor * float(_at(picked[0], path))
+
+
+def _at(line: Any, path: str) -> Any:
+    """The value at a path; None where there is none."""
+    for key in path.split("."):
+        if isinstance(line, list) and key.isdigit():
+            line = line[int(key)]
+        else:
+            line = line.get(key) if isinstance(line, dict) else None
+    return line
+
+
+def _fits(value: Any, wanted: str) -> bool:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text.startswith(wanted[:-1]) if wanted.endswith("*") else text == wanted
+
+
+def _lines(file: str) -> list[Line]:
+    text = (RESULTS / file).read_text(encoding="utf-8")
+    return list(_rows(text)) if file.endswith(".md") else [json.loads(line) for line in text.splitlines()]
+
+
+def _rows(text: str) -> Iterator[Line]:
+    under, at = "", 0
+    for line in text.splitlines():
+        if line.startswith("#"):
+            under = line.lstrip("# ")
+        if not line.startswith("| "):
+            at = -2  # the heads of a table are two lines
+            continue
+        if at >= 0:
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            found = ([float(n.replace(",", "")) for n in _NUMBER.findall(cell)] for cell in cells)
+            yield {"under": under, "at": at, "row": cells[0], **{str(k): parts for k, parts in enumerate(found, 1)}}
+        at += 1
