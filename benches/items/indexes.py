@@ -68,6 +68,9 @@ def _build(rows: Any, kind: str, args: argparse.Namespace, out: list[dict[str, A
         index = None  # only one at a time counts in the peak
         begin, cpu = time.perf_counter(), time.process_time()
         index = ItemIndex.build(rows, vocab_size=args.codes, layout=layout)
+        sizes = index.memory()
+        sizes |= {"layout": index.layout_bytes, "total": index.memory_bytes}
+        sizes["items"] = sizes["total"] - sizes["layout"]
         line = {
             "bench": "build",
             "kind": kind,
@@ -76,7 +79,7 @@ def _build(rows: Any, kind: str, args: argparse.Namespace, out: list[dict[str, A
             "seconds": time.perf_counter() - begin,
             "cpu_seconds": time.process_time() - cpu,
             "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-            "bytes": {name: size / len(rows) for name, size in index.memory().items()},
+            "bytes": {name: size / len(rows) for name, size in sizes.items()},
         }
         out.append(line)
         print(line, flush=True)

@@ -73,7 +73,7 @@ class Worker:
         built = time.perf_counter()
         starts = [start_at(index, rows, catalogue.level, *_shape(text)) for text in catalogue.shapes]
         line = {"rows": len(rows), "leaves": index.n_leaves, "rows_s": made - begin, "build_s": built - made,
-                "wfsa_bytes": index.memory()["layout"]}  # fmt: skip
+                "wfsa_bytes": index.layout_bytes}  # fmt: skip
         static = self._static_index(rows)
         del rows
         if static is not None:

@@ -202,7 +202,7 @@ def simulate(rows: Any, codes: int, n_parts: int, n_requests: int, width: int, s
     largest = max(part.n_items for part in split.parts)
     return {"parts": n_parts, "sent": sent, "asked": asked, "bound": bound, "busiest": busiest,
             "largest": largest / len(rows),
-            "bytes": max(part.memory()["layout"] for part in split.parts), "whole": whole.memory()["layout"],
+            "bytes": max(part.layout_bytes for part in split.parts), "whole": whole.layout_bytes,
             "steps": rows.shape[1]}  # fmt: skip
 
 

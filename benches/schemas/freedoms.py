@@ -133,7 +133,7 @@ def _work(pipe: Connection, name: str, setting: str, mode: str) -> None:
         except wfsa.WfsaError as error:
             pipe.send({"error": str(error).split(" at $")[0][:100]})
             continue
-        reply: dict[str, Any] = {"ms": (clock() - begin) / 1e6, "bytes": constraint.memory()["total"], "walks": []}
+        reply: dict[str, Any] = {"ms": (clock() - begin) / 1e6, "bytes": constraint.memory_bytes, "walks": []}
         for walk in job.walks:
             passes = []
             for _ in range(2):

@@ -138,7 +138,7 @@ cdef class ConstraintCore:
         self.engine().get().parse_tails(on)
 
     def memory(self):
-        """Bytes by part, and their "total"; what equal constraints share is the vocabulary's."""
+        """Bytes by part; what equal constraints share is the vocabulary's."""
         cdef map[string, int64_t] parts
         cdef shared_ptr[Engine] held = self.engine()
         if held.get().frozen:

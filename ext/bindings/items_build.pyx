@@ -10,6 +10,8 @@ from libcpp.vector cimport vector
 
 import numpy as np
 
+from wfsa.errors import ItemError
+
 
 cdef extern from "items/sort.hpp" namespace "wfsa::items" nogil:
     cdef int kMaxLevels
@@ -42,6 +44,7 @@ cdef extern from "items/sort.hpp" namespace "wfsa::items" nogil:
         int64_t size()
         void start(const RowSource&, int64_t, int) except +
         cbool wait(int) except +
+        cbool changed()
         double progress()
         void cancel()
         int64_t count_leaves(int) except +
@@ -176,6 +179,8 @@ cdef class RowSorter:
                 with nogil:
                     done = sorter.wait(100)
             raise
+        if sorter.changed():
+            raise ItemError("the rows were changed while they were read; give an array that nothing else writes meanwhile")
 
     def count_leaves(self, int threads):
         """Distinct rows among the records at hand."""

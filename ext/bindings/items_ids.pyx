@@ -138,6 +138,7 @@ def pack_strings(object given):
 
     One pass, since reaching each object costs more than all else. TypeError on anything else among them.
     """
+    given = tuple(given)  # the methods of a subclass of str may change the list
     cdef Py_ssize_t n = len(given), i, size = 0
     cdef vector[char] data
     cdef const char* at = NULL

@@ -156,7 +156,7 @@ inline int64_t mark_among(const int64_t* ids, int64_t n_ids, const int64_t* want
     std::vector<uint64_t> asked((size_t)range / 64 + 1, 0), seen((size_t)range / 64 + 1, 0);
     for (int64_t j = 0; j < n; ++j) {
         const uint64_t at = (uint64_t)wanted[j] - (uint64_t)low;
-        asked[at >> 6] |= 1ull << (at & 63);
+        if (at < (uint64_t)range) asked[at >> 6] |= 1ull << (at & 63);  // else another thread has written `wanted`
     }
     for (int64_t i = 0; i < n_ids; ++i) {
         const uint64_t at = (uint64_t)ids[i] - (uint64_t)low;
@@ -165,7 +165,7 @@ inline int64_t mark_among(const int64_t* ids, int64_t n_ids, const int64_t* want
     }
     for (int64_t j = 0; j < n; ++j) {
         const uint64_t at = (uint64_t)wanted[j] - (uint64_t)low;
-        if (!(seen[at >> 6] >> (at & 63) & 1)) return j;
+        if (at >= (uint64_t)range || !(seen[at >> 6] >> (at & 63) & 1)) return j;
     }
     return -1;
 }

@@ -10,6 +10,10 @@
 //             catalogue keeps all threads busy
 //   emit      neighbours' keys: the first bit that differs tells how many codes are equal (lcp); columns are unpacked
 //
+// The rows are the caller's array, which another thread may write meanwhile, and a copy would take as much memory as all
+// the rest. They are read twice: so a code past its level, or a bucket that gets another number of records than were
+// counted, is not an error of the program; no record is written outside its bucket, and `changed` says so in the end.
+//
 // Memory: 8 K + 4 bytes a row, nothing else of that order. Merging reads sorted runs (memory-mapped by the caller)
 // through a binary heap.
 
@@ -42,12 +46,14 @@ struct Fields {
     bool ragged = false;
     int bits[kMaxLevels] = {};
     int begin[kMaxLevels] = {};  // first bit, counted from the key's highest
+    uint64_t sizes[kMaxLevels] = {};
     std::vector<uint8_t> level_of_bit;
 
     Fields() = default;
-    Fields(const int64_t* sizes, int levels, bool with_ends) : n_levels(levels), ragged(with_ends) {
+    Fields(const int64_t* sizes_of, int levels, bool with_ends) : n_levels(levels), ragged(with_ends) {
         for (int l = 0; l < levels; ++l) {
-            uint64_t largest = (uint64_t)sizes[l] - (with_ends ? 0 : 1);
+            sizes[l] = (uint64_t)sizes_of[l];
+            uint64_t largest = sizes[l] - (with_ends ? 0 : 1);
             int width = 0;
             while (largest >> width) ++width;
             bits[l] = width;
@@ -182,6 +188,7 @@ class Sorter {
     virtual int64_t size() const = 0;
     virtual void start(const RowSource& source, int64_t first_row, int threads) = 0;
     virtual bool wait(int milliseconds) = 0;  // true when done
+    virtual bool changed() const = 0;  // the rows, while they were read
     virtual double progress() const = 0;
     virtual void cancel() = 0;
     virtual int64_t count_leaves(int threads) = 0;
@@ -218,6 +225,7 @@ class SorterOf final : public Sorter {
     int running_ = 0;
     std::atomic<int64_t> sorted_{0}, packed_{0};
     std::atomic<bool> cancel_{false};
+    std::atomic<bool> changed_{false};
 
     bool has_last_ = false;
     Rec last_{};
@@ -244,6 +252,7 @@ class SorterOf final : public Sorter {
     int64_t size() const override { return n_; }
     const char* bytes() const override { return memory_.get(); }
     int record_bytes() const override { return (int)sizeof(Rec); }
+    bool changed() const override { return changed_; }
     double progress() const override {
         return n_ ? (0.3 * (double)packed_.load() / 2 + 0.7 * (double)sorted_.load()) / (double)n_ : 1.0;
     }
@@ -251,7 +260,7 @@ class SorterOf final : public Sorter {
     void start(const RowSource& source, int64_t first_row, int threads) override {
         join();
         sorted_ = packed_ = 0;
-        cancel_ = false;
+        cancel_ = changed_ = false;
         stack_.clear();
         open_ = 0;
         running_ = 1;
@@ -364,15 +373,20 @@ class SorterOf final : public Sorter {
     // --- records ---
 
     template <class T>
-    void pack(const RowSource& s, int64_t r, Rec& out) const {
+    void pack(const RowSource& s, int64_t r, Rec& out) {
         uint64_t key[K + 1] = {};
         const char* at = s.row(r);
         int64_t len = s.length(r);
         uint64_t plus = fields_.ragged ? 1 : 0;
         for (int64_t l = 0; l < len; ++l) {
             int width = fields_.bits[l];
+            uint64_t code = (uint64_t)load<T>(at + l * s.column_stride);
+            if (code >= fields_.sizes[l]) {
+                changed_ = true;
+                code = 0;
+            }
+            code += plus;
             if (!width) continue;
-            uint64_t code = (uint64_t)load<T>(at + l * s.column_stride) + plus;
             int begin = fields_.begin[l], w = begin >> 6, off = begin & 63;
             if (off + width <= 64) {
                 key[w] |= code << (64 - off - width);
@@ -434,7 +448,20 @@ class SorterOf final : public Sorter {
         }
         open_ = (int64_t)stack_.size();
         std::reverse(stack_.begin(), stack_.end());
-        parallel(threads, [&](int p) { each(p, [&](const Rec& rec, int64_t b) { records_[count[p][b]++] = rec; }); });
+        // Where the records of a bucket of a part end: where those of the next part, or of the next bucket's first part, begin.
+        const std::vector<std::vector<int64_t>> first = count;
+        auto end_of = [&](int p, int64_t b) {
+            return p + 1 < threads ? first[p + 1][b] : b + 1 < buckets ? first[0][b + 1] : n_;
+        };
+        parallel(threads, [&](int p) {
+            each(p, [&](const Rec& rec, int64_t b) {
+                if (count[p][b] < end_of(p, b)) records_[count[p][b]++] = rec;
+                else changed_ = true;
+            });
+            for (int64_t b = 0; b < buckets && !changed_; ++b)
+                if (count[p][b] != end_of(p, b)) changed_ = true;
+        });
+        if (changed_) cancel_ = true;  // some records were never written
     }
 
     void drain() {

@@ -66,7 +66,10 @@ def test_parts_are_all_there_is() -> None:
     constraint = wfsa.compile_json_schema(strings(3, 5), small_vocab())
     parts = constraint.memory()
     assert all(bytes_ >= 0 for bytes_ in parts.values())
-    assert 0 <= parts.pop("total") - sum(parts.values()) < 10_000  # the object itself
+    assert constraint.memory_bytes == sum(parts.values())
+    assert 0 < parts["engine"] < 10_000  # the object itself
+    texts = wfsa.compile_texts(["one", "two"], constraint.vocab)
+    assert texts.memory_bytes == sum(texts.memory().values()) > 0
     assert parts["lexer states"] > 0 and parts["profiles"] > 0 and parts["parser states"] > 0
 
 
@@ -78,10 +81,10 @@ def test_a_complete_constraint_keeps_nothing_for_expansion() -> None:
     for token in b'{"p0": "abc"':
         state.get_mask()
         assert state.commit(token)
-    assert lazy.memory()["total"] > before["total"] and lazy.memory()["expansion"] > 0
+    assert lazy.memory_bytes > sum(before.values()) and lazy.memory()["expansion"] > 0
     ahead = wfsa.compile_json_schema(strings(3, 5), vocab)
     assert ahead.stats["complete"]
-    assert ahead.memory()["expansion"] < ahead.memory()["total"] / 20
+    assert ahead.memory()["expansion"] < ahead.memory_bytes / 20
 
 
 def test_equal_parts_are_one() -> None:
@@ -97,7 +100,7 @@ def test_equal_parts_are_one() -> None:
     assert again.start().get_mask() == other.start().get_mask()
     bounds = wfsa.compile_json_schema(strings(4, 50), vocab)  # other bounds, the same strings
     assert vocab.cache_info()["token sets"]["bytes"] == held["token sets"]["bytes"]
-    assert bounds.memory()["total"] < 1.2 * first.memory()["total"]
+    assert bounds.memory_bytes < 1.2 * first.memory_bytes
 
 
 def test_what_no_constraint_holds_goes() -> None:
@@ -122,14 +125,14 @@ def test_bounded_strings_on_a_real_vocabulary(more: dict[str, Any], llama: wfsa.
     compiled = [wfsa.compile_json_schema(strings(20, 100 + 20 * k, **more), llama) for k in range(n)]
     data = [constraint.to_bytes() for constraint in compiled]
     size = sum(map(len, data)) / n
-    assert max(constraint.memory()["total"] for constraint in compiled) < MOST * size
+    assert max(constraint.memory_bytes for constraint in compiled) < MOST * size
     each = (settled(resident, lambda now: now - before < MOST * size * n) - before) / n
     assert each < (MOST + 2) * size  # `data` is in it
     before = resident()
     held = llama.cache_info()["token sets"]
     loaded = [wfsa.Constraint.from_bytes(one, llama) for one in data]
     assert llama.cache_info()["token sets"] == held
-    assert max(constraint.memory()["total"] for constraint in loaded) < MOST * size
+    assert max(constraint.memory_bytes for constraint in loaded) < MOST * size
     assert (resident() - before) / n < (MOST + 1) * size
 
 

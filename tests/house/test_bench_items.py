@@ -126,7 +126,7 @@ def test_bytes_on_paper_are_those_of_an_index() -> None:
     for n, codes, levels in ((300_000, 64, 4), (50_000, 256, 3)):
         index = ItemIndex.build(rows("uniform", n, levels, codes), vocab_size=codes, head_depth=2)
         told = split_index.on_paper(n, codes, levels, 1e12)
-        assert told["devices"] == 1 and told["total"] == pytest.approx(index.memory()["layout"], rel=0.03)
+        assert told["devices"] == 1 and told["total"] == pytest.approx(index.layout_bytes, rel=0.03)
 
 
 def test_the_benches_of_shards_run(tmp_path: Path) -> None:

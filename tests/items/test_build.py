@@ -417,9 +417,11 @@ def test_a_filter_over_many_items(ranked: bool, repeats: bool) -> None:
 def test_memory_by_part() -> None:
     index = ItemIndex.build(np.arange(12).reshape(4, 3), vocab_size=12)
     parts = index.memory()
-    assert parts["total"] == parts["layout"] + parts["items"] == sum(a.nbytes for a in index.arrays().values())
+    assert parts == {name: array.nbytes for name, array in index.arrays().items()}
+    assert index.memory_bytes == sum(parts.values())
+    assert index.layout_bytes == index.memory_bytes - sum(a.nbytes for a in index.item_arrays().values())
     ranked = ItemIndex.build(np.arange(12).reshape(4, 3), "rank", 12)
-    assert ranked.memory()["items"] == 0
+    assert ranked.memory_bytes == ranked.layout_bytes
     assert ranked.item_ids(ranked.advance(np.asarray([ranked.root]), np.asarray([3]))) == [[]]
 
 

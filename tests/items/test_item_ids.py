@@ -125,7 +125,7 @@ def test_an_index_with_string_ids(names: list[Any], tmp_path: Path) -> None:
             ItemFilter.of_ids(one, [names[1], names[0] * 2])
         with pytest.raises(ItemError, match=r"the items' ids are (str|bytes), those given int"):
             ItemFilter.of_ids(one, [1])
-        assert one.memory()["items"] == sum(array.nbytes for array in one.item_arrays().values())
+        assert one.memory_bytes - one.layout_bytes == sum(array.nbytes for array in one.item_arrays().values())
         assert len(one) == 4 and ("str" if isinstance(names[0], str) else "bytes") in repr(one)
     with pytest.raises(ItemError, match="the items' ids are int, those given str"):
         ItemFilter.of_ids(ItemIndex.build(rows), ["x"])

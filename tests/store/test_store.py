@@ -77,7 +77,7 @@ def test_every_kind_comes_back_from_every_level(
         for constraint in (first, again):
             assert _accepts(constraint, good) and not _accepts(constraint, bad)
         np.testing.assert_array_equal(first.start().get_mask().ids(), again.start().get_mask().ids())
-        assert stats.memory_constraints == 1 and stats.memory_bytes == again.memory()["total"]
+        assert stats.memory_constraints == 1 and stats.memory_bytes == again.memory_bytes
 
 
 def test_without_a_place_it_is_this_process_only(vocab: wfsa.Vocab) -> None:
@@ -219,10 +219,10 @@ def test_what_has_grown_is_counted(vocab: wfsa.Vocab, monkeypatch: pytest.Monkey
             state.get_mask()
     assert store.get(schemas[0], mode="lazy") is not constraint and store.get(schemas[1], mode="lazy") is constraint
     _await(lambda: store.stats().memory_bytes > 1.2 * sizes[1])
-    store.memory_bytes = constraint.memory()["total"] + 1000
+    store.memory_bytes = constraint.memory_bytes + 1000
     store.get(schemas[1], mode="lazy")
     _await(lambda: store.stats().memory_constraints == 1)
-    assert store.stats().memory_bytes == constraint.memory()["total"]
+    assert store.stats().memory_bytes == constraint.memory_bytes
 
 
 def test_sources_are_remembered_by_their_digest(vocab: wfsa.Vocab) -> None:
@@ -233,7 +233,7 @@ def test_sources_are_remembered_by_their_digest(vocab: wfsa.Vocab) -> None:
 
 
 def test_memory_has_a_limit_and_forgets_what_was_used_longest_ago(vocab: wfsa.Vocab) -> None:
-    size = wfsa.compile_regex("a", vocab).memory()["total"]
+    size = wfsa.compile_regex("a", vocab).memory_bytes
     store = ConstraintStore(None, vocab, memory_bytes=3 * size + size // 2)
     for letter in "abcad":
         store.get(letter, kind="regex")

@@ -27,7 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
     depth = constraint.stack_depth()
     if arguments.json:
         report = [list(entry) for entry in constraint.report or ()]
-        sizes = {"bytes": os.path.getsize(arguments.artifact), "memory": constraint.memory()}
+        memory = {"memory": constraint.memory(), "memory_bytes": constraint.memory_bytes}
+        sizes = {"bytes": os.path.getsize(arguments.artifact), **memory}
         vocabulary = {"tokens": vocab.n_tokens, "fingerprint": vocab.fingerprint}
         told = {"artifact": str(arguments.artifact), "vocabulary": vocabulary, "stack_depth": depth, **sizes}
         print(json.dumps({**told, "stats": dict(constraint.stats), "report": report}))

@@ -356,12 +356,13 @@ def _inspect(arguments: argparse.Namespace) -> int:
         "logits": levels.logits_size,
     }
     if arguments.json:
-        print(json.dumps({**facts, "memory": {name: int(size) for name, size in memory.items()}, "levels": rows}))
+        sizes = {"memory": memory, "memory_bytes": index.memory_bytes, "layout_bytes": index.layout_bytes}
+        print(json.dumps({**facts, **sizes, "levels": rows}))
         return 0
     parts = Table(box=None, pad_edge=False)
     for title in ("part", "bytes", "bytes an item"):
         parts.add_column(title, justify="left" if title == "part" else "right")
-    for name, size in memory.items():
+    for name, size in {**memory, "layout, all": index.layout_bytes, "all": index.memory_bytes}.items():
         parts.add_row(name, f"{size:,}", f"{size / max(index.n_items, 1):.3f}")
     table = Table(box=None, pad_edge=False)
     for title in ("level", "codes", "first token", "widest node"):
@@ -376,7 +377,7 @@ def _inspect(arguments: argparse.Namespace) -> int:
 
 
 def _query(arguments: argparse.Namespace) -> int:
-    index = ItemIndex.load(arguments.index, verify=False)
+    index = ItemIndex.load(arguments.index, verify=False, mapped=True)
     node = np.asarray([index.root], np.int64)
     for level, code in enumerate(arguments.codes):
         if level < index.n_levels and 0 <= code < index.levels.sizes[level]:

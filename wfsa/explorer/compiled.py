@@ -133,6 +133,7 @@ class Compiled:
             "stages": stats.pop("stages"),
             "sizes": stats,
             "memory": dict(constraint.memory()),
+            "memory_bytes": constraint.memory_bytes,
             "stack_depth": constraint.stack_depth(),
             "least_tokens": least_tokens(constraint.start()),
         }

@@ -7,6 +7,7 @@ use page them in. Disk: ``8 K + 4`` bytes a row for runs (K = words of a key) an
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -70,6 +71,9 @@ class Scratch:
         if self.folder is None or 0 in shape:
             return np.empty(shape, dtype)
         with tempfile.TemporaryFile(dir=self.folder, prefix="wfsa-items-") as file:
+            size = math.prod(shape) * np.dtype(dtype).itemsize
+            if hasattr(os, "posix_fallocate"):  # a full disk is an OSError here; later it would end the process
+                os.posix_fallocate(file.fileno(), 0, size)
             return np.memmap(file, dtype, "w+", shape=shape)
 
 

@@ -1,11 +1,13 @@
-"""Catalogues from files: an array of a ``.npy``, memory-mapped, or chunks of Parquet and Arrow files.
+"""Catalogues from files: an array of a ``.npy``, or chunks of Parquet and Arrow files.
 
 Tables may be several files, one after the other: a list of paths, a folder, or a pattern (``part-*.parquet``), whose
 files are taken in the order of their names; and they may lie wherever fsspec reads (``s3://bucket/day/*.parquet``).
 A ``file:`` URL is a path of this machine.
 
 **Memory** is that of a batch, and of a buffer for each column, whatever a group of rows has: Parquet's groups are
-decoded as they are read. Of an Arrow file one batch is held that is compressed or comes from another machine.
+decoded as they are read; of an Arrow file one batch is held. A ``.npy`` that is larger than a build's memory is copied
+to an unnamed file and mapped from there. A caller's own file is never mapped: another process may cut it short, which
+ends this one, or write over it.
 
 **Which columns of a Parquet file are codes is said, or plain.** An integer column may as well be an id, a price or a
 count, and an index over those would work and be wrong. So nothing is chosen where there is a choice: without names,
@@ -15,12 +17,15 @@ read; any other is an error that lists the columns and their types.
 
 from __future__ import annotations
 
+import math
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -60,8 +65,11 @@ class ParquetColumns:
             raise ItemError("columns is empty: give the names of the integer columns, one a level")
 
 
-def open_file(path: Any, columns: ParquetColumns) -> Any:
-    """From a path what ``ItemIndex.build`` takes: an array of a ``.npy``, or chunks of tables (:func:`list_tables`)."""
+def open_file(path: Any, columns: ParquetColumns, memory: int, scratch: Path) -> Any:
+    """From a path what ``ItemIndex.build`` takes: an array of a ``.npy``, or chunks of tables (:func:`list_tables`).
+
+    memory, scratch: as of :func:`open_npy`.
+    """
     if is_tables(path):
         return read_tables(list_tables(path), columns)
     path = _plain(path)
@@ -69,7 +77,7 @@ def open_file(path: Any, columns: ParquetColumns) -> Any:
         raise ItemError(f"{os.fspath(path)}: items are read from .npy and .parquet files")
     if columns != ParquetColumns():
         raise ItemError(f"{os.fspath(path)}: a .npy file has no columns to name; give ids as item_ids")
-    return open_npy(path)
+    return open_npy(path, memory, scratch)
 
 
 def is_path(source: Any) -> bool:
@@ -128,13 +136,41 @@ def _plain(path: str | os.PathLike[str]) -> str:
     return Place.of(text).where if text.startswith("file:/") else text
 
 
-def open_npy(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
-    """A ``.npy`` file, memory-mapped. Raises ItemError on one that is damaged or holds objects."""
+def open_npy(path: str | os.PathLike[str], memory: int | None = None, scratch: Path | None = None) -> npt.NDArray[Any]:
+    """Read a ``.npy`` file; one of more than ``memory`` bytes is copied to an unnamed file in ``scratch`` and mapped.
+
+    Raises ItemError on a file that is damaged or holds objects.
+    """
     try:
-        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        with open(path, "rb") as file:
+            if memory is not None and os.fstat(file.fileno()).st_size > memory:
+                with tempfile.TemporaryFile(dir=scratch, prefix="wfsa-rows-") as copy:
+                    shutil.copyfileobj(file, copy, 1 << 24)
+                    return _mapped_npy(copy)
+            array = np.load(file, allow_pickle=False)
     except (ValueError, EOFError) as e:
         raise ItemError(f"{os.fspath(path)} is no .npy file of numbers: {e}") from None
+    if not isinstance(array, np.ndarray):
+        raise ItemError(f"{os.fspath(path)} is no .npy file of numbers, but an archive of several")
     return array
+
+
+def _mapped_npy(file: IO[bytes]) -> npt.NDArray[Any]:
+    """The array in a file that nobody else can open; ValueError on one that is damaged or holds objects."""
+    file.seek(0)
+    npy: Any = np.lib.format  # untyped
+    version = npy.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"format version {version}")
+    shape, is_fortran, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
+    if dtype.hasobject:
+        raise ValueError("it holds objects")
+    size, begin = math.prod(shape) * dtype.itemsize, file.tell()
+    if size > os.fstat(file.fileno()).st_size - begin:
+        raise ValueError(f"it is cut short: {size} bytes of numbers are missing some")
+    if not size:
+        return np.zeros(shape, dtype)
+    return np.memmap(file, dtype, "r", begin, shape, "F" if is_fortran else "C")
 
 
 def read_tables(paths: Sequence[str], columns: ParquetColumns) -> Iterator[ItemChunk]:
@@ -184,7 +220,7 @@ class TableFile:
                 batches, schema = table.to_batches(), table.schema
                 self._get, self._n_batches = batches.__getitem__, len(batches)
             elif arrow:
-                file = pa.ipc.open_file(_opened(self.where) or pa.memory_map(self.where))
+                file = pa.ipc.open_file(_opened(self.where) or pa.OSFile(self.where))
                 self._get, self._n_batches, schema = file.get_batch, file.num_record_batches, file.schema
             else:
                 # Read ahead, as pyarrow does by default, it would hold all groups that are asked for.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -114,7 +115,7 @@ class ItemIndex(IndexData):
             progress=progress or (lambda stage, fraction: None),
         )
         if is_path(sids):
-            sids = open_file(sids, ParquetColumns(columns, list_column, id_column))
+            sids = open_file(sids, ParquetColumns(columns, list_column, id_column), memory, options.scratch)
         elif columns is not None or list_column is not None or id_column is not None:
             raise ItemError("columns, list_column and id_column name columns of a Parquet file; the items are no path")
         built = build(sids, None if ranked else item_ids, options)
@@ -191,22 +192,29 @@ class ItemIndex(IndexData):
         path: str | os.PathLike[str],
         *,
         verify: bool = True,
+        mapped: bool = False,
         cache: str | os.PathLike[str] | None = None,
         scratch: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Map a saved index into memory; or put the shards of a folder, URL or ``manifest.json`` together.
+        """Read a saved index into memory; or put the shards of a folder, URL or ``manifest.json`` together.
 
         ``verify`` reads every array once and checks every index in it; without, only shapes, types and sizes are
         checked. Raises ArtifactError on a file that is damaged, cut short, foreign or of another version.
 
+        ``mapped=True`` maps the file of an index instead, so that processes share its pages and nothing is read before
+        it is used. The file must then never be written in place (``cp`` onto it does that): a file that is cut short
+        ends the process, one that is overwritten gives wrong items or ends it, too. ``save`` replaces files by a
+        rename, which leaves an index that is in use as it is.
+
         Of shards: ``cache`` is a folder for this catalogue alone that keeps what was fetched and the index as one file,
-        so that the next load fetches what is new, and one of the same version only maps that file; ``scratch`` is a
+        so that the next load fetches what is new, and one of the same version only maps that file (where only this user
+        may write it; else it is read). Nothing else may write there. ``scratch`` is a
         folder for the index's arrays, in unnamed files, where memory is short.
         """
         if is_sharded(path):
             place, folders = place_of(path), [None if one is None else Path(one) for one in (cache, scratch)]
             return cls.of_shards(read_manifest(place), place, verify=verify, cache=folders[0], scratch=folders[1])
-        return cls._of(item_index_file.load(path, verify=verify))
+        return cls._of(item_index_file.load(path, verify=verify, mapped=mapped))
 
     @classmethod
     def of_shards(
@@ -294,13 +302,12 @@ class ItemIndex(IndexData):
         logits = self._logits(logits, nodes.shape)
         if _backend(backend) is reference:
             return reference.beam_step(self, beams, logits, width, normalise, filters)
-        return compiled.beam_step(self, beams, logits, width, normalise, filters, threads)
+        return compiled.beam_step(self, replace(beams, nodes=nodes), logits, width, normalise, filters, threads)
 
     def _nodes(self, nodes: Any) -> Int64s:
-        array = np.asarray(nodes)
+        array = np.array(nodes, order="C")  # a copy: what is checked is what is used, whoever writes `nodes`
         if array.dtype != np.int64:
             raise ItemError(f"nodes are {array.dtype}, not int64")
-        array = np.ascontiguousarray(array).reshape(array.shape)
         bad = self.core.bad_node(array)
         if bad != -1:
             raise ItemError(f"{bad} is no node of this index")

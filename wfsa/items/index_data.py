@@ -55,7 +55,7 @@ class IndexData:
         ids = "rank" if self.item_order is None else "row number" if self.ids is None else kind_of(self.ids)
         return (
             f"{type(self).__name__}({self.n_items:,} items, {layout.n_leaves:,} sequences of {levels.describe()}, "
-            f"ids: {ids}, {layout.name}, {self.memory()['total'] / 1e6:,.1f} MB, fingerprint {self.fingerprint})"
+            f"ids: {ids}, {layout.name}, {self.memory_bytes / 1e6:,.1f} MB, fingerprint {self.fingerprint})"
         )
 
     @property
@@ -99,10 +99,18 @@ class IndexData:
         return {**self.layout.arrays(), **self.item_arrays()}
 
     def memory(self) -> dict[str, int]:
-        """Bytes by array; ``layout`` is the trie alone, ``items`` what names the items, ``total`` both."""
-        parts = {name: int(array.nbytes) for name, array in self.arrays().items()}
-        items = sum(parts[name] for name in self.item_arrays())
-        return {**parts, "layout": sum(parts.values()) - items, "items": items, "total": sum(parts.values())}
+        """Bytes by array; their sum is :attr:`memory_bytes`."""
+        return {name: int(array.nbytes) for name, array in self.arrays().items()}
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all arrays together: :attr:`layout_bytes`, and what names the items."""
+        return sum(self.memory().values())
+
+    @property
+    def layout_bytes(self) -> int:
+        """Bytes of the trie alone, which is what a device back end steps through."""
+        return sum(int(array.nbytes) for array in self.layout.arrays().values())
 
     def item_ids(self, nodes: Int64s) -> list[list[ItemId]]:
         """For each of the flattened nodes the ids of the items that end there, [] where none does."""

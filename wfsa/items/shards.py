@@ -36,7 +36,7 @@ from wfsa.items.index_data import IndexData
 from wfsa.items.interval import check_interval
 from wfsa.items.item_ids import Ids, StringIds, join_ids, kind_of, select_ids
 from wfsa.items.levels import Levels
-from wfsa.storage import item_index_file
+from wfsa.storage import array_file, item_index_file
 from wfsa.storage.array_file import ArrayFile
 from wfsa.storage.item_shard_file import (
     KINDS,
@@ -241,7 +241,7 @@ def load_base(
     kept = cache / f"{manifest.base}.items"
     if kept.exists():
         try:
-            return item_index_file.load(kept, verify=verify)
+            return item_index_file.load(kept, verify=verify, mapped=array_file.is_own(kept))
         except ArtifactError:
             pass  # it is made again
     item_index_file.save(assemble(manifest, place, verify=verify, cache=cache, scratch=scratch), kept)
@@ -251,7 +251,7 @@ def load_base(
             with suppress(FileNotFoundError):  # another process was first; who has it mapped keeps it
                 if time.time() - one.stat().st_mtime >= KEEP_SECONDS:
                     one.unlink()
-    return item_index_file.load(kept, verify=False)
+    return item_index_file.load(kept, verify=False, mapped=array_file.is_own(kept))
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""A file of arrays and a JSON head: safetensors, no code in it; written by blocks, mapped when read.
+"""A file of arrays and a JSON head: safetensors, no code in it; written by blocks, read into memory.
 
     8 bytes   length of the header, little-endian; the header is filled up with blanks to a multiple of 8
     header    JSON: the arrays' types, shapes and places, and under __metadata__ the head as one string of JSON
@@ -8,6 +8,14 @@ The head has ``format``, ``version``, ``checksums``, a CRC-32 of each array in e
 ``checksum``, one of the rest of the head.  The head's is looked at whenever a file is read; those of the arrays when
 :meth:`ArrayFile.verify` is called, since that reads every byte.  Same head and arrays, same bytes.
 What the arrays mean, and whether their values fit together, is for the module that knows the format to say.
+
+**Why files are not mapped unless a caller asks for it.** A mapped file is memory that another process can change. One
+that is cut short ends the process (SIGBUS) at the next access; a file that is written over in place makes checked
+indices wrong after they were checked. Nothing at hand prevents that: a check before each access is a race, a private
+mapping (MAP_PRIVATE) shows writes and truncation of pages not yet copied, a lease needs the file's owner and a signal
+handler and ends after 45 s, and permissions say nothing about the owner and root. This package replaces files by a
+rename, which leaves the mapped file as it was, but ``cp`` over a file does not. So :func:`read` copies, and ``mapped``
+is for files of which the caller knows that they are only ever replaced by a rename.
 """
 
 from __future__ import annotations
@@ -97,13 +105,32 @@ def to_bytes(head: dict[str, Any], arrays: Arrays) -> bytes:
     return b"".join(pieces(head, arrays))
 
 
-def read(path: str | os.PathLike[str], kind: str = "a file of wfsa") -> ArrayFile:
-    """A file that :func:`write` wrote, its arrays mapped.  Raises ArtifactError, OSError."""
-    where = Path(path)
-    with open_regular(where) as file:  # a folder, or no file at all, is told as such
+def read(path: str | os.PathLike[str], kind: str = "a file of wfsa", *, mapped: bool = False) -> ArrayFile:
+    """Read a file that :func:`write` wrote; its arrays are read-only.  Raises ArtifactError, OSError.
+
+    mapped: map the file instead of reading it; only for files that are never written in place.
+    """
+    return _parse(read_bytes(path, mapped=mapped), str(path), kind)
+
+
+def read_bytes(path: str | os.PathLike[str], *, mapped: bool = False) -> npt.NDArray[np.uint8]:
+    """All bytes of a file, read-only: a copy, or with ``mapped`` the file's own pages."""
+    with open_regular(path) as file:  # a folder, or no file at all, is told as such
         size = os.fstat(file.fileno()).st_size
-        data = np.memmap(file, np.uint8, "r") if size else np.zeros(0, np.uint8)
-    return _parse(data, str(path), kind)
+        if mapped and size:
+            return np.memmap(file, np.uint8, "r")
+        data = np.empty(size, np.uint8)
+        at = 0
+        while at < size and (count := file.readinto(data[at:].data)):
+            at += count
+    data.setflags(write=False)
+    return data[:at]
+
+
+def is_own(path: str | os.PathLike[str]) -> bool:
+    """Whether only this user, and root, may write the file."""
+    status = os.stat(path)
+    return status.st_mode & 0o022 == 0 and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())
 
 
 def from_bytes(data: bytes | memoryview, where: str) -> ArrayFile:

@@ -1,7 +1,8 @@
-"""Saving an index and mapping it back: one safetensors file, arrays and a JSON head, no code.
+"""Saving an index and loading it: one safetensors file, arrays and a JSON head, no code.
 
-Loading maps the file: nothing is read until it is used, except that ``verify`` reads each array once and checks every
-index in it, so that a damaged file cannot make a kernel read outside its arrays. What a check of indices cannot see
+Loading reads the file into memory, or maps it where the caller asks for that (``wfsa/storage/array_file.py`` says what
+has to hold then): a mapped file is read when it is used. ``verify`` reads each array once and checks every index in it,
+so that a damaged file cannot make a kernel read outside its arrays. What a check of indices cannot see
 (one code changed to another) a checksum would, at the price of reading everything: ``verify`` does that too.
 Same index, same bytes.
 """
@@ -52,10 +53,10 @@ def save(index: IndexData, path: str | os.PathLike[str]) -> None:
     array_file.write(path, head, index.arrays())
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> IndexData:
-    """Map a saved index; see :meth:`ItemIndex.load`."""
+def load(path: str | os.PathLike[str], *, verify: bool = True, mapped: bool = False) -> IndexData:
+    """Load a saved index; see :meth:`ItemIndex.load`."""
     where = Path(path)
-    file = array_file.read(where, _KIND).expect(_KIND, FORMAT, VERSION)
+    file = array_file.read(where, _KIND, mapped=mapped).expect(_KIND, FORMAT, VERSION)
     head, arrays = file.head, file.arrays
     try:
         index = _index(head, arrays)

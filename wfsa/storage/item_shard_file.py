@@ -218,7 +218,7 @@ def write_arrays(place: Place, kind: str, arrays: Arrays, head: dict[str, Any] |
 
 
 def read_arrays(place: Place, entry: FileEntry, *, verify: bool = True, cache: Path | None = None) -> ArrayFile:
-    """A file of arrays: mapped where it lies in a folder or a ``cache`` is given, else in memory.
+    """Read a file of arrays; with a ``cache`` by way of the copy there.
 
     Raises ArtifactError, naming the file, where it is missing, of another size, or with ``verify`` another content.
     """
@@ -231,8 +231,7 @@ def read_arrays(place: Place, entry: FileEntry, *, verify: bool = True, cache: P
             copy = (cache or Path()) / entry.file
             known = place.folder is None and copy.is_file() and copy.stat().st_size == entry.bytes
             path = copy if known else place.fetch(entry.file, cache or Path())
-            with open_regular(path) as file:
-                data = np.memmap(file, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+            data = array_file.read_bytes(path)
     except FileNotFoundError:
         raise ArtifactError(f"{where} is missing; the manifest names it") from None
     if len(data) != entry.bytes:

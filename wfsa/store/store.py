@@ -378,7 +378,7 @@ class ConstraintStore:
     def _hold(self, key: str, constraint: Constraint, final: bool) -> _Held:
         """Keep a constraint; returns what is kept under the key, which is a final one that is there already."""
         new = _Held(
-            constraint, constraint.memory()["total"], final, not constraint.stats["complete"], time.monotonic()
+            constraint, constraint.memory_bytes, final, not constraint.stats["complete"], time.monotonic()
         )
         with self._lock:
             before = self._held.get(key)
@@ -399,7 +399,7 @@ class ConstraintStore:
             held = self._held.get(key)
         if held is None:
             return
-        n_bytes = held.constraint.memory()["total"]
+        n_bytes = held.constraint.memory_bytes
         with self._lock:
             if self._held.get(key) is not held:
                 return

@@ -109,11 +109,10 @@ class TextConstraint(Constraint):
 
     def memory(self) -> dict[str, int]:
         counts = self._core.counts()
-        parts = {
+        return {
             "texts": counts["bytes"] + 16 * counts["texts"],
             "hubs": 56 * counts["hubs"] + 4 * counts["hub_tokens"],
         }
-        return {**parts, "total": sum(parts.values())}
 
     def stack_depth(self) -> int | None:
         """1: a state is an interval of the sorted texts."""

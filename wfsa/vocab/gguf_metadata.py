@@ -10,16 +10,17 @@ The vocabulary is three such arrays; a tensor's place is its name, dimensions (f
 data, which begins at the next multiple of ``general.alignment``. Reading this takes a tenth of a second and needs no
 package; the reader of the `gguf` package makes a NumPy view of each array element and takes seconds.
 
-Every length is checked against the file before it is used: a damaged file is an :class:`ArtifactError`.
+The file is read up to the end of the directory, in blocks, and never mapped: a mapped file that another process cuts
+short ends this one. Every length is checked against the file before it is used: a damaged file is an
+:class:`ArtifactError`.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import BinaryIO, Final, TypeAlias
 
 from wfsa.errors import ArtifactError
 
@@ -28,18 +29,34 @@ Value: TypeAlias = "int | float | bool | bytes | list[Value]"
 _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING: Final = 8
 _ARRAY: Final = 9
+_BLOCK: Final = 1 << 22
 _MAX_DEPTH: Final = 16  # arrays of arrays; none deeper than one has been seen
 
 
 class _Reader:
-    def __init__(self, data: mmap.mmap, name: str) -> None:
-        self.data, self.name, self.at = data, name, 0
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.file, self.name, self.at = file, name, 0
+        self.size = os.fstat(file.fileno()).st_size
+        self.data = bytearray()  # the file's beginning
+
+    def has(self, end: int) -> bool:
+        """Whether the file has so many bytes; they are in ``data`` then."""
+        if end <= len(self.data):
+            return True
+        if end > self.size:
+            return False
+        while len(self.data) < end:
+            block = self.file.read(max(_BLOCK, end - len(self.data)))
+            if not block:
+                return False
+            self.data += block
+        return True
 
     def need(self, count: int) -> int:
         start = self.at
-        if count > len(self.data) - start:
+        if not self.has(start + count):
             raise ArtifactError(
-                f"{self.name}: truncated GGUF metadata: {count} bytes wanted at byte {start} of {len(self.data)}"
+                f"{self.name}: truncated GGUF metadata: {count} bytes wanted at byte {start} of {self.size}"
             )
         self.at = start + count
         return start
@@ -55,20 +72,22 @@ class _Reader:
     def string(self) -> bytes:
         size = self.count()
         start = self.need(size)
-        return self.data[start : start + size]
+        return bytes(self.data[start : start + size])
 
     def strings(self, count: int) -> list[Value]:
         # The hot loop: 262,000 tokens and as many merges.
-        data, at, end = self.data, self.at, len(self.data)
+        data, at, end = self.data, self.at, len(self.data)  # of data, which only grows
         length = struct.Struct("<Q").unpack_from
         found: list[Value] = []
         for _ in range(count):
-            if at + 8 > end:
+            if at + 8 > end and not self.has(at + 8):
                 break
             stop = at + 8 + length(data, at)[0]
             if stop > end:
-                break
-            found.append(data[at + 8 : stop])
+                if not self.has(stop):
+                    break
+                end = len(data)
+            found.append(bytes(data[at + 8 : stop]))
             at = stop
         if len(found) < count:
             raise ArtifactError(f"{self.name}: truncated GGUF metadata: string {len(found)} of {count} at byte {at}")
@@ -91,7 +110,7 @@ class _Reader:
             return list(struct.unpack_from(f"<{count}{_SCALARS[element]}", self.data, start))
         if element == _ARRAY and depth >= _MAX_DEPTH:
             raise ArtifactError(f"{self.name}: GGUF arrays nested more than {_MAX_DEPTH} deep at byte {self.at}")
-        if element == _ARRAY and count <= len(self.data):
+        if element == _ARRAY and count <= self.size:
             return [self.value(_ARRAY, depth + 1) for _ in range(count)]
         raise ArtifactError(f"{self.name}: unknown GGUF array element type {element} at byte {self.at}")
 
@@ -111,30 +130,30 @@ def read_header(path: str | os.PathLike[str]) -> tuple[dict[str, Value], dict[st
     with open(name, "rb") as file:
         if os.fstat(file.fileno()).st_size < 24 or file.read(4) != b"GGUF":
             raise ArtifactError(f"{name}: not a GGUF file")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            reader = _Reader(data, name)
-            reader.need(4)
-            version = int(reader.scalar("I"))
-            if version not in (2, 3):
-                raise ArtifactError(f"{name}: GGUF version {version}; versions 2 and 3 (little-endian) are read")
-            n_tensors, n_records = reader.count(), reader.count()
-            records: dict[str, Value] = {}
-            for _ in range(n_records):
-                key = reader.string().decode("utf-8", "replace")
-                records[key] = reader.value(int(reader.scalar("I")))
-            found: list[tuple[str, tuple[int, ...], int, int]] = []
-            for _ in range(n_tensors):
-                tensor = reader.string().decode("utf-8", "replace")
-                n_dimensions = int(reader.scalar("I"))
-                if n_dimensions > 8:
-                    raise ArtifactError(f"{name}: tensor {tensor!r} has {n_dimensions} dimensions")
-                shape = tuple(reader.count() for _ in range(n_dimensions))[::-1]
-                found.append((tensor, shape, int(reader.scalar("I")), reader.count()))
-            alignment = records.get("general.alignment", 32)
-            if not isinstance(alignment, int) or alignment <= 0:
-                raise ArtifactError(f"{name}: alignment {alignment!r}")
-            start = -(-reader.at // alignment) * alignment
-            return records, {tensor: TensorPlace(shape, kind, start + at) for tensor, shape, kind, at in found}
+        file.seek(0)
+        reader = _Reader(file, name)
+        reader.need(4)
+        version = int(reader.scalar("I"))
+        if version not in (2, 3):
+            raise ArtifactError(f"{name}: GGUF version {version}; versions 2 and 3 (little-endian) are read")
+        n_tensors, n_records = reader.count(), reader.count()
+        records: dict[str, Value] = {}
+        for _ in range(n_records):
+            key = reader.string().decode("utf-8", "replace")
+            records[key] = reader.value(int(reader.scalar("I")))
+        found: list[tuple[str, tuple[int, ...], int, int]] = []
+        for _ in range(n_tensors):
+            tensor = reader.string().decode("utf-8", "replace")
+            n_dimensions = int(reader.scalar("I"))
+            if n_dimensions > 8:
+                raise ArtifactError(f"{name}: tensor {tensor!r} has {n_dimensions} dimensions")
+            shape = tuple(reader.count() for _ in range(n_dimensions))[::-1]
+            found.append((tensor, shape, int(reader.scalar("I")), reader.count()))
+        alignment = records.get("general.alignment", 32)
+        if not isinstance(alignment, int) or alignment <= 0:
+            raise ArtifactError(f"{name}: alignment {alignment!r}")
+        start = -(-reader.at // alignment) * alignment
+        return records, {tensor: TensorPlace(shape, kind, start + at) for tensor, shape, kind, at in found}
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Value]:

@@ -49,7 +49,7 @@ export class ComparePanel {
     const rows = [
       ["vocabulary", (one) => one.vocabulary], ["mode", (one) => one.mode], ["compiled in", (one) => milliseconds(one.seconds)],
       ["LR states", (one) => number(one.sizes.lr_states)], ["lexer states", (one) => number(one.sizes.lexer_states)], ["parser DWA states", (one) => number(one.sizes.dwa_states)],
-      ["memory", (one) => kilobytes(one.memory.total)], ["least tokens of a text", (one) => number(one.least_tokens)], ["tokens of this text", (one) => number(one.tokens)],
+      ["memory", (one) => kilobytes(one.memory_bytes)], ["least tokens of a text", (one) => number(one.least_tokens)], ["tokens of this text", (one) => number(one.tokens)],
       ["of these forced", (one) => number(one.forced)], ["of these forced text", (one) => number(one.forced_text)], ["a mask, median", (one) => us(one.mask)], ["a commit, median", (one) => us(one.commit)],
       ["the text", (one) => (one.refused !== null ? `refused at byte ${number(one.refused)}` : one.accepting ? "accepted" : "not complete")],
     ];

@@ -51,6 +51,7 @@ export class CostPanel {
         h("table", { class: "facts" }, h("tbody", {},
           Object.entries(made.sizes).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name.replaceAll("_", " ")), h("td", {}, typeof value === "boolean" ? (value ? "yes" : "no") : number(value)))),
           Object.entries(made.memory).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, `memory: ${name}`), h("td", {}, kilobytes(value)))),
+          h("tr", {}, h("th", { scope: "row" }, "memory, all"), h("td", {}, kilobytes(made.memory_bytes))),
           h("tr", {}, h("th", { scope: "row" }, "stack depth that decides"), h("td", {}, made.stack_depth === null ? "no bound" : number(made.stack_depth))),
           h("tr", {}, h("th", { scope: "row" }, "least tokens of a text"), h("td", {}, made.least_tokens === null ? "not known" : number(made.least_tokens)))))));
     this.along();
