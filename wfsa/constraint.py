@@ -70,10 +70,11 @@ class Constraint(ABC):
         """A state before the first token.
 
         `stop_ids` are the tokens that end this sequence, in place of the vocabulary's end tokens: allowed exactly where
-        the text may end, never as text, and committing one finishes the state.  A stop token that has text takes this
-        text away from the sequence, so that there may be no way on.
-        Raises StateError where `stop_ids` is empty or out of range, or where the grammar itself takes one of these
-        tokens, or an end token of the vocabulary, by its id.
+        the text may end, never as text, and committing one finishes the state.  ``min_tokens`` counts without them.
+        Where no other tokens spell what a stop token spells, what needs it cannot be written any more: masks leave it
+        out, as far as ``min_tokens`` is known.
+        Raises StateError where every text needs it, where `stop_ids` is empty or out of range, or where the grammar
+        itself takes one of these tokens, or an end token of the vocabulary, by its id.
         """
         return self._start(self._checked_stops(stop_ids))
 
@@ -173,10 +174,15 @@ class Constraint(ABC):
 
     @abstractmethod
     def memory(self) -> dict[str, int]:
-        """Bytes by part, and their ``total``.
+        """Bytes by part; their sum is :attr:`memory_bytes`.
 
         What equal constraints share is not in it: see :meth:`wfsa.Vocab.cache_info`.
         """
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all parts of :meth:`memory` together."""
+        return sum(self.memory().values())
 
     @abstractmethod
     def stack_depth(self) -> int | None:

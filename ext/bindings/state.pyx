@@ -439,7 +439,8 @@ cdef State new_state(type kind):
 
 cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_ids):
     cdef unique_ptr[Decoder] held
-    cdef vector[int32_t] stops
+    cdef Decoder* ended
+    cdef vector[int32_t] stops, ends
     held.reset(decoder)
     cdef State s = new_state(kind)
     s.decoder.reset(held.release())
@@ -448,8 +449,11 @@ cdef object start_state(type kind, Decoder* decoder, object constraint, const Vo
     if stop_ids is None:
         s.end_ids = tuple(vocab.eos)
     else:
-        stops = stop_ids
-        s.decoder.reset(new Stopping(s.decoder.release(), vocab.eos, stops))
+        stops, ends = stop_ids, vocab.eos
+        ended = s.decoder.release()
+        with nogil:  # what a text needs may wait for a thread that extends the constraint
+            ended = new Stopping(ended, ends, stops)
+        s.decoder.reset(ended)
         s.end_ids = tuple(stop_ids)
     return s
 

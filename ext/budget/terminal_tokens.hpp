@@ -7,7 +7,8 @@
 // rest is an upper bound of the true number with the one property that everything here stands on: from a component with
 // n tokens left some token leads to one with n - 1.  Tokens are looked for along shortest ways in bytes only, the
 // shortest tokens first and no more than `kLooked` nodes of the trie from one component; where single bytes are tokens
-// one is always found.  A terminal whose shortest words cannot be spelled so has `kNever`.
+// one is always found.  A terminal whose shortest words cannot be spelled so has `kNever`, unless the search is thorough
+// (a vocabulary that lacks bytes): then all tokens from such a component are looked at.
 //
 // Counted terminals.  exact_[c][j]: tokens to an end with just j more units, by dynamic programming over j and, within
 // one j, rounds over tokens without a unit.
@@ -34,10 +35,12 @@ class TerminalTokens {
         int32_t component(int32_t state) const { return components.empty() ? state : components[size_t(state)]; }
     };
 
-    TerminalTokens(const Terminals& terms, const VocabularyTrie& trie, int64_t n_words, const SharedTokenWalks& shared)
+    TerminalTokens(const Terminals& terms, const VocabularyTrie& trie, int64_t n_words, const SharedTokenWalks& shared,
+                   bool thorough)
         : terms_(terms), trie_(trie), n_words_(n_words), shared_(shared) {
         find_bytes();
         find_rests();
+        if (thorough) find_other_ways();
         for (int32_t t = 0; t < int32_t(terms_.start.size()); ++t)
             if (terms_.counted[size_t(t)] && terms_.start[size_t(t)] >= 0) find_exact(t);
         find_most();
@@ -80,6 +83,12 @@ class TerminalTokens {
                 out = std::max(out, n < enough ? rest(c, int32_t(n)) : least[size_t(std::min<int64_t>(int64_t(least.size()) - 1, most - n))]);
         }
         return out;
+    }
+    // Can every terminal be ended from any place within it?
+    bool has_all_ends() const {
+        for (int32_t t = 0; t < int32_t(terms_.start.size()); ++t)
+            if (terms_.start[size_t(t)] >= 0 && most_of(t) >= kNever) return false;
+        return true;
     }
     // The tails of an end of a terminal, as a trie.  By any thread.
     const Trie& tails_of(int32_t number, const Slots& slots) const {
@@ -156,6 +165,24 @@ class TerminalTokens {
                     if (trie_[child].own) best = std::min(best, rest_[size_t(e.target)] + 1);
                     if (bytes_[size_t(e.target)]) open.push_back({child, e.target});
                 });
+            }
+        }
+    }
+    // From components that have none so far, by any token.  Rounds, until none finds a shorter way.
+    void find_other_ways() {
+        vector<int32_t> lacking;
+        for (const int32_t c : in_order_)
+            if (rest_[size_t(c)] >= kNever) lacking.push_back(c);
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (const int32_t c : lacking) {
+                const Tokens& tokens = of(c);
+                for (const TokenWalk::Group& g : tokens.walk->inside) {
+                    const int64_t via = rest_[size_t(tokens.component(g.state))] + 1;
+                    if (g.units || via >= rest_[size_t(c)]) continue;
+                    rest_[size_t(c)] = via;
+                    changed = true;
+                }
             }
         }
     }

@@ -30,8 +30,9 @@ struct BudgetTables {
 
     // by_id: terminals of token ids.
     BudgetTables(const LrTables& lr, const Terminals& terms, const VocabularyTrie& trie, int64_t n_words,
-                 const SharedTokenWalks& shared, int32_t end_term, int32_t n_symbols, const vector<vector<int32_t>>& by_id)
-        : terminals(terms, trie, n_words, shared), symbols(lr, end_term, costs(terms, by_id), n_symbols, true) {}
+                 const SharedTokenWalks& shared, int32_t end_term, int32_t n_symbols, const vector<vector<int32_t>>& by_id,
+                 bool thorough = false)
+        : terminals(terms, trie, n_words, shared, thorough), symbols(lr, end_term, costs(terms, by_id), n_symbols, true) {}
 
   private:
     vector<int64_t> costs(const Terminals& terms, const vector<vector<int32_t>>& by_id) const {

@@ -15,6 +15,13 @@
 
 namespace wfsa {
 
+// What it means to a text that some tokens are never text.
+enum class Way {
+    kSure,    // it can always be completed without them; or it is not known what texts need
+    kNarrow,  // it can be completed without them, but not after every token
+    kNone,    // it cannot be completed without them
+};
+
 class Decoder {
   public:
     virtual ~Decoder() = default;
@@ -36,6 +43,12 @@ class Decoder {
     virtual bool is_far(int64_t budget) const = 0;
     // Of the plain mask, the tokens after which no more than `most` are needed.
     virtual void mask_within(uint32_t* out, int64_t n_words, int64_t most) const = 0;
+    // These tokens (ascending) are never text from here on: what is needed to the end is counted without them.  For a
+    // text that has not begun.
+    virtual Way leave_out(const std::vector<int32_t>& tokens) = 0;
+    // Of the plain mask, the tokens after which the text can be completed; can it now?  Under Way::kNarrow.
+    virtual void mask_with_end(uint32_t* out, int64_t n_words) const = 0;
+    virtual bool has_end() const = 0;
     virtual bool accepting() const = 0;
     virtual bool finished() const = 0;
     // Does nothing wait for another thread here, and nothing grow?  Then what has no budget takes microseconds, which is

@@ -77,23 +77,33 @@ class Session final : public Decoder {
     }
     // A vocabulary without end tokens has none that could be counted.
     int64_t min_tokens() const override {
-        const BudgetTables& budget = engine_->budget_tables();
-        BudgetMemo::Found found = budget_.at(now_);
-        if (found.least < 0) {
-            found.least = engine_->run([&](auto& operations) {
-                BudgetMask masks(of_cfg(operations), budget);
-                if (!masks.is_without_count(now_)) found.top = nullptr;
-                return masks.min_tokens(now_);
-            });
-            if (found.top) budget_.keep(found);
-        }
-        if (found.least >= TokensToEnd::kNever)
+        const int64_t least = least_tokens();
+        if (least >= TokensToEnd::kNever)
             throw Unsupported("no end of this text was found whose terminals the vocabulary spells one by one");
-        return found.least && engine_->vocab->eos.empty() ? found.least - 1 : found.least;
+        return least && engine_->vocab->eos.empty() ? least - 1 : least;
     }
+    bool has_end() const override { return least_tokens() < TokensToEnd::kNever; }
+    Way leave_out(const std::vector<int32_t>& tokens) override {
+        const auto reduced = engine_->vocab->kept<ReducedVocabularies>().without(tokens);
+        try {
+            const bool is_sure = !reduced || reduced->unspelled().empty() || engine_->why_no_budgets() || !has_end();
+            reduced_ = reduced;
+            budget_.clear();
+            if (is_sure || engine_->budget_tables(reduced_)->terminals.has_all_ends()) return Way::kSure;
+            return has_end() ? Way::kNarrow : Way::kNone;
+        } catch (const Unsupported&) {  // what texts need is not known
+            reduced_ = reduced;
+            return Way::kSure;
+        }
+    }
+    void mask_with_end(uint32_t* out, int64_t n_words) const override { mask_within(out, n_words, TokensToEnd::kNever - 1); }
     bool is_far(int64_t budget) const override {
         const int64_t n = now_->n_commits, most = budget - !engine_->vocab->eos.empty();
         if (now_->finished) return true;
+        if (reduced_) {
+            engine_->budget_tables();  // which throws where nothing is known
+            return false;
+        }
         BudgetMemo::Far far = budget_.far();
         if (far.from <= n && n < far.until && far.most <= most) return true;
         const MostToEnd& costs = engine_->most_to_end();
@@ -110,13 +120,13 @@ class Session final : public Decoder {
         return true;
     }
     void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
-        const BudgetTables& budget = engine_->budget_tables();
-        if (engine_->vocab->eos.empty()) ++most;
+        const std::shared_ptr<const BudgetTables> budget = engine_->budget_tables(reduced_);
+        most = std::min(most + engine_->vocab->eos.empty(), TokensToEnd::kNever - 1);
         BudgetMemo::Found found = budget_.at(now_);
         mask(out, n_words);
         if (found.enough <= most) return;
         found.enough = engine_->run([&](auto& operations) {
-            BudgetMask masks(of_cfg(operations), budget);
+            BudgetMask masks(of_cfg(operations), *budget);
             if (!masks.is_without_count(now_)) found.top = nullptr;
             return masks.narrow(now_, most, out);
         });
@@ -197,7 +207,22 @@ class Session final : public Decoder {
     DistinctText items_;    // of use only where items must differ
     WhiteSpaceText space_;  // ... where white space is bounded
     BudgetMemo budget_;
+    std::shared_ptr<const ReducedVocabulary> reduced_;  // where some tokens are never text
 
+    // To the end, the end token among them, whether or not there is one; kNever: no end was found.
+    int64_t least_tokens() const {
+        const std::shared_ptr<const BudgetTables> budget = engine_->budget_tables(reduced_);
+        BudgetMemo::Found found = budget_.at(now_);
+        if (found.least < 0) {
+            found.least = engine_->run([&](auto& operations) {
+                BudgetMask masks(of_cfg(operations), *budget);
+                if (!masks.is_without_count(now_)) found.top = nullptr;
+                return masks.min_tokens(now_);
+            });
+            if (found.top) budget_.keep(found);
+        }
+        return found.least;
+    }
     static const WhiteSpaceTokens* white_space_of(const Engine& e) {  // nullptr: there is no bound
         const WhiteSpaceLimit limit{e.white_space[0], e.white_space[1]};
         return limit.bounded() ? &e.vocab->kept<WhiteSpaceTables>().of(*e.vocab, limit) : nullptr;

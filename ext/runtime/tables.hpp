@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "budget/most_to_end.hpp"
+#include "budget/reduced_budgets.hpp"
 #include "budget/terminals_in_token.hpp"
 #include "budget/tokens_to_end.hpp"
 #include "containers/fork_gate.hpp"
@@ -116,10 +117,8 @@ struct Tables {
     // For budgets of tokens; made when the first one is asked for.  LimitExceeded: there are constructs for which nothing
     // says how many tokens they need.
     const BudgetTables& budget_tables() {
-        const char* const why = longest() ? "terminals are matched as long as they can be" :
-                                !distinct.empty() ? "items have to differ" :
-                                !ignored.empty() ? "terminals are ignored between others" : nullptr;
-        if (why) throw Unsupported(std::string("the tokens that a text still needs are not known where ") + why);
+        if (const char* const why = why_no_budgets())
+            throw Unsupported(std::string("the tokens that a text still needs are not known where ") + why);
         const ForkGate::Change change;
         std::call_once(budget_once_, [&] {
             budget_ = std::make_unique<BudgetTables>(lr, lexer.terms, vocab->trie, vocab->n_words(),
@@ -127,6 +126,23 @@ struct Tables {
                                                      token_ids);
         });
         return *budget_;
+    }
+    // nullptr: they can be made.
+    const char* why_no_budgets() const {
+        return  longest() ? "terminals are matched as long as they can be" :
+               !distinct.empty() ? "items have to differ" :
+               !ignored.empty() ? "terminals are ignored between others" : nullptr;
+    }
+    // The same where some tokens are never text; the last few are kept.
+    std::shared_ptr<const BudgetTables> budget_tables(const std::shared_ptr<const ReducedVocabulary>& reduced) {
+        const BudgetTables& whole = budget_tables();
+        if (!reduced) return {std::shared_ptr<void>(), &whole};  // the engine's own
+        const ForkGate::Change change;
+        const std::lock_guard<std::mutex> lock(reduced_mutex_);
+        if (reduced_.size() >= kMostReduced && !reduced_.count(reduced)) reduced_.clear();
+        std::shared_ptr<const ReducedBudgets>& known = reduced_[reduced];
+        if (!known) known = std::make_shared<const ReducedBudgets>(reduced, lr, lexer.terms, end_term, int32_t(grammar.n_symbols), token_ids);
+        return {known, &known->tables};
     }
     const MostToEnd& most_to_end() {
         const BudgetTables& tokens = budget_tables();
@@ -184,6 +200,10 @@ struct Tables {
     }
 
   private:
+    static constexpr size_t kMostReduced = 8;
+    std::mutex reduced_mutex_;
+    std::map<std::shared_ptr<const ReducedVocabulary>, std::shared_ptr<const ReducedBudgets>> reduced_;
+
     std::once_flag least_to_end_once_;
     std::unique_ptr<const LeastToEnd> least_to_end_;
     std::once_flag budget_once_;

@@ -17,7 +17,7 @@ class TextTokens {
   public:
     static constexpr uint16_t kNever = 0xFFFF;
 
-    explicit TextTokens(const TextTable& table) : table_(table) {
+    TextTokens(const TextTable& table, const VocabularyTrie& trie) : table_(table), trie_(trie) {
         left_.resize(table.blob.size());
         for (int64_t i = 0; i < table.n(); ++i) {
             if (table.length(i) >= kNever)
@@ -45,6 +45,7 @@ class TextTokens {
     }
     // Of the text tokens of the place, those after which no more than `most` are needed, into `out`.
     void mask(const Place& p, int64_t most, uint32_t* out) const {
+        most = std::min<int64_t>(most, kNever - 1);
         const auto set = [&](int32_t token) { out[size_t(token) >> 5] |= 1u << (token & 31); };
         if (const int64_t hub = table_.find_hub(p); hub >= 0) {
             for (size_t k = size_t(table_.hub_indptr[size_t(hub)]); k < size_t(table_.hub_indptr[size_t(hub) + 1]); ++k)
@@ -56,6 +57,7 @@ class TextTokens {
 
   private:
     const TextTable& table_;
+    const VocabularyTrie& trie_;
     vector<uint16_t> left_;
     vector<uint16_t> of_hubs_, of_tokens_;  // beside the table's hubs and hub_tokens
     uint16_t most_ = 0;
@@ -63,7 +65,7 @@ class TextTokens {
     uint16_t find(int64_t i, int64_t d) const {
         uint16_t best = kNever;
         const uint8_t* const text = table_.text(i);
-        table_.vocab->trie.each_prefix(text + d, table_.length(i) - d, [&](int64_t length) {
+        trie_.each_prefix(text + d, table_.length(i) - d, [&](int64_t length) {
             const uint16_t then = d + length == table_.length(i) ? uint16_t(0) : left_[size_t(table_.offset[size_t(i)] + d + length)];
             if (then < best) best = std::min<uint16_t>(best, uint16_t(then + 1));
         });
@@ -73,8 +75,17 @@ class TextTokens {
 
 inline const TextTokens& TextTable::tokens() const {
     const ForkGate::Change change;
-    std::call_once(tokens_once_, [&] { tokens_ = std::make_shared<const TextTokens>(*this); });
+    std::call_once(tokens_once_, [&] { tokens_ = std::make_shared<const TextTokens>(*this, vocab->trie); });
     return *tokens_;
+}
+inline std::shared_ptr<const TextTokens> TextTable::tokens(const std::shared_ptr<const ReducedVocabulary>& reduced) const {
+    if (!reduced) return {std::shared_ptr<void>(), &tokens()};  // the table's own
+    const ForkGate::Change change;
+    const std::lock_guard<std::mutex> lock(reduced_mutex_);
+    if (reduced_.size() >= kMostReduced && !reduced_.count(reduced)) reduced_.clear();
+    std::shared_ptr<const TextTokens>& known = reduced_[reduced];
+    if (!known) known = std::make_shared<const TextTokens>(*this, reduced->trie());
+    return known;
 }
 
 }  // namespace wfsa

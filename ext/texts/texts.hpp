@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -28,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-#include "vocabulary/vocabulary.hpp"
+#include "vocabulary/reduced_vocabulary.hpp"
 
 namespace wfsa {
 
@@ -127,6 +128,8 @@ class TextTable {
 
     // For budgets of tokens (text_tokens.hpp); made when the first one is asked for.
     const TextTokens& tokens() const;
+    // The same where some tokens are never text; the last few are kept.
+    std::shared_ptr<const TextTokens> tokens(const std::shared_ptr<const ReducedVocabulary>& reduced) const;
 
     bool accepting(const Place& p) const { return p.lo < p.hi && length(p.lo) == p.depth; }
 
@@ -224,6 +227,9 @@ class TextTable {
 
     mutable std::once_flag tokens_once_;
     mutable std::shared_ptr<const TextTokens> tokens_;
+    static constexpr size_t kMostReduced = 8;
+    mutable std::mutex reduced_mutex_;
+    mutable std::map<std::shared_ptr<const ReducedVocabulary>, std::shared_ptr<const TextTokens>> reduced_;
 
     struct KeyHash {
         size_t operator()(const std::pair<int64_t, int64_t>& k) const {

@@ -34,7 +34,6 @@ from wfsa.items.levels import Levels
 from wfsa.storage import array_file
 from wfsa.storage.array_file import ArrayFile, Arrays
 from wfsa.storage.places import Place
-from wfsa.storage.regular_file import open_regular
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = "wfsa-item-shards"
