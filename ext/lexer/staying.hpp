@@ -54,7 +54,7 @@ class Staying {
         loop = known.bytes;
         characters = known.characters;
         if (loop.count() < 2) return false;
-        if (s.span < 0) return true;
+        if (!s.counted) return true;
         ByteBits all = loop;
         if (characters) all.add_range(kLeadBytes[0].lo, std::end(kLeadBytes)[-1].hi);
         return all.subset_of(counted(s)) || !all.intersects(counted(s));
@@ -98,7 +98,7 @@ class Staying {
     uint32_t stamp_ = 0;
 
     bool is_plain(const LexState& s) {
-        if (s.span >= 0 || !s.accepts.empty() || !s.hyps.alone()) return false;
+        if (s.counted || !s.accepts.empty() || !s.hyps.alone()) return false;
         const Hypothesis h = s.hyps.front();
         if (h.context >= 0 || !h.watch.empty()) return false;
         bool alive = false;
@@ -261,7 +261,7 @@ class Staying {
     // leads nowhere, may be cut within, or counts otherwise than the lead bytes of y, or something ill-formed leads on.
     template <class Good> bool each_character(int32_t x, int32_t y, const Good& good) {
         const LexState &s = lexer_.states[size_t(x)], &first = lexer_.states[size_t(y)];
-        if (s.span >= 0 && counted(s).w[3] != counted(first).w[3]) return false;
+        if (s.counted && counted(s).w[3] != counted(first).w[3]) return false;
         for (const LeadBytes& lead : kLeadBytes)
             if (!each_after(x, x, lead.lo, lead.hi, lead.n_left, lead.first_lo, lead.first_hi, good)) return false;
         return true;

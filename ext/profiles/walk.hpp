@@ -57,7 +57,7 @@ class Walk {
     std::shared_ptr<const LoopRuns> few_loops(int32_t y) {
         ByteBits loop;
         bool characters = false;
-        if (lexer_.states[y].span >= 0 || !staying_.loops(y, loop, characters) || loop.count() >= kManyBytes) return nullptr;
+        if (lexer_.states[y].counted || !staying_.loops(y, loop, characters) || loop.count() >= kManyBytes) return nullptr;
         return cache_.loop_runs(trie_, loop, characters);
     }
     // Do all tokens below a node stay inside from both states, as far as is seen at once?
@@ -175,10 +175,11 @@ class Walk {
         if (!staying_.loops(y, loop, characters)) return false;
         const LexState& s = lexer_.states[y];
         // Under "longest" many roots have what is below a white space: `segments` shares that, too.
-        if (loop.count() < kManyBytes && (s.span >= 0 || lexer_.terms.longest)) return false;
+        if (loop.count() < kManyBytes && (s.counted || lexer_.terms.longest)) return false;
         if (loop.count() >= kManyBytes && leaves_by_letters(s, loop)) return false;
         const std::shared_ptr<const LoopRuns> known = cache_.loop_runs(trie_, loop, characters);
-        const bool counts = s.span >= 0 && loop.intersects(Staying::counted(s));
+        // A state that lives with any count may have an exit into one that does not.
+        const bool counts = s.counted && loop.intersects(Staying::counted(s));
         const Inside::Units units = !counts ? Inside::kNone : characters ? Inside::kCharacters : Inside::kBytes;
         if (apart && known->tokens) common = known->tokens;
         else if (s.span < 0) runs_ = known->inside;

@@ -12,7 +12,20 @@ from tests.engine.modes import begin, check, constraints
 from tests.engine.strategies import BYTES, LETTERS, Case, VocabCase
 from tests.oracles.mask import TokenText
 from wfsa.grammar.ir import Grammar, Match, Terminal, Ties, Tokens
-from wfsa.grammar.regular import ANY_CHAR, Literal, Minus, Regular, Repeat, cat, char_set, literal, minus, plus, star
+from wfsa.grammar.regular import (
+    ANY_CHAR,
+    Literal,
+    Minus,
+    Regular,
+    Repeat,
+    Unit,
+    cat,
+    char_set,
+    literal,
+    minus,
+    plus,
+    star,
+)
 
 pytestmark = pytest.mark.engine
 DEPTH = 4
@@ -30,13 +43,14 @@ def case(
     special: tuple[int, ...] = (),
     eos: tuple[int, ...] = (),
     match: tuple[Match, ...] = (),
+    units: tuple[tuple[int, int] | None, ...] = (),
     ties: Ties = "first",
 ) -> Case:
     """Terminals by number, nonterminals as ~number; the first is the start."""
     terminals = tuple(
         Terminal(
             f"T{i}", literal(p) if isinstance(p, str) else p, priorities[i] if priorities else 0,
-            match=match[i] if match else "longest",
+            match=match[i] if match else "longest", units=units[i] if units else None,
         )
         for i, p in enumerate(patterns)
     )
@@ -126,6 +140,14 @@ CASES = {
     ),
     "a counter": case(
         "cfg", [Repeat(char_set("aé"), 2, 3), Literal(b"a")], [(0, (0, 1))], ("é".encode(), b"a", b"\xc3")
+    ),
+    "a counter beside a terminal without one, which a letter ends": case(
+        "cfg",
+        [
+            cat(literal("a"), star(Unit(char_set("bc "))), literal("a")),
+            cat(literal("a"), star(char_set("bc")), literal("a")),
+        ],
+        [(0, (0,)), (0, (1,))], (b"a", b"b", b" ", b"b ", b"bc "), units=((0, 2), None),
     ),
     "a token read both ways": case(
         "cfg", [Tokens((0,)), "a", "b", "c"], [(0, (0, 2)), (0, (1, 3))], (b"a", b"b", b"c", b"ab", b"ac", b"")
