@@ -11,9 +11,10 @@ in a comment after its block, which is a paragraph, a list or a table (there wit
 
 A line of it is numbers as they stand in the block, then as many paths into one line of the file, then what picks that
 line: ``KEY=VALUE``, joined by ``and``; ``VALUE*`` is a beginning.  A path has keys and places with dots between;
-``/1e6`` or ``*1e3`` after it changes the unit.  ``count`` is the number of lines that are picked, ``sum(PATH)``,
-``median(PATH)`` and ``max(PATH)`` take all of them, ``A + B`` is a sum and ``A // B`` a ratio of paths.  ``given`` are
-numbers that are no results: settings, levels of percentiles, what is told without a file.
+``/1e6`` or ``*1e3`` after it changes the unit.  ``count`` is the number of lines that are picked; ``sum(PATH)``,
+``median(PATH)`` and ``max(PATH)`` take all of them, and of a list all that is in it; ``A + B`` is a sum and ``A // B``
+a ratio of paths.  ``given`` are numbers that are no results: settings, levels of percentiles, what is told without a
+file.
 
 Of a file ``NAME.md`` the lines are the rows of its tables: ``under``, the heading; ``at``, the place in the table, from
 0; ``row``, the first cell; and by number, from 1, the numbers in each cell.
@@ -126,7 +127,8 @@ def _value(path: str, picked: list[Line], query: str) -> float:
     if path == "count":
         return len(picked)
     if together := re.fullmatch(r"(sum|median|max)\((.+)\)", path):
-        values = [float(value) for line in picked if (value := _at(line, together[2])) is not None]
+        found = [value for line in picked if (value := _at(line, together[2])) is not None]
+        values = [float(value) for part in found for value in (part if isinstance(part, list) else [part])]
         return factor * {"sum": sum, "median": statistics.median, "max": max}[together[1]](values)
     assert len(picked) == 1, f"{query!r} picks {len(picked)} lines"
     return factor * float(_at(picked[0], path))

@@ -34,7 +34,7 @@ LINES = [{"a": 1.26, "deep": {"x": [3, 4]}, "kind": "p"}, {"a": 2.0, "deep": {"x
     ("deep.x.0/10 where a=2", [0.5]),
     ("count", [2.0]),
     ("a where kind=p* and a=1.26", [1.26]),
-    ("sum(a); max(deep.x.1)", [3.26, 6.0]),
+    ("sum(a); max(deep.x.1); max(deep.x)", [3.26, 6.0, 6.0]),
     ("deep.x.0 // deep.x.1 where kind=p", [0.75]),
 ])  # fmt: skip
 def test_queries(query: str, values: list[float]) -> None:
