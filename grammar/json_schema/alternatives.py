@@ -44,6 +44,7 @@ from wfsa.grammar.json_schema.shape import (
     KeyClass,
     Seen,
     Shape,
+    Site,
     Tracks,
     complement,
     intersect,
@@ -54,6 +55,7 @@ from wfsa.grammar.json_schema.shape import (
     some_property,
     unseen,
 )
+from wfsa.grammar.json_schema.truth import FALSE, TRUE, Function, Truth
 from wfsa.grammar.json_schema.widening import CAUGHT
 
 MAX_ALTERNATIVES = 8192
@@ -68,8 +70,9 @@ class Alternatives:
     """Reads the schemas of one document."""
 
     __slots__ = (
-        "_any", "_blocked", "_closes", "_complements", "_compounds", "_described", "_directs", "_looking", "_open",
-        "_read", "_settled", "_steps", "compared", "document", "members", "unknown", "why",
+        "_any", "_atoms", "_blocked", "_by_function", "_closes", "_complements", "_compounds", "_described", "_directs",
+        "_functions", "_looking", "_open", "_read", "_settled", "_steps", "_truth", "compared", "document", "members",
+        "unknown", "why",
     )  # fmt: skip
 
     def __init__(self, document: Document) -> None:
@@ -88,6 +91,10 @@ class Alternatives:
         self._blocked: dict[tuple[int, Tracks], tuple[Handle, tuple[int, Tracks]]] = {}
         self._complements: dict[int, tuple[Shape, list[list[Shape]]]] = {}  # id of a shape -> (it, what is not in it)
         self._compounds: dict[tuple[str, frozenset[int]], Handle] = {}
+        self._truth = Truth()
+        self._functions: dict[int, tuple[Handle, Function | None]] = {}  # number of a child -> (it, its truth function)
+        self._by_function: dict[Function, Compound] = {}
+        self._atoms: dict[int, Site] = {}  # number of a schema -> it
         self._looking = 0  # how many children are being looked at, one for the sake of another
         self.unknown = 0  # how often a schema was looked at in vain, for it was being read
         self._settled: dict[int, tuple[Handle, Handle]] = {}  # id of a compound -> (it, the simplest that is seen)
@@ -469,8 +476,44 @@ class Alternatives:
             got = Compound(kind, tuple(parts.values()))
             if kind != "not" and any(number_of(self.negate(x)) in parts for x in got.parts if _is_not(x)):
                 got = kind == "or", path_of(handles[0])
+            elif not self._closes and not all(map(_is_literal, got.parts)):
+                got = self._same(got)
             self._compounds[key] = got
         return got
+
+    def _same(self, compound: Compound) -> Handle:
+        """Return the first child that has the truth function of `compound`.
+
+        Where values are closed (:mod:`.closing`) this is not asked: there it matters which schemas a child names.
+        """
+        function = self._function(compound)
+        if function is None:
+            return compound
+        if function in (FALSE, TRUE):
+            return function == TRUE, path_of(compound)
+        literals = self._truth.literals(function)
+        if literals is not None:
+            parts = [self._atoms[n] if holds else self.negate(self._atoms[n]) for n, holds in literals]
+            return parts[0] if len(parts) == 1 else self._compound("and", tuple(parts))
+        return self._by_function.setdefault(function, compound)
+
+    def _function(self, handle: Handle) -> Function | None:
+        """The truth function of a child; None if it is too large."""
+        number = number_of(handle)
+        got = self._functions.get(number)
+        if got is None:
+            function: Function | None
+            if isinstance(handle, Compound):
+                parts = [self._function(part) for part in handle.parts]
+                known = [f for f in parts if f is not None]
+                function = self._truth.combined(handle.kind, known) if len(known) == len(parts) else None
+            elif isinstance(handle[0], bool):
+                function = TRUE if handle[0] else FALSE
+            else:
+                self._atoms[number] = handle
+                function = self._truth.of_schema(number)
+            got = self._functions[number] = handle, function
+        return got[1]
 
     def _direct(self, handle: Handle) -> Handle:
         """What a child that is nothing but a reference leads to, so that all who refer to it are one."""
@@ -628,3 +671,8 @@ class Alternatives:
 
 def _is_not(handle: Handle) -> bool:
     return isinstance(handle, Compound) and handle.kind == "not"
+
+
+def _is_literal(handle: Handle) -> bool:
+    """Whether a child is one schema or the complement of one."""
+    return not isinstance(handle, Compound) or (handle.kind == "not" and not isinstance(handle.parts[0], Compound))

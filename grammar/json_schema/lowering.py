@@ -4,6 +4,7 @@
     keywords      one schema object -> `Shape`     }  shapes: what the values are
     shape         intersection                     }
     alternatives  $ref, anyOf                      }
+    truth         equal combinations of children   }
     memo          symbols made so far              }
     scalars       terminals                        }  grammar: how they are written
     objects       rules of objects                 }

@@ -54,6 +54,10 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
         {"type": ["object", "string"], "required": ["a"], "properties": {"b": {"$ref": "#"}, "a": False}},
         ["x", {}, {"a": 1}, {"b": "x"}],
     ),
+    "one_of_objects_that_refer_to_root": (
+        {"oneOf": [{"additionalProperties": {"type": "object"}}, {"properties": {"a": {"$ref": "#"}}}]},
+        [{"a": {}}, {"a": {"a": {}}}, {"b": 1}, {"b": {}}, {"a": 1}, {"a": {"b": 1}}, 1],
+    ),
     "constant_beside_not_root": ({"items": {"enum": [[[]]], "not": {"$ref": "#"}}}, [[], [[]], [[[]]], [[[[]]]]]),
     "constant_beside_contains_root": (
         {"oneOf": [{"oneOf": [{"contains": {"$ref": "#"}}]}, True], "enum": [[[]], [1], [], 1, [[[]]]]},

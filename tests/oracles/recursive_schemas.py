@@ -44,6 +44,9 @@ class _Drawing:
         self._word = word  # $ref, $dynamicRef or $recursiveRef
         self._targets = targets
         self._keywords = _KEYWORDS + (_SINCE_2019 if draft > 7 else [])
+        if draft == 2019:
+            # There `contains` evaluates no item for `unevaluatedItems`; jsonschema-rs takes it to do so.
+            self._keywords.remove(random.choice(["contains", "unevaluatedItems"]))
 
     def schema(self, depth: int, is_below: bool) -> Any:
         """A schema; `is_below`: it lies below a keyword that descends into a child, so that it may refer back."""
