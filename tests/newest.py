@@ -69,11 +69,16 @@ class Environment:
             subprocess.run([sys.executable, "-m", "venv", str(self.folder)], check=True)
 
     def install(self, wanted: list[str], *options: str) -> list[str]:
-        """Install the newest releases, and return the requirements that could not be installed."""
-        if self.pip("install", "--quiet", "--upgrade", *options, *wanted).returncode == 0:
+        """Install the newest releases, and return what could not be installed, each with the last line of pip."""
+        if self._install(options, wanted) is None:
             return []
-        alone = [w for w in wanted if self.pip("install", "--quiet", "--upgrade", *options, w).returncode != 0]
-        return alone
+        alone = ((one, self._install(options, [one])) for one in wanted)
+        return [f"{one} ({error})" for one, error in alone if error is not None]
+
+    def _install(self, options: tuple[str, ...], wanted: list[str]) -> str | None:
+        """Return None if pip installed everything, or the last line of what pip said."""
+        done = self.pip("install", "--quiet", "--upgrade", *options, *wanted, quiet=True)
+        return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no message"])[-1]
 
     def versions(self) -> dict[str, str]:
         return self._listed("version")
@@ -109,8 +114,7 @@ def prepare(arguments: argparse.Namespace) -> tuple[Environment, Environment, li
     failed += programs.install(list(pinned(TESTS / "integrations" / "without_dependencies.txt")), "--no-deps")
     programs.pip("uninstall", "--quiet", "--yes", *FOR_GPUS)
     for environment in (packages, programs):
-        if environment.pip("install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ".").returncode:
-            failed.append(f"wfsa, in {environment.folder}")
+        failed += environment.install(["."], "--no-deps", "--no-build-isolation", "--editable")
     return packages, programs, failed
 
 
