@@ -33,6 +33,8 @@
 #include <utility>
 #include <vector>
 
+#include "items/parts.hpp"
+
 namespace wfsa {
 namespace items {
 
@@ -122,12 +124,7 @@ inline void extremes(const RowSource& s, int threads, int64_t* low, int64_t* hig
     int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, s.n / 65536));
     std::vector<std::vector<int64_t>> lows(parts, std::vector<int64_t>(low, low + kMaxLevels));
     std::vector<std::vector<int64_t>> highs(parts, std::vector<int64_t>(high, high + kMaxLevels));
-    std::vector<std::thread> pool;
-    for (int p = 0; p < parts; ++p)
-        pool.emplace_back([&, p] {
-            extremes(s, s.n * p / parts, s.n * (p + 1) / parts, lows[p].data(), highs[p].data());
-        });
-    for (auto& t : pool) t.join();
+    run_parts(parts, [&](int p) { extremes(s, s.n * p / parts, s.n * (p + 1) / parts, lows[p].data(), highs[p].data()); });
     for (int p = 0; p < parts; ++p)
         for (int l = 0; l < kMaxLevels; ++l) {
             low[l] = std::min(low[l], lows[p][l]);
@@ -226,6 +223,7 @@ class SorterOf final : public Sorter {
     std::atomic<int64_t> sorted_{0}, packed_{0};
     std::atomic<bool> cancel_{false};
     std::atomic<bool> changed_{false};
+    std::exception_ptr failed_;
 
     bool has_last_ = false;
     Rec last_{};
@@ -264,15 +262,23 @@ class SorterOf final : public Sorter {
         stack_.clear();
         open_ = 0;
         running_ = 1;
-        threads_.emplace_back([=] { drive(source, first_row, std::max(1, threads)); });
+        failed_ = nullptr;
+        auto run = [=] { drive(source, first_row, std::max(1, std::min(threads, kMostThreads))); };
+        try {
+            threads_.emplace_back(run);
+        } catch (const std::system_error&) {  // no threads to be had
+            run();
+        }
     }
 
     bool wait(int milliseconds) override {
         std::unique_lock<std::mutex> lock(mutex_);
         bool done = finished_.wait_for(lock, std::chrono::milliseconds(milliseconds), [&] { return running_ == 0; });
         lock.unlock();
-        if (done) join();
-        return done;
+        if (!done) return false;
+        join();
+        if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+        return true;
     }
 
     void cancel() override {
@@ -364,10 +370,7 @@ class SorterOf final : public Sorter {
 
     template <class F>
     static void parallel(int parts, F&& f) {
-        std::vector<std::thread> pool;
-        for (int p = 1; p < parts; ++p) pool.emplace_back([&f, p] { f(p); });
-        f(0);
-        for (auto& t : pool) t.join();
+        run_parts(parts, f);
     }
 
     // --- records ---
@@ -400,12 +403,19 @@ class SorterOf final : public Sorter {
     }
 
     void drive(const RowSource& source, int64_t first_row, int threads) {
-        scatter(source, first_row, threads);
-        if (!cancel_) {
-            std::vector<std::thread> pool;
-            for (int t = 1; t < threads; ++t) pool.emplace_back([this] { drain(); });
-            drain();
-            for (auto& t : pool) t.join();
+        try {
+            scatter(source, first_row, threads);
+            auto sort_some = [this](int) {
+                try {
+                    drain();
+                } catch (...) {
+                    cancel();  // the others would wait for what this one had to do
+                    throw;
+                }
+            };
+            if (!cancel_) run_parts(threads, sort_some);
+        } catch (...) {
+            failed_ = std::current_exception();
         }
         std::lock_guard<std::mutex> lock(mutex_);
         running_ = 0;

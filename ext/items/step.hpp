@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "items/parts.hpp"
 #include "items/trie.hpp"
 #include "items/log_sum_exp.hpp"
 
@@ -200,7 +201,7 @@ class StepOf final : public Step {
     }
 
     int64_t beam_step(const StepInput& in, const StepOutput& out, int threads) const override {
-        int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, in.n_requests));
+        int parts = (int)std::max<int64_t>(1, std::min<int64_t>(std::min(threads, kMostThreads), in.n_requests));
         std::vector<int64_t> bad((size_t)parts, -1);
         auto work = [&](int p) {
             Best best;
@@ -209,10 +210,7 @@ class StepOf final : public Step {
             for (int64_t b = in.n_requests * p / parts; b < in.n_requests * (p + 1) / parts && bad[(size_t)p] < 0; ++b)
                 bad[(size_t)p] = request(in, out, b, best, row, values);
         };
-        std::vector<std::thread> pool;
-        for (int p = 1; p < parts; ++p) pool.emplace_back(work, p);
-        work(0);
-        for (auto& t : pool) t.join();
+        run_parts(parts, work);
         for (int64_t b : bad)
             if (b >= 0) return b;
         return -1;

@@ -151,6 +151,27 @@ for _ in range(100):
 ended = True
 writer.join()
 """,
+    "threads that cannot be had": """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+from wfsa.items import Beams
+many = rows.repeat(4, 0)
+beams, logits = Beams.start(index, 3000, 2), np.zeros((3000, 2, 64), np.float32)
+for threads in (200, 5000, (1 << 31) - 1):
+    assert len(ItemIndex.build(many, None, 64, threads=threads)) == len(many)
+    index.beam_step(beams, logits, threads=threads)
+for threads in (0, -1, 1 << 31, 1 << 70, -(1 << 70)):
+    for step in (False, True):
+        try:
+            if step:
+                index.beam_step(beams, logits, threads=threads)
+            else:
+                ItemIndex.build(many, None, 64, threads=threads)
+        except wfsa.WfsaError as error:
+            assert "threads" in str(error)
+        else:
+            raise AssertionError(threads)
+""",
     "list of ids": """
 class Text(str):
     def encode(self, *arguments):

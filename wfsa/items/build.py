@@ -33,6 +33,7 @@ from wfsa.items.rows import ItemChunk, Rows, read_rows
 Progress = Callable[[str, float], None]
 MAX_ROWS: Final = (1 << 32) - 1
 MERGE_BATCH: Final = 1 << 20
+MAX_THREADS: Final = (1 << 31) - 1  # more than 256 are as good as 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ class BuildOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.small <= MAX_COUNT:
             raise ItemError(f"small nodes of up to {self.small} leaves; 1 to {MAX_COUNT} are possible")
-        if self.threads < 1:
-            raise ItemError(f"{self.threads} threads")
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise ItemError(f"threads must be 1 to {MAX_THREADS}, not {self.threads}")
         if self.memory < 1 << 20:
             raise ItemError(f"memory of {self.memory} bytes; the least is {1 << 20}")
 

@@ -26,7 +26,7 @@ from wfsa.errors import ItemError
 from wfsa.items.backends import cython as compiled
 from wfsa.items.backends import numpy as reference
 from wfsa.items.beams import Beams, Normalise
-from wfsa.items.build import BuildOptions, Progress, build, default_threads
+from wfsa.items.build import MAX_THREADS, BuildOptions, Progress, build, default_threads
 from wfsa.items.distributed import OnRay, cluster
 from wfsa.items.files import ParquetColumns, is_path, open_file
 from wfsa.items.filter import Filters
@@ -297,8 +297,10 @@ class ItemIndex(IndexData):
         if self.has_prefix_items and self.levels.end_token is None:
             raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
         width = nodes.shape[1] if width is None else width
-        if width < 1:
-            raise ItemError(f"{width} beams")
+        if not 1 <= width < 1 << 31:
+            raise ItemError(f"width must be 1 to {(1 << 31) - 1}, not {width}")
+        if not 1 <= threads <= MAX_THREADS:
+            raise ItemError(f"threads must be 1 to {MAX_THREADS}, not {threads}")
         logits = self._logits(logits, nodes.shape)
         if _backend(backend) is reference:
             return reference.beam_step(self, beams, logits, width, normalise, filters)
