@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import BinaryIO, Final
+from io import BufferedReader
+from typing import Final
 
 _NO_FILE: Final = (errno.ELOOP, errno.ENXIO)  # a link to itself, a socket
 
@@ -14,7 +15,7 @@ class NotRegularFile(OSError):
     """A FIFO, a socket, a device, a folder or a link to itself where a file is expected."""
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """The file, open for reading; NotRegularFile for anything else, at once.  Raises OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
