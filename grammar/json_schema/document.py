@@ -84,6 +84,7 @@ class Document:
         "_known",
         "_resources",
         "_scopes",
+        "barred",
         "draft",
         "embedded",
         "gap",
@@ -95,7 +96,7 @@ class Document:
 
     def __init__(
         self, root: Any, draft: int, options: SchemaOptions, too_large: frozenset[str] = frozenset(),
-        embedded: bool = False,
+        embedded: bool = False, barred: frozenset[bytes] = frozenset(),
     ) -> None:  # fmt: skip
         self.widenings = Widenings(options.lenient, too_large)
         self.unknown = UnknownWords()
@@ -103,6 +104,7 @@ class Document:
         self.draft = draft  # of the root; see `draft_at`
         self.options = options
         self.embedded = embedded  # in a larger text, of which nothing that reads the whole text may be asked
+        self.barred = barred  # byte strings that no string of a document is spelled with
         self.gap = options.gap if embedded else None  # whitespace in front of a lexeme, at most
         self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)

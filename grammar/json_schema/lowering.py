@@ -43,7 +43,20 @@ from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.relaxing import ARRAY_STEPS, OBJECT_STEPS, relaxed, without_names_in_doubt
 from wfsa.grammar.json_schema.report import SchemaEntries, SchemaReport
 from wfsa.grammar.json_schema.scalars import Scalars, ScalarUnion
-from wfsa.grammar.json_schema.shape import ARRAY, OBJECT, OPEN, SCALARS, UNSEEN, Shape
+from wfsa.grammar.json_schema.shape import (
+    ARRAY,
+    BOOLEAN,
+    NULL,
+    NUMBER,
+    OBJECT,
+    OPEN,
+    SCALARS,
+    STRING,
+    UNSEEN,
+    Handle,
+    Shape,
+    path_of,
+)
 from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
 from wfsa.grammar.json_schema.trim import trimmed
 from wfsa.grammar.json_schema.widening import Widening
@@ -70,13 +83,14 @@ class LoweredSchema:
 @Boundary(SchemaError)
 def read_json_schema(
     schema: Any, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset(), *,
-    embedded: bool = False,
+    embedded: bool = False, barred: frozenset[bytes] = frozenset(), objects_only: bool = False,
 ) -> LoweredSchema:  # fmt: skip
     """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
 
     `too_large` are paths whose terminals have turned out to be too large, to be widened under ``lenient``.
     `embedded`: for documents that are part of a larger text (:mod:`wfsa.grammar.inline`).  There ``uniqueItems`` is not
-    enforced, which the report says.
+    enforced, which the report says.  `barred` are byte strings that no string in them is spelled with.
+    `objects_only`: of the schema's values only the objects, which is what the arguments of a call are.
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     """
     options = options or SchemaOptions()
@@ -85,13 +99,18 @@ def read_json_schema(
             schema = schema_of(schema)
         if embedded and options.unique_items != "unchecked":
             options = replace(options, unique_items="unchecked")
-        document = Document(schema, draft_of(schema, options.draft), options, too_large, embedded)
-        grammar = _Lowering(document).run(schema, "$")
+        document = Document(schema, draft_of(schema, options.draft), options, too_large, embedded, barred)
+        grammar = Lowering(document).run(schema, "$", objects_only)
     except RecursionError:
         raise LimitError(
             "the schema nests references, anyOf or constants deeper than Python's stack; flatten it at $"
         ) from None
-    widenings = document.widenings.listed()
+    return lowered_schema(document, schema, grammar)
+
+
+def lowered_schema(document: Document, schema: Any, grammar: Grammar) -> LoweredSchema:
+    """The result of a lowering: a grammar, and what was found on the way."""
+    options, widenings = document.options, document.widenings.listed()
     report = SchemaReport(SchemaEntries(schema, options, document.draft, widenings))
     slips = tuple(document.unknown.slips())
     return LoweredSchema(grammar, report, SchemaSource(schema, options), slips, widenings)
@@ -104,34 +123,74 @@ def read_part(document: Document, part: Any, path: str) -> Grammar:
     Raises what :func:`read_json_schema` raises.
     """
     try:
-        return _Lowering(document).run(part, path)
+        return Lowering(document).run(part, path)
     except RecursionError:
         raise LimitError(f"the schema nests deeper than Python's stack; flatten it at {path}") from None
 
 
-class _Lowering:
-    __slots__ = ("_arrays", "_depth", "_memo", "_objects", "_queue", "_scalars")
+def narrowed(shape: Shape, mask: int) -> Shape | None:
+    """The values of a shape that have a type in `mask`; None if they are seen to be none."""
+    if shape.values is not None:
+        values = [v for v in shape.values if type_of(v) & mask]
+        return shape.changed(values=values) if values else None
+    common = shape.mask & mask
+    if common == shape.mask:
+        return shape
+    return shape.changed(mask=common) if common else None
 
-    def __init__(self, document: Document) -> None:
-        self._memo = Memo(document, self._union)
-        self._scalars = Scalars(self._memo)
-        self._objects = Objects(self._memo)
-        self._arrays = Arrays(self._memo)
+
+def type_of(value: Any) -> int:
+    """The types, as a mask, of a JSON value."""
+    if value is None or isinstance(value, bool):
+        return NULL if value is None else BOOLEAN
+    if isinstance(value, str):
+        return STRING
+    return OBJECT if isinstance(value, dict) else ARRAY if isinstance(value, list) else NUMBER
+
+
+class Lowering:
+    """Makes the rules of one document's schemas.
+
+    `memo` is given where values are not written as JSON.
+    """
+
+    __slots__ = ("_arrays", "_depth", "_objects", "_queue", "memo", "scalars")
+
+    def __init__(self, document: Document, memo: Memo | None = None) -> None:
+        self.memo = memo or Memo(document, self.union)
+        self.scalars = Scalars(self.memo)
+        self._objects = Objects(self.memo)
+        self._arrays = Arrays(self.memo)
         self._depth = 0
         self._queue: list[tuple[Shape, int]] = []  # shapes whose objects or arrays are lowered later
 
-    def run(self, schema: Any, path: str) -> Grammar:
+    def run(self, schema: Any, path: str, objects_only: bool = False) -> Grammar:
         """Lower a schema; a lowering runs once."""
         try:
-            return self._grammar(schema, path)
+            start = self._objects_of((schema, path)) if objects_only else self.memo.child((schema, path))
+            self.drain()
+            return self.grammar(start, path)
         finally:
-            self._memo.close()
+            self.memo.close()
 
-    def _grammar(self, schema: Any, path: str) -> Grammar:
-        memo, out = self._memo, self._memo.out
-        start = memo.child((schema, path))
+    def _objects_of(self, handle: Handle) -> int | None:
+        """The symbol of the objects of a schema."""
+        path = path_of(handle)
+        shapes = [narrow for s in self.memo.read.described(handle) if (narrow := narrowed(s, OBJECT)) is not None]
+        if not shapes:
+            self.memo.empty("arguments are an object, and the schema has none", path)
+        return self.union(shapes, path)
+
+    def drain(self) -> bool:
+        """Lower what is in the queue; whether there was anything."""
+        some = bool(self._queue)
         while self._queue:
             self._rules(*self._queue.pop())
+        return some
+
+    def grammar(self, start: int | None, path: str) -> Grammar:
+        """The grammar of what the symbol `start` derives; NoDocument if that is nothing."""
+        memo, out = self.memo, self.memo.out
         if start is not None and start >= 0:
             scalar, start = start, out.nonterminal("document", path)
             out.rules.append((~start, (scalar,)))
@@ -144,9 +203,9 @@ class _Lowering:
         grammar = out.build(start, None if memo.document.embedded else options.white_space_limit)
         return indented(grammar, out, options) if options.whitespace == "indent" else grammar
 
-    def _union(self, shapes: list[Shape], path: str) -> int | None:
+    def union(self, shapes: list[Shape], path: str) -> int | None:
         """The symbol of a union of shapes; None if it is empty."""
-        scalars = self._scalars
+        scalars = self.scalars
         if len(shapes) == 1:
             shape = shapes[0]
             # Path, free, mask: the usual case.
@@ -162,22 +221,22 @@ class _Lowering:
             if shape.mask & SCALARS:
                 scalars.collect(shape, path, union)
             if shape.mask & ARRAY:
-                union.symbols[self._nested(shape, ARRAY)] = None
+                union.symbols[self.nested(shape, ARRAY)] = None
             if shape.mask & OBJECT:
-                union.symbols[self._nested(shape, OBJECT)] = None
+                union.symbols[self.nested(shape, OBJECT)] = None
         parts = [symbol for symbol in union.symbols if symbol is not None]
         parts += scalars.counted_texts(union)
         scalar = scalars.terminal(union, path)
         if scalar is not None:
             parts.insert(0, scalar)
-        return self._memo.out.union(tuple(dict.fromkeys(parts)), path) if parts else None
+        return self.memo.out.union(tuple(dict.fromkeys(parts)), path) if parts else None
 
     def _anything(self) -> int:
-        return self._memo.out.anything(self._scalars.plain(SCALARS, ""))
+        return self.memo.out.anything(self.scalars.plain(SCALARS, ""))
 
     # ---- objects and arrays --------------------------------------------------------------------------------------
 
-    def _nested(self, shape: Shape, kind: int) -> int | None:
+    def nested(self, shape: Shape, kind: int) -> int | None:
         """The symbol of a shape's objects or arrays, by `kind`; None if there are none."""
         field, name = ("object_symbol", "object") if kind == OBJECT else ("array_symbol", "array")
         got: int | None = getattr(shape, field)
@@ -186,8 +245,8 @@ class _Lowering:
         if got == OPEN or self._depth >= MAX_DEPTH:
             if got == UNSEEN and not self._later(shape, kind):
                 return self._anything()
-            self._memo.may_be_empty = True
-            got = self._memo.out.nonterminal(name, shape.path)
+            self.memo.may_be_empty = True
+            got = self.memo.out.nonterminal(name, shape.path)
         else:
             setattr(shape, field, OPEN)
             depth = self._depth
@@ -202,7 +261,7 @@ class _Lowering:
         path = shape.path
         if path.count(".") + path.count("[") > MAX_NESTING:
             why = f"the schema nests deeper than {MAX_NESTING} levels; use $ref for its parts at {path}"
-            self._memo.document.widenings.add(path, "", LimitError(why))
+            self.memo.document.widenings.add(path, "", LimitError(why))
             return False
         self._queue.append((shape, kind))
         return True
@@ -211,23 +270,23 @@ class _Lowering:
         """Make the rules of a shape's objects or arrays."""
         check()
         make, steps = (self._objects.symbol, OBJECT_STEPS) if kind == OBJECT else (self._arrays.symbol, ARRAY_STEPS)
-        if not self._memo.document.widenings.allowed:
+        if not self.memo.document.widenings.allowed:
             return make(shape)
         if kind == OBJECT:
-            without_names_in_doubt(self._memo, shape)
+            without_names_in_doubt(self.memo, shape)
         depth = self._depth
 
         def at_this_depth(shape: Shape) -> int | None:
             self._depth = depth  # also if it was left deeper down
             return make(shape)
 
-        return relaxed(self._memo, shape, at_this_depth, steps)
+        return relaxed(self.memo, shape, at_this_depth, steps)
 
     # ---- recursion -------------------------------------------------------------------------------------------------
 
     def _trim(self, start: int) -> int | None:
         """Drop the rules that derive nothing; None if the nonterminal `start` derives nothing."""
-        memo, out = self._memo, self._memo.out
+        memo, out = self.memo, self.memo.out
         got = trimmed(out.rules, len(out.names), out.unordered, ~start)
         if got is None:
             if not memo.read.why[0]:

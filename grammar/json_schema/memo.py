@@ -13,39 +13,45 @@ from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.document import Document
 from wfsa.grammar.json_schema.lexemes import lexemes
 from wfsa.grammar.json_schema.productions import Productions
-from wfsa.grammar.json_schema.shape import UNSEEN, Handle, Shape, path_of
+from wfsa.grammar.json_schema.shape import Handle, Shape, number_of, path_of
 
 
 class Memo:
-    __slots__ = ("_lower", "_symbols", "document", "lexemes", "may_be_empty", "out", "read")
+    __slots__ = ("_describe", "_is_first", "_lower", "_symbols", "document", "lexemes", "may_be_empty", "out", "read")
 
-    def __init__(self, document: Document, lower: Callable[[list[Shape], str], int | None]) -> None:
+    def __init__(
+        self,
+        document: Document,
+        lower: Callable[[list[Shape], str], int | None],
+        read: Alternatives | None = None,
+        out: Productions | None = None,
+        describe: Callable[[Handle], list[Shape]] | None = None,
+    ) -> None:
+        """`read`, `out` and `describe` are given where two lowerings share one document."""
         self.document = document
-        self.read = Alternatives(document)
-        self.lexemes = lexemes(document.options, document.gap)
-        self.out = Productions(self.lexemes)
+        self._is_first = read is None  # of the lowerings that share the alternatives
+        self.read = read or Alternatives(document)
+        self.lexemes = lexemes(document.options, document.gap, document.barred)
+        self.out = out or Productions(self.lexemes)
+        self._describe = describe or self.read.described  # what is written for a child
         # Is there a nonterminal that was used before its rules were known?  Then it may derive nothing.
         self.may_be_empty = False
         self._lower = lower  # (the shapes of a schema, its path) -> its symbol; None if nothing satisfies it
-        self._symbols: dict[int, int | None] = {}  # id of a schema -> its symbol
+        self._symbols: dict[int, int | None] = {}  # id of a schema or a compound -> its symbol
 
     def child(self, handle: Handle) -> int | None:
         """The symbol of a schema or a compound; None if nothing satisfies it."""
-        if isinstance(handle, tuple):
-            schema, path = handle
-            key = id(schema)
-            if key in self._symbols:
-                return self._symbols[key]
-            got = self._symbols[key] = self._lower(self.read.described(handle), path)
-            return got
-        if handle.symbol == UNSEEN:
-            handle.symbol = self._lower(self.read.described(handle), path_of(handle))
-        return handle.symbol
+        key = number_of(handle)
+        if key in self._symbols:
+            return self._symbols[key]
+        got = self._symbols[key] = self._lower(self._describe(handle), path_of(handle))
+        return got
 
     def close(self) -> None:
-        """Drop the two functions that lead back up, so that everything of a lowering is freed without the collector."""
-        del self._lower
-        self.read.close()
+        """Drop the functions that lead back up, so that everything of a lowering is freed without the collector."""
+        del self._lower, self._describe
+        if self._is_first:
+            self.read.close()
 
     def empty(self, why: str, path: str) -> None:
         """Note why nothing satisfies the schema at `path`; the last reason is the one that is told."""

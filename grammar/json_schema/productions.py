@@ -167,7 +167,8 @@ class Productions:
         return self._made.get(key)
 
     def one_of(self, spellings: tuple[bytes, ...], origin: str, every_spelling: bool = False) -> int:
-        """The terminal of a finite set of scalars, spelled like that or in every way."""
+        """The terminal of a finite set of scalars, spelled like that, or in every way, as where that is barred."""
+        every_spelling = every_spelling or any(map(self.lexemes.is_barred, spellings))
         key = (0, every_spelling, spellings)
         got = self._made.get(key)
         if got is None:

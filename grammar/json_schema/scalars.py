@@ -71,13 +71,14 @@ class Scalars:
                 union.bounded[self._numbers(mask, conditions)] = shape
         if mask & STRING:
             if path in self._memo.document.widenings.too_large:
-                shape = self._any_texts(shape)
+                shape = self.any_texts(shape)
             texts = tuple(v for v in shape.excluded if isinstance(v, str))
             bounds = shape.min_length, shape.max_length, shape.patterns, shape.formats
             nots = shape.not_patterns, shape.not_formats, texts
-            if _is_counted(shape) and not texts:
+            bars = self._memo.lexemes.bars
+            if _is_counted(shape) and not texts and not bars:
                 union.symbols[self._counted(shape)] = None
-            elif _is_counted_text(shape):
+            elif _is_counted_text(shape) or (bars and not texts and _is_counted_beside_bars(shape)):
                 self._collect_counted(shape, texts, union)
             elif bounds != (0, None, (), ()) or nots != ((), (), ()):
                 union.bounded[("s", *bounds, *nots)] = shape
@@ -106,7 +107,7 @@ class Scalars:
             else:
                 for spelling in scalar_spellings(value):
                     some = True
-                    if all_spellings:
+                    if all_spellings or memo.lexemes.is_barred(spelling):
                         union.bounded["c", spelling] = shape
                     else:
                         union.spellings[spelling] = None
@@ -144,7 +145,7 @@ class Scalars:
                 lexemes.keep(key, pattern)
         return out.scalar(key, name, pattern, path)
 
-    def _any_texts(self, shape: Shape) -> Shape:
+    def any_texts(self, shape: Shape) -> Shape:
         """`shape` without what makes an automaton of its strings large."""
         some = {"patterns": "pattern", "formats": "format", "not_patterns": "not", "not_formats": "not"}
         given = {field: () for field in some if getattr(shape, field)}
@@ -190,7 +191,8 @@ class Scalars:
                 if not trees:
                     self._memo.empty("no string has the length and matches the pattern or format", shape.path)
                     continue
-                got = out.counted_text(key, _string_name(shape), alt(*trees), *units, shape.path)
+                text = self._memo.lexemes.free(alt(*trees))
+                got = out.counted_text(key, _string_name(shape), text, *units, shape.path)
             yield got
 
     def _bounded(self, key: Conditions, shape: Shape) -> Regular | None:
@@ -203,7 +205,8 @@ class Scalars:
             tree = string_language(memo.document.options.spelling, *key[1:])
             if tree is None:
                 memo.empty("no string has the length and matches the pattern or format", shape.path)
-            return tree
+                return None
+            return memo.lexemes.free(tree)
         _, wholes, whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded = key
         conditions = whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded
         try:
@@ -245,6 +248,11 @@ def _is_counted(shape: Shape) -> bool:
     return not (shape.patterns or shape.formats or shape.not_patterns or shape.not_formats)
 
 
+def _is_counted_beside_bars(shape: Shape) -> bool:
+    """The same where byte strings are barred: they are a condition beside a count, which leaves it one bound."""
+    return _is_counted(shape) and (shape.max_length is None or shape.min_length <= MANY)
+
+
 def _is_counted_text(shape: Shape) -> bool:
     """Whether one bound of the length of strings in patterns is to be counted: a copy for each length would be many."""
     low, high = shape.min_length, shape.max_length
@@ -259,7 +267,7 @@ def _is_counted_text(shape: Shape) -> bool:
 
 def _spelled_out(shape: Shape) -> int:
     """The largest bound of a length that is spelled out: the automata of most formats are large."""
-    return 0 if shape.formats else MANY
+    return 0 if shape.formats or _is_counted(shape) else MANY
 
 
 def _name(union: ScalarUnion) -> str:

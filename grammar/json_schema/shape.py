@@ -44,12 +44,11 @@ Site = tuple[Any, str]  # a schema (dict or bool) and its path
 class Compound:
     """The values in all ("and") or any ("or") of `parts`, or outside the only one ("not")."""
 
-    __slots__ = ("kind", "parts", "symbol")
+    __slots__ = ("kind", "parts")
 
     def __init__(self, kind: Literal["and", "or", "not"], parts: tuple[Handle, ...]) -> None:
         self.kind = kind
         self.parts = parts
-        self.symbol: int | None = UNSEEN  # memo of the lowering
 
 
 Handle = Site | Compound

@@ -90,6 +90,7 @@ FIELDS: Mapping[str, Mapping[str, tuple[Callable[[Any], str], Any]]] = {
         "json_schema": (_schema, _REQUIRED), "style": (_STYLE, "json"), "any_order": (_FLAG, False),
         "max_whitespace_cnt": (_count, None), "excludes": (_texts, ()),
     },
+    "arguments": {"json_schema": (_schema, _REQUIRED), "style": (_STYLE, "json"), "excludes": (_texts, ())},
     "qwen_xml_parameter": {"json_schema": (_schema, _REQUIRED)},
     "any_text": {"excludes": (_texts, ()), "max_tokens": (_count, None), "max_chars": (_count, None)},
     "grammar": {"grammar": (wrong_text, _REQUIRED)},

@@ -34,6 +34,7 @@ from wfsa.grammar.allowance import check
 from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.emit import emit_rules
 from wfsa.grammar.expressions import Choice, Expr, Inline, Many, Ref, Seq
+from wfsa.grammar.free_text import free_text, text_until
 from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.inline import takes_empty
 from wfsa.grammar.ir import Grammar, Tokens
@@ -44,10 +45,11 @@ from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport, TagEntries
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.regular import EPSILON, Literal, Regular, both, cat
+from wfsa.grammar.structural_tag.arguments import read_arguments
 from wfsa.grammar.structural_tag.fields import fail, fields_of, whole, wrong_text, wrong_token
-from wfsa.grammar.structural_tag.free_text import free_text, text_until
-from wfsa.grammar.structural_tag.xml_styles import STYLES, Arguments
+from wfsa.grammar.structural_tag.xml_styles import STYLES, Style
 
+_OUTSIDE_STRINGS = frozenset("{}[]:, \t\n\r0123456789+-.eEtrufalsn")
 MAX_DEPTH = 60  # of formats in formats
 MAX_CHARS = 20_000  # of free text with a bound
 
@@ -117,7 +119,6 @@ class _Lowering:
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
         self.schemas: dict[str, Inline] = {}  # by schema and options, as text
-        self.styled_rules: dict[str, Ref] = {}
         self.lowered: list[tuple[str, LoweredSchema]] = []  # with the places of the schemas
         self.notes: list[ReportEntry] = []
         self.depth = 0
@@ -169,66 +170,76 @@ class _Lowering:
         return _closed(self.part(path, "grammar", lambda: read_gbnf(f["grammar"])), after)
 
     def _json_schema(self, f: dict[str, Any], path: str, after: After) -> Expr:
-        if f["excludes"]:
-            fail(f"{path}.excludes", "strings of a schema cannot exclude others; give them a pattern")
-        if f["style"] != "json":
-            return _closed(self.styled(f["json_schema"], f["style"], f"{path}.json_schema", f["any_order"]), after)
         options = self.options
         if f["any_order"]:
             options = replace(options, property_order="any")
         if f["max_whitespace_cnt"] is not None:
             options = replace(options, max_whitespace=min(f["max_whitespace_cnt"], 1 << 12))
-        return _closed(self.schema(f["json_schema"], f"{path}.json_schema", options), after)
+        return _closed(self.schema(f, f"{path}.json_schema", options), after)
+
+    def _arguments(self, f: dict[str, Any], path: str, after: After) -> Expr:
+        return self._json_schema({**f, "any_order": False, "max_whitespace_cnt": None}, path, after)
 
     def _qwen_xml_parameter(self, f: dict[str, Any], path: str, after: After) -> Expr:
-        return _closed(self.styled(f["json_schema"], "qwen_xml", f"{path}.json_schema", False), after)
+        return self._arguments({**f, "style": "qwen_xml", "excludes": ()}, path, after)
 
-    def styled(self, schema: Any, name: str, path: str, any_order: bool) -> Expr:
-        style = STYLES.get(name)
-        if style is None:
-            fail(path, f"the style {shown(name)} is not known here; known are json, {', '.join(STYLES)}")
-
-        return Arguments(style, any_order, self, schema).properties(schema, path)
-
-    # ---- pieces of an XML style (`xml_styles.Parts`) -----------------------------------------------------------------
+    # ---- pieces of an XML style (`arguments.Ends`) -------------------------------------------------------------------
 
     def written(self, text: str) -> Expr:
         return self.marker(text).behind(0)
 
-    def ended(self, words: Regular | None, end: str) -> Expr:
+    def ended(self, words: Regular | None, end: str, barred: frozenset[bytes]) -> Expr:
         marker = self.marker(end)
+        barred = barred - {marker.text}
         if words is None:
-            return _until(After((marker,)), frozenset(), None)
-        by_bytes = both(text_until(marker.text, frozenset()), cat(words, Literal(marker.text)))
-        text = both(free_text(frozenset((marker.text,))), words)
+            return _until(After((marker,)), barred, None)
+        by_bytes = both(text_until(marker.text, barred), cat(words, Literal(marker.text)))
+        text = both(free_text(barred | {marker.text}), words)
         ways = [Seq((text, way)) for way in marker.before(len(marker.text))]
         return Choice((by_bytes, *ways)) if ways else by_bytes
 
-    def documents(self, schema: Any, place: str) -> Expr:
-        return self.schema(schema, place, self.options)
-
-    def pattern(self, text: str, place: str) -> Expr:
-        return self.part(place.removesuffix(".pattern"), "pattern", lambda: read_regex(text))
-
-    def shared(self, key: str, place: str, make: Callable[[], Expr]) -> Ref:
-        if key not in self.styled_rules:
-            self.styled_rules[key] = self.rule(EPSILON, place)
-            self.table[self.styled_rules[key].name] = make()
-        return self.styled_rules[key]
-
-    def schema(self, schema: Any, path: str, options: SchemaOptions) -> Inline:
-        """The documents of a schema."""
-        key = repr((options, _content(schema)))
+    def schema(self, f: dict[str, Any], path: str, options: SchemaOptions) -> Inline:
+        """The documents of a schema, or the texts of its arguments in a style."""
+        schema, name, objects_only = f["json_schema"], f["style"], f["type"] == "arguments"
+        style = None if name == "json" else STYLES.get(name)
+        if style is None and name != "json":
+            fail(path, f"the style {shown(name)} is not known here; known are json, {', '.join(STYLES)}")
+        barred = self.barred(f["excludes"], style, path)
+        key = repr((name, objects_only, options, sorted(barred), _content(schema)))
         got = self.schemas.get(key)
         if got is None:
             dropped = frozenset("$" + p[len(path) :] for p in self.too_large if p.startswith(path))
             try:
-                lowered = read_json_schema(schema, options, dropped, embedded=True)
+                if style is None:
+                    lowered = read_json_schema(
+                        schema, options, dropped, embedded=True, barred=barred, objects_only=objects_only
+                    )
+                else:
+                    lowered = read_arguments(schema, style, self, options, dropped, barred)
             except (SchemaError, LimitError) as error:
                 raise type(error)(_placed(str(error), path)) from None
             self.lowered.append((path, lowered))
-            got = self.schemas[key] = Inline(lowered.grammar, path)
+            self.note_bars(barred, style is not None, path)
+            got = self.schemas[key] = Inline(lowered.grammar, path, takes_empty(lowered.grammar))
         return got
+
+    def barred(self, excludes: Sequence[str], style: Style | None, path: str) -> frozenset[bytes]:
+        """What no string of a schema is spelled with, checked to be nowhere else in a document."""
+        for text in excludes:
+            if '"' in text or not set(text) - _OUTSIDE_STRINGS:
+                place = f"{path.removesuffix('.json_schema')}.excludes"
+                fail(place, f"the excluded text {shown(text)} can be in JSON outside its strings; exclude a mark")
+        bars = (*excludes, style.stop, *style.bars) if style is not None else excludes
+        return frozenset(map(str.encode, bars))
+
+    def note_bars(self, barred: frozenset[bytes], is_styled: bool, path: str) -> None:
+        if barred:
+            marks = ", ".join(sorted(word.decode() for word in barred))
+            what = "no value holds" if is_styled else "no string is spelled with"
+            self.notes.append(ReportEntry(pointer_of(path), "", "narrowed", f"{what} {marks}"))
+        if is_styled:
+            why = "names that the schema does not list are taken only where it says something of them, and plain ones"
+            self.notes.append(ReportEntry(pointer_of(path), "", "narrowed", why))
 
     def part(self, path: str, field: str, read: Callable[[], Grammar]) -> Inline:
         """A grammar that is written in one of the fields."""

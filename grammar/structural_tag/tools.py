@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from wfsa.errors import SchemaError
 from wfsa.grammar.boundary import Boundary
@@ -23,13 +23,17 @@ Format = dict[str, Any]
 
 
 class CallFormat(NamedTuple):
-    """How calls are written.  `begin` and `end` of one are round its arguments; NAME in it is the tool's name.
+    """How calls are written: `begin`, the tool's name, `after_name`, the arguments, `end`.
 
-    opening, closing: round all calls of an answer.  lead: in front of the opening, where no text is.  style: of the
-    arguments.  behind_index: calls are numbered, and this is between the number behind `begin` and the arguments.
+    is_quoted: the name is a JSON string.  opening, closing: round all calls of an answer.  lead: in front of the
+    opening, where no text is.  style: of the arguments.  behind_index: calls are numbered, and this is between the
+    number behind `after_name` and the arguments.
+    marks: what no argument holds, since readers would take it for the begin or end of a call.
+    not_in_names: what a name that is no JSON string cannot hold, since readers would take it for the name's end.
     """
 
     begin: str
+    after_name: str
     end: str
     separator: str = ""
     opening: str = ""
@@ -37,40 +41,71 @@ class CallFormat(NamedTuple):
     lead: str = ""
     style: str = "json"
     behind_index: str = ""
+    is_quoted: bool = False
+    marks: tuple[str, ...] = ()
+    not_in_names: tuple[str, ...] = ("<", ">", '"', "\n")
 
 
-_HERMES = CallFormat('<tool_call>\n{"name": "NAME", "arguments": ', "}\n</tool_call>", "\n")
+_HERMES = CallFormat(
+    '<tool_call>\n{"name": ', ', "arguments": ', "}\n</tool_call>", "\n", is_quoted=True,
+    marks=("<tool_call>", "</tool_call>"),
+)  # fmt: skip
+_DEEPSEEK_MARKS = (
+    "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>",
+)  # fmt: skip
 FORMATS: Mapping[str, CallFormat] = {
     "hermes": _HERMES,  # Hermes 2 Pro
     "qwen": _HERMES,  # Qwen 2.5 and 3
-    "qwen3_coder": CallFormat("<tool_call>\n<function=NAME>\n", "\n</function>\n</tool_call>", "\n", style="qwen_xml"),
-    "llama3": CallFormat('{"name": "NAME", "parameters": ', "}", "; "),  # 3.1; begins an answer, see `_llama3`
-    "mistral": CallFormat('{"name": "NAME", "arguments": ', "}", ", ", "[TOOL_CALLS][", "]"),  # up to 7B v0.3
-    "mistral_v11": CallFormat("[TOOL_CALLS]NAME[ARGS]", ""),
-    "granite": CallFormat('{"name": "NAME", "arguments": ', "}", ", ", "<|tool_call|>[", "]"),  # 3
+    "qwen3_coder": CallFormat(
+        "<tool_call>\n<function=", ">\n", "\n</function>\n</tool_call>", "\n", style="qwen_xml",
+        marks=("<tool_call>", "<function=", "</function>", "</tool_call>"),
+    ),
+    # Llama 3.1; begins an answer, see `_llama3`
+    "llama3": CallFormat(
+        '{"name": ', ', "parameters": ', "}", "; ", is_quoted=True, marks=("<|python_tag|>",)
+    ),
+    "mistral": CallFormat(  # up to 7B v0.3
+        '{"name": ', ', "arguments": ', "}", ", ", "[TOOL_CALLS][", "]", is_quoted=True, marks=("[TOOL_CALLS]",)
+    ),
+    "mistral_v11": CallFormat(
+        "[TOOL_CALLS]", "[ARGS]", "", marks=("[TOOL_CALLS]", "[ARGS]"), not_in_names=("[", "{", " ", "\n")
+    ),
+    "granite": CallFormat(  # 3
+        '{"name": ', ', "arguments": ', "}", ", ", "<|tool_call|>[", "]", is_quoted=True, marks=("<|tool_call|>",)
+    ),
     "deepseek_v3": CallFormat(
-        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\n", "\n```<｜tool▁call▁end｜>", "\n",
-        "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n", "\n```<｜tool▁call▁end｜>", "\n",
+        "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", marks=_DEEPSEEK_MARKS,
     ),
     "deepseek_v31": CallFormat(
-        "<｜tool▁call▁begin｜>NAME<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "",
-        "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>",
+        "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "",
+        "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", marks=_DEEPSEEK_MARKS,
     ),
     "deepseek_v32": CallFormat(
-        '<｜DSML｜invoke name="NAME">\n', "</｜DSML｜invoke>\n", "",
+        '<｜DSML｜invoke name="', '">\n', "</｜DSML｜invoke>\n", "",
         "<｜DSML｜function_calls>\n", "</｜DSML｜function_calls>", "\n\n", "deepseek_xml",
+        marks=("<｜DSML｜invoke name=", "</｜DSML｜invoke>", "<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
     ),
     "kimi_k2": CallFormat(
-        "<|tool_call_begin|>functions.NAME:", "<|tool_call_end|>", "",
+        "<|tool_call_begin|>functions.", ":", "<|tool_call_end|>", "",
         "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", behind_index="<|tool_call_argument_begin|>",
+        marks=(
+            "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>", "<|tool_call_end|>",
+            "<|tool_call_argument_begin|>",
+        ),
+        not_in_names=("<", ":", ".", "\n"),
     ),
-    "glm47": CallFormat("<tool_call>NAME", "</tool_call>", style="glm_xml"),
+    "glm47": CallFormat(
+        "<tool_call>", "", "</tool_call>", style="glm_xml", marks=("<tool_call>", "</tool_call>"),
+        not_in_names=("<", "\n"),
+    ),
     "minimax_m2": CallFormat(
-        '<invoke name="NAME">\n', "</invoke>\n", "",
+        '<invoke name="', '">\n', "</invoke>\n", "",
         "<minimax:tool_call>\n", "</minimax:tool_call>", "\n", "minimax_xml",
+        marks=("<invoke name=", "</invoke>", "<minimax:tool_call>", "</minimax:tool_call>"),
     ),
     "minimax_m3": CallFormat(
-        ']<]minimax[>[<invoke name="NAME">', "]<]minimax[>[</invoke>\n", "",
+        ']<]minimax[>[<invoke name="', '">', "]<]minimax[>[</invoke>\n", "",
         "]<]minimax[>[<tool_call>\n", "]<]minimax[>[</tool_call>", "", "minimax_m3_xml",
     ),
 }  # fmt: skip
@@ -113,19 +148,31 @@ def chosen_name(tool_choice: Any) -> str | None:
 
 
 def _tag(tool: ToolSchema, form: CallFormat) -> Format:
-    schema = tool.schema
-    if isinstance(schema, dict) and "type" not in schema:
-        schema = {"type": "object", **schema}
     content: Format = {
-        "type": "json_schema", "json_schema": schema if isinstance(schema, dict) else {"type": "object"},
-        "style": form.style,
+        "type": "arguments", "json_schema": tool.schema, "style": form.style, "excludes": list(form.marks),
     }  # fmt: skip
     if form.behind_index:
         index = {"type": "regex", "pattern": "[0-9]{1,6}"}
         content = _sequence(index, _constant(form.behind_index), content)
-    quoted = json.dumps(tool.name, ensure_ascii=False)
-    begin = form.begin.replace('"NAME"', quoted).replace("NAME", tool.name)
-    return {"type": "tag", "begin": begin, "content": content, "end": form.end}
+    name = json.dumps(tool.name, ensure_ascii=False) if form.is_quoted else _plain_name(tool, form)
+    for mark in form.marks:
+        if mark in name:
+            _refuse_name(tool, f"a name cannot hold {mark!r}")
+    return {"type": "tag", "begin": form.begin + name + form.after_name, "content": content, "end": form.end}
+
+
+def _plain_name(tool: ToolSchema, form: CallFormat) -> str:
+    """A name that is written as it is; SchemaError for one that readers would not read back."""
+    if not tool.name or tool.name != tool.name.strip():
+        _refuse_name(tool, "a name is not empty and has no white space at its ends")
+    for mark in form.not_in_names:
+        if mark in tool.name:
+            _refuse_name(tool, f"a name cannot hold {mark!r}")
+    return tool.name
+
+
+def _refuse_name(tool: ToolSchema, why: str) -> NoReturn:
+    raise SchemaError(f"the tool {shown(tool.name)} has no spelling in this format: {why}; rename it at {tool.path}")
 
 
 def _calls(form: CallFormat, tools: Sequence[ToolSchema], parallel: bool) -> Format:

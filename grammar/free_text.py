@@ -43,6 +43,12 @@ def text_until(word: bytes, barred: frozenset[bytes], max_chars: int | None = No
     return both(text, _table(barred | {word}, frozenset((word,))))
 
 
+@lru_cache(maxsize=256)
+def without(words: frozenset[bytes]) -> Regular:
+    """Return all byte strings in which none of `words` occurs."""
+    return _table(words, frozenset())
+
+
 def _table(words: Iterable[bytes], ending: frozenset[bytes]) -> Table:
     """Texts that end with the first of `words` to occur, which is one of `ending`; or if that is empty, without any."""
     children: list[dict[int, int]] = [{}]

@@ -1,0 +1,257 @@
+"""The rules of objects and arrays in an XML-like style: what :class:`.Productions` makes for JSON, in other words.
+
+There is no bracket and no comma: each property and item has its own begin and end.  So the brackets and the comma of
+`Productions` are a nonterminal that derives nothing, keys are what stands from the end of the last value to the place
+of the value (its type, where the style tells it, belongs to the value), and a value is followed by what its end says
+after the name, where the style ends with the name.
+
+A list in any order cannot be kept by a set beside the parser here (:class:`wfsa.grammar.ir.Unordered` asks for keys and
+separators that are terminals), so that it is spelled out, a nonterminal for each set of properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from wfsa.errors import LimitError, SchemaError
+from wfsa.grammar.expressions import Choice, Expr, Seq
+from wfsa.grammar.ir import Tokens
+from wfsa.grammar.json_schema.keywords import shown
+from wfsa.grammar.json_schema.productions import MAX_STATES, Distinct, Extra, Member, Options, Productions
+from wfsa.grammar.regular import (
+    EPSILON,
+    ByteSet,
+    Chars,
+    Literal,
+    Regular,
+    alt,
+    both,
+    cat,
+    minus,
+    negate_ranges,
+    plus,
+    repeat,
+)
+from wfsa.grammar.structural_tag.xml_styles import Style
+
+MAX_SPACE = 20
+SPACE = repeat(ByteSet(((9, 10), (13, 13), (32, 32))), 0, MAX_SPACE)
+# What no name holds that is not listed: characters that some style escapes or ends names at, and white space.
+_PLAIN = plus(Chars(negate_ranges([(0, 32), *((ord(c), ord(c)) for c in '"<>=&/[]|')])))
+
+
+class StyleProductions(Productions):
+    """Rules in a style, under construction among those of the JSON values."""
+
+    __slots__ = ("_style", "_tails", "_written", "has_dead")
+
+    def __init__(self, json: Productions, style: Style, written: Callable[[str], Expr]) -> None:
+        """`written` makes a text of the style, in which special tokens may stand."""
+        self.lexemes = json.lexemes
+        self.terminals, self.names, self.origins = json.terminals, json.names, json.origins
+        self.rules, self.unordered, self.distinct = json.rules, json.unordered, json.distinct
+        self.keys: dict[str, int | None] = {}
+        self._made: dict[Any, int] = {}
+        self._style = style
+        self._written = written
+        self._tails: dict[int, int] = {}  # key -> what follows the end of its value
+        self.has_dead = False  # is there a symbol without rules
+        nothing = self.nonterminal("nothing", "")
+        self.rules.append((~nothing, ()))
+        self.open_object = self.open_array = self.comma = nothing
+        self.close_object = self.close_array = self.terminal("white space", SPACE, "")
+
+    # ---- expressions -------------------------------------------------------------------------------------------------
+
+    def symbols(self, e: Expr, origin: str) -> tuple[int, ...]:
+        """The symbols that spell an expression of texts and tokens."""
+        if isinstance(e, Seq):
+            return tuple(s for part in e.parts for s in self.symbols(part, origin))
+        if e == EPSILON:
+            return ()
+        got = self._made.get(e)
+        if got is None:
+            if isinstance(e, Choice):
+                got = self.nonterminal("text", origin)
+                self.rules += [(~got, self.symbols(part, origin)) for part in e.parts]
+            else:
+                assert isinstance(e, (Regular, Tokens))
+                name = e.data.decode("utf-8", "replace") if isinstance(e, Literal) else "text"
+                got = self.terminal(name, e, origin)  # type: ignore[arg-type]  # tokens are patterns, too
+            self._made[e] = got
+        return (got,)
+
+    def sequence(self, parts: tuple[int, ...], name: str, origin: str) -> int:
+        """One symbol for some in a row."""
+        if len(parts) == 1:
+            return parts[0]
+        key = ("sequence", parts)
+        got = self._made.get(key)
+        if got is None:
+            got = self._made[key] = self.nonterminal(name, origin)
+            self.rules.append((~got, parts))
+        return got
+
+    def text(self, text: str, origin: str) -> tuple[int, ...]:
+        return self.symbols(self._written(text), origin)
+
+    def _spaced(self, before: Expr, origin: str) -> tuple[int, ...]:
+        """An expression with white space in front."""
+        if isinstance(before, Regular):
+            return self.symbols(cat(SPACE, before), origin)
+        return (*self.symbols(SPACE, origin), *self.symbols(before, origin))
+
+    # ---- keys --------------------------------------------------------------------------------------------------------
+
+    def key(self, name: str, origin: str) -> int | None:
+        if name not in self.keys:
+            self.keys[name] = self._key(name, origin)
+        return self.keys[name]
+
+    def _key(self, name: str, origin: str) -> int | None:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            return None  # a lone surrogate
+        style = self._style
+        why = style.misread(name)
+        if why is not None:
+            raise SchemaError(
+                f"the property {shown(name)} has no spelling in this style: {why}; rename it, or write the arguments "
+                f"as JSON at {origin}"
+            )
+        spelled = style.spelled(name)
+        symbols = self._spaced(self._written(style.key + spelled + style.after_key), origin)
+        return self._with_tail(self.sequence(symbols, f"begin of {name}", origin), spelled, origin)
+
+    def _with_tail(self, key: int, spelled: str, origin: str) -> int:
+        if self._style.tail:
+            tail = self.text(self._style.tail.replace("NAME", spelled), origin)
+            self._tails[key] = self.sequence(tail, "end", origin)
+        return key
+
+    def other_key(self, names: tuple[str, ...], origin: str) -> int:
+        return self._key_in(("other", frozenset(names)), _PLAIN, names, origin)
+
+    def class_key(self, texts: Regular, origin: str) -> int:
+        return self._key_in(("class", texts), both(_PLAIN, texts), (), origin)
+
+    def _key_in(self, key: object, texts: Regular, taken: tuple[str, ...], origin: str) -> int:
+        got = self._made.get(key)
+        if got is None:
+            if self._style.tail:  # names are written twice, which no rule says of names that are not listed
+                got = self.nonterminal("other property", origin)
+                self.has_dead = True
+            else:
+                named = minus(texts, alt(*(Literal(n.encode("utf-8", "replace")) for n in taken)))
+                before = self._spaced(self._written(self._style.key), origin)
+                after = self.text(self._style.after_key, origin)
+                got = self.sequence((*before, *self.symbols(named, origin), *after), "begin of another", origin)
+            self._made[key] = got
+        return got
+
+    def _ended(self, key: int, value: int, origin: str) -> int:
+        """A value with what follows it after this key."""
+        tail = self._tails.get(key)
+        return value if tail is None else self.sequence((value, tail), "value", origin)
+
+    # ---- objects -----------------------------------------------------------------------------------------------------
+
+    def object(
+        self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None
+    ) -> int:
+        ended = tuple((k, self._ended(k, v, origin), required) for k, v, required in members)
+        return super().object(ended, extra, origin, lhs)
+
+    def object_that_counts(
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
+        ordered: bool, origin: str, lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        if not ordered:
+            return self.listed_object(members, extras, low, high, wanted, False, origin, lhs)
+        return super().object_that_counts(
+            self._all_ended(members, origin), extras, low, high, wanted, ordered, origin, lhs
+        )
+
+    def _all_ended(self, members: tuple[Options, ...], origin: str) -> tuple[Options, ...]:
+        return tuple(
+            (k, tuple((self._ended(k, v, origin), bits) for v, bits in choices), required)
+            for k, choices, required in members
+        )
+
+    def listed_object(
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
+        ordered: bool, origin: str, lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        if ordered:
+            raise LimitError(f"an object in this style needs more than {MAX_STATES} states at {origin}")
+        key = ("listed", members, extras, low, high, wanted)
+        lhs, known = self._begin(key, "object", origin, lhs)
+        if known:
+            return lhs
+        self._made.setdefault(key, lhs)
+        members = self._all_ended(members, origin)
+        needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
+        cap = low if high is None else high
+        begin = 0, 0, 0  # the members that are written, how many properties, the conditions met
+        states = {begin: self.open_object}
+        for state in (todo := [begin]):  # grows while it is walked
+            there, count, bits = state
+            if count == cap and high is not None:
+                more: list[tuple[int, int, int, int]] = []
+            else:
+                more = [
+                    (there | 1 << i, k, v, met) for i, (k, choices, _) in enumerate(members) if not there >> i & 1
+                    for v, met in choices
+                ]  # fmt: skip
+                more += [(there, k, v, met) for k, choices in extras for v, met in choices]
+            for after, k, v, met in more:
+                to = after, min(count + 1, cap), (bits | met) & wanted
+                if to not in states:
+                    if len(states) >= MAX_STATES:
+                        raise LimitError(
+                            f"properties in any order need more than {MAX_STATES} states in this style; take the "
+                            f"declared order at {origin}"
+                        )
+                    states[to] = self.nonterminal("members", origin)
+                    todo.append(to)
+                self.rules.append((~states[to], (states[state], k, v)))
+            if there & needed == needed and count >= low and bits & wanted == wanted:
+                self.rules.append((~lhs, (states[state], self.close_object)))
+        return lhs
+
+    # ---- arrays ------------------------------------------------------------------------------------------------------
+
+    def _item(self, value: int, origin: str) -> int:
+        """An item with its begin and end."""
+        key = ("item", value)
+        got = self._made.get(key)
+        if got is None:
+            style = self._style
+            assert style.item is not None
+            named = not style.types  # the begin of an item is a name, or text of its own
+            before = style.key + style.item + style.after_key if named else style.item
+            begin = self.sequence(self._spaced(self._written(before), origin), "begin of an item", origin)
+            if named:
+                self._with_tail(begin, style.item, origin)
+            got = self._made[key] = self.sequence((begin, self._ended(begin, value, origin)), "item", origin)
+        return got
+
+    def array(
+        self, prefix: tuple[int, ...], rest: int | None, low: int, high: int | None, origin: str,
+        lhs: int | None = None, distinct: Distinct = "no",
+    ) -> int:  # fmt: skip
+        items = tuple(self._item(value, origin) for value in prefix)
+        rest = None if rest is None else self._item(rest, origin)
+        return super().array(items, rest, low, high, origin, lhs, distinct)
+
+    def array_with_state(
+        self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
+        origin: str, lhs: int | None = None, distinct: Distinct = "no",
+        repeats: Callable[[Any], bool] = lambda state: False,
+    ) -> int:  # fmt: skip
+        def items(state: Any) -> Iterable[tuple[int, Any]]:
+            return [(self._item(value, origin), to) for value, to in choices(state)]
+
+        return super().array_with_state(begin, items, is_end, origin, lhs, distinct, repeats)

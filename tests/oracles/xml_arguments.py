@@ -1,0 +1,225 @@
+"""Readers of the XML-like styles of arguments, by what the styles say: the first end mark ends a value.
+
+`readings` gives the arguments that a text can be read as.  They are several where the style does not tell the type of a
+value: a text is a string, and what it is as JSON, and which one is meant only a schema can say.  Written from the
+description of the styles in docs/structural-tags.md, with searches for fixed strings and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+WHITE = " \t\n\r"
+Value = list[Any]  # the values that one can be read as
+
+
+class Unreadable(Exception):
+    """A text that is none of the style."""
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def blank(self) -> None:
+        while self.at < len(self.text) and self.text[self.at] in WHITE:
+            self.at += 1
+
+    def has(self, mark: str) -> bool:
+        return self.text.startswith(mark, self.at)
+
+    def take(self, mark: str) -> None:
+        if not self.has(mark):
+            raise Unreadable(f"{mark!r} at {self.at} of {self.text!r}")
+        self.at += len(mark)
+
+    def until(self, mark: str) -> str:
+        end = self.text.find(mark, self.at)
+        if end < 0:
+            raise Unreadable(f"no {mark!r} behind {self.at} of {self.text!r}")
+        found = self.text[self.at : end]
+        self.at = end + len(mark)
+        return found
+
+
+def _as_json(text: str) -> Value:
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        return []
+
+
+def _untyped(text: str) -> Value:
+    return [text, *_as_json(text)]
+
+
+def _type_of(value: Any) -> str:
+    kinds = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
+    return "null" if value is None else kinds[type(value)]
+
+
+def _flat(begin: str, name_end: str, end: str, trims: bool = False) -> Callable[[_Reader], tuple[str, Value]]:
+    def read(r: _Reader) -> tuple[str, Value]:
+        r.take(begin)
+        name, value = r.until(name_end), r.until(end)
+        if trims:
+            value = value[1:] if value.startswith("\n") else value
+            value = value[:-1] if value.endswith("\n") else value
+        return name, _untyped(value)
+
+    return read
+
+
+def _dsml(space: str) -> Callable[[_Reader], tuple[str, Value]]:
+    def read(r: _Reader) -> tuple[str, Value]:
+        r.take(f'<｜DSML｜{space}parameter name="')
+        name, is_text = r.until('" string="'), r.until('">')
+        value = r.until(f"</｜DSML｜{space}parameter>")
+        if is_text == "true":
+            return name, [value]
+        return name, [v for v in _as_json(value) if not isinstance(v, str)]
+
+    return read
+
+
+def _kimi(r: _Reader) -> tuple[str, Value]:
+    r.take('<|open|>argument key="')
+    name = r.until('"').replace("&quot;", '"').replace("&amp;", "&")
+    r.take(' type="')
+    kind, value = r.until('"<|sep|>'), r.until("<|close|>argument<|sep|>")
+    if kind == "string":
+        return name, [value]
+    return name, [v for v in _as_json(value) if _type_of(v) == kind]
+
+
+def _objects(members: list[tuple[str, Value]]) -> Value:
+    if len({name for name, _ in members}) < len(members):
+        raise Unreadable(f"a name twice in {members}")
+    names = [name for name, _ in members]
+    return [dict(zip(names, values, strict=True)) for values in product(*(values for _, values in members))]
+
+
+def _minimax_m3(r: _Reader) -> tuple[str, Value]:
+    mark = "]<]minimax[>["
+    r.take(mark + "<")
+    name = r.until(">")
+    begin = r.at
+    text = r.until(mark)
+    if r.has(f"</{name}>"):
+        r.take(f"</{name}>")
+        return name, [*_untyped(text), *([[], {}] if not text.strip(WHITE) else [])]
+    r.at = begin
+    children = []
+    r.blank()
+    while not r.has(mark + "</"):
+        children.append(_minimax_m3(r))
+        r.blank()
+    r.take(f"{mark}</{name}>")
+    lists = [] if {n for n, _ in children} != {"item"} else [[*v] for v in product(*(v for _, v in children))]
+    try:
+        return name, [*lists, *_objects(children)]
+    except Unreadable:
+        return name, lists
+
+
+def _cohere(r: _Reader, named: bool = True) -> tuple[str, Value]:
+    r.take('<cofl:value name="' if named else '<cofl:value type="')
+    name = r.until('" type="') if named else ""
+    for entity, c in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
+        name = name.replace(entity, c)
+    kind, end = r.until('">'), "</cofl:value>"
+    if kind in ("raw", "json"):
+        text = r.until(end)
+        return name, [text] if kind == "raw" else [v for v in _as_json(text) if not isinstance(v, (str, list, dict))]
+    if kind not in ("dict", "list"):
+        raise Unreadable(f"the type {kind!r}")
+    children = []
+    r.blank()
+    while not r.has(end):
+        children.append(_cohere(r, kind == "dict"))
+        r.blank()
+    r.take(end)
+    return name, _objects(children) if kind == "dict" else [[*v] for v in product(*(v for _, v in children))]
+
+
+_PROPERTY: dict[str, Callable[[_Reader], tuple[str, Value]]] = {
+    "qwen_xml": _flat("<parameter=", ">", "</parameter>", trims=True),
+    "minimax_xml": _flat('<parameter name="', '">', "</parameter>"),
+    "minimax_m3_xml": _minimax_m3,
+    "deepseek_xml": _dsml(""),
+    "deepseek_v4_1_xml": _dsml(" "),
+    "glm_xml": _flat("<arg_key>", "</arg_key><arg_value>", "</arg_value>"),
+    "kimi_k3_xml": _kimi,
+    "cohere_xml": _cohere,
+}
+STYLES = tuple(_PROPERTY)
+
+
+def readings(style: str, text: str) -> Value:
+    """The arguments that a text can be read as; raises `Unreadable` if it is none of the style."""
+    r, members = _Reader(text), []
+    r.blank()
+    while r.at < len(text):
+        members.append(_PROPERTY[style](r))
+        r.blank()
+    return _objects(members)
+
+
+# ---- writing -----------------------------------------------------------------------------------------------------
+
+
+def rendered(style: str, arguments: dict[str, Any]) -> str | None:
+    """The arguments as a model writes them; None where the style has no way to."""
+    try:
+        return "".join(_property(style, name, value) for name, value in arguments.items())
+    except Unreadable:
+        return None
+
+
+def _property(style: str, name: str, value: Any) -> str:
+    is_text = isinstance(value, str)
+    text = value if is_text else json.dumps(value, ensure_ascii=False)
+    kind = _type_of(value)
+    if style == "qwen_xml":
+        return f"<parameter={name}>" + (f"\n{text}\n" if is_text else text) + "</parameter>"
+    if style == "minimax_xml":
+        return f'<parameter name="{name}">{text}</parameter>'
+    if style == "glm_xml":
+        return f"<arg_key>{name}</arg_key><arg_value>{text}</arg_value>"
+    if style.startswith("deepseek"):
+        space = " " if style == "deepseek_v4_1_xml" else ""
+        begin = f'<｜DSML｜{space}parameter name="{name}" string="{str(is_text).lower()}">'
+        return f"{begin}{text}</｜DSML｜{space}parameter>"
+    if style == "kimi_k3_xml":
+        name = name.replace("&", "&amp;").replace('"', "&quot;")
+        return f'<|open|>argument key="{name}" type="{kind}"<|sep|>{text}<|close|>argument<|sep|>'
+    if style == "minimax_m3_xml":
+        mark = "]<]minimax[>["
+        return f"{mark}<{name}>{_inside(style, value, text)}{mark}</{name}>"
+    name = re.sub('[&<>"]', lambda c: {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}[c[0]], name)
+    return f'<cofl:value name="{name}" type="{_cohere_type(value)}">{_inside(style, value, text)}</cofl:value>'
+
+
+def _cohere_type(value: Any) -> str:
+    return {"string": "raw", "object": "dict", "array": "list"}.get(_type_of(value), "json")
+
+
+def _inside(style: str, value: Any, text: str) -> str:
+    if isinstance(value, dict):
+        return "".join(_property(style, name, v) for name, v in value.items())
+    if not isinstance(value, list):
+        return text
+    return "".join(_items(style, value))
+
+
+def _items(style: str, values: list[Any]) -> Iterator[str]:
+    for value in values:
+        if style == "minimax_m3_xml":
+            yield _property(style, "item", value)
+        else:
+            inside = _inside(style, value, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            yield f'<cofl:value type="{_cohere_type(value)}">{inside}</cofl:value>'
