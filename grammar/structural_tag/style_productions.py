@@ -22,12 +22,12 @@ from wfsa.grammar.json_schema.productions import MAX_STATES, Distinct, Extra, Me
 from wfsa.grammar.regular import (
     EPSILON,
     ByteSet,
-    Chars,
     Literal,
     Regular,
     alt,
     both,
     cat,
+    chars,
     minus,
     negate_ranges,
     plus,
@@ -38,7 +38,7 @@ from wfsa.grammar.structural_tag.xml_styles import Style
 MAX_SPACE = 20
 SPACE = repeat(ByteSet(((9, 10), (13, 13), (32, 32))), 0, MAX_SPACE)
 # What no name holds that is not listed: characters that some style escapes or ends names at, and white space.
-_PLAIN = plus(Chars(negate_ranges([(0, 32), *((ord(c), ord(c)) for c in '"<>=&/[]|')])))
+_PLAIN = plus(chars(negate_ranges([(0, 32), *((ord(c), ord(c)) for c in '"<>=&/[]|')])))
 
 
 class StyleProductions(Productions):
@@ -195,7 +195,8 @@ class StyleProductions(Productions):
         needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
         cap = low if high is None else high
         begin = 0, 0, 0  # the members that are written, how many properties, the conditions met
-        states = {begin: self.open_object}
+        states = {begin: self.nonterminal("members", origin)}  # of its own: others may lead back to it
+        self.rules.append((~states[begin], ()))
         for state in (todo := [begin]):  # grows while it is walked
             there, count, bits = state
             if count == cap and high is not None:

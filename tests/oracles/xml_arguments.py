@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
@@ -46,9 +47,28 @@ class _Reader:
         return found
 
 
+def _number(text: str) -> float:
+    """A number; what is too large for a float is a large one."""
+    return max(-sys.float_info.max, min(sys.float_info.max, float(text)))
+
+
+class Twice(Unreadable):
+    """A name that is written twice; readers differ in what they make of it."""
+
+    def __init__(self, names: list[str], depth: int) -> None:
+        super().__init__(f"a name twice in {names}")
+        self.names = {name for name in names if names.count(name) > 1}
+        self.is_argument = depth == 0
+
+
 def _as_json(text: str) -> Value:
+    def once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(members)) < len(members):
+            raise Twice([name for name, _ in members], 1)
+        return dict(members)
+
     try:
-        return [json.loads(text)]
+        return [json.loads(text, object_pairs_hook=once, parse_float=_number)]
     except ValueError:
         return []
 
@@ -96,10 +116,10 @@ def _kimi(r: _Reader) -> tuple[str, Value]:
     return name, [v for v in _as_json(value) if _type_of(v) == kind]
 
 
-def _objects(members: list[tuple[str, Value]]) -> Value:
-    if len({name for name, _ in members}) < len(members):
-        raise Unreadable(f"a name twice in {members}")
+def _objects(members: list[tuple[str, Value]], depth: int = 1) -> Value:
     names = [name for name, _ in members]
+    if len(set(names)) < len(names):
+        raise Twice(names, depth)
     return [dict(zip(names, values, strict=True)) for values in product(*(values for _, values in members))]
 
 
@@ -122,7 +142,9 @@ def _minimax_m3(r: _Reader) -> tuple[str, Value]:
     lists = [] if {n for n, _ in children} != {"item"} else [[*v] for v in product(*(v for _, v in children))]
     try:
         return name, [*lists, *_objects(children)]
-    except Unreadable:
+    except Twice:
+        if not lists:
+            raise
         return name, lists
 
 
@@ -166,7 +188,7 @@ def readings(style: str, text: str) -> Value:
     while r.at < len(text):
         members.append(_PROPERTY[style](r))
         r.blank()
-    return _objects(members)
+    return _objects(members, 0)
 
 
 # ---- writing -----------------------------------------------------------------------------------------------------
