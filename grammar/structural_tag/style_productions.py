@@ -249,10 +249,10 @@ class StyleProductions(Productions):
 
     def array_with_state(
         self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
-        origin: str, lhs: int | None = None, distinct: Distinct = "no",
+        origin: str, in_advance: Callable[[], int | None] = lambda: None, distinct: Distinct = "no",
         repeats: Callable[[Any], bool] = lambda state: False,
     ) -> int:  # fmt: skip
         def items(state: Any) -> Iterable[tuple[int, Any]]:
             return [(self._item(value, origin), to) for value, to in choices(state)]
 
-        return super().array_with_state(begin, items, is_end, origin, lhs, distinct, repeats)
+        return super().array_with_state(begin, items, is_end, origin, in_advance, distinct, repeats)

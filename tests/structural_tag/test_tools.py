@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import wfsa
+from wfsa.grammar.structural_tag.tools import FORMATS
 
 pytestmark = pytest.mark.engine
 SPECIAL = ["<|python_tag|>", "[TOOL_CALLS]", "<|eos|>"]
@@ -136,3 +137,64 @@ def test_requests_that_ask_for_nothing(request_: Any) -> None:
 def test_requests_that_are_wrong(request_: Any, message: str) -> None:
     with pytest.raises(wfsa.SchemaError, match=message):
         wfsa.compile_request(request_, PLAIN)
+
+
+def tool(name: str, parameters: Any = True) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+REFERRED = {
+    "$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/x",
+    "definitions": {"x": {"type": "integer"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [None, *FORMATS])
+@pytest.mark.parametrize("parameters", [False, {"type": "integer"}, {"enum": [1, "a"]}, REFERRED])
+def test_arguments_are_objects(form: str | None, parameters: Any) -> None:
+    with pytest.raises(wfsa.SchemaError, match=r"no document satisfies the schema: .* at \$"):
+        wfsa.compile_tools([tool("f", parameters)], PLAIN, format=form, mode="lazy")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", ["RENAME", "NAME", "TYPENAME", "a-b_2"])
+def test_tool_names_are_written_as_they_are(form: str, name: str) -> None:
+    constraint = wfsa.compile_tools([tool(name)], PLAIN, format=form, tool_choice=name, mode="lazy")
+    written = FORMATS[form]
+    quoted = json.dumps(name) if written.is_quoted else name
+    begin = "" if not written.opening else written.lead + written.opening
+    assert constraint.start().commit_bytes(f"{begin}{written.begin}{quoted}{written.after_name}".encode())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", ['a"b', "a>b", "a\nb", "</tool_call>", " a", "a[b", "a:b", "<｜tool▁sep｜>"])
+def test_tool_names_are_quoted_or_refused(form: str, name: str) -> None:
+    written = FORMATS[form]
+    text = json.dumps(name, ensure_ascii=False) if written.is_quoted else name
+    barred = written.marks if written.is_quoted else (*written.marks, *written.not_in_names)
+    if any(mark in name for mark in barred) or (not written.is_quoted and name != name.strip()):
+        with pytest.raises(wfsa.SchemaError, match=r"has no spelling in this format: .*; rename it at \$\[0\]"):
+            wfsa.compile_tools([tool(name)], PLAIN, format=form, mode="lazy")
+        return
+    constraint = wfsa.compile_tools([tool(name)], PLAIN, format=form, tool_choice=name, mode="lazy")
+    begin = written.lead + written.opening if written.opening else ""
+    assert constraint.start().commit_bytes(f"{begin}{written.begin}{text}{written.after_name}".encode())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_arguments_hold_no_mark_of_their_format(form: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}}
+    constraint = wfsa.compile_tools([tool("f", schema)], PLAIN, format=form, tool_choice="f", mode="lazy")
+    assert constraint.report is not None
+    for mark in FORMATS[form].marks:
+        assert any(mark in entry.note for entry in constraint.report.narrowed)
+
+
+def test_a_call_ends_where_its_mark_first_occurs() -> None:
+    begin, end = '<tool_call>\n{"name": "f", "arguments": {"a": ', "}}\n</tool_call>"
+    for keywords in ({}, {"maxLength": 500}, {"minLength": 3}, {"pattern": "t"}, {"enum": ["x</tool_call>", "y"]}):
+        schema = {"type": "object", "properties": {"a": {"type": "string", **keywords}}}
+        constraint = wfsa.compile_tools([tool("f", schema)], PLAIN, format="hermes", mode="lazy")
+        assert not constraint.start().commit_bytes(f'{begin}"x</tool_call>'.encode())
+        spelled_otherwise = takes(constraint, begin + r'"x\u003c/tool_call>"' + end)
+        assert spelled_otherwise is ("pattern" not in keywords)  # under a pattern, strings are spelled canonically

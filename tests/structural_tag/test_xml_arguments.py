@@ -210,3 +210,181 @@ def test_random_arguments(style: str) -> None:
 def test_random_arguments_at_length(style: str) -> None:
     for seed in range(100, 1500):
         check(style, seed)
+
+
+# ---- named cases ---------------------------------------------------------------------------------------------------
+
+
+def takes(style: str, schema: Any, text: str, **options: Any) -> bool:
+    constraint = compiled(style, schema, **options)
+    assert constraint is not None
+    state = constraint.start()
+    return state.commit_bytes(text.encode()) and state.is_accepting()
+
+
+def qwen(**arguments: str) -> str:
+    return "".join(f"<parameter={name}>{value}</parameter>" for name, value in arguments.items())
+
+
+def test_no_value_holds_its_own_end_mark() -> None:
+    schema = {"properties": {"a": {"type": "string", "pattern": "^.*$"}, "b": {"type": "integer"}}}
+    assert takes("qwen_xml", schema, qwen(a="x", b="1"))
+    assert not takes("qwen_xml", schema, qwen(a="x", b="oops"))
+    lists = {"properties": {"a": {"type": "array", "items": {"enum": ["x</parameter>", "y"]}}}}
+    assert takes("qwen_xml", lists, qwen(a='["y"]'))
+    assert not takes("qwen_xml", lists, qwen(a='["x</parameter>"]'))
+    assert takes("qwen_xml", lists, qwen(a=r'["x\u003c/parameter>"]'))  # a value is kept where it has another spelling
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_strings_in_json_values_hold_no_end_mark(style: str) -> None:
+    end = WRITTEN[style].stop
+    constraint = compiled(style, {"properties": {"a": {"type": "array"}}, "required": ["a"]})
+    text = rendered(style, {"a": ["x" + end]})
+    assert constraint is not None and text is not None
+    assert not constraint.start().commit_bytes(text.encode())
+    strings = compiled(style, {"properties": {"a": {"type": "array", "items": {"maxLength": 9000}}}})
+    assert strings is not None and not strings.start().commit_bytes(text.encode())
+
+
+ENFORCED: list[tuple[Any, str, str]] = [  # keywords, what is taken, what is not
+    ({"not": {"required": ["b"]}}, qwen(a="1"), qwen(a="1", b="2")),
+    ({"dependentRequired": {"a": ["b"]}}, qwen(a="1", b="2"), qwen(a="1")),
+    ({"dependencies": {"a": ["b"]}}, qwen(a="1", b="2"), qwen(a="1")),
+    ({"dependentSchemas": {"a": {"required": ["b"]}}}, qwen(a="1", b="2"), qwen(a="1")),
+    ({"additionalProperties": True, "propertyNames": {"maxLength": 1}}, qwen(c="1"), qwen(cc="1")),
+    ({"enum": [{"a": 1}, {"b": 2}]}, qwen(b="2"), qwen(a="2")),
+    ({"const": {"a": 1}}, qwen(a="1"), ""),
+    ({"additionalProperties": {"type": "string"}}, qwen(c="x"), qwen(b="1", a="x")),
+    ({"minProperties": 2}, qwen(a="1", b="2"), qwen(a="1")),
+    ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, qwen(b="1"), qwen(a="1", b="1")),
+    ({"patternProperties": {"^c": {"type": "boolean"}}}, qwen(cd="true"), qwen(cd="1")),
+    ({"if": {"required": ["a"]}, "then": {"required": ["b"]}}, qwen(a="1", b="1"), qwen(a="1")),
+    ({"$ref": "#/$defs/o", "$defs": {"o": {"required": ["b"]}}}, qwen(b="1"), qwen(a="1")),
+    ({"allOf": [{"required": ["b"]}]}, qwen(b="1"), qwen(a="1")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keywords", "good", "bad"), ENFORCED)
+def test_keywords_of_the_arguments(keywords: Any, good: str, bad: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, **keywords}
+    assert takes("qwen_xml", schema, good) and not takes("qwen_xml", schema, bad)
+
+
+OF_STRINGS: list[tuple[Any, str, str]] = [
+    ({"minLength": 2, "enum": ["x", "xy"]}, "xy", "x"), ({"pattern": "^x", "enum": ["x", "y"]}, "x", "y"),
+    ({"const": "x", "enum": ["x", "y"]}, "x", "y"), ({"not": {"const": "x"}}, "y", "x"),
+    ({"pattern": "^\\d$"}, "1", "١"), ({"pattern": "b"}, "abc", "ac"), ({"pattern": "^a", "maxLength": 2}, "ab", "abc"),
+    ({"minLength": 3}, "abc", "\nab\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keywords", "good", "bad"), OF_STRINGS)
+def test_keywords_of_strings(keywords: Any, good: str, bad: str) -> None:
+    schema = {"properties": {"a": {"type": "string", **keywords}}}
+    assert takes("qwen_xml", schema, qwen(a=good)) and not takes("qwen_xml", schema, qwen(a=bad))
+
+
+def test_required_names_and_names_written_twice_in_any_order() -> None:
+    schema = {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["b"]}
+    assert takes("qwen_xml", schema, qwen(b="1", a="2"), property_order="any")
+    assert not takes("qwen_xml", schema, qwen(a="1"), property_order="any")
+    assert not takes("qwen_xml", schema, qwen(b="1") + qwen(b="2"), property_order="any")
+    assert not takes("qwen_xml", schema, qwen(b="1") + qwen(b="2"))
+
+
+def test_strict_options_hold_in_styles() -> None:
+    schema = {"properties": {"a": {"type": "integer"}, "b": {"type": "object", "properties": {"c": {}}}}}
+    strict = {"additional_properties": "forbid", "required": "all"}
+    assert takes("qwen_xml", schema, qwen(a="1", b='{"c": 1}'), **strict)
+    assert not takes("qwen_xml", schema, qwen(a="1"), **strict)
+    assert not takes("qwen_xml", schema, qwen(a="1", b='{"c": 1, "d": 1}'), **strict)
+
+
+def test_keywords_of_arrays_in_nested_styles() -> None:
+    schema = {"properties": {"a": {"type": "array", "enum": [["x"], [1, 2]], "not": {"const": [1, 2]}}}}
+    begin, end = '<cofl:value name="a" type="list">', "</cofl:value>"
+    one, two = (f'<cofl:value type="json">{n}</cofl:value>' for n in (1, 2))
+    assert takes("cohere_xml", schema, f'{begin}<cofl:value type="raw">x{end}{end}')
+    assert not takes("cohere_xml", schema, f"{begin}{one}{two}{end}")
+
+
+def test_names_are_written_as_they_are() -> None:
+    schema = {"properties": {"CONTENT_TYPE": {"type": "string"}, "RENAME": {"type": "integer"}, "NAME": {}}}
+    for style in STYLES:
+        text = rendered(style, {"CONTENT_TYPE": "x", "RENAME": 1, "NAME": "NAME TYPE"})
+        assert text is not None and takes(style, schema, text)
+
+
+@pytest.mark.parametrize("name", ["a>b", "a\nb", " a", "", "]<]minimax[>[", '"></arg_key><|sep|>\n'])
+def test_names_are_read_back_or_refused(name: str) -> None:
+    """A name that is taken is read back as it is."""
+    for style in STYLES:
+        try:
+            constraint = compiled(style, {"properties": {name: {"type": "integer"}}, "required": [name]})
+        except AssertionError as error:  # refused
+            assert "has no spelling in this style" in str(error)
+            continue
+        text = rendered(style, {name: 1})
+        assert constraint is not None and text is not None and {name: 1} in readings(style, text)
+        state = constraint.start()
+        assert state.commit_bytes(text.encode()) and state.is_accepting()
+
+
+MALFORMED = [
+    {"properties": 3}, {"properties": {"a": 1}}, {"required": "a"}, {"required": [1]}, {"anyOf": 1}, {"enum": 1},
+    {"properties": {"a": {"enum": 3}}}, {"properties": {"a": {"anyOf": {}}}}, {"properties": {"a": {"type": 3}}},
+    {"properties": {"a": {"$ref": 3}}}, {"properties": {"a": {"required": 1}}}, {"additionalProperties": 3},
+    {"properties": {"a": {"pattern": "("}}}, {"properties": {1: {}}}, {"type": 3}, {"$ref": "#/nowhere"},
+    {"properties": {"a": {"const": object()}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", MALFORMED)
+@pytest.mark.parametrize("style", STYLES)
+def test_malformed_schemas_are_refused_with_a_place(style: str, schema: Any) -> None:
+    with pytest.raises(wfsa.SchemaError, match=r"at \$\.format\.json_schema") as caught:
+        wfsa.compile_structural_tag({"format": {"type": "arguments", "json_schema": schema, "style": style}}, VOCAB)
+    assert "defect" not in str(caught.value)
+
+
+def test_half_a_character_has_no_spelling() -> None:
+    schema = {"properties": {"\ud800": {"type": "integer"}, "a": {"enum": ["\ud800", "x"]}, "b": {"const": "\ud800"}}}
+    for style in STYLES:
+        text = rendered(style, {"a": "x"})
+        assert text is not None and takes(style, schema, text)
+        assert compiled(style, {**schema, "required": ["b"]}) is None
+
+
+def test_deep_descriptions_are_refused() -> None:
+    form: Any = {"type": "any_text"}
+    for _ in range(100_000):
+        form = {"type": "tag", "begin": "<", "content": form, "end": ">"}
+    with pytest.raises(wfsa.WfsaError, match=r"at \$"):
+        wfsa.compile_structural_tag({"format": form}, VOCAB)
+    text = '{"format": ' + '{"type": "tag", "begin": "<", "end": ">", "content": ' * 100_000 + "1" + "}" * 100_001
+    with pytest.raises(wfsa.WfsaError, match=r"at \$"):
+        wfsa.compile_structural_tag(text, VOCAB)
+    deep: Any = {"type": "integer"}
+    for _ in range(100_000):
+        deep = {"type": "array", "items": deep}
+    with pytest.raises(wfsa.WfsaError, match=r"at \$"):
+        compiled("qwen_xml", {"properties": {"a": deep}})
+    while isinstance(form, dict):  # freed level by level: Python frees nested dicts on its stack
+        form = form.get("content")
+
+
+def test_recursive_arguments() -> None:
+    tree = {"type": "object", "properties": {"n": {"type": "integer"}, "k": {"type": "array", "items": {"$ref": "#"}}}}
+    for style in STYLES:
+        text = rendered(style, {"n": 1, "k": [{"n": 2, "k": [{"n": 3}, {}]}]})
+        bad = rendered(style, {"n": 1, "k": [{"n": 2, "k": [{"n": None}, {}]}]})
+        assert text is not None and bad is not None and takes(style, tree, text) and not takes(style, tree, bad)
+
+
+def test_the_report_tells_what_styles_leave_out() -> None:
+    constraint = compiled("qwen_xml", {"properties": {"a": {"type": "string", "not": {"const": "x"}}}})
+    assert constraint is not None and constraint.report is not None
+    told = {(entry.pointer, entry.keyword): entry.status for entry in constraint.report}
+    assert told["/format/json_schema/properties/a", "not"] == "enforced"
+    assert any("no value holds </function>, </parameter>" in entry.note for entry in constraint.report.narrowed)
