@@ -82,7 +82,12 @@ def is_cheap(values: list[Any]) -> bool:
     """Whether every spelling of these constants fits into a small automaton."""
     size = len(values)
     todo = list(values)
+    seen: set[int] = set()  # a list or dict that is met again adds nothing to the automaton
     for value in todo:  # grows while it is walked
+        if isinstance(value, (list, dict)):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
         if isinstance(value, list):
             todo += value
         elif isinstance(value, dict):

@@ -524,25 +524,39 @@ class Productions:
 
     # ---- constants -----------------------------------------------------------------------------------------------
 
-    def constant(self, value: Any, every_spelling: bool, any_order: bool, origin: str) -> int | None:
-        """One value; None if no JSON text spells it."""
+    def constant(
+        self, value: Any, every_spelling: bool, any_order: bool, origin: str, made: dict[int, int | None] | None = None
+    ) -> int | None:
+        """One value; None if no JSON text spells it.
+
+        `made` maps ids of lists and dicts within this value to their symbols: Python values may share parts, and a
+        value whose parts each hold another part twice has a text that doubles with each level.
+        """
+        made = {} if made is None else made
+        if not isinstance(value, (list, dict)):
+            spellings = scalar_spellings(value)
+            return self.one_of(spellings, origin, every_spelling) if spellings else None
+        if id(value) not in made:
+            made[id(value)] = self._container(value, every_spelling, any_order, origin, made)
+        return made[id(value)]
+
+    def _container(
+        self, value: Any, every_spelling: bool, any_order: bool, origin: str, made: dict[int, int | None]
+    ) -> int | None:
         if isinstance(value, list):
             items: list[int] = []
             for v in value:
-                item = self.constant(v, every_spelling, any_order, origin)
+                item = self.constant(v, every_spelling, any_order, origin, made)
                 if item is None:
                     return None
                 items.append(item)
             return self.array(tuple(items), None, len(items), len(items), origin)
-        if isinstance(value, dict):
-            members: list[Member] = []
-            for name, v in value.items():
-                key, item = self.key(name, origin), self.constant(v, every_spelling, any_order, origin)
-                if key is None or item is None:
-                    return None
-                members.append((key, item, True))
-            if any_order and len(members) > 1:
-                return self.object_in_any_order(tuple(members), None, origin)
-            return self.object(tuple(members), None, origin)
-        spellings = scalar_spellings(value)
-        return self.one_of(spellings, origin, every_spelling) if spellings else None
+        members: list[Member] = []
+        for name, v in value.items():
+            key, item = self.key(name, origin), self.constant(v, every_spelling, any_order, origin, made)
+            if key is None or item is None:
+                return None
+            members.append((key, item, True))
+        if any_order and len(members) > 1:
+            return self.object_in_any_order(tuple(members), None, origin)
+        return self.object(tuple(members), None, origin)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import wfsa
 from wfsa._ext.regular import automaton
 from wfsa.explain import byte_vocab
+from wfsa.grammar.json_schema import read_json_schema
 from wfsa.grammar.regular import Alt, Literal, alt, cat, star
 
 pytestmark = pytest.mark.engine
@@ -162,3 +163,13 @@ def test_many_words_are_the_set_of_them(some: list[bytes], glued: bool) -> None:
         assert accepts(arrays, word) == (word in some or (glued and word.lstrip(b" ") in some))
     other = automaton(cat(star(Literal(b" ")), twin) if glued else twin).arrays()
     assert all(np.array_equal(a, b) for a, b in zip(arrays, other, strict=True))
+
+
+@pytest.mark.parametrize("keyword", ["const", "enum"])
+@pytest.mark.parametrize("kind", [list, dict])
+def test_constant_that_holds_its_parts_twice_is_read_once(keyword: str, kind: type) -> None:
+    value: Any = [1]
+    for _ in range(60):  # its text would have 2**60 numbers
+        value = [value, value] if kind is list else {"a": value, "b": value}
+    grammar = read_json_schema({keyword: value if keyword == "const" else [value]}).grammar
+    assert len(grammar.rules) < 1000
