@@ -110,12 +110,18 @@ class Lexer {
     }
     // Do y and z treat every text of at most `length` bytes alike?
     bool alike(int32_t y, int32_t z, int32_t length) const {
-        const LexState &s = states[y], &o = states[z];
-        if (!s.hyps.alone() || !o.hyps.alone() || s.root != o.root || s.span != o.span) return false;
-        const Hypothesis a = s.hyps.front(), b = o.hyps.front();
-        if (a.context != b.context || !(a.watch == b.watch) || a.main.size() != b.main.size()) return false;
-        for (size_t k = 0; k < a.main.size(); ++k) if (!terms.alike(a.main[k], b.main[k], length)) return false;
+        if (!comparable(y, z)) return false;
+        const List a = states[y].hyps.front().main, b = states[z].hyps.front().main;
+        for (size_t k = 0; k < a.size(); ++k) if (!terms.alike(a[k], b[k], length)) return false;
         return true;
+    }
+    // How long texts may be that y and z are known to treat alike; 0: not known of any.
+    int32_t alike_length(int32_t y, int32_t z) const {
+        if (!comparable(y, z)) return 0;
+        const List a = states[y].hyps.front().main, b = states[z].hyps.front().main;
+        int32_t out = INT32_MAX;
+        for (size_t k = 0; k < a.size(); ++k) out = std::min(out, terms.alike_length(a[k], b[k]));
+        return out;
     }
 
     // One step of a watch set; void_ is set when a component accepts.  Returns the interned rest (0: nothing left).
@@ -167,6 +173,13 @@ class Lexer {
     }
 
   private:
+    // Do y and z differ in their components at most?
+    bool comparable(int32_t y, int32_t z) const {
+        const LexState &s = states[y], &o = states[z];
+        if (!s.hyps.alone() || !o.hyps.alone() || s.root != o.root || s.span != o.span) return false;
+        const Hypothesis a = s.hyps.front(), b = o.hyps.front();
+        return a.context == b.context && a.watch == b.watch && a.main.size() == b.main.size();
+    }
     // The usual case: one component alone, whose DFA says it all.
     void step_one(int32_t c, vector<Edge>& out) {
         vector<HypothesisDraft> next{{-1, {0}, {}}};

@@ -3,6 +3,8 @@
 // A state of one terminal's DFA is a component. What lexing needs to know of a terminal stands beside: its preference
 // at equal length, whether it is ignored, whether its words are counted, and which bytes can begin what follows it.
 #pragma once
+#include <map>
+
 #include "containers/retired.hpp"
 #include "lexer/units_left.hpp"
 #include "regular/likeness.hpp"
@@ -54,8 +56,6 @@ struct Terminals {
         restarts_lexing.push_back(ignore_ && !large(d));
         name.insert(name.end(), names.begin(), names.end());
         for (int32_t s = 0; s < d.size(); ++s) {
-            kind.push_back(likeness.kind[size_t(s)] < 0 ? -1 : base + likeness.kind[size_t(s)]);
-            changes_indptr.push_back(int32_t(changes.size()) + likeness.indptr[size_t(s) + 1]);
             for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
                 edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target,
                                  uint8_t(d.edges[e].count && counted_)});
@@ -63,16 +63,47 @@ struct Terminals {
             term.push_back(t);
             accept.push_back(d.accept[s]);
         }
-        changes.insert(changes.end(), likeness.changes.begin(), likeness.changes.end());
-        alike_for.push_back(likeness.longest);
         find_units_left(t, base);
-        if (counted_ && !by_bounds[size_t(t)]) std::fill(kind.begin() + base, kind.end(), -1);  // units tell them apart
+        if (counted_ && !by_bounds[size_t(t)]) add_likeness(FindLikeness(d, by_units_left(base)).run(), base);
+        else add_likeness(likeness, base);
+    }
+    void add_likeness(const Likeness& found, int32_t base) {
+        for (size_t s = 0; s < found.kind.size(); ++s) {
+            kind.push_back(found.kind[s] < 0 ? -1 : base + found.kind[s]);
+            changes_indptr.push_back(int32_t(changes.size()) + found.indptr[s + 1]);
+        }
+        changes.insert(changes.end(), found.changes.begin(), found.changes.end());
+        alike_for.push_back(found.longest);
+    }
+    // A number for each component from `base` on: equal where as many units can still come.
+    vector<int32_t> by_units_left(int32_t base) const {
+        std::map<std::pair<int32_t, int32_t>, int32_t> known;
+        vector<int32_t> out;
+        for (size_t c = size_t(base); c < term.size(); ++c)
+            out.push_back(known.emplace(std::make_pair(fewest_left[c], most_left[c]), int32_t(known.size())).first->second);
+        return out;
     }
     // Does no text of at most `length` bytes tell the components apart?
     bool alike(int32_t c, int32_t d, int32_t length) const {
         if (c == d) return true;
         if (kind[size_t(c)] < 0 || kind[size_t(c)] != kind[size_t(d)] || length > alike_for[size_t(term[c])]) return false;
         return Likeness::part_of(changes_indptr, changes, c, length) == Likeness::part_of(changes_indptr, changes, d, length);
+    }
+    // How long texts may be that do not tell the components apart, as far as is known.
+    int32_t alike_length(int32_t c, int32_t d) const {
+        if (c == d) return INT32_MAX;
+        if (kind[size_t(c)] < 0 || kind[size_t(c)] != kind[size_t(d)]) return 0;
+        int32_t i = changes_indptr[size_t(c)], k = changes_indptr[size_t(d)];
+        const int32_t i_end = changes_indptr[size_t(c) + 1], k_end = changes_indptr[size_t(d) + 1];
+        int32_t part_of_c = -1, part_of_d = -1;
+        while (i < i_end || k < k_end) {
+            const int32_t length = std::min(i < i_end ? changes[size_t(i)].length : INT32_MAX,
+                                            k < k_end ? changes[size_t(k)].length : INT32_MAX);
+            if (i < i_end && changes[size_t(i)].length == length) part_of_c = changes[size_t(i++)].part;
+            if (k < k_end && changes[size_t(k)].length == length) part_of_d = changes[size_t(k++)].part;
+            if (part_of_c != part_of_d) return length - 1;
+        }
+        return alike_for[size_t(term[c])];
     }
     // Of terminal t, whose components are those from `base` on.
     void find_units_left(int32_t t, int32_t base) {

@@ -36,15 +36,21 @@ class BaseStates {
         const bool loops = bytes_to(z.edges.begin(), z.edges.end(), best) >= kLoopOfBase;
         return loops && !z.boundary && differing_bytes(s, z) <= kApart ? best : -1;
     }
-    // The nearest of the states that were walked in full and have the same signature; or -1.
+    // The nearest of the states that were walked in full and have the same signature; or -1.  Of those equally near it is
+    // the one that only long texts tell from y: of the copies in a counter the one nearest to it.
     int32_t like(int32_t y, const vector<int32_t>& signature) const {
         auto got = examples_.find(signature);
         if (signature.empty() || got == examples_.end()) return -1;
         int32_t nearest = -1;
         size_t least = SIZE_MAX;
+        int32_t longest = -1;
         for (int32_t z : got->second) {
             const size_t d = distance(y, z);
-            if (d <= least) { least = d; nearest = z; }
+            const int32_t length = d <= least ? lexer_.alike_length(y, z) : 0;
+            if (d > least || (d == least && length < longest)) continue;
+            least = d;
+            longest = length;
+            nearest = z;
         }
         return nearest;
     }

@@ -19,14 +19,20 @@ class LoopRuns {
     vector<Inside::Run> inside;
     std::array<vector<Exit>, 256> exits;
     std::shared_ptr<const Inside> tokens;  // the same as `inside`, of a loop on few bytes
+    vector<int32_t> n_longer;  // strings of `inside` with more than 0, 1, ... bytes
 
     // `characters`: well-formed characters of several bytes lead round, too, and what is ill-formed leads nowhere.
     LoopRuns(const VocabularyTrie& trie, const ByteBits& loop, bool characters)
         : trie_(trie), loop_(loop), characters_(characters) {
         enter(0, 0);
+        count_lengths();
+    }
+    int32_t longer_than(int32_t length) const {
+        return size_t(length) < n_longer.size() ? n_longer[size_t(length)] : 0;
     }
     size_t bytes() const {
-        size_t n = sizeof(*this) + sizeof(Inside::Run) * inside.capacity() + (tokens ? tokens->bytes() : 0);
+        size_t n = sizeof(*this) + sizeof(Inside::Run) * inside.capacity() + (tokens ? tokens->bytes() : 0) +
+                   sizeof(int32_t) * n_longer.capacity();
         for (const vector<Exit>& of_byte : exits) n += sizeof(Exit) * of_byte.capacity();
         return n;
     }
@@ -36,6 +42,12 @@ class LoopRuns {
     const ByteBits loop_;
     const bool characters_;
 
+    void count_lengths() {
+        n_longer.assign(size_t(trie_[0].height) + 1, 0);
+        for (const Inside::Run& r : inside)
+            for (int32_t slot = r.lo; slot < r.hi; ++slot) ++n_longer[size_t(trie_.slot_word[size_t(slot)].length) - 1];
+        for (size_t n = n_longer.size() - 1; n-- > 0;) n_longer[n] += n_longer[n + 1];
+    }
     void add(int32_t lo, int32_t hi) {
         if (!inside.empty() && inside.back().hi == lo) inside.back().hi = hi;
         else inside.push_back({lo, hi});

@@ -197,7 +197,9 @@ class Profiler {
         const LexState& s = lexer_.states[y];
         const bool is_own = lexer_.terms.longest && (s.root || s.hyps.front().context >= 0);
         const int32_t z = is_own ? -1 : loop >= 0 ? loop : bases_.like(y, large);
-        if (z >= 0 && profiles[size_t(profile(z))].base < 0 && delta_.compare(y, z, profiles[size_t(profile(z))].walked)) {
+        const bool has_base = z >= 0 && profiles[size_t(profile(z))].base < 0 &&
+                              !walk_.is_shorter_than_delta(y, lexer_.alike_length(y, z));
+        if (has_base && delta_.compare(y, z, profiles[size_t(profile(z))].walked)) {
             p.base = profile(z);
             p.drop = lists.keep(delta_.drop);
             walk_.terms.clear();

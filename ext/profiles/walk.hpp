@@ -1,8 +1,10 @@
 // The vocabulary trie in step with the lexer, from a state on: which tokens stay inside, and which leave tails.
 //
-// Subtrees on whose bytes the state stays inside are one step (staying.hpp).  Cost: the trie nodes with a live state.
+// Subtrees on whose bytes the state stays inside are one step (staying.hpp), and so are all tokens along a chain of
+// states (chain.hpp).  Cost: the trie nodes with a live state.
 #pragma once
 #include "containers/growth_lock.hpp"
+#include "lexer/chain.hpp"
 #include "lexer/staying.hpp"
 #include "profiles/pieces.hpp"
 
@@ -16,7 +18,7 @@ class Walk {
     std::shared_ptr<const Inside> common;  // more tokens that stay inside, which other states have, too; or null
 
     Walk(const VocabularyTrie& trie, Lexer& lexer, Staying& staying, ProfileCache& cache)
-        : pieces(trie, lexer, cache), trie_(trie), lexer_(lexer), staying_(staying), cache_(cache) {}
+        : pieces(trie, lexer, cache), trie_(trie), lexer_(lexer), staying_(staying), cache_(cache), chain_(lexer) {}
 
     void begin() {
         runs_.clear();
@@ -30,7 +32,7 @@ class Walk {
         begin();
         const int64_t before = work;
         lexer_.expand(y);
-        if (!round(y, apart)) below(0, y, 0, 0);
+        if (!round(y, apart) && !along_chain(y)) below(0, y, 0, 0);
         WalkResult out = collect();
         out.work = work - before;
         return out;
@@ -59,6 +61,13 @@ class Walk {
         bool characters = false;
         if (lexer_.states[y].counted || !staying_.loops(y, loop, characters) || loop.count() >= kManyBytes) return nullptr;
         return cache_.loop_runs(trie_, loop, characters);
+    }
+    // Is a walk from y, which goes along a chain, cheaper than a delta to a state that only texts of more than `length`
+    // bytes tell from it?
+    bool is_shorter_than_delta(int32_t y, int32_t length) {
+        if (length == 0 || length > kLongInChain) return false;
+        const std::shared_ptr<const LoopRuns> known = runs_of_chain(y);
+        return known && known->longer_than(length) > kManyInDelta;
     }
     // Do all tokens below a node stay inside from both states, as far as is seen at once?
     bool both_stay(int32_t y, int32_t z, const TrieNode& node) {
@@ -89,9 +98,12 @@ class Walk {
     Lexer& lexer_;
     Staying& staying_;
     ProfileCache& cache_;
+    Chain chain_;
     vector<Inside::Run> runs_;
     vector<uint64_t> bits_;  // none set between walks
     vector<Inside::CountedRun> counted_;
+    static constexpr int32_t kLongInChain = 24;   // bytes; few tokens are longer
+    static constexpr int32_t kManyInDelta = 1000; // tokens
     static constexpr int32_t kLeastShared = 64;  // slots
     bool shares_ = false;                        // what is below a node with so many, by way of
     std::unordered_map<uint64_t, Segment> segments_;  // (node, lexer state there) -> what a walk finds below
@@ -194,6 +206,31 @@ class Walk {
                     enter(out.node, e, n, !counts ? 0 : characters ? characters_in(text, n) : n);
                 }
             }
+        return true;
+    }
+    std::shared_ptr<const LoopRuns> runs_of_chain(int32_t y) {
+        if (!chain_.find(y, trie_[0].height) || leaves_by_letters(lexer_.states[y], chain_.bytes)) return nullptr;
+        return cache_.loop_runs(trie_, chain_.bytes, false);
+    }
+    // From a state of a chain: the tokens over its bytes that are short enough, and what leads out of it.
+    bool along_chain(int32_t y) {
+        const std::shared_ptr<const LoopRuns> known = runs_of_chain(y);
+        if (!known) return false;
+        const int32_t most = int32_t(chain_.states.size()) - 1;
+        for (const Inside::Run& r : known->inside)
+            for (int32_t slot = r.lo; slot < r.hi; ++slot) {
+                const int32_t n = trie_.slot_word[size_t(slot)].length;
+                if (n <= most) inside(slot, lexer_.states[chain_.states[size_t(n)]], chain_.counts[size_t(n)]);
+            }
+        for (int32_t b = 0; b < 256; ++b) {
+            if (chain_.bytes.has(uint8_t(b))) continue;
+            for (const LoopRuns::Exit& out : known->exits[size_t(b)]) {
+                const int32_t n = out.depth - 1;
+                if (n > most) continue;
+                const Edge* const e = lexer_.states[chain_.states[size_t(n)]].edge(uint8_t(b));
+                if (e) enter(out.node, *e, n, chain_.counts[size_t(n)]);
+            }
+        }
         return true;
     }
 };

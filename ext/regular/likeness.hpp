@@ -4,6 +4,8 @@
 // one place of two copies behave alike on every text that does not come to the end of the copies, and tokens are short.
 // So what a token does is found out once for all of them (profiles/delta.hpp).
 //
+// In a counted terminal the units that can still come tell states apart, too (`sorts`).
+//
 // Method: rounds of Moore's refinement (1956); after r rounds a class is what texts of at most r bytes do not tell apart.
 // A round looks at the states before those whose class the last one changed, so a chain costs one copy a round. Of a
 // class that is split one part keeps the number, so most states change it few times, and the changes are all that is
@@ -37,7 +39,8 @@ struct Likeness {
 
 class FindLikeness {
   public:
-    explicit FindLikeness(const Dfa& d) : d_(d), n_(d.size()) {}
+    // `sorts`, if any: by state a number, and states of different numbers are told apart at once.
+    explicit FindLikeness(const Dfa& d, vector<int32_t> sorts = {}) : d_(d), n_(d.size()), sorts_(std::move(sorts)) {}
 
     Likeness run() {
         Likeness out;
@@ -60,6 +63,7 @@ class FindLikeness {
     static constexpr int64_t kMostWork = 16;  // looks at each edge; what is not found out then counts as different
     const Dfa& d_;
     const int32_t n_;
+    const vector<int32_t> sorts_;
     vector<int32_t> cls_, size_of_;            // state -> class; class -> how many states
     vector<int32_t> before_indptr_, before_;   // state -> states with an edge to it
     vector<int32_t> dirty_, stamp_;            // states to be looked at; state -> the round for which it is
@@ -105,10 +109,12 @@ class FindLikeness {
         changes_.resize(size_t(n_));
         dirty_.reserve(size_t(n_));
         stamp_.assign(size_t(n_), 0);
-        size_of_.assign(2, 0);
+        const int32_t n_sorts = sorts_.empty() ? 1 : 1 + *std::max_element(sorts_.begin(), sorts_.end());
+        size_of_.assign(2 * size_t(n_sorts), 0);
         for (int32_t s = 0; s < n_; ++s) {
             for (const Edge& e : d_.row(s)) before_[size_t(next[size_t(e.target)]++)] = s;
-            ++size_of_[size_t(cls_[size_t(s)] = d_.accept[size_t(s)] != 0)];
+            const int32_t sort = sorts_.empty() ? 0 : sorts_[size_t(s)];
+            ++size_of_[size_t(cls_[size_t(s)] = 2 * sort + (d_.accept[size_t(s)] != 0))];
             dirty_.push_back(s);
         }
     }

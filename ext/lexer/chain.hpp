@@ -1,0 +1,80 @@
+// A chain of lexer states: the same bytes lead from each state to the next one, and behind the last one to nothing.
+//
+// "At most 63 letters" is such a chain, where the last letters of a long word lead on and the next one is refused.
+// From a state near the end of a chain, a token over its bytes stays inside exactly if it is short enough, so the
+// tokens of the loop on the same bytes (profiles/loop_runs.hpp) say all about it, but for the bytes that lead out.
+//
+//   states   the state after 0, 1, ... bytes
+//   bytes    those bytes, all of them ASCII
+//
+// A chain stops where none of its bytes leads on, or where the longest token has ended.
+// No state of a chain accepts, so no token is cut within it.
+#pragma once
+#include "lexer/lexer.hpp"
+
+namespace wfsa {
+
+class Chain {
+  public:
+    vector<int32_t> states;
+    vector<int32_t> counts;  // units read after 0, 1, ... bytes
+    ByteBits bytes;
+
+    explicit Chain(Lexer& lexer) : lexer_(lexer) {}
+
+    // Find the chain that begins in state y; false where none does. `longest`: bytes of the longest token.
+    bool find(int32_t y, int32_t longest) {
+        states.assign(1, y);
+        counts.assign(1, 0);
+        if (!choose_bytes(y)) return false;
+        while (int32_t(states.size()) <= longest) {
+            const Edge* const e = next(states.back());
+            if (!agrees_) return false;
+            if (!e) break;
+            counts.push_back(lexer_.count_after(lexer_.states[size_t(e->target)], counts.back(), *e));
+            states.push_back(e->target);
+        }
+        return int32_t(states.size()) > kShortest;
+    }
+
+  private:
+    static constexpr int32_t kFewest = kManyBytes / 2;  // bytes; for fewer a plain walk is short
+    static constexpr int32_t kShortest = 3;             // states behind the first; likewise
+    Lexer& lexer_;
+    bool agrees_ = false;  // all bytes of the chain do the same in the last state that was looked at
+
+    // The ASCII bytes that lead to the state to which most of them lead, unless that is y.
+    bool choose_bytes(int32_t y) {
+        lexer_.expand(y);
+        const LexState& s = lexer_.states[size_t(y)];
+        int32_t best = y, most = kFewest - 1;
+        for (const Edge& e : s.edges) {
+            const int32_t n = bytes_to(s.edges.begin(), s.edges.end(), e.target);
+            if (n > most) { most = n; best = e.target; }
+        }
+        bytes = {};
+        for (const Edge& e : s.edges)
+            if (e.target == best && e.lo < 0x80) bytes.add_range(e.lo, std::min<uint8_t>(e.hi, 0x7F));
+        return best != y && bytes.count() >= kFewest;
+    }
+    // The edge that all bytes of the chain take from x, or null where none of them has one.
+    const Edge* next(int32_t x) {
+        lexer_.expand(x);
+        const LexState& s = lexer_.states[size_t(x)];
+        const Edge* to = nullptr;
+        ByteBits taken;
+        agrees_ = s.accepts.empty();
+        for (const Edge& e : s.edges) {
+            ByteBits of;
+            of.add_range(e.lo, e.hi);
+            if (!of.intersects(bytes)) continue;
+            if (to && (to->target != e.target || to->count != e.count)) agrees_ = false;
+            to = &e;
+            taken.merge(of);
+        }
+        if (to && !bytes.subset_of(taken)) agrees_ = false;
+        return to;
+    }
+};
+
+}  // namespace wfsa
