@@ -1,13 +1,17 @@
 r"""Formats of names of machines and mailboxes: ipv4, ipv6, hostname, email and their international forms.
 
 Problem.  Their syntax is simple, their lengths are not: a label has at most 63 octets and a name at most 253, and the
-exact automaton has the product, 30,000 states.  An international label is measured in Punycode, which no automaton of
-a useful size can do.  So these languages are sublanguages, a few hundred states each, that hold what documents use:
+exact automaton has the product, 30,000 states.  So the whole length is a counter's (`..._of_any_length` are the
+languages without it, and :data:`.formats.BY_LENGTH` says how much is counted); a label and the local part are copies
+of states.  Where nothing is counted, as in names of members, blocks stand for the length: of 32 octets, each label
+starts one.  An international label is measured in Punycode, which no automaton of a useful size can do, and so these
+are sublanguages, a few hundred states each, that hold what documents use:
 
-    hostname       RFC 1123.  Length is counted in blocks of 32, each label starts one: 8 blocks, of which a label of
-                   32 to 63 octets takes two.  From draft 7 on a label ``xn--..`` has to be right Punycode: no label
-                   has "--" in its third and fourth place
-    email          RFC 5321 Mailbox, path of 254 octets; 6 blocks for the domain.  Address literals: IPv4 and IPv6
+    hostname       RFC 1123, 253 octets; or 8 blocks, of which a label of 32 to 63 octets takes two.  From draft 7 on a
+                   label ``xn--..`` has to be right Punycode: no label has "--" in its third and fourth place
+    email          RFC 5321 Mailbox: 64 octets before "@", a path of 254 octets, and 66 where the local part is quoted;
+                   or 6 blocks for the domain.  Labels as in hostname; of address literals IPv4 without leading zeros,
+                   and IPv6
     idn-hostname   RFC 5890: up to 3 labels, ASCII or U-labels of up to 12 characters (`_MOST` says why) out of
                    Latin, Greek, Cyrillic, Han, kana, Hangul, Devanagari, Thai; or up to 2 from right to left, Hebrew
                    or Arabic; "www" may stand before and two short ASCII labels behind them.
@@ -29,7 +33,8 @@ _BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 IPV4 = rf"(?:{_BYTE}(?:\.{_BYTE}){{3}})"
 
 
-def _ipv6() -> str:
+def _ipv6(most: int) -> str:
+    """Addresses of eight groups, or of at most `most` groups around ``::``."""
     group = "[0-9a-fA-F]{1,4}"
 
     def ending(most: int) -> str:
@@ -38,12 +43,11 @@ def _ipv6() -> str:
             return f"(?:{group}){{0,{most}}}"
         return f"(?:(?:{group}(?::{group}){{0,{most - 1}}})?|(?:{group}:){{0,{most - 2}}}{IPV4})"
 
-    # "::" stands for one group of zeros or more, so up to seven are written around it.
-    around = [f"(?:{group}(?::{group}){{{n - 1}}})?::{ending(7 - n)}" for n in range(1, 8)]
-    return f"(?:(?:{group}:){{6}}(?:{group}:{group}|{IPV4})|::{ending(7)}|{'|'.join(around)})"
+    around = [f"(?:{group}(?::{group}){{{n - 1}}})?::{ending(most - n)}" for n in range(1, most + 1)]
+    return f"(?:(?:{group}:){{6}}(?:{group}:{group}|{IPV4})|::{ending(most)}|{'|'.join(around)})"
 
 
-IPV6 = _ipv6()
+IPV6 = _ipv6(7)  # RFC 4291: "::" stands for one group of zeros or more
 
 # ---- names in ASCII ------------------------------------------------------------------------------------------------
 
@@ -60,7 +64,7 @@ def _in_blocks(label: str, n_blocks: int, rest: int) -> Regular:
     """Labels with dots between them: up to `n_blocks` blocks of 32 and a last one of `rest` characters."""
     block = r"(?:[^.]{32}|[^.]{0,31}\.)"
     sizes = rf"{block}{{0,{n_blocks}}}[^.]{{1,{rest}}}|{block}{{0,{n_blocks - 1}}}[^.]{{1,32}}"
-    return both(parse_regex(rf"{label}(?:\.{label})*"), parse_regex(sizes))
+    return both(_names(label), parse_regex(sizes))
 
 
 def hostname() -> Regular:
@@ -72,24 +76,57 @@ def hostname_1123() -> Regular:
     return _in_blocks(_ANY_LABEL, 7, 29)
 
 
-_ADDRESS = rf"\[(?:{IPV4}|[Ii][Pp][Vv]6:{IPV6})\]"
+def hostname_of_any_length() -> Regular:
+    return _names(_label(63))
 
 
-def _local(more: str) -> Regular:
-    """The part before the "@"."""
+def hostname_1123_of_any_length() -> Regular:
+    return _names(_ANY_LABEL)
+
+
+def _names(label: str) -> Regular:
+    return parse_regex(rf"{label}(?:\.{label})*")
+
+
+# RFC 5321 has "::" for two groups of zeros or more.
+_ADDRESS = rf"\[(?:{IPV4}|[Ii][Pp][Vv]6:{_ipv6(6)})\]"
+
+
+def _dotted(more: str) -> Regular:
     atom = rf"[A-Za-z0-9!#$%&'*+\-/=?^_`{{|}}~{more}]+"
-    return parse_regex(rf'{atom}(?:\.{atom})*|"(?:[ !#-\[\]-~{more}]|\\[ -~])*"')
+    return parse_regex(rf"{atom}(?:\.{atom})*")
+
+
+def _quoted(more: str) -> Regular:
+    return parse_regex(rf'"(?:[ !#-\[\]-~{more}]|\\[ -~])*"')
 
 
 def email() -> Regular:
     domain = alt(_in_blocks(_label(63), 5, 29), parse_regex(_ADDRESS))
-    return cat(both(_local(""), repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
+    return cat(both(alt(_dotted(""), _quoted("")), repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
+
+
+def dotted_email_of_any_length() -> Regular:
+    domain = alt(_names(_label(63)), parse_regex(_ADDRESS))
+    return cat(both(_dotted(""), repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
+
+
+# A quoted part has at least two octets, so among 66 no part is too long: nothing but the whole length is counted.
+QUOTED_LENGTH = 66
+
+
+def quoted_email_of_any_length() -> Regular:
+    label = "[A-Za-z0-9](?:[A-Za-z0-9]|[A-Za-z0-9-](?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?" + (
+        "|-[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)?)?"
+    )
+    return cat(_quoted(""), Literal(b"@"), alt(_names(label), parse_regex(_ADDRESS)))
 
 
 def idn_email() -> Regular:
     sizes = alt(parse_regex("[ -~]{1,64}"), parse_regex("[ -\uffff]{1,21}"), parse_regex("[ -\U0010ffff]{1,16}"))
     domain = alt(_international("[.]", 2), parse_regex(_ADDRESS))
-    return cat(both(_local("\x80-\U0010ffff"), sizes), Literal(b"@"), domain)
+    more = "\x80-\U0010ffff"
+    return cat(both(alt(_dotted(more), _quoted(more)), sizes), Literal(b"@"), domain)
 
 
 # ---- international names -------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ Some are sublanguages (`NARROWED`), where the exact language is not regular or i
 does not have the format is never taken, some that have it are not.  Under ``not`` the roles change, so each of these
 has a second language that holds all of its texts; a text between the two is refused on both sides.
 A format beside ``maxLength`` is narrowed too where the length is not counted: in names of members, and beside a
-``minLength`` of many characters (`bounded_language`).
+``minLength`` of many characters (`bounded_language`).  There the formats in `BY_LENGTH` are narrower than elsewhere.
 Here it is the leap second, the last of a UTC day.  It is read as ``23:59:60`` with an offset of zero; the same instant
 written in another zone is refused.
 """
@@ -29,16 +29,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
+from itertools import product
 
 from wfsa.grammar.json_schema import contents, format_texts
 from wfsa.grammar.json_schema.format_hosts import (
     IPV4,
     IPV6,
+    QUOTED_LENGTH,
+    dotted_email_of_any_length,
     email,
     hostname,
     hostname_1123,
+    hostname_1123_of_any_length,
+    hostname_of_any_length,
     idn_email,
     idn_hostname,
+    quoted_email_of_any_length,
 )
 from wfsa.grammar.regex.pattern import parse_regex
 from wfsa.grammar.regex.restrict import lengths
@@ -98,6 +104,17 @@ OLD_HOSTNAME = "hostname (RFC 1123)"
 _SOURCES[OLD_HOSTNAME] = hostname_1123
 _SOURCES[contents.JSON] = contents.json_text()
 
+# Where a length is counted: languages that bound no whole length, as formats of their own, each with what is counted.
+BY_LENGTH = {
+    "hostname": (("hostname of any length", 253),),
+    OLD_HOSTNAME: (("hostname (RFC 1123) of any length", 253),),
+    "email": (("email of any length", 254), ("quoted email of any length", QUOTED_LENGTH)),
+}
+_SOURCES["hostname of any length"] = hostname_of_any_length
+_SOURCES["hostname (RFC 1123) of any length"] = hostname_1123_of_any_length
+_SOURCES["email of any length"] = dotted_email_of_any_length
+_SOURCES["quoted email of any length"] = quoted_email_of_any_length
+
 # Those of which some valid texts are refused: a language that holds them all, for what must not have the format.
 _ANY = "(?s:.)*"
 _WIDE = {
@@ -128,6 +145,15 @@ def format_language(name: str) -> Regular:
     """Texts that have the format: all of them, or for the names in `NARROWED` some."""
     source = _SOURCES[name]
     return parse_regex(source) if isinstance(source, str) else source()
+
+
+def by_length(names: tuple[str, ...], most: int | None) -> list[tuple[tuple[str, ...], int | None]]:
+    """The texts that have the formats and at most `most` characters, as a union: formats, and all about the length."""
+    out = []
+    for chosen in product(*(BY_LENGTH.get(name, ((name, None),)) for name in names)):
+        bounds = [bound for _, bound in (*chosen, ("", most)) if bound is not None]
+        out.append((tuple(name for name, _ in chosen), min(bounds, default=None)))
+    return out
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from wfsa.grammar.json_schema.finite import Key, is_whole, json_key
-from wfsa.grammar.json_schema.formats import format_language, wide_language
+from wfsa.grammar.json_schema.formats import wide_language
 from wfsa.grammar.json_schema.intervals import decimal_of
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
@@ -30,7 +30,7 @@ from wfsa.grammar.json_schema.shape import (
     item_of,
     property_of,
 )
-from wfsa.grammar.json_schema.spelling import contains_text, pattern_language
+from wfsa.grammar.json_schema.spelling import contains_text, has_format, pattern_language
 
 
 class Membership:
@@ -57,12 +57,12 @@ class Membership:
             if not (shape.patterns or shape.not_patterns or shape.formats or shape.not_formats):
                 return True
             try:
-                inner, outer = (wide_language, format_language) if wide else (format_language, wide_language)
+                inner, outer = (_may_have, has_format) if wide else (has_format, _may_have)
                 return (
                     all(_matches(p, value) for p in shape.patterns)
                     and not any(_matches(p, value) for p in shape.not_patterns)
-                    and all(contains_text(inner(f), value) for f in shape.formats)
-                    and not any(contains_text(outer(f), value) for f in shape.not_formats)
+                    and all(inner(f, value) for f in shape.formats)
+                    and not any(outer(f, value) for f in shape.not_formats)
                 )
             except UnicodeEncodeError:
                 return False
@@ -169,3 +169,8 @@ def _divides(m: Decimal, number: Decimal) -> bool:
             return number % m == 0
         except InvalidOperation:
             return False
+
+
+def _may_have(name: str, text: str) -> bool:
+    """Whether a text is in the language that holds all texts of a format."""
+    return contains_text(wide_language(name), text)

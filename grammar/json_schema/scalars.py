@@ -19,7 +19,7 @@ from wfsa.errors import LimitError
 from wfsa.grammar.allowance import check
 from wfsa.grammar.ir import MAX_UNITS
 from wfsa.grammar.json_schema.finite import is_cheap, scalar_spellings
-from wfsa.grammar.json_schema.formats import format_language
+from wfsa.grammar.json_schema.formats import by_length, format_language
 from wfsa.grammar.json_schema.intervals import exact, numbers
 from wfsa.grammar.json_schema.lexemes import type_names
 from wfsa.grammar.json_schema.memo import Memo
@@ -72,18 +72,22 @@ class Scalars:
         if mask & STRING:
             if path in self._memo.document.widenings.too_large:
                 shape = self.any_texts(shape)
-            texts = tuple(v for v in shape.excluded if isinstance(v, str))
-            bounds = shape.min_length, shape.max_length, shape.patterns, shape.formats
-            nots = shape.not_patterns, shape.not_formats, texts
-            bars = self._memo.lexemes.bars
-            if _is_counted(shape) and not texts and not bars:
-                union.symbols[self._counted(shape)] = None
-            elif _is_counted_text(shape) or (bars and not texts and _is_counted_beside_bars(shape)):
-                self._collect_counted(shape, texts, union)
-            elif bounds != (0, None, (), ()) or nots != ((), (), ()):
-                union.bounded[("s", *bounds, *nots)] = shape
-            else:
-                union.plain |= STRING
+            for part in _by_length(shape):
+                self._collect_strings(part, union)
+
+    def _collect_strings(self, shape: Shape, union: ScalarUnion) -> None:
+        texts = tuple(v for v in shape.excluded if isinstance(v, str))
+        bounds = shape.min_length, shape.max_length, shape.patterns, shape.formats
+        nots = shape.not_patterns, shape.not_formats, texts
+        bars = self._memo.lexemes.bars
+        if _is_counted(shape) and not texts and not bars:
+            union.symbols[self._counted(shape)] = None
+        elif _is_counted_text(shape) or (bars and not texts and _is_counted_beside_bars(shape)):
+            self._collect_counted(shape, texts, union)
+        elif bounds != (0, None, (), ()) or nots != ((), (), ()):
+            union.bounded[("s", *bounds, *nots)] = shape
+        else:
+            union.plain |= STRING
 
     def collect_values(self, shape: Shape, union: ScalarUnion) -> None:
         """Add the values of an enum that satisfy the keywords beside it."""
@@ -265,6 +269,14 @@ def _is_counted_text(shape: Shape) -> bool:
     return high is None or high <= _spelled_out(shape) or not natural or min(natural) > high
 
 
+def _by_length(shape: Shape) -> list[Shape]:
+    """The shape as a union in which a bound says all about the length of its formats, if that is counted."""
+    parts = by_length(shape.formats, shape.max_length)
+    if shape.min_length > MANY or parts == [(shape.formats, shape.max_length)]:
+        return [shape]
+    return [shape.changed(formats=formats, max_length=most) for formats, most in parts]
+
+
 def _spelled_out(shape: Shape) -> int:
     """The largest bound of a length that is spelled out: the automata of most formats are large."""
     return 0 if shape.formats or _is_counted(shape) else MANY
@@ -288,7 +300,7 @@ def _name(union: ScalarUnion) -> str:
 def _string_name(shape: Shape) -> str:
     """A string terminal, for messages."""
     if shape.formats:
-        return f"string ({shape.formats[0]})"
+        return f"string ({shape.formats[0].removesuffix(' of any length')})"
     if shape.patterns:
         return f"string /{shape.patterns[0]}/"
     return "string of bounded length"

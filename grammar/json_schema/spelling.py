@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
 
-from wfsa.grammar.json_schema.formats import bounded_language, format_language, wide_language
+from wfsa.grammar.json_schema.formats import bounded_language, by_length, format_language, wide_language
 from wfsa.grammar.json_schema.options import Spelling
 from wfsa.grammar.regex.pattern import search_language
 from wfsa.grammar.regex.restrict import lengths
@@ -259,6 +259,14 @@ def string_language(
 def contains_text(tree: Regular, text: str) -> bool:
     """Whether a language of texts contains `text`: for the few values of an enum, by sets of end positions."""
     return contains_bytes(tree, text.encode())
+
+
+def has_format(name: str, text: str) -> bool:
+    """Whether a text is one of those that have the format and are taken, where its length is counted."""
+    return any(
+        (most is None or len(text) <= most) and contains_text(format_language(part), text)
+        for (part,), most in by_length((name,), None)
+    )
 
 
 def contains_bytes(tree: Regular, data: bytes) -> bool:

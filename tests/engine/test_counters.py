@@ -23,6 +23,10 @@ SCHEMAS = [
     {"type": "string", "format": "email"},
     {"type": "string", "format": "hostname", "maxLength": 70},
     {"type": "string", "pattern": "^(x{1,9}[.-]?){1,30}$", "maxLength": 63},
+    {"type": "string", "pattern": "^[a-z]{1,41}$"},
+    {"type": "string", "pattern": "^[a-z](-?[a-z.]){0,40}$"},
+    {"type": "string", "pattern": "^[a-z]{1,42}(\\.[a-z]{1,42})*$", "maxLength": 50},
+    {"type": "string", "pattern": "^([ -~]{1,41}|[a-z]+\\u00e9)$"},
 ]
 
 
