@@ -11,6 +11,7 @@ import uvicorn
 
 from wfsa.explorer.app import Explorer, make_app
 from wfsa.explorer.compiled import Limits
+from wfsa.explorer.connections import MOST, Connection
 from wfsa.explorer.vocabularies import NamedVocab
 
 
@@ -48,7 +49,8 @@ class Server:
         self.explorer = Explorer(vocabularies, first=first, limits=limits, **more)
         config = uvicorn.Config(
             make_app(self.explorer, hosts), log_level="warning", access_log=False, lifespan="off", ws="none",
-            limit_concurrency=64, timeout_keep_alive=30, h11_max_incomplete_event_size=1 << 16, server_header=False,
+            http=Connection, limit_concurrency=MOST + 1, timeout_keep_alive=30,
+            h11_max_incomplete_event_size=1 << 16, server_header=False,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
 

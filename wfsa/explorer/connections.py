@@ -1,0 +1,57 @@
+"""Connections that wait for their client: none may keep another page's out.
+
+A connection that sends nothing, or half of a request, would be held without end, and a server takes a limited number of
+them.  So each has some seconds to send a request, or the rest of one; and where the number is reached, the one that
+has waited longest for its client is closed for the new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MOST: Final = 64  # connections at once
+SECONDS: Final = 20.0  # for a request, or the rest of one
+
+
+class Connection(H11Protocol):  # type: ignore[misc]
+    """uvicorn's connection, closed where its client is late."""
+
+    seconds = SECONDS  # tests take less
+
+    _since = 0.0  # when the client was waited for last, by the loop's clock
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self._make_room()
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        self._timer = self.loop.call_later(self.seconds, self._close_if_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    def _waits_for_client(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+
+    def _close_if_late(self) -> None:
+        late = self._waits_for_client() and self.loop.time() - self._since >= self.seconds
+        if late:
+            self.transport.abort()
+        else:
+            self._timer = self.loop.call_later(self.seconds, self._close_if_late)
+
+    def _make_room(self) -> None:
+        waiting = [one for one in self.connections if isinstance(one, Connection) and one._waits_for_client()]
+        waiting.sort(key=lambda one: one._since)
+        for one in waiting[: max(0, len(self.connections) + 1 - MOST)]:
+            self.connections.discard(one)
+            one.transport.abort()
