@@ -289,6 +289,7 @@ cdef bint _concatenation(parts, int64_t limit, Dfa& out) except *:
     drafts.reserve(len(parts))  # so that they do not move
     automata = []
     for part in parts:
+        _turn()
         kind = type(part)
         if kind is Literal:
             drafts.push_back(chain(<const uint8_t*>PyBytes_AS_STRING(part.data), PyBytes_GET_SIZE(part.data)))

@@ -32,7 +32,7 @@ struct BudgetTables {
     BudgetTables(const LrTables& lr, const Terminals& terms, const VocabularyTrie& trie, int64_t n_words,
                  const SharedTokenWalks& shared, int32_t end_term, int32_t n_symbols, const vector<vector<int32_t>>& by_id,
                  bool thorough = false)
-        : terminals(terms, trie, n_words, shared, thorough), symbols(lr, end_term, costs(terms, by_id), n_symbols, true) {}
+        : terminals(terms, trie, n_words, shared, thorough), symbols(lr, end_term, costs(terms, by_id), n_symbols, false) {}
 
   private:
     vector<int64_t> costs(const Terminals& terms, const vector<vector<int32_t>>& by_id) const {
@@ -159,7 +159,7 @@ class TokensToEnd {
             if (at.spent >= best) break;
             if (at.state >= lr_.unordered.first) {
                 best = std::min(best, at.spent + arrive(from, at.state));
-                const auto [cost, completed] = of_set(at.state);
+                const auto [cost, completed] = tables_.symbols.of_set(at.state);
                 if (const int32_t to = from.below ? lr_.go(from.below->state, completed) : -1; to >= 0) push({at.spent + cost, to, -1});
                 continue;
             }
@@ -172,7 +172,7 @@ class TokensToEnd {
                 const SymbolCosts::Way& w = ways[size_t(at.way)];
                 if (w.completed < 0) best = std::min(best, at.spent + 1);
                 else if (from.below) {
-                    const auto [to, more] = lead(from.below, w.completed);
+                    const auto [to, more] = tables_.symbols.lead(from.below->state, w.completed);
                     if (to >= 0) push({at.spent + more, to, -1});
                 }
             }
@@ -181,23 +181,6 @@ class TokensToEnd {
         }
         return best;
     }
-    // Where a nonterminal leads on a node, and at what cost: a set that has no number is gone through to the list's end.
-    std::pair<int32_t, int64_t> lead(const Node* node, int32_t nonterminal) const {
-        const int32_t to = lr_.go(node->state, nonterminal);
-        if (to != LrTables::kUnmade) return {to, 0};
-        const UnorderedStates& u = lr_.unordered;
-        const List set = u.sets[(node->state - u.first) >> 1];
-        const vector<int32_t> after = u.lists[size_t(set[0])].after(set, u.pair_of[size_t(nonterminal)]);
-        return {lr_.go(node->state, tables_.symbols.symbols(set[0]).body), tables_.symbols.list(set[0]).rest(after)};
-    }
-    // Of a state with a set: what its one symbol costs, and what that completes.
-    std::pair<int64_t, int32_t> of_set(int32_t state) const {
-        const List set = lr_.unordered.sets[(state - lr_.unordered.first) >> 1];
-        const ListCosts& list = tables_.symbols.list(set[0]);
-        const SymbolCosts::ListSymbols& symbols = tables_.symbols.symbols(set[0]);
-        const bool behind_separator = (state - lr_.unordered.first) & 1;
-        return behind_separator ? std::make_pair(list.body(set), symbols.rest) : std::make_pair(list.rest(set), symbols.body);
-    }
     // Without another token on this node.
     int64_t arrive(const Place& from, int32_t state) {
         int64_t best = tables_.symbols.ends(state) ? 1 : kNever;
@@ -205,7 +188,7 @@ class TokensToEnd {
         for (const int32_t *n = lr_.completed_begin(state), *end = lr_.completed_end(state); n != end; ++n)
             for (int32_t b = 0; b < from.below->n_below; ++b) {
                 const Node* const node = from.below->below[b];
-                const auto [to, more] = lead(node, *n);
+                const auto [to, more] = tables_.symbols.lead(node->state, *n);
                 if (to < 0) continue;
                 const int64_t then = look(node, to);
                 if (then < 0) m_.missing.push_back({node, to});

@@ -8,10 +8,12 @@
 //                     q takes the end        done
 //                   and before that, from where the lexer stands, the rest of a terminal.
 //
-// Exact for a plain grammar under "cfg".  Too small, never too large, where the tables do not tell all: counted terminals
-// count their units only, members in any order may close at once, items that must differ and longest matches are not
-// looked at.  A byte more never makes it sink by more than one, since each of these only leaves out conditions.
-// Cost: least() once for a grammar, of() some steps for each state on the stack.
+//                     q has a set of members its list is gone through to its end (list_costs.hpp)
+//
+// Exact for a plain grammar under "cfg", and for members in any order.  Too small, never too large, where the tables do not
+// tell all: counted terminals count their units only, very many open conditions, items that must differ and longest
+// matches are not looked at.
+// Cost: least() once for a grammar, of() some steps for each state on the stack, and for a set its list's members.
 #pragma once
 #include <map>
 #include <queue>
@@ -27,7 +29,7 @@ class LeastToEnd {
     static constexpr int64_t kNever = SymbolCosts::kNever;
 
     LeastToEnd(const LrTables& lr, const Lexer& lexer, int32_t end_term, int32_t n_symbols)
-        : lr_(lr), lexer_(lexer), costs_(lr, end_term, of_terminals(), n_symbols, false) {}
+        : lr_(lr), lexer_(lexer), costs_(lr, end_term, of_terminals(), n_symbols, true) {}
 
     // Of all configurations the least.  Lexer states and LR tables as they are now.
     int64_t of(const Config* configs, int32_t n) const {
@@ -82,11 +84,6 @@ class LeastToEnd {
         }
         return least;
     }
-    int32_t go(int32_t q, int32_t symbol) const {
-        const int32_t to = lr_.go(q, symbol);
-        return to == LrTables::kUnmade ? lr_.unordered.forgotten(q) : to;
-    }
-
     // Dijkstra over (node, state on it).
     class Search {
       public:
@@ -97,6 +94,11 @@ class LeastToEnd {
             if (!got.second && got.first->second <= bytes) return;
             got.first->second = bytes;
             open_.push({bytes, below, state});
+        }
+        // A nonterminal behind what a node stands for.
+        void lead(const Node* node, int32_t nonterminal, int64_t bytes) {
+            const auto [to, more] = of_.costs_.lead(node->state, nonterminal);
+            add(node, to, bytes + more);
         }
         void stand_on(const Node* top, int64_t bytes) {
             if (!top->n_below) add(nullptr, top->state, bytes);
@@ -112,11 +114,15 @@ class LeastToEnd {
                 if (of_.costs_.ends(at.state)) return at.bytes;
                 if (at.below)
                     for (const int32_t *d = lr.completed_begin(at.state), *end = lr.completed_end(at.state); d != end; ++d)
-                        for (int32_t b = 0; b < at.below->n_below; ++b)
-                            add(at.below->below[b], of_.go(at.below->below[b]->state, *d), at.bytes);
-                for (const SymbolCosts::Way& w : of_.costs_.ways(of_.costs_.base(at.state))) {
+                        for (int32_t b = 0; b < at.below->n_below; ++b) lead(at.below->below[b], *d, at.bytes);
+                if (at.state >= lr.unordered.first) {
+                    const auto [cost, completed] = of_.costs_.of_set(at.state);
+                    if (at.below) lead(at.below, completed, at.bytes + cost);
+                    continue;
+                }
+                for (const SymbolCosts::Way& w : of_.costs_.ways(at.state)) {
                     if (w.completed < 0) open_.push({at.bytes + w.least, nullptr, -1});
-                    else if (at.below) add(at.below, of_.go(at.below->state, w.completed), at.bytes + w.least);
+                    else if (at.below) lead(at.below, w.completed, at.bytes + w.least);
                 }
             }
             return kNever;

@@ -5,7 +5,8 @@
 //
 // A rest needs each required member that is missing, by its cheapest pair; pairs that meet the conditions that are open;
 // and as many others as bring the list to its least length, the cheapest ones.  Exact: conditions, of which there are few,
-// are met by trying, and without them the cheapest choice is the least.
+// are met by trying, and without them the cheapest choice is the least.  Where trying takes too long it throws Unsupported,
+// or, as a lower bound, leaves the conditions out.
 #pragma once
 #include "errors.hpp"
 #include "parser/unordered_list.hpp"
@@ -17,8 +18,8 @@ class ListCosts {
     static constexpr int64_t kNever = int64_t(1) << 40;
 
     // pairs: the cost of each.
-    ListCosts(const UnorderedList& list, vector<int64_t> pairs, int64_t separator, int64_t close)
-        : list_(list), pairs_(std::move(pairs)), separator_(separator), close_(close) {
+    ListCosts(const UnorderedList& list, vector<int64_t> pairs, int64_t separator, int64_t close, bool is_lower_bound)
+        : list_(list), pairs_(std::move(pairs)), separator_(separator), close_(close), is_lower_bound_(is_lower_bound) {
         cheapest_.assign(size_t(list_.n_members), kNever);
         for (size_t p = 0; p < pairs_.size(); ++p) {
             const int32_t m = list_.pairs[p].member;
@@ -29,6 +30,11 @@ class ListCosts {
     int64_t rest(List set) const {
         Search search(*this, set);
         search.meet(search.open.conditions, 0, 0);
+        if (search.steps > kMaxSteps) {
+            search.best = kNever;
+            std::fill(search.chosen.begin(), search.chosen.end(), uint8_t(0));
+            search.finish(0, 0);
+        }
         return search.best >= kNever ? kNever : search.best + close_;
     }
     int64_t body(List set) const {
@@ -46,6 +52,7 @@ class ListCosts {
     const UnorderedList& list_;
     const vector<int64_t> pairs_;
     const int64_t separator_, close_;
+    const bool is_lower_bound_;
     vector<int64_t> cheapest_;  // by member
     int64_t other_ = kNever;
 
@@ -62,7 +69,10 @@ class ListCosts {
         void meet(uint64_t conditions, int64_t spent, int64_t others) {
             if (spent >= best) return;
             if (!conditions) return finish(spent, others);
-            if (++steps > kMaxSteps) throw Unsupported("the tokens that a text still needs are not known where so many conditions are open");
+            if (++steps > kMaxSteps) {
+                if (of.is_lower_bound_) return;
+                throw Unsupported("the tokens that a text still needs are not known where so many conditions are open");
+            }
             const uint64_t one = conditions & (~conditions + 1);
             for (size_t p = 0; p < of.pairs_.size(); ++p) {
                 const UnorderedList::Pair& pair = of.list_.pairs[p];

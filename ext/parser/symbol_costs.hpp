@@ -4,8 +4,11 @@
 //                generalisation of Dijkstra's algorithm, 1977, here by rounds)
 //   ways(q)      what shifting one symbol in state q completes, and the least cost of it, ascending; -1: it is the end of the
 //                text
-//   list(n)      of a list whose members have a set beside the LR states, where these are looked at: its body and its rest
-//                cost what list_costs.hpp says, in a set's state and at the beginning; else a list may close at once
+//   list(n)      of a list whose members have a set beside the LR states: its body and its rest cost what list_costs.hpp
+//                says, in a set's state and at the beginning
+//   lead(q, n)   where a nonterminal leads from a state, and at what cost: a set that has no number is gone through to the
+//                list's end
+//   of_set(q)    of a state with a set: what its one symbol costs, and what that completes
 //
 // Cost: some steps for each pair of gotos one behind the other, once for a grammar and a kind of cost.
 #pragma once
@@ -27,10 +30,10 @@ class SymbolCosts {
         vector<int32_t> pairs;
     };
 
-    // terminals: their costs.
-    SymbolCosts(const LrTables& lr, int32_t end_term, vector<int64_t> terminals, int32_t n_symbols, bool looks_at_sets)
-        : lr_(lr), end_term_(end_term), least_(std::move(terminals)) {
-        if (looks_at_sets) symbols_.resize(lr.unordered.lists.size());
+    // terminals: their costs.  is_lower_bound: of lists, as of ListCosts.
+    SymbolCosts(const LrTables& lr, int32_t end_term, vector<int64_t> terminals, int32_t n_symbols, bool is_lower_bound)
+        : lr_(lr), end_term_(end_term), is_lower_bound_(is_lower_bound), least_(std::move(terminals)) {
+        symbols_.resize(lr.unordered.lists.size());
         least_.resize(size_t(n_symbols), kNever);
         find_least();
         find_ways();
@@ -40,14 +43,28 @@ class SymbolCosts {
 
     // A state without its set, if it has one.
     int32_t base(int32_t q) const { return q < lr_.unordered.first ? q : lr_.unordered.base_of(q); }
-    const ListSymbols& symbols(int32_t n) const { return symbols_[size_t(n)]; }
-    const ListCosts& list(int32_t n) const { return lists_[size_t(n)]; }
+    std::pair<int32_t, int64_t> lead(int32_t state, int32_t nonterminal) const {
+        const int32_t to = lr_.go(state, nonterminal);
+        if (to != LrTables::kUnmade) return {to, 0};
+        const UnorderedStates& u = lr_.unordered;
+        const List set = u.sets[(state - u.first) >> 1];
+        const vector<int32_t> after = u.lists[size_t(set[0])].after(set, u.pair_of[size_t(nonterminal)]);
+        return {lr_.go(state, symbols_[size_t(set[0])].body), lists_[size_t(set[0])].rest(after)};
+    }
+    std::pair<int64_t, int32_t> of_set(int32_t state) const {
+        const List set = lr_.unordered.sets[(state - lr_.unordered.first) >> 1];
+        const ListCosts& list = lists_[size_t(set[0])];
+        const ListSymbols& symbols = symbols_[size_t(set[0])];
+        const bool is_behind_separator = (state - lr_.unordered.first) & 1;
+        return is_behind_separator ? std::make_pair(list.body(set), symbols.rest) : std::make_pair(list.rest(set), symbols.body);
+    }
     // May the text end in state q?
     bool ends(int32_t q) const { return lr_.base_go(base(q), end_term_) >= 0; }
 
   private:
     const LrTables& lr_;
     const int32_t end_term_;
+    const bool is_lower_bound_;
     vector<int64_t> least_;
     vector<vector<Way>> ways_;
     vector<ListSymbols> symbols_;  // by list
@@ -103,7 +120,7 @@ class SymbolCosts {
         vector<int64_t> pairs;
         for (const int32_t x : symbols_[size_t(k)].pairs) pairs.push_back(least_[size_t(x)]);
         const UnorderedList& list = lr_.unordered.lists[size_t(k)];
-        return ListCosts(list, std::move(pairs), least_[size_t(list.separator)], least_[size_t(list.close)]);
+        return ListCosts(list, std::move(pairs), least_[size_t(list.separator)], least_[size_t(list.close)], is_lower_bound_);
     }
     void find_ways() {
         ways_.resize(size_t(lr_.n_states()));

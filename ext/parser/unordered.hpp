@@ -73,8 +73,6 @@ class UnorderedStates {
         const List set = sets[(s - first) >> 1];
         return number(lists[size_t(set[0])].after(set, pair_of[size_t(symbol)]));
     }
-    // ... or without one: the state that it leads to if what was written before is forgotten.
-    int32_t forgotten(int32_t s) const { return lists[size_t(sets[(s - first) >> 1][0])].after_member; }
     int32_t base_of(int32_t s) const {
         const UnorderedList& list = lists[size_t(sets[(s - first) >> 1][0])];
         return (s - first) & 1 ? list.after_separator : list.after_member;

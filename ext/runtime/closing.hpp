@@ -1,10 +1,9 @@
 // A shortest end of a text: the fewest bytes after which it is a sentence.
 //
 // A* over what the text can be: each step is one byte, and of two texts with one situation (Decoder::situation) the longer
-// is dropped.  The estimate is Decoder::least_to_end, which never is too large and sinks by at most one a byte; so the
-// first sentence taken from the queue is a shortest one.  With an estimate that is exact only the texts of one answer are
-// looked at; where it is too small (lengths that are counted, items that must differ, properties in any order) more are,
-// up to the budget.  Same text, same answer: the queue breaks ties by length and by number.
+// is dropped, and one that was met before is taken again where it is shorter.  The estimate is Decoder::least_to_end, which
+// never is too large; so the first sentence taken from the queue is a shortest one.  With an estimate that is exact only the texts of one answer are
+// looked at; where it is too small (lengths that are counted, items that must differ) more are, up to the budget.  Same text, same answer: the queue breaks ties by length and by number.
 #pragma once
 #include <map>
 #include <queue>

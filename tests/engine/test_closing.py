@@ -171,3 +171,52 @@ def test_a_budget_is_kept() -> None:
     with pytest.raises(wfsa.LimitError, match="not found among 3 ways"):
         state.closing(budget=3)
     assert state.closing(limit=30) is None
+
+
+# --- properties in any order ------------------------------------------------------------------------------------------
+
+
+def in_any_order(schema: dict[str, Any], mode: Any = "ahead") -> wfsa.Constraint:
+    tokens = [*(bytes([byte]) for byte in range(256)), b"</s>"]
+    vocab = wfsa.Vocab(tokens, special_ids=[256], eos_ids=[256])
+    return wfsa.compile_json_schema(schema, vocab, mode=mode, schema_options=wfsa.SchemaOptions(property_order="any"))
+
+
+@pytest.mark.parametrize("mode", ["ahead", "lazy"])
+@pytest.mark.parametrize("n", [4, 10, 60])
+def test_required_names_in_any_order_are_closed(n: int, mode: Any) -> None:
+    """With a token for each byte, an end is as long as the tokens say, but for the end token."""
+    names = [f"name{i}" for i in range(n)]
+    schema = {"type": "object", "properties": {name: {"type": "integer"} for name in names}, "required": names}
+    for closed in ({"additionalProperties": False}, {"minProperties": n + 3}, {"maxProperties": n + 1}):
+        state = in_any_order({**schema, **closed}, mode).start()
+        for text in (b"", b'{"name', b"2", b'":5,', b'"name0":7, "na'):
+            assert state.commit_bytes(text)
+            end = state.closing(budget=20_000)
+            assert end is not None and len(end) == state.min_tokens() - 1
+            after = state.fork()
+            assert after.commit_bytes(end) and after.is_accepting()
+
+
+EMPTY_LIST: dict[str, Any] = {"type": "object", "properties": {"a": {}, "bb": {"const": 1}, "c": {"type": "null"}}}
+CONDITIONS: list[dict[str, Any]] = [
+    {"dependentRequired": {"a": ["c"], "c": ["bb"]}},
+    {"anyOf": [{"required": ["a", "c"]}, {"required": ["bb"]}]},
+    {"minProperties": 2, "maxProperties": 3}, {"minProperties": 4}, {"required": ["c"], "additionalProperties": False},
+    {"patternProperties": {"^x": {"type": "boolean"}}, "minProperties": 5, "additionalProperties": False},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=[json.dumps(one) for one in CONDITIONS])
+def test_lists_with_conditions_are_closed_as_shortly_as_tokens_say(condition: dict[str, Any]) -> None:
+    try:
+        state = in_any_order({**EMPTY_LIST, **condition}).start()
+    except wfsa.SchemaError:
+        pytest.skip("not enforced in any order")
+    for text in (b"", b"{", b'"c":n', b"ull"):
+        assert state.commit_bytes(text)
+        end = state.closing()
+        assert end is not None and len(end) == state.min_tokens() - 1
+        assert state.closing(len(end) - 1) is None
+        after = state.fork()
+        assert after.commit_bytes(end) and after.is_accepting()
