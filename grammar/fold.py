@@ -84,6 +84,32 @@ def fold_expression(e: Expr, known: Mapping[str, Regular], budget: int, weigh: W
     return e
 
 
+class _Unions:
+    """Regular alternatives, as many together as the budget allows."""
+
+    __slots__ = ("_budget", "_groups", "_weigh", "_weight")
+
+    def __init__(self, budget: int, weigh: Weights) -> None:
+        self._budget, self._weigh = budget, weigh
+        self._groups: list[dict[Regular, None]] = []
+        self._weight = 0  # of the last group
+
+    def add(self, tree: Regular) -> None:
+        if not self._groups or self._weight + self._weigh(tree) > self._budget:
+            if tree == NOTHING:
+                return
+            self._groups.append({})
+            self._weight = 0
+        group = self._groups[-1]
+        for part in tree.parts if isinstance(tree, Alt) else (tree,):
+            if part not in group:
+                group[part] = None
+                self._weight += self._weigh(part)
+
+    def built(self) -> list[Regular]:
+        return [alt(*group) for group in self._groups]
+
+
 def _pack(e: Expr, budget: int, weigh: Weights) -> Expr:
     """Flatten, glue and simplify the top of `e`, whose parts are packed already."""
     match e:
@@ -105,16 +131,15 @@ def _pack(e: Expr, budget: int, weigh: Weights) -> Expr:
             return out[0] if len(out) == 1 else Seq(tuple(out))
         case Choice(parts):
             kept: dict[Expr, None] = {}
-            regular: list[Regular] = []  # each within the budget
+            unions = _Unions(budget, weigh)
             for p in parts:
+                check()
                 for q in p.parts if isinstance(p, Choice) else (p,):
                     if isinstance(q, Regular):
-                        if regular and weigh(regular[-1]) + weigh(q) <= budget:
-                            regular[-1] = alt(regular[-1], q)
-                        elif q != NOTHING:
-                            regular.append(q)
+                        unions.add(q)
                     else:
                         kept[q] = None
+            regular = unions.built()
             if not kept:
                 return regular[0] if len(regular) == 1 else Choice(tuple(regular)) if regular else NOTHING
             choices = (*regular, *kept)

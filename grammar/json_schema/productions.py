@@ -29,6 +29,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from wfsa.errors import LimitError
+from wfsa.grammar.allowance import check
 from wfsa.grammar.ir import MAX_GROUPS, Grammar, Marks, Terminal, Unordered
 from wfsa.grammar.json_schema.finite import scalar_spellings
 from wfsa.grammar.json_schema.lexemes import Lexemes
@@ -487,6 +488,7 @@ class Productions:
         return lhs
 
     def _step(self, rhs: tuple[int, ...], origin: str, distinct: Distinct) -> int:
+        check()
         p = self.nonterminal("items", origin)
         if distinct != "no":
             self.distinct.append((~p, _MARKS[distinct]))
@@ -532,6 +534,7 @@ class Productions:
         `made` maps ids of lists and dicts within this value to their symbols: Python values may share parts, and a
         value whose parts each hold another part twice has a text that doubles with each level.
         """
+        check()
         made = {} if made is None else made
         if not isinstance(value, (list, dict)):
             spellings = scalar_spellings(value)

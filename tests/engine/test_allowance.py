@@ -87,6 +87,41 @@ def test_time_limits_hold(name: str) -> None:
     assert time.thread_time() - begun < SECONDS + OVERRUN
 
 
+class _Watching(Allowance):
+    """Notes the longest time of the processor between two looks at what may be used."""
+
+    longest = 0.0
+    last = 0.0
+
+    def check(self) -> None:
+        now = time.thread_time()
+        self.longest, self.last = max(self.longest, now - self.last), now
+        super().check()
+
+
+UNBROKEN: dict[str, tuple[Any, ...]] = {
+    "a constant of a million items": (wfsa.compile_json_schema, {"const": [1] * 1_000_000}),
+    "a constant of objects": (wfsa.compile_json_schema, {"const": [{"a": 1}] * 300_000}),
+    "a constant of many names": (wfsa.compile_json_schema, {"const": {f"k{i}": i for i in range(100_000)}}),
+    "a long word": (wfsa.compile_regex, "a" * 1_000_000),
+    "many parts": (wfsa.compile_regex, "a[bc]" * 200_000),
+    "many words": (wfsa.compile_gbnf, "root ::= " + " | ".join(f'"k{i}"' for i in range(200_000))),
+}
+
+
+@pytest.mark.parametrize("name", UNBROKEN)
+def test_no_stage_goes_on_without_looking(name: str) -> None:
+    """What is asked for in seconds is kept in whatever stage they end."""
+    function, source = UNBROKEN[name]
+    with _Watching(None) as watching:
+        watching.last = time.thread_time()
+        try:
+            function(source, VOCAB, mode="lazy", max_seconds=6.0)
+        except wfsa.LimitError:
+            pass
+        assert max(watching.longest, time.thread_time() - watching.last) < OVERRUN
+
+
 def test_lenient_does_not_do_without_what_took_too_long() -> None:
     with pytest.raises(wfsa.LimitError, match="max_seconds"):
         wfsa.compile_json_schema(
