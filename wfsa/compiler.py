@@ -49,6 +49,7 @@ from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.structural_tag import read_structural_tag
 from wfsa.grammar.structural_tag.tools import tools_tag
+from wfsa.grammar.unproductive import why_nothing
 from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.vocab import Vocab, require_vocab
 
@@ -98,10 +99,7 @@ def _compile(
     try:
         core = build_core(vocab.core, grammar, terminals, options.max_lr_states, options.max_lexer_states)
         if core is None:
-            name = grammar.nonterminals[grammar.start]
-            raise GrammarError(
-                f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion"
-            )
+            raise GrammarError(why_nothing(grammar, _empty(terminals)))
         core.set_budget(options.max_grown_bytes)
         check()
         if options.mode == "ahead":
@@ -142,6 +140,14 @@ def _terminals(grammar: Grammar, vocab: Vocab, run: _Run) -> list[CompiledTermin
         run.tick("terminals", (number + 1) / len(grammar.terminals))
         check()
     return out
+
+
+def _empty(terminals: list[CompiledTerminal]) -> list[int]:
+    """The terminals that match no text."""
+    return [
+        number for number, terminal in enumerate(terminals)
+        if terminal.automaton is not None and not terminal.automaton.arrays()[4].any()
+    ]  # fmt: skip
 
 
 def _ranks(grammar: Grammar) -> list[int]:

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 from wfsa.grammar.json_schema.document import Document, draft_of, segment
 from wfsa.grammar.json_schema.keywords import READERS
 from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.words import keyword_text
 
 MAX_TESTS = 250
@@ -44,7 +43,7 @@ _UNTOUCHED = {"$id", "id", "maxContains"}
 
 class Place(NamedTuple):
     path: str
-    text: str  # "/allOf/0/minimum: at least 10"
+    text: str  # "$.allOf[0].minimum: at least 10"
     depth: int  # of the value it speaks of: 1 for the members and items of the document
     is_kind: bool = False  # a type that only says of which values the others speak
 
@@ -101,9 +100,8 @@ class _Search:
 
     def places(self, schema: Any, path: str, depth: int = 0, seen: frozenset[int] = frozenset()) -> Iterator[Place]:
         """The keywords that are left, in the order of the schema."""
-        pointer = pointer_of(path, self.document.outside)
         if schema is False:
-            yield Place(path, f"{pointer}: nothing fits", max(depth - 1, 0))
+            yield Place(path, f"{path}: nothing fits", max(depth - 1, 0))
         if not isinstance(schema, dict) or len(seen) > _MAX_DEPTH:
             return
         seen |= {id(schema)}
@@ -116,13 +114,13 @@ class _Search:
             children = [(child, where) for child, where in below.get(keyword, ()) if child is not True]
             inner: list[Place] = []
             if any(id(child) in seen for child, _ in children):
-                inner = [Place(path + segment(keyword), f"{pointer}/{keyword}: recurs without end", depth)]
+                inner = [Place(path + segment(keyword), f"{path}{segment(keyword)}: recurs without end", depth)]
             elif keyword not in _SINGLE or not any(child is False for child, _ in children):
                 deeper = depth + (keyword in _INTO_VALUES)
                 inner = [place for child, where in children for place in self.places(child, where, deeper, seen)]
             if not inner and keyword not in _NAMING:
                 is_kind = keyword == "type" and (schema["type"] in _KINDS or id(schema) in self.kinds)
-                text = f"{pointer}/{keyword}: {keyword_text(keyword, schema)}"
+                text = f"{path}{segment(keyword)}: {keyword_text(keyword, schema)}"
                 inner = [Place(path + segment(keyword), text, depth, is_kind)]
             yield from inner
 

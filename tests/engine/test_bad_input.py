@@ -542,3 +542,30 @@ def test_saving_replaces_whole_files(vocab: wfsa.Vocab, tmp_path: Path) -> None:
     constraint.save(path)
     assert path.read_bytes() == first
     assert [p.name for p in tmp_path.iterdir()] == ["a.wfsa"]
+
+
+NOTHING = "the grammar derives nothing: "
+
+
+@pytest.mark.parametrize("pattern", ["(?<=a)b", "a(?!.*)", "a^b", r"[^\s\S]", "(?=a)b", "^$a", "b(?=c)"])
+def test_a_pattern_that_matches_no_text_is_told_as_such(pattern: str, vocab: wfsa.Vocab) -> None:
+    told = f"{NOTHING}the pattern matches no text; look-arounds and anchors see"
+    with pytest.raises(wfsa.GrammarError, match=told) as caught:
+        wfsa.compile_regex(pattern, vocab)
+    assert "recursion" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::wfsa.GrammarWarning")
+@pytest.mark.parametrize(
+    ("compiler", "text", "message"),
+    [
+        (wfsa.compile_lark, "start: T U\nT: /a/\nU: /(?<=x)b/", "every way through 'start' needs terminals"),
+        (wfsa.compile_lark, "start: a\na: T a | U\nT: /(?<=x)b/\nU: /b(?=c)/", "every way .* match no text, like 'T'"),
+        (wfsa.compile_lark, 'start: a U\na: "a" a\nU: /(?<=x)b/', "'start' has no finite word; give it a rule without"),
+        (wfsa.compile_gbnf, 'root ::= "a" x\nx ::= "b" x', "every way through 'root' .* only leads back to itself"),
+        (wfsa.compile_gbnf, 'root ::= "a" root "b"', "'root' has no finite word; give it a rule without recursion"),
+    ],
+)
+def test_why_a_grammar_derives_nothing(compiler: Any, text: str, message: str, vocab: wfsa.Vocab) -> None:
+    with pytest.raises(wfsa.GrammarError, match=NOTHING + message):
+        compiler(text, vocab)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -185,35 +186,37 @@ def test_text() -> None:
 
 # --- schemas that nothing satisfies -------------------------------------------------------------------------------
 
+POINTER = re.compile(r"(?:^|[\s;(])/[A-Za-z$][\w$/~]*: ")  # "/minimum: at least 3"
 EMPTY = [
     ({"allOf": [{"type": "integer", "minimum": 10}, {"maximum": 5}]},
-     "/allOf/0/minimum: at least 10 against /allOf/1/maximum: at most 5 at $.allOf[0].minimum"),
-    ({"type": "string", "allOf": [{"type": "integer"}]}, "/type: a string against /allOf/0/type: an integer at"),
-    ({"enum": ["a", "b"], "pattern": "^c"}, '/enum: one of "a", "b" against /pattern: a match of /^c/ at'),
-    ({"const": 3, "type": "string"}, "/const: only 3 against /type: a string at"),
+     "$.allOf[0].minimum: at least 10 against $.allOf[1].maximum: at most 5 at $.allOf[0].minimum"),
+    ({"type": "string", "allOf": [{"type": "integer"}]}, "$.type: a string against $.allOf[0].type: an integer at"),
+    ({"enum": ["a", "b"], "pattern": "^c"}, '$.enum: one of "a", "b" against $.pattern: a match of /^c/ at'),
+    ({"const": 3, "type": "string"}, "$.const: only 3 against $.type: a string at"),
     ({"type": "object", "required": ["x"], "properties": {"x": False, "y": {"type": "integer"}}},
-     '/required: "x" must be there against /properties/x: nothing fits at'),
-    ({"type": "array", "minItems": 3, "maxItems": 2, "title": "x"}, "/minItems: at least 3 items against /maxItems"),
-    ({"type": "string", "minLength": 3, "maxLength": 2}, "/minLength: at least 3 characters against /maxLength"),
-    ({"type": "string", "pattern": "^a", "allOf": [{"pattern": "^b"}]}, "/pattern: a match of /^a/ against /allOf/0/"),
+     '$.required: "x" must be there against $.properties.x: nothing fits at'),
+    ({"type": "array", "minItems": 3, "maxItems": 2, "title": "x"}, "$.minItems: at least 3 items against $.maxItems"),
+    ({"type": "string", "minLength": 3, "maxLength": 2}, "$.minLength: at least 3 characters against $.maxLength"),
+    ({"type": "string", "pattern": "^a", "allOf": [{"pattern": "^b"}]},
+     "$.pattern: a match of /^a/ against $.allOf[0].pattern: a match of /^b/ at"),
     ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
-     '/properties/a/$ref: recurs without end against /required: "a" must be there at'),
+     '$.properties.a["$ref"]: recurs without end against $.required: "a" must be there at'),
     ({"type": "integer", "anyOf": [{"type": "string"}, {"type": "null"}]},
-     "/type: an integer; /anyOf/0/type: a string; /anyOf/1/type: null exclude each other at"),
+     "$.type: an integer; $.anyOf[0].type: a string; $.anyOf[1].type: null exclude each other at"),
     ({"type": "object", "required": ["a"], "additionalProperties": False},
-     '/required: "a" must be there against /additionalProperties: no other properties at'),
+     '$.required: "a" must be there against $.additionalProperties: no other properties at'),
     ({"type": "object", "minProperties": 3, "properties": {"a": {}}, "additionalProperties": False},
-     "/minProperties: at least 3 properties against /additionalProperties: no other properties at"),
+     "$.minProperties: at least 3 properties against $.additionalProperties: no other properties at"),
     ({"type": "array", "items": {"type": "integer", "minimum": 3, "maximum": 2}, "minItems": 1},
-     "/items/minimum: at least 3 against /items/maximum: at most 2 at"),
+     "$.items.minimum: at least 3 against $.items.maximum: at most 2 at"),
     ({"type": "integer", "exclusiveMinimum": 0.1, "maximum": 0.9},
-     "/type: an integer; /exclusiveMinimum: above 0.1; /maximum: at most 0.9 exclude each other at"),
+     "$.type: an integer; $.exclusiveMinimum: above 0.1; $.maximum: at most 0.9 exclude each other at"),
     ({"type": "object", "propertyNames": {"maxLength": 2}, "required": ["abc"]},
-     '/propertyNames/maxLength: at most 2 characters against /required: "abc" must be there at'),
+     '$.propertyNames.maxLength: at most 2 characters against $.required: "abc" must be there at'),
     ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string", "$ref": "#/$defs/b"}, "b": {"enum": [1, 2]}}},
-     "/$defs/a/type: a string against /$defs/b/enum: one of 1, 2 at"),
-    ({"not": {}}, "/not: "),
-    ({"enum": []}, "/enum: one of no values at"),
+     '$["$defs"].a.type: a string against $["$defs"].b.enum: one of 1, 2 at'),
+    ({"not": {}}, "$.not: "),
+    ({"enum": []}, "$.enum: one of no values at"),
     (False, "the schema is false at $"),
 ]  # fmt: skip
 
@@ -237,7 +240,16 @@ def test_a_contradiction_in_a_large_schema() -> None:
     }  # fmt: skip
     with pytest.raises(wfsa.SchemaError) as info:
         wfsa.compile_json_schema(schema, BYTES)
-    assert "/$defs/n/type: an integer against /properties/a/properties/b/allOf/1/type: a string at" in str(info.value)
+    told = '$["$defs"].n.type: an integer against $.properties.a.properties.b.allOf[1].type: a string at'
+    assert told in str(info.value)
+
+
+def test_a_message_has_one_notation_of_places() -> None:
+    """Errors name ``$.paths``; JSON pointers are for reports and explanations, which name nothing else."""
+    for schema, _ in EMPTY:
+        with pytest.raises(wfsa.SchemaError) as info:
+            wfsa.compile_json_schema(schema, BYTES)
+        assert not POINTER.search(str(info.value)), info.value
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
