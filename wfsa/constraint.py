@@ -86,6 +86,14 @@ class Constraint(ABC):
         """
         return self.start().min_tokens()
 
+    @property
+    def has_min_tokens(self) -> bool:
+        """Whether it is known how many tokens a text needs: ``start().has_min_tokens``.
+
+        Where it is not, ``min_tokens`` raises, and masks under a budget are those without one.
+        """
+        return self.start().has_min_tokens
+
     @abstractmethod
     def _start(self, stop_ids: list[int] | None) -> State: ...
 

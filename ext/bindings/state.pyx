@@ -167,8 +167,8 @@ cdef class State:
         """The tokens that keep the text a viable prefix, as a :class:`TokenMask`; the end token iff it is a sentence.
 
         budget: how many tokens may still come, the end token among them; then only tokens are in the mask after which
-        ``min_tokens()`` is below it, and there is always one.  Raises BudgetError where it is below ``min_tokens()`` now,
-        StateError where that is not known.
+        ``min_tokens()`` is below it, and there is always one.  Raises BudgetError where it is below ``min_tokens()`` now.
+        Without effect where ``has_min_tokens`` is false.
         wrap_up: where fewer than so many tokens are left beyond ``min_tokens()``, tokens that raise it are refused, too: a
         string may go on, but nothing begins that need not be there, as optional members and further items.
         """
@@ -196,6 +196,15 @@ cdef class State:
         with nogil:
             n = decoder.min_tokens()
         return n
+
+    @property
+    def has_min_tokens(self):
+        """Whether it is known how many tokens a text needs, so that masks keep a budget.
+
+        False where items must differ, and where terminals match as long as they can.
+        """
+        cdef Held held
+        return bool(self.read(held).has_min_tokens())
 
     def fill_bitmask(self, buffer, row=None, budget=None, wrap_up=0):
         """Copy the mask into an int32[ceil(V/32)] array, or into row `row` of an int32[B, ceil(V/32)] one.

@@ -14,9 +14,10 @@ struct Budget {
     int64_t tokens = kAnyTokens, wrap_up = 0;
 };
 
-// How many tokens may be needed from after the next one on; kAnyTokens: no matter how many.  BudgetTooSmall: it is.
+// How many tokens may be needed from after the next one on; kAnyTokens: no matter how many, or nothing says
+// how many a text needs.  BudgetTooSmall: it is.
 inline int64_t most_after(const Decoder& decoder, const Budget& budget) {
-    if (budget.tokens == kAnyTokens) return kAnyTokens;
+    if (budget.tokens == kAnyTokens || !decoder.has_min_tokens()) return kAnyTokens;
     // Both are a caller's, any int64: neither the difference nor one less overflows.
     if (decoder.is_far(std::max<int64_t>(0, budget.tokens) - std::max<int64_t>(0, budget.wrap_up))) return kAnyTokens;
     const int64_t least = decoder.min_tokens();

@@ -39,6 +39,8 @@ class Decoder {
     // Tokens to the end, the end token among them: never too few, and some token leaves one fewer.  0 after the end.
     // Unsupported: that is not known.
     virtual int64_t min_tokens() const = 0;
+    // Is it known how many tokens its texts need?  Else a budget changes nothing.
+    virtual bool has_min_tokens() const { return true; }
     // Is it known, and cheap to tell, that any token may come under a budget?
     virtual bool is_far(int64_t budget) const = 0;
     // Of the plain mask, the tokens after which no more than `most` are needed.

@@ -97,6 +97,7 @@ class Session final : public Decoder {
         }
     }
     void mask_with_end(uint32_t* out, int64_t n_words) const override { mask_within(out, n_words, TokensToEnd::kNever - 1); }
+    bool has_min_tokens() const override { return !engine_->why_no_budgets(); }
     bool is_far(int64_t budget) const override {
         const int64_t n = now_->n_commits, most = budget - !engine_->vocab->eos.empty();
         if (now_->finished) return true;

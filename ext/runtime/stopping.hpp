@@ -59,6 +59,7 @@ class Stopping final : public Decoder {
     void mask_with_end(uint32_t* out, int64_t n_words) const override { mask(out, n_words); }
     bool has_end() const override { return ended_ || inner_->has_end(); }
     int64_t min_tokens() const override { return ended_ ? 0 : inner_->min_tokens() + tokens_->ends.empty(); }
+    bool has_min_tokens() const override { return inner_->has_min_tokens(); }
     bool is_far(int64_t budget) const override { return ended_ || inner_->is_far(budget - tokens_->ends.empty()); }
     void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
         if (!ended_) inner_->mask_within(out, n_words, most - tokens_->ends.empty());

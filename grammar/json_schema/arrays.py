@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.counted_items import CountedItems
 from wfsa.grammar.json_schema.item_values import MAX_DISTINCT, distinct, listed_values, longest
 from wfsa.grammar.json_schema.memo import Memo, in_advance
 from wfsa.grammar.json_schema.scarce_items import MAX_KINDS, ScarceItems
 from wfsa.grammar.json_schema.shape import Shape
+from wfsa.grammar.json_schema.widening import CAUGHT
 
 
 class Arrays:
@@ -42,7 +42,7 @@ class Arrays:
         if scarce is not None:
             try:
                 return CountedItems(memo, shape, few, high, scarce).symbol()
-            except LimitError:
+            except CAUGHT:
                 pass  # too many of them for the grammar: the runtime looks for what is left as the text is written
         if counts or few is not None:
             return CountedItems(memo, shape, few, high).symbol()

@@ -339,11 +339,20 @@ def test_deep_texts() -> None:
 
 
 def test_what_is_not_known_is_said() -> None:
+    """`min_tokens` raises, and masks go without a budget; a property says so beforehand."""
     for constraint, why in [
         (wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, VOCAB), "items have to differ"),
         (wfsa.compile_lark('start: "a" B\nB: /b+/', VOCAB), "matched as long as they can be"),
     ]:
-        state = constraint.start()
-        for ask in (state.min_tokens, lambda state=state: state.get_mask(budget=9)):
-            with pytest.raises(wfsa.StateError, match=why):
-                ask()
+        state, other = constraint.start(), constraint.start(stop_ids=[0])
+        assert not constraint.has_min_tokens
+        assert not state.has_min_tokens
+        assert not other.has_min_tokens
+        with pytest.raises(wfsa.StateError, match=why):
+            state.min_tokens()
+        assert state.get_mask(budget=9) == state.get_mask(budget=1, wrap_up=4) == state.get_mask()
+        buffers = np.zeros((2, 2, (len(VOCAB.tokens) + 31) // 32), np.int32)
+        wfsa.fill_bitmasks([state, state], buffers[0], budgets=[1, None])
+        wfsa.fill_bitmasks([state, state], buffers[1])
+        assert np.array_equal(*buffers)
+    assert wfsa.compile_json_schema({}, VOCAB).has_min_tokens

@@ -20,6 +20,7 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
         int64_t n_commits()
         void mask(uint32_t*, int64_t) except +wfsa_translate
         int64_t min_tokens() except +wfsa_translate
+        cbool has_min_tokens() except +wfsa_translate
         cbool accepting() except +wfsa_translate
         cbool finished()
         cbool is_quick()
