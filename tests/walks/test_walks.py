@@ -1,0 +1,38 @@
+"""Random schemas compiled, their masks followed to the end, and what was written judged; see :mod:`tests.walks.walk`.
+
+A seed names a case: ``python -m tests.walks --seed N --schemas 1`` repeats it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.walks.walk import Case, Tally, WalkError, run, vocabulary
+
+pytestmark = pytest.mark.engine
+WALKS = 20  # of each schema
+
+
+def check(seeds: range) -> Tally:
+    vocab, tally = vocabulary(), Tally()
+    for seed in seeds:
+        case = Case.draw(seed)
+        try:
+            tally += run(case, vocab, WALKS)
+        except WalkError as error:
+            pytest.fail(f"seed {seed}: {error}\n{case}")
+    return tally
+
+
+def test_walks_keep_the_promises() -> None:
+    tally = check(range(400))
+    assert tally.walks > 4000
+    assert tally.refused < tally.schemas / 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(40))
+def test_a_million_walks_keep_the_promises(part: int) -> None:
+    first = 1000 + 2000 * part
+    tally = check(range(first, first + 2000))
+    assert tally.walks > 25_000

@@ -1,0 +1,294 @@
+"""Follows masks at random to the end of a text, and has another program judge what was written.
+
+Promises that are checked, of every constraint that compiles (docs/architecture.md):
+
+- No mask is empty, and a token in the mask can be committed.  A token outside the mask is refused, and changes nothing.
+- From every state the end can be reached: within ``min_tokens()`` tokens under a budget, and by ``closing()``.
+- Every finished text is a valid document; every valid document is accepted, byte by byte and over its prefixes.
+- A fork, a rollback and a file do not change masks.
+
+The judge is jsonschema-rs.  A text has no verdict if a name is written twice, or if a number in it is not a double: the
+judge would read another value.  Numbers that Python writes with an exponent are not tried as documents, because the
+canonical spelling has none.  Under ``property_order="declared"`` a valid document may be refused if an object in it has
+two members.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import jsonschema_rs
+
+import wfsa
+from tests.walks.schemas import SchemaDrawer, mutated, random_value, rendered, values_named
+
+MODES = ("ahead", "lazy", "background", "loaded")
+SIMPLE: list[Any] = [
+    None, True, 0, "", "a", [], {}, [1, 1], [[]], [[[]]], [{}], {"a": {}}, {"a": []}, {"b": {"a": 1}}, [["a"]],
+    [[1], {}],
+]  # fmt: skip
+_LARGE = 1e15  # numbers from here on are rounded by somebody
+MOST_STEPS = 40  # random tokens before a walk heads for the end
+
+# All bytes, what JSON tokenizers have, and tokens that reach over the border of two terminals.
+_WORDS = r"""
+    {" {} [] [[ ]] }} "} "] ": "," ", :[ :{ :" ,{ ,[ },{ "},{" "],[" null true false nul tru ull,"a 00 10 12 0.5 .5 -1
+    e1 aa ab ba aab "a "a" "ab" "b" a":1 b":" "a": "b":1 a", é é" 1,1 ,1 ],1 1] 1} ,null ,true ,"a" ,"" [1 [null [" \"
+    \\ \n b\"
+"""
+_LAYOUT = [b", ", b": ", b"\n  ", b"\n    "]
+SPELLED = [bytes([i]) for i in range(256)] + [word.encode() for word in _WORDS.split()] + _LAYOUT
+_LIKELY = set(b'{}[]":,019.-aabtfn\\') | set(range(256, len(SPELLED)))
+
+
+def vocabulary() -> wfsa.Vocab:
+    """Return the vocabulary of the walks, whose last token ends the text."""
+    return wfsa.Vocab([*SPELLED, b"</s>"], special_ids=[len(SPELLED)], eos_ids=[len(SPELLED)])
+
+
+class WalkError(AssertionError):
+    """A promise that was not kept; the message names the promise and the text."""
+
+
+@dataclass
+class Tally:
+    """Counts of what was tried."""
+
+    schemas: int = 0
+    refused: int = 0
+    empty: int = 0
+    walks: int = 0
+    verdicts: int = 0
+
+    def __iadd__(self, other: Tally) -> Tally:
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+
+@dataclass(frozen=True)
+class Case:
+    """One schema and the way in which it is compiled; drawn from a seed alone."""
+
+    seed: int
+    schema: Any
+    mode: str
+    options: wfsa.SchemaOptions
+
+    @classmethod
+    def draw(cls, seed: int) -> Case:
+        rng = Random(seed)
+        schema = SchemaDrawer(rng).draw()
+        options = wfsa.SchemaOptions(
+            property_order=rng.choice(["declared", "any"]),
+            whitespace=rng.choice(["compact", "compact", "flexible", "python", "indent"]),
+        )
+        return cls(seed, schema, rng.choice(MODES), options)
+
+
+def compiled(case: Case, vocab: wfsa.Vocab) -> wfsa.Constraint:
+    """Compile the case in its mode.  Raises SchemaError if the schema is refused or has no document, LimitError."""
+    mode: Any = case.mode if case.mode in ("ahead", "lazy", "background") else "ahead"
+    constraint = wfsa.compile_json_schema(case.schema, vocab, mode=mode, schema_options=case.options)
+    if case.mode == "loaded":
+        constraint = wfsa.Constraint.from_bytes(constraint.to_bytes(), vocab)
+    return constraint
+
+
+def run(case: Case, vocab: wfsa.Vocab, walks: int) -> Tally:
+    """Compile a case and walk it; raises WalkError at the first promise that is not kept."""
+    tally = Tally(schemas=1)
+    rng = Random(case.seed + 1)
+    judge = jsonschema_rs.validator_for(case.schema, validate_formats=True)
+    documents = [*values_named(case.schema), *(random_value(rng) for _ in range(16)), *SIMPLE]
+    try:
+        constraint = compiled(case, vocab)
+    except wfsa.LimitError:
+        tally.refused = 1
+        return tally
+    except wfsa.SchemaError as error:
+        if "no document satisfies" not in str(error):
+            tally.refused = 1
+            return tally
+        tally.empty = 1
+        for document in documents:
+            tally.verdicts += 1
+            if judge.is_valid(document):
+                raise WalkError(f"has a document, but is said to have none: {rendered(document)!r}") from None
+        return tally
+    start = constraint.start()
+    for _ in range(walks):
+        text = walk(start.fork(), rng)
+        tally.walks += 1
+        document = value_of(text)
+        if document is None:
+            continue
+        tally.verdicts += 1
+        if not judge.is_valid(document[0]):
+            raise WalkError(f"an invalid document was written: {text!r}")
+        documents += [document[0], mutated(rng, document[0]), mutated(rng, mutated(rng, document[0]))]
+    for document in documents:
+        tally.verdicts += 1
+        check_verdict(start.fork(), document, judge.is_valid(document), case.options)
+    return tally
+
+
+def walk(state: wfsa.State, rng: Random) -> bytes:
+    """Follow masks at random, then to the end in one of two ways; return the text without the end token."""
+    n_steps = rng.randrange(MOST_STEPS)
+    for _ in range(n_steps):
+        if state.is_finished():
+            return state.text()
+        step(state, rng)
+    if rng.random() < 0.5:
+        finish_by_closing(state)
+    else:
+        finish_within_budget(state, rng)
+    return state.text()
+
+
+def step(state: wfsa.State, rng: Random) -> None:
+    """Commit a token of the mask; now and then try one outside, or go back and ask again."""
+    mask = state.get_mask()
+    ids = mask.ids().tolist()
+    if not ids:
+        raise WalkError(f"the mask is empty after {state.text()!r}")
+    chance = rng.random()
+    if chance < 0.02:
+        allowed = {token_id for token_id in range(len(SPELLED) + 1) if state.fork().commit(token_id)}
+        if allowed != set(ids):
+            raise WalkError(f"the mask and all commits differ in {sorted(allowed ^ set(ids))} after {state.text()!r}")
+    elif chance < 0.1:
+        outside = rng.randrange(len(SPELLED) + 1)
+        if outside not in mask and (state.commit(outside) or state.get_mask() != mask):
+            raise WalkError(f"token {outside} is outside the mask, and was taken after {state.text()!r}")
+    token_id = choose(ids, rng)
+    if chance > 0.95:
+        fork = state.fork()
+        if not fork.commit(token_id) or not state.commit(token_id) or fork.get_mask() != state.get_mask():
+            raise WalkError(f"a fork differs after {fork.text()!r}")
+        state.rollback()
+        if state.get_mask() != mask:
+            raise WalkError(f"a rollback changes the mask after {state.text()!r}")
+    if not state.commit(token_id):
+        raise WalkError(f"token {token_id} is in the mask, and was refused after {state.text()!r}")
+
+
+def choose(ids: list[int], rng: Random) -> int:
+    """Return a token, most often one that JSON is made of: among all bytes these would be rare."""
+    likely = [i for i in ids if i in _LIKELY]
+    return rng.choice(likely if likely and rng.random() < 0.8 else ids)
+
+
+def finish_by_closing(state: wfsa.State) -> None:
+    """End the text by the bytes of ``closing()``."""
+    if state.is_finished():
+        return
+    ending = state.closing()
+    if ending is None:
+        raise WalkError(f"closing() finds no end after {state.text()!r}")
+    before = state.text()
+    if not state.commit_bytes(ending) or not state.is_accepting():
+        raise WalkError(f"closing() is {ending!r} after {before!r}, which does not end the text")
+
+
+def finish_within_budget(state: wfsa.State, rng: Random) -> None:
+    """End the text under a budget of tokens that is just large enough, or a little larger."""
+    if state.is_finished():
+        return
+    try:
+        least = state.min_tokens()
+    except wfsa.StateError as error:
+        if "not known where items" not in str(error):
+            raise
+        return finish_by_closing(state)
+    left = least + rng.choice([0, 0, 1, 5])
+    while not state.is_finished():
+        ids = state.get_mask(budget=left).ids().tolist()
+        if not ids:
+            raise WalkError(f"the mask under a budget of {left} is empty after {state.text()!r}")
+        if not state.commit(choose(ids, rng)):
+            raise WalkError(f"a token of the mask under a budget was refused after {state.text()!r}")
+        left -= 1
+
+
+def value_of(text: bytes) -> tuple[Any] | None:
+    """Return the document of a finished text, or None if the judge would read another one.
+
+    That is so if a name is written twice, if a string holds half a surrogate pair, or if a number is not a double.
+    """
+    exact = True
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal exact
+        exact = exact and len({name for name, _ in pairs}) == len(pairs)
+        return dict(pairs)
+
+    def number(literal: str) -> int | float:
+        nonlocal exact
+        value = float(literal) if set(".eE") & set(literal) else int(literal[:30])
+        plain = len(literal) < 25 and abs(value) < _LARGE and "e" not in repr(value)
+        # Zero apart: "-0.0" is not the canonical spelling, and the fraction of "0e-999999999" would fill the memory.
+        exact = exact and plain and (literal == "0" if value == 0 else Fraction(literal) == Fraction(repr(value)))
+        return value
+
+    try:
+        value = json.loads(text, object_pairs_hook=members, parse_float=number, parse_int=number)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return None
+    except ValueError as error:
+        raise WalkError(f"what was written is not JSON: {text!r} ({error})") from None
+    return (value,) if exact else None
+
+
+def check_verdict(state: wfsa.State, document: Any, valid: bool, options: wfsa.SchemaOptions) -> None:
+    """Commit a document and compare the verdict; a valid one passes token by token under its masks, too."""
+    text = spelled(document, options)
+    accepted = state.commit_bytes(text) and state.is_accepting()
+    if accepted == valid:
+        if valid:
+            state.rollback()
+            _follow(state, text)
+        return
+    if accepted:
+        raise WalkError(f"an invalid document is accepted: {text!r}")
+    if options.property_order == "any" or one_order(document):
+        raise WalkError(f"a valid document is refused: {text!r}")
+
+
+def _follow(state: wfsa.State, text: bytes) -> None:
+    """Take `text` in the longest tokens, each of which has to be in its mask."""
+    at = 0
+    while at < len(text):
+        token_id, length = next((i, n) for n in range(8, 0, -1) for i in _BY_TEXT.get(text[at : at + n], ()))
+        if token_id not in state.get_mask() or not state.commit(token_id):
+            raise WalkError(f"a valid document is refused at byte {at}, by its mask: {text!r}")
+        at += length
+    if len(SPELLED) not in state.get_mask():
+        raise WalkError(f"the end token is not in the mask after {text!r}")
+
+
+_BY_TEXT: dict[bytes, list[int]] = {}
+for _id, _text in enumerate(SPELLED):
+    _BY_TEXT.setdefault(_text, []).append(_id)
+
+
+def spelled(document: Any, options: wfsa.SchemaOptions) -> bytes:
+    """Return the document in the layout of the options."""
+    if options.whitespace == "indent":
+        return json.dumps(document, ensure_ascii=False, indent=options.indent).encode()
+    if options.whitespace == "python":
+        return json.dumps(document, ensure_ascii=False).encode()
+    return rendered(document)
+
+
+def one_order(value: Any) -> bool:
+    """Whether no object in `value` has two members."""
+    if isinstance(value, list):
+        return all(map(one_order, value))
+    return not isinstance(value, dict) or (len(value) < 2 and all(map(one_order, value.values())))
