@@ -11,12 +11,14 @@
 //                     q has a set of members its list is gone through to its end (list_costs.hpp)
 //
 // Exact for a plain grammar under "cfg", and for members in any order.  Too small, never too large, where the tables do not
-// tell all: counted terminals count their units only, very many open conditions, items that must differ and longest
+// tell all: counted terminals count their missing units as a byte each, very many open conditions, items that must differ and longest
 // matches are not looked at.
 // Cost: least() once for a grammar, of() some steps for each state on the stack, and for a set its list's members.
 #pragma once
+#include <deque>
 #include <map>
 #include <queue>
+#include <utility>
 
 #include "lexer/lexer.hpp"
 #include "parser/gss.hpp"
@@ -42,7 +44,7 @@ class LeastToEnd {
                 for (const Hypothesis& h : y.hyps)
                     for (int32_t component : h.main) {
                         const int32_t t = lexer_.terms.term[component];
-                        const int64_t rest = std::max<int64_t>(rest_[size_t(component)], lacking(t, component, c.count));
+                        const int64_t rest = rest_of(t, component, c.count);
                         if (lexer_.terms.ignore[t]) search.stand_on(c.tops[k], rest);
                         else search.add(c.tops[k], lr_.go(c.tops[k]->state, t), rest);
                     }
@@ -54,11 +56,39 @@ class LeastToEnd {
   private:
     const LrTables& lr_;
     const Lexer& lexer_;
-    vector<int64_t> rest_;  // by component
+    vector<int64_t> rest_;     // by component: the fewest bytes to an end
+    vector<int64_t> between_;  // ... the fewest that begin no unit, as the quote after a string's characters
     const SymbolCosts costs_;
 
-    int64_t lacking(int32_t t, int32_t component, int32_t count) const {  // a unit is at least a byte
-        return lexer_.terms.counted[t] && lexer_.terms.most_left[component] ? int64_t(lexer_.terms.least[t]) - count : 0;
+    // The fewest bytes to an end of terminal t, of which `count` units are read.  A unit has at least a byte.
+    int64_t rest_of(int32_t t, int32_t component, int32_t count) const {
+        const Terminals& terms = lexer_.terms;
+        const int64_t rest = rest_[size_t(component)];
+        if (rest == kNever || !terms.counted[t] || !terms.most_left[component]) return rest;
+        return std::max(rest, std::max<int64_t>(terms.least[t] - count, 0) + between_[size_t(component)]);
+    }
+    // Breadth first from the accepting components, backwards, where an edge that begins a unit takes no step.
+    void find_between(const vector<vector<int32_t>>& before) {
+        const Terminals& terms = lexer_.terms;
+        between_.assign(terms.term.size(), kNever);
+        std::deque<std::pair<int32_t, int64_t>> todo;
+        for (size_t c = 0; c < terms.term.size(); ++c)
+            if (terms.accept[c]) todo.push_back({int32_t(c), 0});
+        while (!todo.empty()) {
+            const auto [to, steps] = todo.front();
+            todo.pop_front();
+            if (between_[size_t(to)] <= steps) continue;
+            between_[size_t(to)] = steps;
+            int32_t last = -1;
+            for (int32_t from : before[size_t(to)]) {  // once for each edge, those of one state as neighbours
+                if (std::exchange(last, from) == from) continue;
+                for (int32_t e = terms.indptr[size_t(from)]; e < terms.indptr[size_t(from) + 1]; ++e) {
+                    if (terms.edges[size_t(e)].target != to) continue;
+                    if (terms.edges[size_t(e)].count) todo.push_front({from, steps});
+                    else todo.push_back({from, steps + 1});
+                }
+            }
+        }
     }
     // Breadth first from the accepting components, backwards.
     vector<int64_t> of_terminals() {
@@ -74,13 +104,14 @@ class LeastToEnd {
         for (size_t k = 0; k < todo.size(); ++k)
             for (int32_t c : before[size_t(todo[k])])
                 if (rest_[size_t(c)] == kNever) { rest_[size_t(c)] = rest_[size_t(todo[k])] + 1; todo.push_back(c); }
+        find_between(before);
         vector<int64_t> least(terms.start.size(), kNever);
         for (size_t t = 0; t < terms.start.size(); ++t) {  // no terminal is empty here
             const int32_t c = terms.start[t];
             if (c < 0) continue;
             for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
                 least[t] = std::min(least[t], rest_[size_t(terms.edges[e].target)] + 1);
-            if (terms.counted[t]) least[t] = std::max<int64_t>(least[t], terms.least[t]);
+            if (least[t] < kNever) least[t] = std::max(least[t], rest_of(int32_t(t), c, 0));
         }
         return least;
     }

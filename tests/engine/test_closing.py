@@ -234,3 +234,17 @@ def test_lists_with_conditions_are_closed_as_shortly_as_tokens_say(condition: di
         assert state.closing(len(end) - 1) is None
         after = state.fork()
         assert after.commit_bytes(end) and after.is_accepting()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_items_that_differ_and_have_a_least_length_are_closed(mode: Any) -> None:
+    schema = {"type": "array", "items": {"type": "string", "minLength": 3}, "minItems": 2, "uniqueItems": True}
+    options = wfsa.SchemaOptions(whitespace="compact")
+    constraint = wfsa.compile_json_schema(schema, BYTE_VOCAB, mode=mode, schema_options=options)
+    for text, length in ((b"[", 12), (b'["', 11), (b'["abc","', 5), (b'["abc","abc', 3)):
+        state = constraint.start()
+        assert state.commit_bytes(text)
+        ending = state.closing()
+        assert ending is not None
+        assert len(ending) == length
+        assert state.commit_bytes(ending) and state.is_accepting()
