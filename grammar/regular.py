@@ -58,6 +58,8 @@ class Words(Regular):
 class Chars(Regular):
     ranges: Ranges
 
+    __hash__ = Regular.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class ByteSet(Regular):

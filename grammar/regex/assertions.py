@@ -17,10 +17,11 @@ Method.  The parser yields a regular tree where there is no assertion, and the n
    which is exact in every context.
 3. A loop over a body with assertions is a plain repetition if all of them are local in that sense;
    otherwise :mod:`wfsa.grammar.regex.loops` solves it as a system of equations.
+4. What none of this resolves is read by an automaton (:mod:`wfsa.grammar.regex.all_matches`).
 
 Invariant: every function returns exactly the language, or raises GrammarError with the construct and its position.
 Cost: linear in the pattern where there are only ``^`` and ``$`` at the edges; the product of alternatives otherwise.
-Rejected: a marked alphabet with a projection at the end (exact and general, but it needs automata here).
+Rejected: the automaton for every pattern; the trees of steps 1 to 3 are smaller, and keep the form of the pattern.
 """
 
 from __future__ import annotations
@@ -60,24 +61,65 @@ def is_open_to_outside(node: Node, pattern: str) -> bool:
     return False
 
 
-def look_core(node: Node, ahead: bool, at_start: bool, pattern: str) -> tuple[Regular, bool]:
-    """(core, loose) of a look-around with this body; see `Assertion`.  `at_start`: nothing can stand to its left."""
+def look_around(
+    node: Node, ahead: bool, negative: bool, what: str, at: int, at_start: bool, pattern: str,
+) -> Node:  # fmt: skip
+    """The condition that a look-around with the body `node` is.  `at_start`: nothing can stand to its left."""
     if isinstance(node, Regular):
-        return node, True
-    if ahead:
-        return _resolve_all(Seq((node, ANY_TEXT)), pattern, not at_start, False), False
-    return _resolve_all(Seq((ANY_TEXT, node)), pattern, False, True), False
+        return Assertion(ahead, node, True, negative, what, at)
+    body = Seq((node, ANY_TEXT) if ahead else (ANY_TEXT, node))
+    try:
+        core = _resolve_all(body, pattern, ahead and not at_start, not ahead)
+    except GrammarError as error:
+        split = _split_at_place(expand(node, pattern), ahead, what, at, pattern)
+        if split is None:
+            raise error from None
+        if not negative:
+            return Choice(tuple(Seq(tuple(conditions)) for conditions in split))
+        opposites = [tuple(replace(a, negative=not a.negative) for a in conditions) for conditions in split]
+        return Seq(tuple(map(Choice, opposites)))
+    return Assertion(ahead, core, False, negative, what, at)
+
+
+def _split_at_place(
+    branches: list[list[Item]], ahead: bool, what: str, at: int, pattern: str,
+) -> list[list[Assertion]] | None:  # fmt: skip
+    r"""For each branch of the body of a look-around, conditions on either side of its place that together are it.
+
+    In ``x(?=\bfoo)`` the look-behind of ``\b`` stands at the place of the look-ahead itself, so that it is moved out.
+    None if a condition on the far side stands elsewhere.
+    """
+    split = []
+    for branch in branches:
+        near = branch if ahead else branch[::-1]
+        n = next((i for i, item in enumerate(near) if not isinstance(item, Assertion)), len(near))
+        moved = [a for a in near[:n] if isinstance(a, Assertion) and a.ahead != ahead]
+        rest = [a for a in near[:n] if isinstance(a, Assertion) and a.ahead == ahead] + near[n:]
+        if rest:
+            core = resolve([*rest, ANY_TEXT] if ahead else [ANY_TEXT, *rest[::-1]], ahead, not ahead, pattern)
+            if isinstance(core, Unresolved):
+                return None
+            moved.append(Assertion(ahead, core, False, False, what, at))
+        split.append(moved)
+    return split
 
 
 def _resolve_all(node: Node, pattern: str, left_open: bool, right_open: bool) -> Regular:
-    tree = _resolve_union(expand(node, pattern), left_open, right_open, pattern)
-    if isinstance(tree, Unresolved):
+    try:
+        tree = _resolve_union(expand(node, pattern), left_open, right_open, pattern)
+        if not isinstance(tree, Unresolved):
+            return tree
         a = tree.assertion
         raise GrammarError(
             f"{a.what} at offset {a.at} of the pattern {pattern!r} {tree.why}; "
             "write the alternatives out, or move the assertion to the edge of the pattern"
         )
-    return tree
+    except GrammarError:
+        if left_open or right_open:
+            raise
+    from wfsa.grammar.regex.all_matches import all_matches  # few patterns need it
+
+    return all_matches(node, pattern)
 
 
 def _resolve_union(

@@ -25,6 +25,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from wfsa.errors import GrammarError
+from wfsa.grammar.allowance import check
 from wfsa.grammar.regex.derivative import add_cuts, step
 from wfsa.grammar.regex.nodes import Assertion, Item, Loop
 from wfsa.grammar.regex.restrict import nullable, restrict
@@ -176,18 +177,20 @@ class _System:
 def eliminate(edges: dict[P, dict[P, Regular]], exits: dict[P, Regular], start: P) -> Regular | None:
     """The language of `start` in a system of equations: ``X = the sum of edges[X][Y] Y + exits[X]``.  Uses it up.
 
-    None if the tree for it would have more than `MAX_TREE` leaves.
+    None if the tree for it would have more than `MAX_TREE` leaves beside those that `exits` begin with.
     """
     number = {place: n for n, place in enumerate(edges)}
     sizes = {(p, to): _leaves(label) for p, out in edges.items() for to, label in out.items()}
-    ends = {p: _leaves(label) for p, label in exits.items()}
+    ends = {p: _leaves(label) for p, label in exits.items()}  # 0: NOTHING, which has no leaves
+    limit = MAX_TREE + sum(ends.values())
     into: dict[P, set[P]] = {place: set() for place in edges}
     for place, out in edges.items():
         for to in out:
             into[to].add(place)
     while True:
         rest = [p for p in edges if p != start]
-        gone = min(rest, key=lambda p: (len(into[p]) * len(edges[p]), number[p]), default=start)
+        check()
+        gone = min(rest, key=lambda p: (_growth(p, edges, into, sizes, ends), number[p]), default=start)
         out = edges.pop(gone)
         turn = star(out.pop(gone)) if gone in out else EPSILON
         leave = cat(turn, exits[gone])
@@ -200,14 +203,32 @@ def eliminate(edges: dict[P, dict[P, Regular]], exits: dict[P, Regular], start: 
             label = cat(edges[p].pop(gone), turn)
             size = sizes[p, gone] + round_trip
             if exits[gone] != NOTHING:
-                exits[p] = alt(exits[p], cat(label, exits[gone]))
                 ends[p] += size + ends[gone]
+                exits[p] = alt(exits[p], cat(label, exits[gone]))
+                if ends[p] > limit:
+                    return None
             for to, after in out.items():
                 _add(edges[p], to, cat(label, after))
                 into[to].add(p)
                 sizes[p, to] = sizes.get((p, to), 0) + size + sizes[gone, to]
-                if sizes[p, to] + ends[p] > MAX_TREE:
+                if sizes[p, to] + ends[p] > limit:
                     return None
+
+
+def _growth(
+    place: P, edges: dict[P, dict[P, Regular]], into: dict[P, set[P]],
+    sizes: dict[tuple[P, P], int], ends: dict[P, int],
+) -> int:  # fmt: skip
+    """How many leaves the elimination of `place` adds.
+
+    M. Delgado, J. Morais, "Approximation to the smallest regular expression for a given regular language", 2004.
+    """
+    before = [sizes[p, place] for p in into[place] if p != place]
+    after = [sizes[place, to] for to in edges[place] if to != place]
+    if ends[place]:
+        after.append(ends[place])
+    turns = sizes.get((place, place), 0) * (len(before) * len(after) - 1)
+    return sum(before) * (len(after) - 1) + sum(after) * (len(before) - 1) + turns
 
 
 def _add(out: dict[P, Regular], place: P, label: Regular) -> None:

@@ -26,7 +26,7 @@ import re
 from functools import lru_cache
 
 from wfsa.grammar.allowance import check
-from wfsa.grammar.regex.assertions import is_open_to_outside, look_core, whole_language
+from wfsa.grammar.regex.assertions import is_open_to_outside, look_around, whole_language
 from wfsa.grammar.regex.chars import ASCII, DOT_ALL, IGNORE_CASE, MULTILINE, VERBOSE, Characters, Dialect
 from wfsa.grammar.regex.nodes import Assertion, Choice, Loop, Node, Seq, end_of_text, is_edge, start_of_text
 from wfsa.grammar.regular import (
@@ -334,8 +334,7 @@ class _Parser(Characters):
             return node
         ahead, negative = look
         what = f"the {'negative ' if negative else ''}look-{'ahead' if ahead else 'behind'}"
-        core, loose = look_core(node, ahead, at_start, pattern)
-        return Assertion(ahead, core, loose, negative, what, start)
+        return look_around(node, ahead, negative, what, start, at_start, pattern)
 
     def group_name(self, start: int) -> None:
         stop = self.pattern.find(">", self.at)

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from tests.oracles.regular import is_prefix, matches
 from wfsa.errors import GrammarError
+from wfsa.grammar.regex.all_matches import all_matches
+from wfsa.grammar.regex.derivative import n_nodes
 from wfsa.grammar.regex.grammar import read_regex
-from wfsa.grammar.regex.pattern import Dialect, parse_regex, search_language
+from wfsa.grammar.regex.pattern import Dialect, _Parser, parse_regex, search_language
 from wfsa.grammar.regular import ANY_CHAR, NOTHING, And, Chars, Literal, Minus, cat, literal, star
 from wfsa.grammar.unicode import sets as unicode_sets
 
@@ -202,7 +204,9 @@ REFUSED = [
     (r"\p{Nonsense}", "ecma", "Unicode property", 0),
     (r"\uD800", "ecma", "surrogate", None),
     (r"[\uD800-\uDBFF]", "ecma", "surrogates", 0),
-    (r"(?:(?<=a)b|a)*", "python", "look-behind", 3),
+    (r"(?:\b\w+\b\s*){1,900}", "python", "4000 steps, 1000 states", None),
+    (r"b(?=a?\b(?<=xa))a*", "ecma", "at text before", None),
+    (r"b(?=(?:\bab\b ?){1,20}$)", "ecma", "up to 20 times", None),
     ("(" * 130 + ")" * 130, "python", "nested deeper", None),
 ]
 
@@ -292,6 +296,70 @@ def test_assertions_are_what_python_matches(pattern: str, texts: list[str]) -> N
 )
 def test_loops_with_look_aheads_exhaustively(pattern: str, alphabet: str, length: int) -> None:
     agrees(pattern, ["".join(w) for n in range(length + 1) for w in itertools.product(alphabet, repeat=n)])
+
+
+# --- assertions anywhere, judged by Python on all short texts ---------------------------------------------------------
+
+ANYWHERE = [
+    r"(\bfoo\b)+",
+    r"(\Ba)*b",
+    r"(?:\w+\b\s*){1,40}",
+    r"(\b\w)*(?<=ab)c",
+    r"(?:(?<=a)b|a)*",
+    r"(?:a\b|\Bb| )*",
+    r"(?:\b\w{1,10}\b\W*){1,25}",
+    r"^(?:\b(?:a|ab)\b\s?){1,20}$",
+    r"(?:(?:\B|\w)){0,20}\B",
+    r"(?:(?:\ba|\Bb)+\b |a(?!b))*",
+    r"a(?=\bb\b)b|a(?!\bb)b",
+    r"(?:a| (?=\b)| (?!\b))+",
+    r"(?:b(?<=a\b)|b(?<=b\B)|a)*",
+    r"\w+(?!\b| )b",
+    r"^(?!(?:\bab\b ?){1,20}$)[ab ]*$",
+]
+
+
+def all_texts(alphabet: str, length: int) -> list[str]:
+    return ["".join(w) for n in range(length + 1) for w in itertools.product(alphabet, repeat=n)]
+
+
+@pytest.mark.parametrize("pattern", ANYWHERE)
+def test_assertions_anywhere(pattern: str) -> None:
+    agrees(f"(?a){pattern}", all_texts("ab ", 6))
+    agrees(f"(?a){pattern}", ["foo", "foofoo", "a foo", "abc", "abcc", "bc", " foo-", "a b " * 19 + "a", "a " * 41])
+
+
+def test_turns_share_no_copies_of_what_follows() -> None:
+    """The tree of many turns with several ways each is of the size of the pattern."""
+    assert n_nodes(parse_regex(r"^(?:\b(?:a|ab)\b\s?){1,20}$")) < 400
+    assert n_nodes(parse_regex(r"(?:\w+\b\s*){1,40}")) < 800
+
+
+LEAVES = ["a", "b", " ", r"\w", "ab", r"\b", r"\B", r"\b", r"\B", "(?<=a)", "(?<!b)", "(?<=ab)", r"(?<=\bb)", "(?=a)"]
+
+
+@given(patterns([*LEAVES, r"(?!a\b)", "^", "$"], looks=True))
+@settings(suppress_health_check=list(HealthCheck))
+def test_word_boundaries_are_what_python_matches(pattern: str) -> None:
+    try:
+        agrees(f"(?a){pattern}", all_texts("ab ", 4))
+    except GrammarError:
+        assume(False)
+
+
+@given(patterns([*LEAVES, r"(?!a\b)", "^", "$"], looks=False))
+@settings(suppress_health_check=list(HealthCheck))
+def test_the_automaton_of_assertions_is_what_python_matches(pattern: str) -> None:
+    """The automaton on its own, on patterns that the foldings would resolve as well."""
+    node = _Parser(f"(?a){pattern}", "python", "", whole=True).parse()
+    compiled = re.compile(f"(?a){pattern}")
+    try:
+        language = all_matches(node, pattern)
+    except GrammarError:
+        assume(False)
+    for text in all_texts("ab ", 4):
+        if text or r"\B" not in pattern:
+            assert matches(language, text.encode()) == bool(compiled.fullmatch(text)), text
 
 
 # --- tables of characters -------------------------------------------------------------------------------------------

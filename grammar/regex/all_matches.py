@@ -1,0 +1,126 @@
+r"""Patterns with assertions of every kind, anywhere: ``(\bfoo\b)+``, ``(?:\w+\b\s*){1,40}``, ``(\b\w)*(?<=ab)c``.
+
+Problem.  Where look-behinds and look-aheads overlap in a repetition, the foldings of
+:mod:`wfsa.grammar.regex.assertions` cross, and no tree of one turn alone exists.
+
+Method.  A nondeterministic automaton reads the text from the left.  One of its states is
+
+    (a place in the program, what look-aheads still demand, what each look-behind still waits for)
+
+The second is a set of derivatives of look-aheads, as in :mod:`wfsa.grammar.regex.loops`.  The third is one derivative
+of ``.*R`` for each look-behind ``(?<=R)``.  It depends only on the text read so far, and the look-behind holds where
+the derivative has the empty word.  For ``\b`` this is the automaton of word boundaries: the third part says whether the
+last character was a word character, the second what the next one must be.  The automaton usually has a few times as
+many states as the pattern has characters.  States with equal edges are merged, and the system of equations is solved.
+
+Invariant: exactly the language, or GrammarError.
+Cost: some milliseconds to some tenths of a second, hence only for the patterns that the foldings leave.
+Rejected: a deterministic automaton; unanchored patterns with counted repetitions make it exponentially large.
+"""
+
+from __future__ import annotations
+
+from wfsa.errors import GrammarError
+from wfsa.grammar.allowance import check
+from wfsa.grammar.regex.derivative import step
+from wfsa.grammar.regex.loops import MAX_TREE, Debts, settle, step_debts
+from wfsa.grammar.regex.nodes import Node
+from wfsa.grammar.regex.program import MATCH, MAX_PROGRAM, Check, End, Program, Read, Split, TooLarge, Turn, solve
+from wfsa.grammar.regex.restrict import in_ranges, nullable
+from wfsa.grammar.regular import Regular
+
+MAX_STATES = 1_000
+
+_Behind = tuple[Regular, ...]
+_State = tuple[int, Debts, _Behind]
+
+
+def all_matches(node: Node, pattern: str) -> Regular:
+    """The texts that `node` matches from end to end."""
+    try:
+        return _Automaton(Program(node)).language()
+    except TooLarge:
+        raise GrammarError(
+            f"the pattern {pattern!r} needs more than {MAX_PROGRAM} steps, {MAX_STATES} states or a tree of "
+            f"{MAX_TREE} leaves to compile its assertions away; repeat fewer times what has assertions in it, or write "
+            "the alternatives out"
+        ) from None
+
+
+class _Automaton:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.steps: dict[tuple[_Behind, int], _Behind] = {}
+
+    def language(self) -> Regular:
+        start: _State = (self.program.start, frozenset(), tuple(a.language for a in self.program.behind))
+        numbers = {start: 0}
+        edges: list[dict[int, int]] = []
+        accepting: list[bool] = []
+        todo = [start]
+        for state in todo:  # grows while it is walked
+            if len(todo) > MAX_STATES:
+                raise TooLarge
+            places = self.closure(state)
+            accepting.append(any(at == MATCH and _are_paid(debts) for at, debts in places))
+            out: dict[int, int] = {}
+            edges.append(out)
+            for i, ranges in enumerate(self.program.classes):
+                check()
+                for target in self.read(places, state[2], ranges[0][0]):
+                    if target not in numbers:
+                        numbers[target] = len(todo)
+                        todo.append(target)
+                    out[numbers[target]] = out.get(numbers[target], 0) | 1 << i
+        return solve(edges, accepting, self.program.classes)
+
+    def closure(self, state: _State) -> set[tuple[int, Debts]]:
+        """The places that read, or are the end, to which jumps and checks lead; with what is demanded there."""
+        start, owed_before, behind = state
+        holds = {a: nullable(tree) != a.negative for a, tree in zip(self.program.behind, behind, strict=True)}
+        found: set[tuple[int, Debts]] = set()
+        seen: set[tuple[int, Debts, frozenset[int]]] = set()
+        stack = [(start, owed_before, frozenset[int]())]
+        while stack:
+            item = stack.pop()
+            if item in seen:
+                continue
+            seen.add(item)
+            at, debts, idle = item  # idle: the loops whose present turn has read nothing
+            match self.program.code[at]:
+                case Split(ways):
+                    stack += [(way, debts, idle) for way in ways]
+                case Turn(number, body, after, _):
+                    stack += [(body, debts, idle | {number}), (after, debts, idle - {number})]
+                case End(number, again, after):
+                    if number not in idle:  # else the turn only adds conditions: the way without it is found as well
+                        stack += [(again, debts, idle), (after, debts, idle)]
+                case Check(a, after) if not a.ahead:
+                    if holds[a]:
+                        stack.append((after, debts, idle))
+                case Check(a, after):
+                    owed = settle(a)
+                    if owed is not None:
+                        stack.append((after, debts | owed, idle))
+                case _:
+                    found.add((at, debts))
+        return found
+
+    def read(self, places: set[tuple[int, Debts]], behind: _Behind, c: int) -> list[_State]:
+        """The states after the code point `c`."""
+        key = behind, c
+        if key not in self.steps:
+            self.steps[key] = tuple(step(tree, c) for tree in behind)
+        out: list[_State] = []
+        for at, debts in places:
+            instruction = self.program.code[at]
+            if isinstance(instruction, Read) and in_ranges(c, instruction.ranges):
+                owed = step_debts(debts, c)
+                if owed is not None:
+                    out.append((instruction.after, owed, self.steps[key]))
+        return out
+
+
+def _are_paid(debts: Debts) -> bool:
+    """Whether a text that ends here satisfies all demands."""
+    return all(nullable(a.language) != a.negative for a in debts)

@@ -1,0 +1,219 @@
+r"""Programs of patterns with assertions, and the languages of the automata that run them.
+
+A program is a list of reads, ordered jumps and checks, written from its end (K. Thompson, "Regular expression search
+algorithm", 1968).  :mod:`wfsa.grammar.regex.first_match` runs it with the order of the jumps,
+:mod:`wfsa.grammar.regex.all_matches` without.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from wfsa.grammar.allowance import check
+from wfsa.grammar.regex.loops import eliminate
+from wfsa.grammar.regex.nodes import Assertion, Choice, Loop, Node, Seq
+from wfsa.grammar.regular import (
+    EPSILON,
+    MAX_CODE_POINT,
+    NOTHING,
+    Alt,
+    And,
+    Cat,
+    Chars,
+    Literal,
+    Minus,
+    Ranges,
+    Regular,
+    Repeat,
+    chars,
+)
+
+MAX_PROGRAM = 4_000
+MATCH = 0
+
+
+class TooLarge(Exception):
+    """The program, its automaton or its tree is larger than its limit; the caller says which pattern."""
+
+
+class Read(NamedTuple):
+    ranges: Ranges
+    after: int
+
+
+class Split(NamedTuple):
+    ways: tuple[int, ...]  # the first is preferred
+
+
+class Turn(NamedTuple):
+    """Into loop `number`, or on."""
+
+    number: int
+    body: int
+    after: int
+    lazy: bool
+
+
+class End(NamedTuple):
+    """After a turn of loop `number`: to its next turn; on, if this turn read nothing."""
+
+    number: int
+    again: int
+    after: int
+
+
+class Check(NamedTuple):
+    what: Assertion
+    after: int
+
+
+Instruction = Read | Split | Turn | End | Check | None
+
+
+class Program:
+    """The program of a pattern, the look-behinds in it, and classes of code points that nothing in it tells apart."""
+
+    def __init__(self, node: Node) -> None:
+        self.code: list[Instruction] = [None]
+        self.n_loops = 0
+        self.start = self.emit(node, MATCH)
+        self.behind = tuple(dict.fromkeys(i.what for i in self.code if isinstance(i, Check) and not i.what.ahead))
+        sets: dict[Ranges, None] = {}
+        for i in self.code:
+            if isinstance(i, Read):
+                sets[i.ranges] = None
+            elif isinstance(i, Check):
+                _sets(i.what.core, sets)
+        self.classes = _classes(list(sets))
+
+    def add(self, instruction: Instruction) -> int:
+        check()
+        if len(self.code) >= MAX_PROGRAM:
+            raise TooLarge
+        self.code.append(instruction)
+        return len(self.code) - 1
+
+    def emit(self, node: Node, after: int) -> int:
+        match node:
+            case Literal(data):
+                for c in reversed(data.decode()):
+                    after = self.add(Read(((ord(c), ord(c)),), after))
+                return after
+            case Chars(ranges):
+                return self.add(Read(ranges, after))
+            case Cat(parts) | Seq(parts):
+                for part in reversed(parts):
+                    after = self.emit(part, after)
+                return after
+            case Alt(parts) | Choice(parts):
+                return self.add(Split(tuple(self.emit(part, after) for part in parts)))
+            case Repeat(body, low, high):
+                return self.loop(body, low, high, False, after)
+            case Loop(body, low, high, _, lazy):
+                return self.loop(body, low, high, lazy, after)
+            case Assertion():
+                return self.add(Check(node, after))
+        raise AssertionError(f"not what a parser makes: {node!r}")
+
+    def loop(self, body: Node, low: int, high: int | None, lazy: bool, after: int) -> int:
+        start = after
+        for _ in range(1 if high is None else high - low):
+            number = self.n_loops = self.n_loops + 1
+            end = self.add(End(number, start, after))
+            enter = self.add(None)
+            self.code[enter] = Turn(number, self.emit(body, end), after, lazy)
+            if high is None:
+                self.code[end] = End(number, enter, after)
+            start = enter
+        for _ in range(low):
+            start = self.emit(body, start)
+        return start
+
+
+def _sets(tree: Regular, out: dict[Ranges, None]) -> None:
+    """Add the sets of characters that `tree` reads."""
+    match tree:
+        case Literal(data):
+            out.update(dict.fromkeys(((ord(c), ord(c)),) for c in data.decode()))
+        case Chars(ranges):
+            out[ranges] = None
+        case Cat(parts) | Alt(parts) | And(parts):
+            for part in parts:
+                _sets(part, out)
+        case Repeat(body, _, _):
+            _sets(body, out)
+        case Minus(left, right):
+            _sets(left, out)
+            _sets(right, out)
+
+
+def _classes(sets: list[Ranges]) -> list[list[tuple[int, int]]]:
+    """Code points that no set tells apart, as ranges."""
+    changes: dict[int, int] = {0: 0, MAX_CODE_POINT + 1: 0}  # at a code point: which sets begin or end
+    for i, ranges in enumerate(sets):
+        for low, high in ranges:
+            changes[low] = changes.get(low, 0) ^ 1 << i
+            changes[high + 1] = changes.get(high + 1, 0) ^ 1 << i
+    classes: dict[int, list[tuple[int, int]]] = {}
+    inside = 0
+    for low, end in pairwise(sorted(changes)):
+        inside ^= changes[low]
+        classes.setdefault(inside, []).append((low, end - 1))
+    return list(classes.values())
+
+
+def solve(edges: list[dict[int, int]], accepting: list[bool], classes: list[list[tuple[int, int]]]) -> Regular:
+    """The language of an automaton that starts in its state 0.
+
+    edges: for each state, its targets, each with the classes that lead there (bit i: ``classes[i]``).
+    States with equal edges are merged first.
+    """
+    alive = _alive(edges, accepting)
+    if 0 not in alive:
+        return NOTHING
+    kind = [int(yes) for yes in accepting]
+    while True:
+        merged: dict[tuple[int, frozenset[tuple[int, int]]], int] = {}
+        rows: list[dict[int, int]] = []
+        after = []
+        for n, out in enumerate(edges):
+            row: dict[int, int] = {}
+            for to, mask in out.items():
+                if to in alive:
+                    row[kind[to]] = row.get(kind[to], 0) | mask
+            rows.append(row)
+            after.append(merged.setdefault((kind[n], frozenset(row.items())), len(merged)))
+        if len(merged) == len(set(kind)):
+            break
+        kind = after
+        check()
+    masks = {mask for row in rows for mask in row.values()}
+    sets = {mask: _union(mask, classes) for mask in masks}
+    by_kind = {kind[n]: n for n in sorted(alive)}
+    labels = {k: {to: sets[mask] for to, mask in rows[n].items()} for k, n in by_kind.items()}
+    labels = {k: {to: label for to, label in out.items() if label != NOTHING} for k, out in labels.items()}
+    exits: dict[int, Regular] = {k: EPSILON if accepting[n] else NOTHING for k, n in by_kind.items()}
+    language = eliminate(labels, exits, kind[0])
+    if language is None:
+        raise TooLarge
+    return language
+
+
+def _alive(edges: list[dict[int, int]], accepting: list[bool]) -> set[int]:
+    """The states from which an accepting state can be reached."""
+    into: list[list[int]] = [[] for _ in edges]
+    for n, out in enumerate(edges):
+        for to in out:
+            into[to].append(n)
+    todo = [n for n, yes in enumerate(accepting) if yes]
+    alive = set(todo)
+    for n in todo:  # grows while it is walked
+        new = [m for m in into[n] if m not in alive]
+        alive.update(new)
+        todo += new
+    return alive
+
+
+def _union(mask: int, classes: list[list[tuple[int, int]]]) -> Regular:
+    return chars(r for i, ranges in enumerate(classes) if mask >> i & 1 for r in ranges)
