@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from wfsa.grammar.json_schema.counted_items import CountedItems
+from wfsa.grammar.json_schema.item_pools import ItemPools, lacking, not_known, short_parts
 from wfsa.grammar.json_schema.item_values import MAX_DISTINCT, distinct, listed_values, longest
 from wfsa.grammar.json_schema.memo import Memo, in_advance
 from wfsa.grammar.json_schema.scarce_items import MAX_KINDS, ScarceItems
-from wfsa.grammar.json_schema.shape import Shape
+from wfsa.grammar.json_schema.shape import Handle, Shape
+from wfsa.grammar.json_schema.value_counts import ValueCounts
 from wfsa.grammar.json_schema.widening import CAUGHT
 
 
@@ -34,16 +36,22 @@ class Arrays:
         if high is not None and high < shape.min_items:
             memo.empty(f"an array needs {shape.min_items} different items and can have {high}", path)
             return None
-        scarce = ScarceItems(memo.read, shape) if unique and few is None and len(shape.contains) <= MAX_KINDS else None
-        if scarce is not None and not scarce.values:
-            scarce = None
         if most is not None:
             high = most if high is None else min(high, most)
-        if scarce is not None:
+        if unique and few is None and len(shape.contains) <= MAX_KINDS:
+            counted = ValueCounts(memo.read)
+            why = lacking(memo.read, shape, counted)
+            if why is not None:
+                memo.empty(why, path)
+                return None
+            short = short_parts(memo.read, shape, counted)
             try:
-                return CountedItems(memo, shape, few, high, scarce).symbol()
+                scarce = self._scarce(shape, short, counted)
+                if scarce.sizes:
+                    return CountedItems(memo, shape, few, high, scarce).symbol()
             except CAUGHT:
-                pass  # too many of them for the grammar: the runtime looks for what is left as the text is written
+                if short:
+                    raise not_known(shape) from None
         if counts or few is not None:
             return CountedItems(memo, shape, few, high).symbol()
         low = shape.min_items
@@ -71,3 +79,11 @@ class Arrays:
             prefix.pop()
         must_differ = distinct(memo.read, shape) if unique else "no"
         return memo.out.array(tuple(prefix), rest, low, high, path, in_advance(shape.array_symbol), must_differ)
+
+    def _scarce(self, shape: Shape, short: list[Handle], counted: ValueCounts) -> ScarceItems | ItemPools:
+        """The values that items can run out of: listed if those of the `short` parts are few, else in pools."""
+        read = self._memo.read
+        listed = ScarceItems(read, shape)
+        if all(listed.others(part) is None for part in short):
+            return listed
+        return ItemPools(read, shape, counted)

@@ -8,7 +8,7 @@ Where the values are few and may not repeat, they are the items' kinds, and `use
 that one has repeated, where that is wanted.  Elsewhere an item's kinds are those `contains` that it meets, and its
 schema is cut into one for each set of them; `used` is -2 after the first item that repeats, where that is wanted, which
 the runtime compares.  Values that an array of different items can run out of are set apart then, in groups
-(:mod:`.scarce_items`), and `used` is how many of each group have been written.
+(:mod:`.scarce_items`) or pools (:mod:`.item_pools`), and `used` is how many of each have been written.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wfsa.errors import LimitError
+from wfsa.grammar.json_schema.item_pools import ItemPools
 from wfsa.grammar.json_schema.item_values import MAX_DISTINCT, distinct
 from wfsa.grammar.json_schema.memo import Memo, in_advance
 from wfsa.grammar.json_schema.scarce_items import MAX_KINDS, ScarceItems, kinds_of
@@ -38,7 +39,7 @@ class CountedItems:
 
     def __init__(
         self, memo: Memo, shape: Shape, values: list[Any] | None, high: int | None,
-        scarce: ScarceItems | None = None,
+        scarce: ScarceItems | ItemPools | None = None,
     ) -> None:  # fmt: skip
         self._memo = memo
         self._shape = shape
@@ -66,7 +67,7 @@ class CountedItems:
                 f"SchemaOptions(unique_items='unchecked') at {shape.path}"
             )
         memo.may_be_empty = True
-        used: Used = (0,) * len(self._scarce.groups) if self._scarce else 0
+        used: Used = (0,) * len(self._scarce.sizes) if self._scarce else 0
         return memo.out.array_with_state(
             (0, (0,) * len(self._kinds), used), self._choices, self._is_end, shape.path,
             lambda: in_advance(shape.array_symbol), must_differ, lambda state: by_text and state[2] == -2,
@@ -106,7 +107,7 @@ class CountedItems:
         if self._scarce is not None and not isinstance(used, int):
             if number is None:
                 return used
-            if used[number] == len(self._scarce.groups[number]):
+            if used[number] == self._scarce.sizes[number]:
                 return None
             return *used[:number], used[number] + 1, *used[number + 1 :]
         assert isinstance(used, int)
@@ -139,14 +140,8 @@ class CountedItems:
                 yield met, ({"enum": [value]}, self._shape.path), number
 
     def _by_kinds(self, index: int) -> Iterator[tuple[int, Handle, int | None]]:
-        read, path = self._memo.read, self._shape.path
-        groups = self._scarce.groups if self._scarce is not None else []
-        for number, group in enumerate(groups):
-            assert self._scarce is not None
-            met = self._scarce.kinds_at(index, group[0])
-            if met is not None:
-                yield met, ({"enum": group}, path), number
-        for handle, met in kinds_of(read, self._shape, item_of(self._shape, index), index):
-            rest = self._scarce.others(handle) if self._scarce is not None else handle
-            if rest is not None:
-                yield met, rest, None
+        if self._scarce is not None:
+            yield from self._scarce.items_at(index)
+            return
+        for handle, met in kinds_of(self._memo.read, self._shape, item_of(self._shape, index), index):
+            yield met, handle, None

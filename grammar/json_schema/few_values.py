@@ -49,7 +49,7 @@ class FewValues:
         """All values, or None if they are not few."""
         found: Values = {}
         for shape in self._read.described(handle):
-            some = self._of_shape(shape, depth)
+            some = self.of_shape(shape, depth)
             if some is None:
                 return None
             found.update((json_key(v), v) for v in some)
@@ -57,7 +57,8 @@ class FewValues:
                 return None
         return found
 
-    def _of_shape(self, s: Shape, depth: int) -> list[Any] | None:
+    def of_shape(self, s: Shape, depth: int = DEPTH) -> list[Any] | None:
+        """The values of one shape, or None if they are not few; some may be equal."""
         if s.values is not None:
             return [v for v in s.values if self._read.members.accepts(v, s)]
         if s.loose:

@@ -11,6 +11,8 @@ fit the same places and are of the same kinds there.  Which values of a group ha
 the others, only how many of them have; the grammar counts that (:mod:`.counted_items`), and states from which no array
 can be completed are dropped with the rules that derive nothing.  Values of one group are compared as they are written.
 
+Where the values of scarce places are more than `MAX_SCARCE`, :mod:`.item_pools` counts them without listing them.
+
 A place that is not scarce has a value left whenever it is reached, and one that is not needed can be left out.
 """
 
@@ -32,7 +34,7 @@ Parts = list[tuple[Handle, int]]  # of the items of a place, with the kinds that
 class ScarceItems:
     """The values of one shape's arrays that are set apart."""
 
-    __slots__ = ("_few", "_read", "_shape", "groups", "values")
+    __slots__ = ("_few", "_read", "_shape", "groups", "sizes", "values")
 
     def __init__(self, read: Alternatives, shape: Shape) -> None:
         self._read = read
@@ -44,6 +46,7 @@ class ScarceItems:
         if len(self.values) > MAX_SCARCE:
             self.values = {}
         self.groups: list[list[Any]] = self._grouped()
+        self.sizes = [len(group) for group in self.groups]
 
     def _scarce(self) -> Iterator[Values]:
         s = self._shape
@@ -76,6 +79,17 @@ class ScarceItems:
         for value in self.values.values():
             groups.setdefault(tuple(self.kinds_at(index, value) for index in indexes), []).append(value)
         return list(groups.values())
+
+    def items_at(self, index: int) -> Iterator[tuple[int, Handle, int | None]]:
+        """(kinds that an item counts for, the item, the number of its group or None for values not set apart)."""
+        for number, group in enumerate(self.groups):
+            met = self.kinds_at(index, group[0])
+            if met is not None:
+                yield met, ({"enum": group}, self._shape.path), number
+        for handle, met in kinds_of(self._read, self._shape, item_of(self._shape, index), index):
+            rest = self.others(handle)
+            if rest is not None:
+                yield met, rest, None
 
     def others(self, handle: Handle) -> Handle | None:
         """The values of a part of a place that are not set apart; None if there are none."""

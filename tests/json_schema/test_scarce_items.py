@@ -18,6 +18,9 @@ from hypothesis import strategies as st
 
 import wfsa
 from wfsa.errors import LimitError, SchemaError
+from wfsa.grammar.json_schema.alternatives import Alternatives
+from wfsa.grammar.json_schema.document import Document, draft_of
+from wfsa.grammar.json_schema.value_counts import ENDLESS, ValueCounts
 
 pytestmark = pytest.mark.engine
 
@@ -84,6 +87,10 @@ def follow_masks(constraint: wfsa.Constraint, schema: dict[str, Any], rng: rando
         text += PIECES[token]
 
 
+def whole(low: int, high: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": low, "maximum": high}
+
+
 BOTH = {"type": "array", "uniqueItems": True, "not": {"uniqueItems": True}}
 DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema"
 EMPTY_STRING = {"minLength": 3, "maxLength": 2}
@@ -104,6 +111,16 @@ EMPTY_STRING = {"minLength": 3, "maxLength": 2}
         {"type": "array", "uniqueItems": True, "minItems": 4, "maxItems": 4,
          "prefixItems": [True, {"type": "null"}, {"const": True}, {"enum": [None, True]}],
          "contains": {"type": "string"}},
+        {"type": "array", "uniqueItems": True, "contains": whole(0, 99), "minContains": 102},
+        {"type": "array", "uniqueItems": True, "items": whole(0, 99), "minItems": 102},
+        {"type": "array", "uniqueItems": True, "items": whole(0, 99), "prefixItems": [whole(0, 99)] * 3,
+         "minItems": 102},
+        {"type": "array", "uniqueItems": True, "items": whole(0, 80), "prefixItems": [whole(0, 80), whole(0, 99)],
+         "minItems": 83},
+        {"type": "array", "uniqueItems": True, "items": {**whole(0, 300), "multipleOf": 3}, "minItems": 102},
+        {"type": "array", "uniqueItems": True, "minItems": 104,
+         "items": {"anyOf": [whole(0, 70), whole(50, 99), {"enum": [3, "a", 100]}, {"type": "null"}]}},
+        {"type": "array", "uniqueItems": True, "items": {"type": "string", "pattern": "^[a-z]{2}$"}, "minItems": 677},
         {"type": "array", "uniqueItems": True, "minItems": 10, "contains": {"type": "integer", "maximum": 5},
          "items": {"type": "integer", "minimum": 0, "maximum": 12}, "maxContains": 2},
     ],
@@ -238,3 +255,139 @@ def test_random_arrays(schema: dict[str, Any], seed: int, layout: str, mode: str
     if constraint is not None:
         for _ in range(3):
             follow_masks(constraint, schema, rng)
+
+
+@pytest.mark.parametrize(
+    ("items", "size"),
+    [
+        ({**whole(0, 300), "multipleOf": 3}, 101), (whole(1, 65535), 65535), ({"type": ["boolean", "null"]}, 3),
+        ({**whole(0, 30), "multipleOf": 2, "anyOf": [{"multipleOf": 3}, {"maximum": 10}]}, 10),
+        ({"anyOf": [whole(0, 70), whole(50, 99), {"enum": [3, "a", 100]}, {"type": "null"}]}, 103),
+        ({"type": "number", "minimum": 0, "exclusiveMaximum": 10, "multipleOf": 0.1}, 100),
+        ({"type": "string", "pattern": "^[a-z]{2}$"}, 676), ({"type": "string", "pattern": "^[ab]*$"}, ENDLESS),
+        ({"type": "string", "pattern": "^(a?b?c?){5}$", "maxLength": 3}, 40),
+        ({"type": "string", "maxLength": 1}, 1112065),
+        ({"type": "integer", "minimum": 0}, ENDLESS), ({"type": "number", "minimum": 0, "maximum": 1}, ENDLESS),
+    ],
+)  # fmt: skip
+def test_values_are_counted(items: dict[str, Any], size: int) -> None:
+    document = Document(items, draft_of(items), wfsa.SchemaOptions())
+    document.scan()
+    assert ValueCounts(Alternatives(document)).of((items, "$")) == (size, size)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"items": {"type": "string", "format": "uri"}, "minItems": 5}, {"items": whole(1, 65535), "minItems": 5},
+        {"items": {"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$", "maxLength": 200}, "minItems": 30},
+        {"items": whole(0, 99), "minItems": 90}, {"items": whole(0, 99), "contains": whole(0, 80), "minContains": 81},
+        {"items": {"type": "object", "required": ["a", "b"],
+                   "properties": {"a": {"type": "boolean"}, "b": whole(0, 9), "c": {"type": "boolean"}},
+                   "additionalProperties": False}, "minItems": 30},
+    ],
+)  # fmt: skip
+def test_arrays_with_values_to_spare_compile(schema: dict[str, Any]) -> None:
+    assert compiled({"type": "array", "uniqueItems": True, **schema}) is not None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"prefixItems": [whole(i, i + 70) for i in range(9)], "items": whole(0, 70), "minItems": 75},
+        {"prefixItems": [whole(0, 199)] * 90, "items": whole(0, 99), "minItems": 150},
+    ],
+)  # fmt: skip
+def test_arrays_whose_values_cannot_be_counted_are_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(LimitError, match=r"uniqueItems.*unchecked.* at \$"):
+        compiled({"type": "array", "uniqueItems": True, **schema})
+
+
+OTHERS = [*range(200, 208)]  # values that no pool has, for places that take anything
+pools = st.tuples(st.integers(0, 30), st.integers(60, 110)).map(lambda p: whole(p[0], p[0] + p[1] - 1))
+one_pool = st.shared(pools, key="pool")
+pooled_places = st.one_of(one_pool, one_pool, pools)
+pooled = st.fixed_dictionaries(
+    {"type": st.just("array"), "uniqueItems": st.just(True), "items": pooled_places},
+    optional={
+        "prefixItems": st.lists(st.one_of(pooled_places, st.just(True)), min_size=1, max_size=4),
+        "minItems": st.integers(55, 115), "maxItems": st.integers(70, 115),
+        "contains": pooled_places, "minContains": st.integers(1, 112),
+    },
+)  # fmt: skip
+
+
+def values_of(place: Any) -> list[int]:
+    return [*range(140), *OTHERS] if place is True else [*range(place["minimum"], place["maximum"] + 1)]
+
+
+def place_at(schema: dict[str, Any], index: int) -> Any:
+    prefix = schema.get("prefixItems", [])
+    return prefix[index] if index < len(prefix) else schema["items"]
+
+
+def can_be_completed(schema: dict[str, Any], items: list[int], more: int) -> bool:
+    """Whether an array that begins with these items, and has at least `more` others, is valid (matchings)."""
+    counted = {*values_of(schema["contains"])} if "contains" in schema else set()
+    wanted = schema.get("minContains", 1) if counted else 0
+    longest = min(schema.get("maxItems", 150), 150)
+    if len({*items}) < len(items) or any(v not in values_of(place_at(schema, i)) for i, v in enumerate(items)):
+        return False
+    for n in range(max(schema.get("minItems", 0), len(items) + more), longest + 1):
+        places = [values_of(place_at(schema, i)) for i in range(len(items), n)]
+        holder: dict[int, int] = {}
+
+        def give(place: int, within: set[int], seen: set[int], places: Any = places, holder: Any = holder) -> bool:
+            for v in places[place]:
+                if v in within and v not in seen:
+                    seen.add(v)
+                    if v not in holder or give(holder[v], within, seen):
+                        holder[v] = place
+                        return True
+            return False
+
+        # A matching with counted values stays matched on both sides while the other places are given theirs.
+        left = {*range(140), *OTHERS} - {*items}
+        n_counted = sum(give(i, left & counted, set()) for i in range(len(places)))
+        enough = n_counted + len(counted & {*items}) >= wanted
+        complete = all(i in holder.values() or give(i, left, set()) for i in range(len(places)))
+        if enough and complete:
+            return True
+        if not complete:
+            return False
+    return False
+
+
+@given(pooled, st.integers(0, 2**32))
+def test_random_pools(schema: dict[str, Any], seed: int) -> None:
+    rng = random.Random(seed)
+    try:
+        constraint = compiled(schema, "compact")
+    except LimitError as err:
+        assert "uniqueItems" in str(err) or "states" in str(err)
+        return
+    assert (constraint is not None) == can_be_completed(schema, [], 0)
+    if constraint is None:
+        return
+    state, items = constraint.start(), []
+    assert state.commit_bytes(b"[")
+    while True:
+        goes_on = False
+        for value in rng.sample(range(145), 145):
+            if value in items:
+                continue
+            step = state.fork()
+            goes_on = step.commit_bytes(b"%d," % value)
+            if rng.random() < 0.01:
+                assert goes_on == can_be_completed(schema, [*items, value], 1), (items, value)
+            if goes_on:
+                break
+        if not goes_on:
+            break
+        state, items = step, [*items, value]
+        assert state.get_mask().ids().size
+    # No value can go on; one must be the last.
+    ends = [v for v in range(145) if (end := state.fork()).commit_bytes(b"%d]" % v) and end.is_accepting()]
+    assert ends
+    longest = {**schema, "maxItems": len(items) + 1}
+    assert {*ends} == {v for v in range(145) if can_be_completed(longest, [*items, v], 0)}
