@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.alternatives import Alternatives
+from wfsa.grammar.json_schema.item_values import is_endless
 from wfsa.grammar.json_schema.scarce_items import kinds_of
 from wfsa.grammar.json_schema.shape import Handle, Shape, item_of, number_of
 from wfsa.grammar.json_schema.value_counts import ValueCounts
@@ -58,7 +59,7 @@ class ItemPools:
         size = self._counts.of(part)
         taking = [i for i, place in enumerate(places(self._shape)) if met & self._bits[number_of(place)][0]]
         need = max(needed(self._shape, i, self._kinds(met)) for i in taking)
-        if size.least >= need:
+        if size.least >= need or is_endless(self._read, part):
             return
         if size.least < size.most:
             raise not_known(self._shape)
@@ -106,7 +107,7 @@ def short_parts(read: Alternatives, shape: Shape, counts: ValueCounts) -> list[H
         index = i if i < len(shape.prefix) else last
         for part, kinds in kinds_of(read, shape, place, index):
             need = needed(shape, index, kinds)
-            if need > 1 and counts.of(part).least < need:
+            if need > 1 and counts.of(part).least < need and not is_endless(read, part):
                 found.append(part)
     return found
 

@@ -82,12 +82,12 @@ def distinct(read: Alternatives, shape: Shape) -> Distinct:
     if not shape.unique:
         return "no"
     for i in range(len(shape.prefix) + 1):
-        if not _is_endless(read, item_of(shape, i)):
+        if not is_endless(read, item_of(shape, i)):
             return "exhaustible"
     return "endless"
 
 
-def _is_endless(read: Alternatives, handle: Handle, within: tuple[int, ...] = ()) -> bool:
+def is_endless(read: Alternatives, handle: Handle, within: tuple[int, ...] = ()) -> bool:
     """Whether so many values certainly fit that no document can have them all.
 
     Values that can be part of a longer one of their own kind are endless, if there is one to begin with.
@@ -114,7 +114,7 @@ def _shape_is_endless(read: Alternatives, s: Shape, within: tuple[int, ...]) -> 
     if s.mask & ARRAY and not s.repeated and not any(c.low or c.high is not None for c in s.contains):
         n = max(s.min_items, 1)  # all of one length will do, items that differ among them
         if s.max_items is None or s.max_items >= n:
-            return all(_is_endless(read, item_of(s, i), within) for i in range(min(n, len(s.prefix) + 1)))
+            return all(is_endless(read, item_of(s, i), within) for i in range(min(n, len(s.prefix) + 1)))
     return False
 
 
@@ -124,18 +124,18 @@ def _has_endless_objects(read: Alternatives, s: Shape, within: tuple[int, ...]) 
         return False
     member_of = read.compared.member_of
     needed = [member_of(s, name) for name in s.required]
-    if not all(_has_simple(read, child) or _is_endless(read, child, within) for child in needed):
+    if not all(_has_simple(read, child) or is_endless(read, child, within) for child in needed):
         return False
     most = s.max_properties
     for name in s.properties:
         n = len(s.required) + (name not in s.required)
-        if n >= s.min_properties and (most is None or n <= most) and _is_endless(read, member_of(s, name), within):
+        if n >= s.min_properties and (most is None or n <= most) and is_endless(read, member_of(s, name), within):
             return True
     # A member of some other name, of which there are without end.
     n = len(s.required) + 1
     if s.universals or n < s.min_properties or (most is not None and n > most):
         return False
-    return _is_endless(read, s.additional, within)
+    return is_endless(read, s.additional, within)
 
 
 def _has_simple(read: Alternatives, handle: Handle) -> bool:

@@ -140,16 +140,19 @@ class ValueCounts:
             return 0
         member_of = self._read.compared.member_of
         product = math.prod(self.of(member_of(s, name), depth).least for name in s.required)
-        n = len(s.required)
-        others = [name for name in s.properties if name not in s.required]
-        most = s.max_properties
-        if n < s.min_properties or (most is not None and most < n + len(others)):
-            return product if n >= s.min_properties and (most is None or n <= most) else 0
-        for name in others:
-            product *= 1 + self.of(member_of(s, name), depth).least
-        if most is None and not s.universals and self.of(s.additional, depth).least:
-            return product * ENDLESS  # members of other names, of which there are endless ones
-        return product
+        others = [self.of(member_of(s, name), depth).least for name in s.properties if name not in s.required]
+        others = sorted((least for least in others if least), reverse=True)
+        missing = max(s.min_properties - len(s.required), 0)
+        room = ENDLESS if s.max_properties is None else s.max_properties - len(s.required)
+        if missing > room:
+            return 0
+        if room > missing or len(others) < missing:
+            if len(others) < room and not s.universals and self.of(s.additional, depth).least:
+                return product * ENDLESS  # members of other names, of which there are endless ones
+        if len(others) < missing:
+            return 0
+        product *= math.prod(others[:missing])
+        return product * math.prod(1 + least for least in others[missing:room])
 
 
 def _numbers_in(s: Shape) -> tuple[Fraction, range] | None:

@@ -285,6 +285,11 @@ def test_values_are_counted(items: dict[str, Any], size: int) -> None:
         {"items": {"type": "object", "required": ["a", "b"],
                    "properties": {"a": {"type": "boolean"}, "b": whole(0, 9), "c": {"type": "boolean"}},
                    "additionalProperties": False}, "minItems": 30},
+        {"items": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                   "additionalProperties": False, "minProperties": 2}, "minItems": 3},
+        {"items": {"$ref": "#/$defs/term"}, "minItems": 3, "$defs": {"term": {"anyOf": [
+            {"const": "x"}, {"type": "object", "properties": {"not": {"$ref": "#/$defs/term"}}, "required": ["not"],
+                             "additionalProperties": False}]}}},
     ],
 )  # fmt: skip
 def test_arrays_with_values_to_spare_compile(schema: dict[str, Any]) -> None:
