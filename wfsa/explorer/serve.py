@@ -47,9 +47,11 @@ class Server:
         own |= set(names)
         hosts = [f"{name}:{self.port}" for name in own] + (sorted(own) if self.port == 80 else [])
         self.explorer = Explorer(vocabularies, first=first, limits=limits, **more)
+        # Connections are held to MOST by closing those that wait.  The limit here also counts their tasks, which end in
+        # a later turn of the loop, and answers 503.
         config = uvicorn.Config(
             make_app(self.explorer, hosts), log_level="warning", access_log=False, lifespan="off", ws="none",
-            http=Connection, limit_concurrency=MOST + 1, timeout_keep_alive=30,
+            http=Connection, limit_concurrency=8 * MOST, timeout_keep_alive=30,
             h11_max_incomplete_event_size=1 << 16, server_header=False,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
