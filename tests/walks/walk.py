@@ -32,6 +32,7 @@ SIMPLE: list[Any] = [
     [[1], {}],
 ]  # fmt: skip
 _LARGE = 1e15  # numbers from here on are rounded by somebody
+MOST_CLOSING_STEPS = 2000
 MOST_STEPS = 40  # random tokens before a walk heads for the end
 
 # All bytes, what JSON tokenizers have, and tokens that reach over the border of two terminals.
@@ -42,6 +43,7 @@ _WORDS = r"""
 """
 _LAYOUT = [b", ", b": ", b"\n  ", b"\n    "]
 SPELLED = [bytes([i]) for i in range(256)] + [word.encode() for word in _WORDS.split()] + _LAYOUT
+_CLOSING = {*b']}"', len(SPELLED)}  # and the end token
 _LIKELY = set(b'{}[]":,019.-aabtfn\\') | set(range(256, len(SPELLED)))
 
 
@@ -145,7 +147,7 @@ def walk(state: wfsa.State, rng: Random) -> bytes:
             return state.text()
         step(state, rng)
     if rng.random() < 0.5:
-        finish_by_closing(state)
+        finish_by_closing(state, rng)
     else:
         finish_within_budget(state, rng)
     return state.text()
@@ -184,28 +186,42 @@ def choose(ids: list[int], rng: Random) -> int:
     return rng.choice(likely if likely and rng.random() < 0.8 else ids)
 
 
-def finish_by_closing(state: wfsa.State) -> None:
-    """End the text by the bytes of ``closing()``."""
+def finish_by_closing(state: wfsa.State, rng: Random) -> None:
+    """End the text by the bytes of ``closing()``; by tokens that close, where that gives up at its documented limit."""
     if state.is_finished():
         return
-    ending = state.closing()
-    if ending is None:
-        raise WalkError(f"closing() finds no end after {state.text()!r}")
     before = state.text()
+    try:
+        ending = state.closing()
+    except wfsa.LimitError:
+        return finish_by_tokens_that_close(state, rng)
+    if ending is None:
+        raise WalkError(f"closing() finds no end after {before!r}")
     if not state.commit_bytes(ending) or not state.is_accepting():
         raise WalkError(f"closing() is {ending!r} after {before!r}, which does not end the text")
+
+
+def finish_by_tokens_that_close(state: wfsa.State, rng: Random) -> None:
+    """End the text by brackets and quotes where they are allowed, and by any likely token in between."""
+    before = state.text()
+    for _ in range(MOST_CLOSING_STEPS):
+        if state.is_finished():
+            return
+        ids = state.get_mask().ids().tolist()
+        if not ids:
+            raise WalkError(f"the mask is empty after {state.text()!r}")
+        closing = [token_id for token_id in ids if token_id in _CLOSING]
+        state.commit(rng.choice(closing) if closing and rng.random() < 0.8 else choose(ids, rng))
+    raise WalkError(f"no end was found after {before!r}")
 
 
 def finish_within_budget(state: wfsa.State, rng: Random) -> None:
     """End the text under a budget of tokens that is just large enough, or a little larger."""
     if state.is_finished():
         return
-    try:
-        least = state.min_tokens()
-    except wfsa.StateError as error:
-        if "not known where items" not in str(error):
-            raise
-        return finish_by_closing(state)
+    if not state.has_min_tokens:
+        return finish_by_closing(state, rng)
+    least = state.min_tokens()
     left = least + rng.choice([0, 0, 1, 5])
     while not state.is_finished():
         ids = state.get_mask(budget=left).ids().tolist()
