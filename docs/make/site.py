@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_BYTES = 5_000_000
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
+_QUOTES = re.compile(r"<!-- quotes .*?-->\n?", re.DOTALL)  # where figures are from, for a test; no reader sees them
 _NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 # Maps for a debugger of the theme's scripts, and the search in languages that no page is written in.
 _UNUSED = ("**/*.map", "assets/javascripts/lunr/**/*.js", "sitemap.xml*")
@@ -54,7 +55,8 @@ def gather(folder: Path) -> None:
     shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("make", "*.dot", "__pycache__"))
     for page in folder.rglob("*.md"):
         here = page.relative_to(folder).as_posix()
-        page.write_text(led(page.read_text(encoding="utf-8"), "docs/" + here, here), encoding="utf-8")
+        text = _QUOTES.sub("", page.read_text(encoding="utf-8"))
+        page.write_text(led(text, "docs/" + here, here), encoding="utf-8")
     _gather_results(folder / "results")
     _gather_examples(folder / "examples")
 
