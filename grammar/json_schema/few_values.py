@@ -8,10 +8,11 @@ on each of them; where the candidates become many, or nothing bounds them, the a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from decimal import Decimal
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
-from math import ceil, floor
+from math import ceil, floor, gcd, lcm
 from typing import Any
 
 from wfsa.grammar.json_schema.alternatives import Alternatives
@@ -20,6 +21,7 @@ from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
     FRACTION,
+    INTEGER,
     NULL,
     NUMBER,
     OBJECT,
@@ -110,18 +112,43 @@ class FewValues:
 
 
 def _numbers(s: Shape, _: int) -> list[Any] | None:
-    steps = [*s.multiples, *([] if s.mask & FRACTION else [Decimal(1)])]
+    if has_no_fraction(s):
+        return []
     if s.low is None or s.high is None:
         return None
     if s.low >= s.high:
         return [s.low] if s.low == s.high else []
+    steps = steps_of(s)
     if not steps:
         return None
-    step = max(steps)
-    if s.high - s.low > CANDIDATES * step:
+    step, low, high = common_step(steps), Fraction(s.low), Fraction(s.high)
+    if high - low > CANDIDATES * step:
         return None
-    multiples = [n * step for n in range(ceil(s.low / step), floor(s.high / step) + 1)]
-    return [int(n) if n == n.to_integral_value() else n for n in multiples]
+    return [exact_number(n * step) for n in range(ceil(low / step), floor(high / step) + 1)]
+
+
+def steps_of(s: Shape) -> list[Fraction]:
+    """The numbers of which the numbers of a shape are multiples."""
+    return [Fraction(m) for m in s.multiples] + ([] if s.mask & FRACTION else [Fraction(1)])
+
+
+def common_step(steps: list[Fraction]) -> Fraction:
+    """The least common multiple of some steps, of which there is one at least."""
+    return Fraction(lcm(*(f.numerator for f in steps)), gcd(*(f.denominator for f in steps)))
+
+
+def has_no_fraction(s: Shape) -> bool:
+    """Whether the numbers of a shape are to be multiples of a whole number and no whole numbers: there are none."""
+    return not s.mask & INTEGER and bool(s.multiples) and common_step(steps_of(s)).denominator == 1
+
+
+def exact_number(f: Fraction) -> int | Decimal:
+    """A fraction of powers of two and five as a number of JSON, with all its digits."""
+    if f.denominator == 1:
+        return f.numerator
+    with localcontext() as context:
+        context.prec = len(str(f.numerator)) + 4 * len(str(f.denominator))
+        return Decimal(f.numerator) / f.denominator
 
 
 def _strings(s: Shape, _: int) -> list[str] | None:

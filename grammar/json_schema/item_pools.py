@@ -13,7 +13,9 @@ how many.  A pool is *ample* if it has a value left whenever an array needs one.
                  the pool from there on has been counted for the kind, and that is less than `low`
 
 The grammar counts the items of the other pools (:mod:`.counted_items`), for which it needs their exact size.  A pool
-that is not ample and whose size is not known is a LimitError: a text could come to where no item is left for it.
+that is not ample and whose size has a bound, and is not known, is a LimitError: a text could come to where no item is
+left for it.  A pool without a known bound, as objects and most arrays are, counts as ample: nearly all of these have
+endless values, and refusing them would refuse ordinary lists of maps.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.item_values import is_endless
 from wfsa.grammar.json_schema.scarce_items import kinds_of
 from wfsa.grammar.json_schema.shape import Handle, Shape, item_of, number_of
-from wfsa.grammar.json_schema.value_counts import ValueCounts
+from wfsa.grammar.json_schema.value_counts import ENDLESS, ValueCounts
 
 MAX_CONDITIONS = 8  # different schemas of places and kinds
 MAX_POOLS = 32
@@ -59,7 +61,7 @@ class ItemPools:
         size = self._counts.of(part)
         taking = [i for i, place in enumerate(places(self._shape)) if met & self._bits[number_of(place)][0]]
         need = max(needed(self._shape, i, self._kinds(met)) for i in taking)
-        if size.least >= need or is_endless(self._read, part):
+        if size.least >= need or size.most >= ENDLESS or is_endless(self._read, part):
             return
         if size.least < size.most:
             raise not_known(self._shape)
@@ -107,7 +109,8 @@ def short_parts(read: Alternatives, shape: Shape, counts: ValueCounts) -> list[H
         index = i if i < len(shape.prefix) else last
         for part, kinds in kinds_of(read, shape, place, index):
             need = needed(shape, index, kinds)
-            if need > 1 and counts.of(part).least < need and not is_endless(read, part):
+            size = counts.of(part)
+            if need > 1 and size.least < need and size.most < ENDLESS and not is_endless(read, part):
                 found.append(part)
     return found
 

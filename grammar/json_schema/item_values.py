@@ -7,11 +7,11 @@ items as they are written, and has to know whether it can run out of values.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.few_values import FewValues
+from wfsa.grammar.json_schema.few_values import FewValues, common_step, has_no_fraction, steps_of
 from wfsa.grammar.json_schema.finite import json_key
 from wfsa.grammar.json_schema.productions import Distinct
 from wfsa.grammar.json_schema.scalars import FEW
@@ -105,9 +105,9 @@ def _shape_is_endless(read: Alternatives, s: Shape, within: tuple[int, ...]) -> 
     if s.mask & STRING and (s.max_length is None or s.max_length > max(FEW, s.min_length)):
         if not (s.patterns or s.formats or s.not_patterns or s.not_formats):
             return True
-    if s.mask & NUMBER and not s.not_multiples:
-        step = max((*s.multiples, Decimal(1)))
-        if s.low is None or s.high is None or s.high - s.low > MANY * step:
+    if s.mask & NUMBER and not s.not_multiples and not has_no_fraction(s):
+        step = common_step([*steps_of(s), Fraction(1)])
+        if s.low is None or s.high is None or Fraction(s.high) - Fraction(s.low) > MANY * step:
             return True
     if s.mask & OBJECT and _has_endless_objects(read, s, within):
         return True

@@ -14,19 +14,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.few_values import FewValues
+from wfsa.grammar.json_schema.few_values import FewValues, common_step, exact_number, has_no_fraction, steps_of
 from wfsa.grammar.json_schema.finite import Key, json_key
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
-    FRACTION,
     INTEGER,
     NULL,
     NUMBER,
@@ -160,7 +158,7 @@ def _numbers_in(s: Shape) -> tuple[Fraction, range] | None:
 
     None if the numbers have no bound, or no step.
     """
-    steps = [Fraction(m) for m in s.multiples] + ([] if s.mask & FRACTION else [Fraction(1)])
+    steps = steps_of(s)
     if s.low is None or s.high is None:
         return None
     low, high = Fraction(s.low), Fraction(s.high)
@@ -170,7 +168,7 @@ def _numbers_in(s: Shape) -> tuple[Fraction, range] | None:
         return low, range(1, 2)
     if not steps:
         return (Fraction(1), range(1)) if low == high else None
-    common = Fraction(math.lcm(*(f.numerator for f in steps)), math.gcd(*(f.denominator for f in steps)))
+    common = common_step(steps)
     first, last = math.ceil(low / common), math.floor(high / common)
     first += s.low_open and first * common == low
     last -= s.high_open and last * common == high
@@ -182,10 +180,12 @@ def _listed_numbers(s: Shape) -> list[Any] | None:
     if numbers is None or numbers[1].stop - numbers[1].start > MAX_LISTED:
         return None
     scaled = [n * numbers[0] for n in numbers[1]]
-    return [f.numerator if f.denominator == 1 else Decimal(f.numerator) / f.denominator for f in scaled]
+    return [exact_number(f) for f in scaled]
 
 
 def _count_numbers(s: Shape) -> Count:
+    if has_no_fraction(s):
+        return Count(0, 0)
     numbers = _numbers_in(s)
     if numbers is None:
         # Numbers without a bound, or with fractions of any length.

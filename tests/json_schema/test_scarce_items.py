@@ -123,6 +123,8 @@ EMPTY_STRING = {"minLength": 3, "maxLength": 2}
         {"type": "array", "uniqueItems": True, "items": {"type": "string", "pattern": "^[a-z]{2}$"}, "minItems": 677},
         {"type": "array", "uniqueItems": True, "minItems": 10, "contains": {"type": "integer", "maximum": 5},
          "items": {"type": "integer", "minimum": 0, "maximum": 12}, "maxContains": 2},
+        {"type": "array", "uniqueItems": True, "minItems": 2,
+         "items": {"anyOf": [{"type": "number", "multipleOf": 1, "not": {"type": "integer"}}, {"type": "null"}]}},
     ],
 )  # fmt: skip
 def test_no_values_are_left_for_any_document(schema: dict[str, Any]) -> None:
@@ -290,6 +292,18 @@ def test_values_are_counted(items: dict[str, Any], size: int) -> None:
         {"items": {"$ref": "#/$defs/term"}, "minItems": 3, "$defs": {"term": {"anyOf": [
             {"const": "x"}, {"type": "object", "properties": {"not": {"$ref": "#/$defs/term"}}, "required": ["not"],
                              "additionalProperties": False}]}}},
+        # Values without end that are not counted.
+        {"items": {"type": "object", "patternProperties": {"^x": {"type": "string"}}, "additionalProperties": False},
+         "minItems": 2},
+        {"items": {"type": "object", "propertyNames": {"pattern": "^[a-z]+$"},
+                   "additionalProperties": {"type": "string"}}, "minItems": 2},
+        {"items": {"type": "integer", "not": {"multipleOf": 2}}, "minItems": 3},
+        {"items": {"type": "number", "minimum": 0, "maximum": 1, "not": {"multipleOf": 0.5}}, "minItems": 3},
+        {"items": {"type": "array", "items": {"type": "string"}, "contains": {"const": "a"}}, "minItems": 2},
+        # Whole numbers of more digits than a decimal keeps by itself.
+        {"items": whole(10**29 + 3, 10**29 + 5), "minItems": 3},
+        {"items": whole(10**29 + 3, 10**29 + 5), "contains": {"const": 10**29 + 4}},
+        {"prefixItems": [True, whole(10**40 + 1, 10**40 + 2)], "minItems": 2},
     ],
 )  # fmt: skip
 def test_arrays_with_values_to_spare_compile(schema: dict[str, Any]) -> None:
@@ -323,7 +337,7 @@ pooled = st.fixed_dictionaries(
 
 
 def values_of(place: Any) -> list[int]:
-    return [*range(140), *OTHERS] if place is True else [*range(place["minimum"], place["maximum"] + 1)]
+    return [*range(145), *OTHERS] if place is True else [*range(place["minimum"], place["maximum"] + 1)]
 
 
 def place_at(schema: dict[str, Any], index: int) -> Any:
@@ -352,7 +366,7 @@ def can_be_completed(schema: dict[str, Any], items: list[int], more: int) -> boo
             return False
 
         # A matching with counted values stays matched on both sides while the other places are given theirs.
-        left = {*range(140), *OTHERS} - {*items}
+        left = {*range(145), *OTHERS} - {*items}
         n_counted = sum(give(i, left & counted, set()) for i in range(len(places)))
         enough = n_counted + len(counted & {*items}) >= wanted
         complete = all(i in holder.values() or give(i, left, set()) for i in range(len(places)))
