@@ -250,7 +250,8 @@ def value_of(text: bytes) -> tuple[Any] | None:
         plain = len(literal) < 25 and abs(value) < _LARGE and "e" not in repr(value)
         value = int(value) if plain and value == int(value) else value  # 1.0 is another spelling of 1
         # Zero apart: "-0.0" is not the canonical spelling, and the fraction of "0e-999999999" would fill the memory.
-        exact = exact and plain and (literal in ("0", "0.0") if value == 0 else Fraction(literal) == Fraction(repr(value)))
+        same = literal in ("0", "0.0") if value == 0 else plain and Fraction(literal) == Fraction(repr(value))
+        exact = exact and plain and same
         return value
 
     try:
