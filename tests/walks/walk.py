@@ -211,7 +211,8 @@ def finish_by_tokens_that_close(state: wfsa.State, rng: Random) -> None:
         if not ids:
             raise WalkError(f"the mask is empty after {state.text()!r}")
         closing = [token_id for token_id in ids if token_id in _CLOSING]
-        state.commit(rng.choice(closing) if closing and rng.random() < 0.8 else choose(ids, rng))
+        if not state.commit(rng.choice(closing) if closing and rng.random() < 0.8 else choose(ids, rng)):
+            raise WalkError(f"a token of the mask was refused after {state.text()!r}")
     raise WalkError(f"no end was found after {before!r}")
 
 
