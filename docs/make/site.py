@@ -20,6 +20,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))
+
+from squeeze import squeeze_page, squeeze_picture  # noqa: E402 - a module beside this script
+
 MOST_BYTES = 5_000_000
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
@@ -147,17 +151,10 @@ def prune(site: Path) -> int:
     unused = {path for pattern in _UNUSED for path in site.glob(pattern)}
     for path in unused:
         path.unlink()
-    for page in site.rglob("*.html"):
-        page.write_text(squeezed(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for pattern, squeeze in (("*.html", squeeze_page), ("*.svg", squeeze_picture)):
+        for path in site.rglob(pattern):
+            path.write_text(squeeze(path.read_text(encoding="utf-8")), encoding="utf-8")
     return len(unused)
-
-
-def squeezed(html: str) -> str:
-    """Without indentation and empty lines, but where they are to be seen: a tenth of the site."""
-    parts = re.split(r"(<(pre|script|textarea)\b.*?</\2>)", html, flags=re.DOTALL)
-    # Every third part is the name of a tag, and the one before it is to be kept as it is.
-    kept = [parts[k] if k % 3 else re.sub(r"\s*\n\s*", "\n", parts[k]) for k in range(len(parts)) if k % 3 != 2]
-    return "".join(kept)
 
 
 class _Page(HTMLParser):

@@ -97,8 +97,32 @@ def test_markdown_as_the_builder_reads_it() -> None:
 
 
 def test_pages_are_squeezed_where_it_is_not_seen() -> None:
-    squeezed = tool("site").squeezed
-    assert squeezed("<p>\n   a\n\n  b</p>\n<pre>\n  a\n\n</pre>\n\n <p>") == "<p>\na\nb</p>\n<pre>\n  a\n\n</pre>\n<p>"
+    squeeze = tool("squeeze").squeeze_page
+    assert squeeze("<p>\n   a\n\n  <b>b</b></p>\n<pre>\n  a\n\n</pre>\n\n <p>") == (
+        "<p>\na\n<b>b</b></p>\n<pre>\n  a\n\n</pre><p>"
+    )
+    code = '<pre><code><span class="n">a</span><span class="p">(</span><span class="s2">"b"</span></code></pre>'
+    assert squeeze(code) == '<pre><code>a(<span class="s2">"b"</span></code></pre>'
+
+
+def test_pictures_are_squeezed_by_less_than_a_hundredth_of_a_point() -> None:
+    squeeze = tool("squeeze").squeeze_picture
+    path = '<path d="M 1.23456 -0.001 \nL 2 3.5 \nz\n"/>'
+    picture = f"<svg>\n <metadata>x</metadata>\n {path}<!-- x --></svg>"
+    assert squeeze(picture) == '<svg><path d="M1.23 -0L2 3.5z"/></svg>'
+    assert squeeze("<svg>\n <text>a</text> <text>b</text></svg>") == "<svg>\n <text>a</text> <text>b</text></svg>"
+    number = re.compile(r"-?\d+(?:\.\d+)?")
+    for path in IMAGES:
+        before = path.read_text(encoding="utf-8")
+        after = squeeze(before)
+        assert len(after) <= len(before) and after.count("<path") == before.count("<path")
+        for name in ("d", "x", "points"):
+            values = [
+                [float(value) for found in re.findall(rf' {name}="([^"]*)"', text) for value in number.findall(found)]
+                for text in (before, after)
+            ]
+            assert len(values[0]) == len(values[1]), path.name
+            assert all(abs(one - other) < 0.0051 for one, other in zip(*values, strict=True)), path.name
 
 
 # --- pictures and figures --------------------------------------------------------------------------------------
