@@ -411,7 +411,7 @@ def test_a_filter_over_many_items(ranked: bool, repeats: bool) -> None:
     for made in (ItemFilter.of_rows(index, live), ItemFilter.of_ids(index, np.flatnonzero(live))):
         got = np.unpackbits(made.words.view(np.uint8), bitorder="little")
         assert (got[: index.n_leaves] == want).all() and not got[index.n_leaves :].any()
-        assert made.n_live == want.sum()
+        assert made.n_live == live.sum() and made.rank(np.asarray([index.n_leaves])) == want.sum()
 
 
 def test_memory_by_part() -> None:

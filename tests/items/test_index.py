@@ -75,7 +75,7 @@ def test_every_prefix_with_a_filter(data: st.DataObject, case: CatalogueCase) ->
     index = case.build(**data.draw(layouts(case)))
     live = np.asarray(data.draw(st.lists(st.booleans(), min_size=len(case.rows), max_size=len(case.rows))), np.bool_)
     given_filter, oracle = live_part(case, index, live)
-    assert given_filter.n_live == len(oracle.items)
+    assert given_filter.n_live == live.sum() and given_filter.rank(np.asarray([index.n_leaves])) == len(oracle.items)
     walk(index, case, given_filter, oracle)
 
 

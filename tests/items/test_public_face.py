@@ -21,7 +21,7 @@ def test_representations() -> None:
     said = repr(index)
     assert said.startswith("ItemIndex(4 items, 4 sequences of 2 codes of 0 .. 2, ids: row number, interval, 0.0 MB")
     assert index.fingerprint in said and len(said) < 200
-    assert repr(live) == f"ItemFilter(2 of 4 sequences live, of index {index.fingerprint})"
+    assert repr(live) == f"ItemFilter(2 of 4 items live, of index {index.fingerprint})"
     assert repr(Beams.start(index, 2, 5)) == "Beams(2 x 5 beams after 0 steps, 2 valid)"
     assert repr(index.levels) == "Levels(2 codes of 0 .. 2 from token 0, logits of 3)"
     blocks = ItemIndex.build([[0, 1], [1]], vocab_size=[2, 3], offsets=[0, 2], end_token=5)

@@ -35,7 +35,7 @@ def below(index: ItemIndex, codes: Sequence[int], only: Sequence[int] | None, li
     alive = sizes if live is None else live.rank(high) - live.rank(low)
     order = np.lexsort((found, -alive))
     order = order[alive[order] > 0]
-    ends = index.item_ids(node)[0]
+    ends = index.item_ids(node, live)[0]
     return {
         "codes": list(codes),
         "levels": index.n_levels,

@@ -30,7 +30,11 @@ from wfsa.model_cache import cache_argument
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemSearch:
-    """``beams``: the last Beams, on the device. ``items``: int64[B, width], the first item of each, -1 if missing."""
+    """The result of :func:`beam_search`.
+
+    beams    the last Beams, on the device
+    items    int64[B, width]: the first live item of each beam, -1 where there is no beam
+    """
 
     beams: Beams
     items: npt.NDArray[np.int64]
@@ -92,4 +96,4 @@ def beam_search(
                 input_ids=tokens, attention_mask=mask, position_ids=position, use_cache=True, **argument
             )
             logits = output.logits[:, -1].reshape(n_requests, width, -1)
-    return ItemSearch(beams, items.index.first_item(beams.nodes.cpu().numpy()))
+    return ItemSearch(beams, items.index.first_item(beams.nodes.cpu().numpy(), filters))

@@ -1,14 +1,21 @@
-"""Which items are live: one bit a leaf, with ranks, so that "is anything live below this node" costs two reads.
+"""Which items are live: one bit an item, and for the steps one bit a leaf, with ranks.
 
-``words`` int32[W], bit ``u % 32`` of word ``u // 32`` is leaf u; ``before`` (int32, or int64 from 2^31 leaves on)
-counts the live leaves before each word. ``W = U // 32 + 1``, so that the rank of U itself can be asked::
+Items are numbered by *position*, their place in the index's leaf order: the items of leaf u have the positions
+``item_indptr[u] .. item_indptr[u + 1]``, and the item at position p is input row ``item_order[p]``.
+
+``item_words`` int32[N // 32 + 1]: bit ``p % 32`` of word ``p // 32`` is the item at position p. These bits are the
+filter; the other two arrays are derived from them:
+
+``words`` int32[U // 32 + 1]: leaf u is live when one of its items is. Where every leaf has one item, this is the same
+array as ``item_words``. ``before`` (int32, or int64 from 2^31 leaves on) counts the live leaves before each word, so
+that "is anything live below this node" costs two reads::
 
     rank(u) = before[u // 32] + popcount(words[u // 32] & ((1 << u % 32) - 1))
     a node with leaves low .. high has live items  ⇔  rank(high) > rank(low)
 
-A leaf with several items is live when one of them is. Two bits an item and filter; the index itself is shared.
+Two bits an item and filter, and two more a leaf where leaves are shared; the index itself is shared.
 
-**A filter belongs to one index.** Bits say nothing about another catalogue's leaves, and with as many leaves it would
+**A filter belongs to one index.** Bits say nothing about another catalogue's items, and with as many items it would
 work and be wrong. So a filter carries its index's fingerprint, and whatever takes a filter compares it: every back end
 and every file.
 """
@@ -38,37 +45,47 @@ _BLOCK: Final = 1 << 20  # rows of a bitmap that are looked at at once; a multip
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ItemFilter:
-    """A set of live leaves of one index; made by ``of_rows``, ``of_ids``, ``of_leaves`` and ``load``.
+    """A set of live items of one index; made by ``of_rows``, ``of_ids``, ``of_leaves``, ``of_bitmap`` and ``load``.
 
-    ``a & b``, ``a | b`` and ``~a`` are sets of leaves: where several items share a sequence, a leaf is live with any
-    live item, so ``~a`` has the leaves of which no item is live in ``a``. Equal filters have the same index and leaves.
+    ``a & b``, ``a | b`` and ``~a`` are sets of items, also where several items share a sequence. Equal filters have the
+    same index and items.
     """
 
     fingerprint: str
     n_leaves: int
-    words: npt.NDArray[np.int32]
-    before: npt.NDArray[Any]
+    n_items: int
+    item_indptr: npt.NDArray[Any] | None
+    item_words: npt.NDArray[np.int32]
+    words: npt.NDArray[np.int32] = field(init=False)
+    before: npt.NDArray[Any] = field(init=False)
     core: FilterCore = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "core", FilterCore(self.words, self.before))
+        words = self.item_words
+        if self.item_indptr is not None:
+            words = live_words(words, None, self.item_indptr, self.n_leaves, _threads())
+        before = np.empty(len(words), offset_dtype(self.n_leaves))
+        live_before(words, before)
+        object.__setattr__(self, "words", words)
+        object.__setattr__(self, "before", before)
+        object.__setattr__(self, "core", FilterCore(words, before))
 
     @classmethod
-    def of_words(cls, fingerprint: str, n_leaves: int, words: npt.NDArray[np.int32]) -> ItemFilter:
-        """From int32[U // 32 + 1] of the index with this fingerprint, bits past U clear; the array is kept."""
-        before = np.empty(len(words), offset_dtype(n_leaves))
-        live_before(words, before)
-        return cls(fingerprint, n_leaves, words, before)
+    def of_item_words(cls, index: IndexData, item_words: npt.NDArray[np.int32]) -> ItemFilter:
+        """From int32[N // 32 + 1], a bit a position, bits past N clear; the array is kept."""
+        return cls(index.fingerprint, index.n_leaves, index.n_items, index.item_indptr, item_words)
 
     @classmethod
     def of_leaves(cls, index: IndexData, live: Any) -> ItemFilter:
-        """From bool[U], in the index's order. Raises ItemError on a wrong shape or type."""
+        """From bool[U], in the index's order: all items of live leaves. Raises ItemError on a wrong shape or type."""
         leaves = np.asarray(live)
         if leaves.dtype != np.bool_ or leaves.shape != (index.n_leaves,):
             raise ItemError(
                 f"a filter over leaves needs bool[{index.n_leaves}], not {leaves.dtype}{list(leaves.shape)}"
             )
-        return cls.of_words(index.fingerprint, index.n_leaves, _words(leaves))
+        if index.item_indptr is not None:
+            leaves = np.repeat(leaves, np.diff(index.item_indptr))
+        return cls.of_item_words(index, _words(leaves))
 
     @classmethod
     def of_rows(cls, index: IndexData, live: Any) -> ItemFilter:
@@ -84,10 +101,9 @@ class ItemFilter:
     @classmethod
     def _of_row_words(cls, index: IndexData, words: npt.NDArray[np.int32]) -> ItemFilter:
         """From int32[N // 32 + 1], a bit a row."""
-        if index.item_order is not None or index.item_indptr is not None:
-            threads = min(len(os.sched_getaffinity(0)), 8)
-            words = live_words(words, index.item_order, index.item_indptr, index.n_leaves, threads)
-        return cls.of_words(index.fingerprint, index.n_leaves, words)
+        if index.item_order is not None:
+            words = live_words(words, index.item_order, None, index.n_items, _threads())
+        return cls.of_item_words(index, words)
 
     @classmethod
     def of_ids(cls, index: IndexData, ids: Any) -> ItemFilter:
@@ -118,19 +134,16 @@ class ItemFilter:
     def to_bitmap(self, index: IndexData) -> Any:
         """The rows of the live items as a ``pyroaring.BitMap64``; ImportError without that package.
 
-        Items that have one sequence of codes are live together. Raises ItemError for another index than the filter's.
+        Raises ItemError for another index than the filter's.
         """
         from pyroaring import BitMap64
 
         check_fingerprint(self.fingerprint, index.fingerprint)
         rows = np.zeros(index.n_items, np.bool_)
-        for begin in range(0, self.n_leaves, _BLOCK):
-            end = min(begin + _BLOCK, self.n_leaves)
-            bits = self.words[begin // 32 : end // 32 + 1].view(np.uint8)
+        for begin in range(0, index.n_items, _BLOCK):
+            end = min(begin + _BLOCK, index.n_items)
+            bits = self.item_words[begin // 32 : end // 32 + 1].view(np.uint8)
             live = np.unpackbits(bits, count=end - begin, bitorder="little").view(np.bool_)
-            if index.item_indptr is not None:
-                ends = np.asarray(index.item_indptr[begin : end + 1])
-                live, begin, end = np.repeat(live, np.diff(ends)), int(ends[0]), int(ends[-1])
             if index.item_order is None:
                 rows[begin:end] = live
             else:
@@ -144,43 +157,52 @@ class ItemFilter:
     @classmethod
     def load(cls, path: str | os.PathLike[str], index: IndexData) -> ItemFilter:
         """What :meth:`save` wrote, for the same index. Raises ArtifactError on a damaged file or another index's."""
-        words = item_filter_file.load(path, index.fingerprint, index.n_leaves)
-        return cls.of_words(index.fingerprint, index.n_leaves, words)
+        return cls.of_item_words(index, item_filter_file.load(path, index.fingerprint, index.n_items))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file, a bit a leaf; replaces an existing one in one step."""
-        item_filter_file.save(path, self.fingerprint, self.n_leaves, self.words)
+        """Write one safetensors file, a bit an item; replaces an existing one in one step."""
+        item_filter_file.save(path, self.fingerprint, self.n_items, self.item_words)
 
     def __and__(self, other: ItemFilter) -> ItemFilter:
-        """Leaves that are live in both."""
+        """Items that are live in both."""
         if not isinstance(other, ItemFilter):
             return NotImplemented
         check_filters(other, 0, self.fingerprint)
-        return ItemFilter.of_words(self.fingerprint, self.n_leaves, self.words & other.words)
+        return self._with(self.item_words & other.item_words)
 
     def __or__(self, other: ItemFilter) -> ItemFilter:
-        """Leaves that are live in either."""
+        """Items that are live in either."""
         if not isinstance(other, ItemFilter):
             return NotImplemented
         check_filters(other, 0, self.fingerprint)
-        return ItemFilter.of_words(self.fingerprint, self.n_leaves, self.words | other.words)
+        return self._with(self.item_words | other.item_words)
 
     def __invert__(self) -> ItemFilter:
-        """Leaves that are not live."""
-        words = ~self.words
-        words[-1] &= np.int32((1 << (self.n_leaves & 31)) - 1)
-        return ItemFilter.of_words(self.fingerprint, self.n_leaves, words)
+        """Items that are not live."""
+        words = ~self.item_words
+        words[-1] &= np.int32((1 << (self.n_items & 31)) - 1)
+        return self._with(words)
+
+    def _with(self, item_words: npt.NDArray[np.int32]) -> ItemFilter:
+        """A filter of the same index with other bits."""
+        return ItemFilter(self.fingerprint, self.n_leaves, self.n_items, self.item_indptr, item_words)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ItemFilter):
             return NotImplemented
-        return self.fingerprint == other.fingerprint and np.array_equal(self.words, other.words)
+        return self.fingerprint == other.fingerprint and np.array_equal(self.item_words, other.item_words)
 
     def __hash__(self) -> int:
-        return hash((self.fingerprint, self.n_live))
+        return hash((self.fingerprint, int(self.before[-1])))
 
     def __repr__(self) -> str:
-        return f"ItemFilter({self.n_live:,} of {self.n_leaves:,} sequences live, of index {self.fingerprint})"
+        return f"ItemFilter({self.n_live:,} of {self.n_items:,} items live, of index {self.fingerprint})"
+
+    def is_live(self, positions: Int64s) -> npt.NDArray[np.bool_]:
+        """Whether the item at each of ``positions`` (0 .. N - 1) is live."""
+        bits = self.item_words[positions >> 5] >> (positions & 31).astype(np.int32)
+        live: npt.NDArray[np.bool_] = (bits & 1).astype(np.bool_)
+        return live
 
     def rank(self, leaves: Int64s) -> Int64s:
         """Live leaves before each of ``leaves`` (0 .. U)."""
@@ -195,8 +217,14 @@ class ItemFilter:
 
     @property
     def n_live(self) -> int:
-        """Live leaves."""
+        """Live items."""
+        if self.item_indptr is not None:
+            return int(popcount(self.item_words).sum())
         return int(self.before[-1]) + int(popcount(self.words[-1:])[0])
+
+
+def _threads() -> int:
+    return min(len(os.sched_getaffinity(0)), 8)
 
 
 def _words(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:

@@ -4,7 +4,7 @@
     beams = Beams.start(index, n_requests=2, width=70)
     for logits in model:                                  # float32[2, 70, V]
         beams = index.beam_step(beams, logits)
-    index.item_ids(beams.nodes)
+    index.item_ids(beams.nodes)                           # with filters=… where the steps had some
 
 The index is immutable and holds arrays only (``wfsa/items/index_data.py``): a layout (``interval`` or ``csr``), the
 items of each leaf, and the levels' codes. Nodes are int64 ids (``wfsa/items/nodes.py``).
@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
+from wfsa.items import node_items
 from wfsa.items.backends import cython as compiled
 from wfsa.items.backends import numpy as reference
 from wfsa.items.beams import Beams, Normalise
@@ -32,6 +33,7 @@ from wfsa.items.files import ParquetColumns, is_path, open_file
 from wfsa.items.filter import Filters
 from wfsa.items.index_data import IndexData
 from wfsa.items.interval import SMALL
+from wfsa.items.item_ids import ItemId
 from wfsa.items.nodes import Int64s
 from wfsa.items.sharded_build import Here, build_sharded
 from wfsa.items.shards import is_sharded, load_base, place_of
@@ -232,6 +234,27 @@ class ItemIndex(IndexData):
     @classmethod
     def _of(cls, data: IndexData) -> Self:
         return cls(data.layout, data.n_items, data.item_order, data.item_indptr, data.ids, data.fingerprint)
+
+    # --- the items of nodes -----------------------------------------------------------------------------------------
+
+    def item_ids(self, nodes: Any, filters: Filters = None) -> list[list[ItemId]]:
+        """For each of the flattened nodes the ids of the items that end there, [] where none does.
+
+        nodes     int64[...]; the first axis is the request
+        filters   those of the step: one for all requests, or one (or None) a request. Only live items are returned.
+                  None returns every item of the nodes, also those that a filter of the step has refused and that share
+                  a sequence with a live one
+
+        Raises ItemError on filters of another index, or not one a request.
+        """
+        return node_items.item_ids(self, np.asarray(nodes, np.int64), filters)
+
+    def first_item(self, nodes: Any, filters: Filters = None) -> npt.NDArray[Any]:
+        """The id of the first live item that ends at each node, in nodes' shape; arguments as in :meth:`item_ids`.
+
+        int64 with -1 where none ends; where ids are strings, objects with None there.
+        """
+        return node_items.first_item(self, np.asarray(nodes, np.int64), filters)
 
     # --- the step -------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from wfsa._ext.items_step import StepCore
 from wfsa.items.csr import CsrLayout
 from wfsa.items.head import HeadShape
 from wfsa.items.interval import IntervalLayout
-from wfsa.items.item_ids import Ids, ItemId, StringIds, ids_at, kind_of, rows_of
+from wfsa.items.item_ids import Ids, StringIds, kind_of, rows_of
 from wfsa.items.levels import Levels
 from wfsa.items.nodes import Int64s
 
@@ -112,11 +112,6 @@ class IndexData:
         """Bytes of the trie alone, which is what a device back end steps through."""
         return sum(int(array.nbytes) for array in self.layout.arrays().values())
 
-    def item_ids(self, nodes: Int64s) -> list[list[ItemId]]:
-        """For each of the flattened nodes the ids of the items that end there, [] where none does."""
-        leaves = self.layout.terminals(np.asarray(nodes, np.int64).reshape(-1))
-        return [[] if leaf < 0 else ids_at(self.ids, self.leaf_rows(leaf)) for leaf in leaves.tolist()]
-
     def leaf_rows(self, leaf: int) -> Int64s:
         """Input rows of a leaf's items, rising."""
         begin, end = leaf, leaf + 1
@@ -130,27 +125,6 @@ class IndexData:
         if isinstance(self.ids, StringIds):
             return np.asarray(self.ids.at(rows), object)
         return rows if self.ids is None else self.ids[rows]
-
-    def first_item(self, nodes: Int64s) -> npt.NDArray[Any]:
-        """The id of the first item that ends at each node; nodes' shape.
-
-        int64 with -1 where none ends; where ids are strings, objects with None there.
-        """
-        leaves = self.layout.terminals(nodes)
-        at = np.maximum(leaves, 0)
-        if not self.n_leaves:
-            rows = at
-        else:
-            if self.item_indptr is not None:
-                at = self.item_indptr[at].astype(np.int64)
-            rows = at if self.item_order is None else self.item_order[at].astype(np.int64)
-        if isinstance(self.ids, StringIds):
-            found = np.full(leaves.shape, None, object)
-            found[leaves >= 0] = self.ids.at(rows[leaves >= 0])
-            return found
-        if not self.n_leaves:
-            return leaves
-        return np.where(leaves < 0, -1, rows if self.ids is None else self.ids[rows])
 
     def n_below(self, nodes: Int64s) -> Int64s:
         """How many leaves are below each node."""

@@ -5,7 +5,7 @@
     constraint_file  the tables of a compiled grammar or schema
     text_file        a closed set of texts
     item_index_file  an index of semantic ids
-    item_filter_file a set of its live leaves
+    item_filter_file a set of its live items
     item_shard_file  a catalogue of semantic ids in several files
     vocab_file       a vocabulary
     places           where files lie: a folder, or a URL of fsspec

@@ -1,6 +1,9 @@
 """Saving a filter over an item index: one file of arrays (wfsa/storage/array_file.py), for one index.
 
-    words    int32[U // 32 + 1]    a bit a leaf (wfsa/items/filter.py); the ranks are made when it is loaded
+    words    int32[N // 32 + 1]    a bit an item, in the index's leaf order (wfsa/items/filter.py); the leaves' bits and
+                                   ranks are made when it is loaded
+
+Version 1 had a bit a leaf, which says nothing about the items that share one: such a file is refused.
 
 The head has the fingerprint of the index, by which it is known again. Same filter, same bytes.
 """
@@ -18,17 +21,17 @@ from wfsa.errors import ArtifactError
 from wfsa.storage import array_file
 
 FORMAT: Final = "wfsa-item-filter"
-VERSION: Final = 1
+VERSION: Final = 2
 _KIND: Final = "a filter over items"
 
 
-def save(path: str | os.PathLike[str], fingerprint: str, n_leaves: int, words: npt.NDArray[np.int32]) -> None:
+def save(path: str | os.PathLike[str], fingerprint: str, n_items: int, words: npt.NDArray[np.int32]) -> None:
     """Write a filter of the index with this fingerprint; replaces an existing file in one step."""
-    head = {"format": FORMAT, "version": VERSION, "fingerprint": fingerprint, "n_leaves": n_leaves}
+    head = {"format": FORMAT, "version": VERSION, "fingerprint": fingerprint, "n_items": n_items}
     array_file.write(path, head, {"words": words})
 
 
-def load(path: str | os.PathLike[str], fingerprint: str, n_leaves: int) -> npt.NDArray[np.int32]:
+def load(path: str | os.PathLike[str], fingerprint: str, n_items: int) -> npt.NDArray[np.int32]:
     """The words of a filter of this index. ArtifactError on a damaged file, and on one for another index."""
     where = Path(path)
     file = array_file.read(where, _KIND).expect(_KIND, FORMAT, VERSION)
@@ -40,8 +43,8 @@ def load(path: str | os.PathLike[str], fingerprint: str, n_leaves: int) -> npt.N
         )
     file.verify()
     words = arrays.get("words")
-    if words is None or head.get("n_leaves") != n_leaves or words.shape != (n_leaves // 32 + 1,):
-        raise ArtifactError(f"{where} is damaged: {n_leaves} leaves do not fit its words")
-    if words.dtype != np.int32 or int(words[-1:].view(np.uint32)[0]) >> (n_leaves & 31):
-        raise ArtifactError(f"{where} is damaged: words have a wrong type, or bits past the last leaf")
+    if words is None or head.get("n_items") != n_items or words.shape != (n_items // 32 + 1,):
+        raise ArtifactError(f"{where} is damaged: {n_items} items do not fit its words")
+    if words.dtype != np.int32 or int(words[-1:].view(np.uint32)[0]) >> (n_items & 31):
+        raise ArtifactError(f"{where} is damaged: words have a wrong type, or bits past the last item")
     return np.array(words)

@@ -1,0 +1,83 @@
+"""The items that end at nodes: those of a node's leaf that are live under the filter of the node's request.
+
+A step knows leaves, and offers a leaf while one of its items is live. Several items may share a leaf, so looking items
+up needs the filters, too: without them the dead ones of a live leaf would be returned.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.items.filter import Filters, ItemFilter, check_filters
+from wfsa.items.index_data import IndexData
+from wfsa.items.item_ids import ItemId, StringIds, ids_at
+from wfsa.items.nodes import Int64s
+
+
+def live_positions(index: IndexData, nodes: Int64s, filters: Filters = None) -> tuple[Int64s, Int64s]:
+    """Positions (``wfsa/items/filter.py``) of the live items that end at each of the flattened nodes.
+
+    Returns indptr int64[n + 1] and positions int64[total]: the items of node i are
+    ``positions[indptr[i]:indptr[i + 1]]``, rising. Raises ItemError on filters that do not fit.
+    """
+    n_requests = nodes.shape[0] if nodes.ndim else 1
+    check_filters(filters, n_requests, index.fingerprint)
+    leaves = index.layout.terminals(nodes.reshape(-1))
+    ends = leaves >= 0
+    indptr = np.zeros(len(leaves) + 1, np.int64)
+    if index.item_indptr is None or not index.n_leaves:
+        np.cumsum(ends, out=indptr[1:])
+        positions = leaves[ends].astype(np.int64)
+    else:
+        first = np.where(ends, leaves, 0)
+        begins = index.item_indptr[first].astype(np.int64)
+        counts = np.where(ends, index.item_indptr[first + 1] - begins, 0)
+        np.cumsum(counts, out=indptr[1:])
+        positions = np.repeat(begins - indptr[:-1], counts) + np.arange(indptr[-1])
+    if filters is None:
+        return indptr, positions
+    if isinstance(filters, ItemFilter):
+        live = filters.is_live(positions)
+    else:
+        live = np.ones(len(positions), np.bool_)
+        share = len(leaves) // max(n_requests, 1)
+        for request, one in enumerate(filters):
+            if one is not None:
+                part = slice(int(indptr[request * share]), int(indptr[(request + 1) * share]))
+                live[part] = one.is_live(positions[part])
+    kept = np.zeros(len(positions) + 1, np.int64)
+    np.cumsum(live, out=kept[1:])
+    return kept[indptr], positions[live]
+
+
+def rows_at(index: IndexData, positions: Int64s) -> Int64s:
+    """Input rows of the items at positions."""
+    if index.item_order is None:
+        return positions
+    rows: Int64s = index.item_order[positions].astype(np.int64)
+    return rows
+
+
+def item_ids(index: IndexData, nodes: Int64s, filters: Filters = None) -> list[list[ItemId]]:
+    """See ``ItemIndex.item_ids``."""
+    indptr, positions = live_positions(index, nodes, filters)
+    ids = ids_at(index.ids, rows_at(index, positions))
+    return [ids[begin:end] for begin, end in pairwise(indptr.tolist())]
+
+
+def first_item(index: IndexData, nodes: Int64s, filters: Filters = None) -> npt.NDArray[Any]:
+    """See ``ItemIndex.first_item``."""
+    indptr, positions = live_positions(index, nodes, filters)
+    some = indptr[1:] > indptr[:-1]
+    rows = rows_at(index, positions[indptr[:-1][some]])
+    if isinstance(index.ids, StringIds):
+        names = np.full(len(some), None, object)
+        names[some] = index.ids.at(rows)
+        return names.reshape(nodes.shape)
+    found = np.full(len(some), -1, np.int64)
+    found[some] = rows if index.ids is None else index.ids[rows]
+    return found.reshape(nodes.shape)
