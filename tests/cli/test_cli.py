@@ -93,9 +93,8 @@ def test_the_command_is_installed() -> None:
 
 
 def test_usage_errors(run: Run, tmp_path: Path, vocab: Path) -> None:
-    refused(run(), "required: COMMAND")
     refused(run("frob"), "invalid choice: 'frob'")
-    refused(run("check"), "required: artifact")
+    refused(run("check"), "required: ARTIFACT_OR_SCHEMA")
     refused(run("mask", "x.wfsa", "", "--limit", "many"), "invalid int value")
     refused(run("compile", "--vocab", vocab, "-o", tmp_path / "o"), "either a file")
     (tmp_path / "x.txt").write_text("")

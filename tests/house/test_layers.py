@@ -130,8 +130,8 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/cli": {
         "grammar/json_schema", "wfsa/__init__.py", "wfsa/demo", "wfsa/engine_comparison.py", "wfsa/errors.py",
-        "wfsa/explorer", "wfsa/farm", "wfsa/items", "wfsa/progress_bar.py", "wfsa/schema_costs.py", "wfsa/storage",
-        "wfsa/store", "wfsa/version.py", "wfsa/vocab",
+        "wfsa/explain.py", "wfsa/explorer", "wfsa/farm", "wfsa/items", "wfsa/progress_bar.py",
+        "wfsa/schema_costs.py", "wfsa/storage", "wfsa/store", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/__main__.py": {"wfsa/cli"},
 }  # fmt: skip

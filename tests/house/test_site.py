@@ -159,6 +159,18 @@ def test_every_picture_says_where_it_is_from() -> None:
 
 
 @pytest.mark.engine
+def test_the_page_of_the_command_line_is_that_of_the_parsers() -> None:
+    """``python docs/make/command_line.py`` writes it anew."""
+    made = tool("command_line")
+    text = made.PAGE.read_text(encoding="utf-8")
+    assert made.written(text) == text
+    options = {
+        option for parser in made.parsers() for action in parser._actions for option in action.option_strings
+    } - {"-h", "--help"}  # fmt: skip
+    assert len(options) > 60 and not [option for option in options if option not in text]
+
+
+@pytest.mark.engine
 def test_graphs_are_those_that_the_code_makes() -> None:
     """``python docs/make/pictures.py`` draws them anew."""
     pytest.importorskip("pyroaring")

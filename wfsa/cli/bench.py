@@ -26,7 +26,7 @@ the order of their members; what they accept of documents of your own says more.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
-    vocab_arguments.add_arguments(parser, required=True)
+    vocab_arguments.add_arguments(parser)
     parser.add_argument("--text", type=Path, action="append", default=[], metavar="FILE", help="a document; repeat")
     parser.add_argument("--repeats", type=int, default=3, help="of each compile; the least counts (%(default)s)")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each engine")

@@ -12,9 +12,11 @@ from wfsa.vocab import Vocab
 EXAMPLES: Final = """\
 examples:
   wfsa check person.wfsa '{"name": "Ada"}'
+  wfsa check person.json '{"name": "Ada"}'
   wfsa check person.wfsa --file answer.json
   some-program | wfsa check person.wfsa --file - --json
 
+A schema or grammar is compiled for this call and needs no vocabulary: the verdict does not depend on it.
 Exit code 0 if the text is accepted, 1 if not.
 """
 _GOOD, _BAD, _REST, _PLAIN = "\x1b[32m", "\x1b[41;97m", "\x1b[2m", "\x1b[0m"
@@ -29,12 +31,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     text = text_arguments.read(arguments)
     constraint, vocab = artifact_arguments.load(arguments)
+    n_bytes = len(text)
+    if arguments.file is not None:
+        text = text_arguments.drop_refused_line_end(text, constraint)
     state = constraint.start()
     offset = 0
     while offset < len(text) and state.commit_bytes(text[offset : offset + 1]):
         offset += 1
     accepted = offset == len(text) and state.is_accepting()
     told: dict[str, Any] = {"accepted": accepted, "bytes": len(text)}
+    if len(text) < n_bytes:
+        told["line_end_dropped"] = True
     if not accepted:
         refused = _refused_token(vocab, text[offset:])
         told |= {
@@ -45,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         terminal.say(json.dumps(told))
     elif accepted:
-        terminal.say(f"accepted: {len(text)} bytes")
+        dropped = ", without the line end that closes the file" if len(text) < n_bytes else ""
+        terminal.say(f"accepted: {len(text)} bytes{dropped}")
     else:
         _show(told, text)
     return 0 if accepted else 1

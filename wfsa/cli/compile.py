@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from wfsa.cli import option_settings, vocab_arguments
+from wfsa.cli import option_settings, sources, vocab_arguments
 from wfsa.cli.answers import add_json, tell
-from wfsa.cli.files import read_bytes, read_text, require_folder
+from wfsa.cli.files import read_bytes, require_folder
 from wfsa.errors import WfsaError
 
-KINDS: Final = ("json-schema", "lark", "gbnf", "regex", "texts")
-_KIND_OF_SUFFIX: Final = {
-    ".json": "json-schema", ".lark": "lark", ".gbnf": "gbnf", ".ebnf": "gbnf", ".regex": "regex", ".re": "regex",
-}  # fmt: skip
+KINDS: Final = (*sources.KINDS, "texts")
 
 EXAMPLES: Final = """\
 examples:
@@ -36,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, nargs="?", metavar="SOURCE", help="a file, or - for standard input")
     parser.add_argument("--text", help="the schema or grammar itself, in place of a file")
     parser.add_argument("--kind", choices=KINDS, help="what the source is (default: by suffix)")
-    vocab_arguments.add_arguments(parser, required=True, copies=True)
+    vocab_arguments.add_arguments(parser, copies=True)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
     option_settings.add_arguments(parser, "wfsa.CompileOptions, or for a JSON Schema of wfsa.SchemaOptions")
     parser.add_argument(
@@ -49,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     source: Path | None = arguments.source
     if (source is None) == (arguments.text is None):
         raise WfsaError("give either a file with a schema or grammar, or --text")
-    kind = arguments.kind or (_KIND_OF_SUFFIX.get(source.suffix.lower()) if source else None)
+    kind = arguments.kind or (sources.kind_of(source) if source else None)
     if kind is None:
         raise WfsaError(f"{source or '--text'}: cannot tell what this is; pass --kind {'|'.join(KINDS)}")
     if arguments.lenient and kind != "json-schema":
@@ -70,27 +66,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _grammar(arguments: argparse.Namespace, kind: str) -> tuple[Any, Any]:
     from rich.console import Console
 
-    import wfsa
     from wfsa.progress_bar import CompileBar
 
-    text = read_text(arguments.source) if arguments.text is None else str(arguments.text)
-    if kind == "regex" and arguments.text is None:
-        text = text.rstrip("\n")
-    of_schema = {wfsa.SchemaOptions} if kind == "json-schema" else set()
-    options = option_settings.read(arguments.set, wfsa.CompileOptions, *of_schema)
-    if of_schema:
-        names = sorted(option_settings.fields(wfsa.SchemaOptions) & options.keys())
-        chosen = {name: options.pop(name) for name in names}
-        options["schema_options"] = option_settings.schema_options(chosen, arguments.lenient)
-    compilers: dict[str, Callable[..., Any]] = {
-        "json-schema": wfsa.compile_json_schema,
-        "lark": wfsa.compile_lark,
-        "gbnf": wfsa.compile_gbnf,
-        "regex": wfsa.compile_regex,
-    }
+    text = str(arguments.text) if arguments.source is None else sources.read_source(arguments.source, kind)
     vocab = vocab_arguments.read(arguments)
     with CompileBar(Console(stderr=True)) as bar:
-        return compilers[kind](text, vocab, progress=bar, **options), vocab
+        made = sources.compile_source(kind, text, vocab, arguments.set, lenient=arguments.lenient, progress=bar)
+        return made, vocab
 
 
 def _texts(arguments: argparse.Namespace) -> tuple[Any, Any]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, Final
 
+from wfsa.cli import sources
 from wfsa.cli.files import read_text, require_folder
+from wfsa.cli.text_arguments import drop_refused_line_end
 from wfsa.errors import WfsaError
-
-_KIND_OF_SUFFIX: Final = {
-    ".json": "json-schema", ".lark": "lark", ".gbnf": "gbnf", ".ebnf": "gbnf", ".regex": "regex", ".re": "regex",
-}  # fmt: skip
+from wfsa.explain import byte_vocab
 
 EXAMPLES: Final = """\
 examples:
@@ -31,9 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "source", type=Path, nargs="?", metavar="SCHEMA_OR_GRAMMAR", help="a file, or - (default: examples)"
     )
     parser.add_argument(
-        "--kind", choices=("json-schema", "lark", "gbnf", "regex"), help="what it is (default: by suffix)"
+        "--kind", choices=sources.KINDS, help="what it is (default: by suffix)"
     )
-    parser.add_argument("--text-file", type=Path, metavar="FILE", help="the text to begin with")
+    parser.add_argument(
+        "--text-file",
+        type=Path,
+        metavar="FILE",
+        help="the text to begin with; a line end that closes the file is dropped if only that is refused",
+    )
     parser.add_argument("--vocab", type=Path, metavar="V", help="the model's folder, or a file with its vocabulary")
     parser.add_argument("--compare-vocab", type=Path, metavar="V", help="a second one, to compare with")
     parser.add_argument(
@@ -109,8 +114,23 @@ def _first(arguments: argparse.Namespace) -> dict[str, Any] | None:
         if arguments.text_file or arguments.kind:
             raise WfsaError("--text-file and --kind go with a schema or grammar")
         return None
-    kind = arguments.kind or _KIND_OF_SUFFIX.get(source.suffix.lower())
+    kind = arguments.kind or sources.kind_of(source)
     if kind is None:
         raise WfsaError(f"{source}: cannot tell what this is; pass --kind json-schema|lark|gbnf|regex")
-    text = "" if arguments.text_file is None else read_text(arguments.text_file)
-    return {"title": source.name, "kind": kind, "source": read_text(source), "text": text}
+    content = sources.read_source(source, kind)
+    text = "" if arguments.text_file is None else _text(arguments.text_file, kind, content, arguments.max_seconds)
+    return {"title": source.name, "kind": kind, "source": content, "text": text}
+
+
+def _text(path: Path, kind: str, source: str, seconds: float) -> str:
+    """The text to begin with. A source that cannot be compiled is told by the page, with its place."""
+    text = read_text(path)
+    if not text.endswith("\n"):
+        return text
+    try:
+        with warnings.catch_warnings():  # the page shows them
+            warnings.simplefilter("ignore")
+            constraint = sources.compile_source(kind, source, byte_vocab(), mode="lazy", max_seconds=seconds)
+        return drop_refused_line_end(text.encode(), constraint).decode()
+    except WfsaError:
+        return text

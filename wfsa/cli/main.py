@@ -3,7 +3,8 @@
 
 **Exit codes.** 0: done (``check``, ``trace``: the text is accepted). 1: ``check`` or ``trace`` refused the text,
 ``items query`` found nothing, ``items verify`` or ``store verify`` something damaged, a source of ``compile-all``
-failed, or the demo's document is not valid. 2: an error, told in one line on standard error. 130: interrupted.
+failed, or the demo's document is not valid. 2: an error, told in one line on standard error; without any argument,
+``wfsa`` prints its help there. 130: interrupted.
 A reader that has enough (``| head``) is no error: ``check`` and ``trace`` go on to their verdict, else it is 0.
 
 **Completion** in the shell is argcomplete's: ``pip install 'wfsa[completion]'``, and
@@ -27,6 +28,7 @@ from typing import Any, Final, NoReturn, TextIO
 
 from wfsa.cli import terminal
 from wfsa.cli.readable import printable
+from wfsa.cli.suggestions import did_you_mean
 from wfsa.errors import WfsaError
 from wfsa.version import __version__
 
@@ -34,6 +36,7 @@ EXAMPLES: Final = """\
 examples:
   wfsa compile person.json --vocab FOLDER_OF_THE_MODEL -o person.wfsa
   wfsa check person.wfsa '{"name": "Ada"}'
+  wfsa check person.json '{"name": "Ada"}'
   wfsa mask person.wfsa '{"name": '
   wfsa inspect person.wfsa
   wfsa report person.json
@@ -46,7 +49,7 @@ examples:
 COMMANDS: Final = {
     "compile": "compile a JSON Schema, a grammar or a list of texts for a vocabulary",
     "check": "tell whether a text is accepted, and if not, where and what was expected there",
-    "inspect": "show an artifact's sizes, stack-depth bound, stages' times and report",
+    "inspect": "show an artifact's sizes, stack-depth bound and report",
     "mask": "show the tokens that may follow a prefix",
     "trace": "show a text token by token: choices, forced ones, times",
     "report": "show what of a JSON Schema is enforced, keyword by keyword",
@@ -61,7 +64,10 @@ COMMANDS: Final = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line, exit code 2; help keeps the examples' line breaks; options may stand between positionals."""
+    """Errors in one line, exit code 2; help keeps the examples' line breaks; options may stand between positionals.
+
+    A command that has sub-commands prints its help where nothing follows it.
+    """
 
     _intermixed = False
 
@@ -70,7 +76,11 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        plain = self._subparsers is not None or "--" in (args or ()) or "_ARGCOMPLETE" in os.environ
+        completing = "_ARGCOMPLETE" in os.environ
+        if self._subparsers is not None and args is not None and not args and not completing:
+            self.print_help(sys.stderr)
+            self.exit(2)
+        plain = self._subparsers is not None or "--" in (args or ()) or completing
         if plain or self._intermixed:
             return super().parse_known_args(args, namespace)
         self._intermixed = True  # it calls this method twice
@@ -78,6 +88,31 @@ class _Parser(argparse.ArgumentParser):
             return self.parse_known_intermixed_args(args, namespace)
         finally:
             self._intermixed = False
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            parser = self.called(parsed)
+            options = [option for action in parser._actions for option in action.option_strings]
+            hint = did_you_mean(unknown[0].partition("=")[0], options)
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return parsed
+
+    def called(self, parsed: argparse.Namespace) -> argparse.ArgumentParser:
+        """The parser of the sub-command, at whatever depth, that the arguments call."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                sub = action.choices[getattr(parsed, action.dest)]
+                return sub.called(parsed) if isinstance(sub, _Parser) else sub
+        return self
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            what, choose, choices = error.message.partition(" (choose")
+            hint = did_you_mean(str(value), map(str, action.choices or ()))
+            raise argparse.ArgumentError(action, f"{what}{hint}{choose}{choices}") from None
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")

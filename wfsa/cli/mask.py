@@ -17,6 +17,7 @@ examples:
   wfsa mask person.wfsa '{"age": '
   wfsa mask person.wfsa '' --limit 10
   wfsa mask person.wfsa '{' --ids
+  wfsa mask person.json '{"age": '         # without --vocab: every byte is a token
 """
 
 
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    constraint, vocab = artifact_arguments.load(arguments)
+    constraint, vocab = artifact_arguments.load(arguments, says_bytes=True)
     state = constraint.start()
     prefix = os.fsencode(arguments.prefix)
     for offset in range(len(prefix)):

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from wfsa.cli.suggestions import did_you_mean
 from wfsa.errors import WfsaError
 from wfsa.grammar.json_schema import SchemaOptions
 
@@ -31,7 +32,9 @@ def read(settings: Sequence[str], *options: type) -> dict[str, Any]:
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or name not in known:
-            raise WfsaError(f"--set {setting}: an option is NAME=VALUE with a name out of {', '.join(sorted(known))}")
+            hint = did_you_mean(name, known)
+            names = ", ".join(sorted(known))
+            raise WfsaError(f"--set {setting}: an option is NAME=VALUE with a name out of {names}{hint}")
         try:
             chosen[name] = json.loads(value)
         except (ValueError, RecursionError):

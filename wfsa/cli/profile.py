@@ -14,6 +14,7 @@ from wfsa.cli.tables import cell, print_table
 
 EXAMPLES: Final = """\
 examples:
+  wfsa profile big.json
   wfsa profile big.json --vocab FOLDER_OF_THE_MODEL
   wfsa profile big.json --vocab llama3.npz --seconds 60 --limit 40
   wfsa profile big.json --vocab llama3.npz --json
@@ -24,7 +25,7 @@ A place costs what the whole schema takes less without it, so that what places s
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
-    vocab_arguments.add_arguments(parser, required=True)
+    vocab_arguments.add_arguments(parser, "single bytes; costs are then those without the model's tokens")
     option_settings.add_arguments(parser, "wfsa.SchemaOptions")
     parser.add_argument("--seconds", type=float, default=20.0, help="to spend, about (default: %(default)s)")
     parser.add_argument("--limit", type=int, default=15, help="how many places to list (default: %(default)s)")
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     chosen = option_settings.read(arguments.set, wfsa.SchemaOptions)
     costs = schema_costs(
-        read_text(arguments.source), vocab_arguments.read(arguments),
+        read_text(arguments.source), vocab_arguments.read_or_bytes(arguments, says_bytes=True),
         schema_options=option_settings.schema_options(chosen, False), seconds=arguments.seconds,
     )  # fmt: skip
     if arguments.json:

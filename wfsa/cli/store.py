@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub = command(name, text)
         add_json(sub)
         sub.add_argument("source", type=Path, help="a JSON Schema (.json), a grammar or a regex, or - for a schema")
-        vocab_arguments.add_arguments(sub, required=True, copies=name == "get")
+        vocab_arguments.add_arguments(sub, copies=name == "get")
         option_settings.add_arguments(sub, "wfsa.CompileOptions or wfsa.SchemaOptions")
         if name == "get":
             sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
@@ -136,7 +136,7 @@ def _found(arguments: argparse.Namespace) -> tuple[Any, Any]:
     options = url_options(arguments.store_option)
     # Whoever calls this wants the store to answer, however long it takes.
     with ConstraintStore(arguments.url, vocab, url_options=options, disk_bytes=0, remote_seconds=60.0) as store:
-        text = text.rstrip("\n") if kind == "regex" else text
+        text = text.rstrip("\r\n") if kind == "regex" else text
         found = store.get(text, kind=kind, schema_options=schema_options, **given)
         store.flush()
         stats = store.stats()

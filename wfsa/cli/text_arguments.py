@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 from wfsa.cli.files import read_bytes
 from wfsa.errors import WfsaError
@@ -12,7 +13,12 @@ from wfsa.errors import WfsaError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="?", help="the text itself")
-    parser.add_argument("--file", type=Path, help="read the text from a file, or - for standard input")
+    parser.add_argument(
+        "--file",
+        type=Path,
+        help="read the text from a file, or - for standard input; a line end that closes the file is dropped "
+        "if only that is refused",
+    )
 
 
 def read(arguments: argparse.Namespace) -> bytes:
@@ -20,3 +26,16 @@ def read(arguments: argparse.Namespace) -> bytes:
     if (arguments.text is None) == (arguments.file is None):
         raise WfsaError("give either the text or --file")
     return os.fsencode(arguments.text) if arguments.file is None else read_bytes(arguments.file)
+
+
+def drop_refused_line_end(text: bytes, constraint: Any) -> bytes:
+    r"""The text of a file as it is, or without the ``\n`` or ``\r\n`` at its end.
+
+    Editors and ``echo`` end a file with a line end that no author meant. The text as it is comes first: if that is
+    accepted, or refused before its line end, the text is returned unchanged.
+    """
+    body = text.removesuffix(b"\n").removesuffix(b"\r") if text.endswith(b"\n") else text
+    state = constraint.start()
+    if body == text or not state.commit_bytes(body):
+        return text
+    return text if state.commit_bytes(text[len(body) :]) and state.is_accepting() else body

@@ -20,12 +20,14 @@ from wfsa.vocab.cut import Encoded, cut
 EXAMPLES: Final = """\
 examples:
   wfsa trace person.wfsa '{"name": "Ada"}'
+  wfsa trace person.json '{"name": "Ada"}'
   wfsa trace person.wfsa --file answer.json --json
   wfsa trace person.wfsa --vocab FOLDER_OF_THE_MODEL '{"name": "Ada"}'
   wfsa trace person.wfsa --ids 5018,609,794
 
 With --vocab the text is cut by the tokenizer there, where it can be run (a tokenizer.json with the package tokenizers,
 a .gguf); else into the longest tokens that fit, since an artifact does not say how its vocabulary's tokenizer cuts.
+Of a schema or grammar without --vocab every byte is a token.
 Exit code 0 if the text is accepted, 1 if not.
 """
 
@@ -40,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.ids is not None and (arguments.text is not None or arguments.file is not None):
         raise WfsaError("give either a text or --ids")
-    constraint, vocab = artifact_arguments.load(arguments)
+    constraint, vocab = artifact_arguments.load(arguments, says_bytes=True)
     text = b""
     if arguments.ids is not None:
         try:
@@ -49,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise WfsaError(f"--ids {arguments.ids!r} is no list of numbers") from None
     else:
         text = text_arguments.read(arguments)
+        if arguments.file is not None:
+            text = text_arguments.drop_refused_line_end(text, constraint)
         ids = cut(vocab, text, _tokenizer(arguments.vocab, vocab))
     show = _Lines() if arguments.json else _Rows(vocab)
     end: dict[str, Any] = {}

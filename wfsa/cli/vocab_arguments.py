@@ -9,17 +9,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from wfsa.cli import terminal
 from wfsa.errors import VocabError
 from wfsa.vocab import Vocab
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, required: bool, copies: bool = False) -> None:
-    """``--vocab``, ``--eos`` and ``--logits``; ``--no-vocab-copy`` where the command leaves a copy."""
-    found = "" if required else " (default: the copy that compile left beside the artifact)"
+def add_arguments(parser: argparse.ArgumentParser, default: str | None = None, *, copies: bool = False) -> None:
+    """``--vocab``, ``--eos`` and ``--logits``; ``--no-vocab-copy`` where the command leaves a copy.
+
+    `default` says what takes the place of ``--vocab``, which is required if nothing does.
+    """
+    found = "" if default is None else f" (default: {default})"
     parser.add_argument(
         "--vocab",
         type=Path,
-        required=required,
+        required=default is None,
         metavar="V",
         help=f"the model's folder, or a file with its vocabulary{found}",
     )
@@ -39,6 +43,17 @@ def read(arguments: argparse.Namespace) -> Vocab:
             ".tiktoken, a SentencePiece .model, an .npz or a saved .vocab is wanted, and nothing is downloaded"
         )
     return Vocab.from_file(arguments.vocab, eos_ids=arguments.eos, size=arguments.logits)
+
+
+def read_or_bytes(arguments: argparse.Namespace, says_bytes: bool) -> Vocab:
+    """The vocabulary that ``--vocab`` names, else a token for each byte; `says_bytes` says so on standard error."""
+    if arguments.vocab is not None:
+        return read(arguments)
+    from wfsa.explain import byte_vocab
+
+    if says_bytes:
+        terminal.say_error("wfsa: no --vocab is given, so every byte is a token")
+    return byte_vocab()
 
 
 def leave_copy(arguments: argparse.Namespace, vocab: Vocab, artifact: Path) -> None:

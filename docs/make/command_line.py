@@ -1,0 +1,111 @@
+"""Writes the commands of docs/command-line.md from the parsers: ``python docs/make/command_line.py``.
+
+A test compares the page with the parsers, so no option is missing and none is described otherwise than by ``--help``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "command-line.md"
+_PLACE = re.compile(r"(<!-- commands: begin[^\n]*-->\n).*?(<!-- commands: end -->)", re.DOTALL)
+
+
+def written(text: str) -> str:
+    """The page with its commands written anew."""
+    sections = "\n".join("\n".join(section(parser)) for parser in parsers())
+    page, places = _PLACE.subn(lambda place: f"{place[1]}\n{sections}\n{place[2]}", text)
+    assert places == 1, f"{PAGE.name} has {places} places for the commands"
+    return page
+
+
+def parsers() -> Iterator[Any]:
+    """The parser of each command; that of a sub-command follows its command's."""
+    cli: Any = importlib.import_module("wfsa.cli.main")
+    for name in cli.COMMANDS:
+        (command,) = (parser for parser in subparsers(cli._parser(name)) if parser.prog == f"wfsa {name}")
+        yield command
+        yield from subparsers(command)
+
+
+def subparsers(parser: Any) -> list[Any]:
+    return [sub for action in parser._actions if is_subcommand(action) for sub in action.choices.values()]
+
+
+def is_subcommand(action: argparse.Action) -> bool:
+    return isinstance(action, argparse._SubParsersAction)
+
+
+def section(parser: Any) -> Iterator[str]:
+    """Heading, purpose, how it is called, options as a table, examples, notes."""
+    depth = len(parser.prog.split())
+    yield f"{'#' * (depth + 1)} {parser.prog}\n"
+    yield f"{parser.description}\n"
+    actions = [action for action in parser._actions if action.dest != "help"]
+    if subs := subparsers(parser):
+        yield "Commands: " + ", ".join(map(link, subs)) + ".\n"
+    else:
+        yield f"`{usage(parser, actions)}`\n"
+    rows = [action for action in actions if not is_subcommand(action)]
+    if rows:
+        yield "| | |\n| --- | --- |"
+        yield "\n".join(f"| {cell(name(action))} | {described(parser, action)} |" for action in rows) + "\n"
+    examples, _, notes = (parser.epilog or "").removeprefix("examples:\n").partition("\n\n")
+    if examples and not subs:
+        lines = [line.removeprefix("  ") for line in examples.rstrip("\n").splitlines()]
+        yield "```\n" + "\n".join(lines) + "\n```\n"
+    if notes.strip():
+        yield f"{notes.strip()}\n"
+
+
+def link(parser: Any) -> str:
+    """A link to the section of a sub-command."""
+    return f"[`{parser.prog.rpartition(' ')[2]}`](#{parser.prog.replace(' ', '-')})"
+
+
+def usage(parser: Any, actions: list[argparse.Action]) -> str:
+    """``wfsa check [OPTIONS] ARTIFACT_OR_SCHEMA [text]``, with the options that are required."""
+    required = [name(action).rpartition(", ")[2] for action in actions if action.option_strings and action.required]
+    return " ".join([parser.prog, "[OPTIONS]", *required, *(name(a) for a in actions if not a.option_strings)])
+
+
+def name(action: argparse.Action) -> str:
+    """``-o, --output OUT`` for an option, ``[text]`` for a positional that may be left out."""
+    value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest)
+    if not isinstance(value, str):
+        value = " ".join(value)
+    if not action.option_strings:
+        return {"?": f"[{value}]", "*": f"[{value} …]", "+": f"{value} …"}.get(str(action.nargs), value)
+    if action.nargs == 0:
+        return ", ".join(action.option_strings)
+    value = value if action.metavar or action.choices else value.upper()
+    shown = {"?": f"[{value}]", "*": f"[{value} …]", "+": f"{value} …"}.get(str(action.nargs), value)
+    return f"{', '.join(action.option_strings)} {shown}"
+
+
+def cell(code: str) -> str:
+    return "`" + code.replace("|", "\\|") + "`"
+
+
+def described(parser: Any, action: argparse.Action) -> str:
+    text = parser._get_formatter()._expand_help(action) if action.help else ""
+    text = " ".join(text.replace("|", "\\|").split())
+    return f"{text} (required)" if action.option_strings and action.required else text
+
+
+def main() -> int:
+    sys.path.insert(0, str(ROOT))
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"{PAGE}: {PAGE.stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

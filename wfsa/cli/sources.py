@@ -1,0 +1,50 @@
+"""Schemas and grammars in files: their kind by suffix, their text, and how they are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from wfsa.cli import option_settings
+from wfsa.cli.files import read_text
+from wfsa.errors import WfsaError
+
+KINDS: Final = ("json-schema", "lark", "gbnf", "regex")
+KIND_OF_SUFFIX: Final = {
+    ".json": "json-schema", ".lark": "lark", ".gbnf": "gbnf", ".ebnf": "gbnf", ".regex": "regex", ".re": "regex",
+}  # fmt: skip
+
+
+def kind_of(path: Path) -> str | None:
+    """The kind of a source by its suffix; None for any other file, such as an artifact."""
+    return KIND_OF_SUFFIX.get(path.suffix.lower())
+
+
+def read_source(path: Path, kind: str) -> str:
+    """The text of a source; of a regex without the line ends that close the file."""
+    text = read_text(path)
+    return text.rstrip("\r\n") if kind == "regex" else text
+
+
+def compile_source(
+    kind: str, text: str, vocab: Any, settings: Sequence[str] = (), *, lenient: bool = False, **options: Any
+) -> Any:
+    """The constraint of a source of one of `KINDS`. `settings` are those of ``--set``, which win over `options`."""
+    import wfsa
+
+    if lenient and kind != "json-schema":
+        raise WfsaError("--lenient is for JSON Schemas")
+    of_schema = {wfsa.SchemaOptions} if kind == "json-schema" else set()
+    options |= option_settings.read(settings, wfsa.CompileOptions, *of_schema)
+    if of_schema:
+        names = sorted(option_settings.fields(wfsa.SchemaOptions) & options.keys())
+        chosen = {name: options.pop(name) for name in names}
+        options["schema_options"] = option_settings.schema_options(chosen, lenient)
+    compilers: dict[str, Callable[..., Any]] = {
+        "json-schema": wfsa.compile_json_schema,
+        "lark": wfsa.compile_lark,
+        "gbnf": wfsa.compile_gbnf,
+        "regex": wfsa.compile_regex,
+    }
+    return compilers[kind](text, vocab, **options)
