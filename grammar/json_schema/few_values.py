@@ -15,8 +15,10 @@ from itertools import pairwise, product
 from math import ceil, floor, gcd, lcm
 from typing import Any
 
+from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.finite import json_key
+from wfsa.grammar.json_schema.name_classes import listed_names, name_classes, value_of
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
@@ -94,15 +96,38 @@ class FewValues:
         return None
 
     def _objects(self, s: Shape, depth: int) -> list[Any] | None:
-        others = {} if s.max_properties == 0 else self._part(s.additional, depth)
-        if s.universals or s.existentials or others is None or others:
+        members = self._members(s, depth) if s.max_properties != 0 else {}
+        if members is None:
             return None
         found: list[dict[str, Any]] = [{}]
-        for name, handle in s.properties.items():
-            values = self._part(handle, depth)
-            if values is None or len(found) * (1 + len(values)) > CANDIDATES:
+        for name, values in members.items():
+            if len(found) * (1 + len(values)) > CANDIDATES:
                 return None
-            found += [{**members, name: v} for members in found for v in values.values()]
+            found += [{**others, name: v} for others in found for v in values.values()]
+        return found
+
+    def _members(self, s: Shape, depth: int) -> dict[str, Values] | None:
+        """The names of all members that there can be, with their values."""
+        if not (s.universals or s.existentials) and isinstance(s.additional, tuple) and s.additional[0] is True:
+            return None  # the usual case: any name
+        found: dict[str, Values] = {}
+        for name in listed_names(s):
+            values = self._part(value_of(self._read, s, name), depth)
+            if values is None:
+                return None
+            found[name] = values
+        try:
+            classes = list(name_classes(self._read, s))
+        except LimitError:
+            return None
+        for texts, handle, _ in classes:
+            values = self._part(handle, depth)
+            if values is not None and not values:
+                continue
+            names = words(texts)
+            if names is None or (names and values is None):
+                return None
+            found.update((name.decode(), values or {}) for name in names)
         return found
 
     def _part(self, handle: Handle, depth: int) -> Values | None:

@@ -9,26 +9,16 @@ the rules.
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import reduce
 from operator import and_, or_
-from typing import Any
 
-from wfsa.errors import LimitError
 from wfsa.grammar.ir import MAX_UNITS
 from wfsa.grammar.json_schema.memo import Memo, in_advance
+from wfsa.grammar.json_schema.name_classes import listed_names, name_classes, value_of
 from wfsa.grammar.json_schema.productions import Choice, Extra, Member, Options
-from wfsa.grammar.json_schema.shape import STRING, Handle, KeyClass, Shape, number_of, property_of
-from wfsa.grammar.json_schema.spelling import pattern_language, text_language
-from wfsa.grammar.regex.derivative import is_empty
-from wfsa.grammar.regular import ANY_TEXT, Literal, Regular, alt, both, minus
+from wfsa.grammar.json_schema.shape import Handle, Shape, number_of
 
-FEW_ATOMS = 4  # patterns and name schemas in one object that are combined without a look at which exclude each other
-MAX_CLASSES = 256  # of names in one object
 MAX_KINDS = 256  # of values of one property
-
-
-Atom = tuple[Any, Regular, Regular]
 
 
 class Objects:
@@ -93,15 +83,14 @@ class Objects:
     def _with_state(self, shape: Shape) -> int | None:
         """The same for objects whose keys fall into classes, or that count."""
         memo, path = self._memo, shape.path
-        names = self._names(shape)
-        members = self._members(shape, names)
+        members = self._members(shape)
         if members is None:
             return None
         extras: list[Extra] = []
-        for tree, handle, relevant in self._key_classes(shape, names):
-            got = self._choices(shape, handle, relevant)
+        for texts, value, asked in name_classes(memo.read, shape):
+            got = self._choices(shape, value, asked)
             if got:
-                extras.append((memo.out.class_key(tree, path), got))
+                extras.append((memo.out.class_key(texts, path), got))
         low, high = shape.min_properties, shape.max_properties
         if high is not None and low > high:
             memo.empty(f"an object needs {low} properties and can have {high}", path)
@@ -134,29 +123,18 @@ class Objects:
             tuple(members), tuple(extras), low, high, wanted, not self._any_order, path, in_advance(shape.object_symbol)
         )
 
-    def _names(self, shape: Shape) -> tuple[str, ...]:
-        """The names that a shape speaks of."""
-        in_classes = (
-            name for keys in _classes(shape) for name in (sorted(keys.names) if keys.only is None else [keys.only])
-        )
-        return tuple(dict.fromkeys((*shape.properties, *shape.required, *in_classes)))
-
-    def _members(self, shape: Shape, names: tuple[str, ...]) -> list[Options] | None:
-        """The members with these names; None if a required one is impossible."""
+    def _members(self, shape: Shape) -> list[Options] | None:
+        """The members whose names the shape speaks of; None if a required one is impossible."""
         memo, required = self._memo, frozenset(shape.required)
         members: list[Options] = []
-        for name in names:
-            handle = property_of(shape, name)
-            for keys, also in shape.universals:
-                if memo.read.members.in_class(name, keys, wide=True):
-                    handle = memo.read.conjoin(handle, also)
+        for name in listed_names(shape):
             relevant = [
                 (i, asked)
                 for i, wanted in enumerate(shape.existentials)
                 for keys, asked in wanted
                 if memo.read.members.in_class(name, keys)
             ]
-            got = self._choices(shape, handle, relevant)
+            got = self._choices(shape, value_of(memo.read, shape, name), relevant)
             key = memo.out.key(name, shape.path) if got else None
             if key is None:
                 if name in required:
@@ -188,65 +166,6 @@ class Objects:
             by_bits.setdefault(met & conditions, []).append(value)
         return tuple((self._memo.out.union(tuple(dict.fromkeys(v)), path), met) for met, v in by_bits.items())
 
-    def _key_classes(
-        self, shape: Shape, names: tuple[str, ...]
-    ) -> list[tuple[Regular, Handle, list[tuple[int, Handle]]]]:
-        """A partition of all other keys: the texts, what their values have to satisfy, what `existentials` ask of them.
-
-        A key that may or may not have a format is in no part.
-        """
-        read = self._memo.read
-        atoms = self._atoms(shape)
-        taken: list[Regular] = [Literal(name.encode()) for name in names if _is_text(name)]
-        found: list[tuple[Regular, Handle, list[tuple[int, Handle]]]] = []
-        for inside, outside in _parts(atoms, shape.path):
-            chosen = {atoms[k][0] for k in inside}
-            handle = shape.additional
-            for keys, also in shape.universals:
-                if _holds(keys, chosen):
-                    handle = read.conjoin(handle, also)
-            if isinstance(handle, tuple) and handle[0] is False:
-                continue
-            tree = _texts_of(atoms, inside, outside, taken)
-            relevant = [
-                (i, asked)
-                for i, wanted in enumerate(shape.existentials)
-                for keys, asked in wanted
-                if _holds(keys, chosen)
-            ]
-            found.append((tree, handle, relevant))
-        times = Counter(tree for tree, *_ in found)
-        return [part for part in found if times[part[0]] == 1]  # no text is in two parts, so equal ones are empty
-
-    def _atoms(self, shape: Shape) -> list[Atom]:
-        """What tells keys apart: (its mark in `_holds`, the texts it has for certain, those it may have)."""
-        classes = [keys for keys in _classes(shape) if keys.only is None]
-        own = ([] if k.pattern is None else [k.pattern] for k in classes)
-        patterns = dict.fromkeys(p for k, one in zip(classes, own, strict=True) for p in (*sorted(k.patterns), *one))
-        schemas = {id(k.key): k.key for k in classes if k.key is not None}
-        atoms: list[Atom] = [(p, pattern_language(p), pattern_language(p)) for p in patterns]
-        atoms += [(i, self._texts(handle), self._texts(handle, wide=True)) for i, handle in schemas.items()]
-        return atoms
-
-    def _texts(self, handle: Handle, wide: bool = False) -> Regular:
-        """The texts that a schema admits, or may admit."""
-        read = self._memo.read
-        trees: list[Regular] = []
-        for shape in read.of_handle(handle):
-            if not shape.mask & STRING:
-                continue
-            if shape.values is not None:
-                found = [v for v in shape.values if isinstance(v, str) and read.members.accepts(v, shape, wide)]
-                trees += [Literal(v.encode("utf-8", "replace")) for v in found]
-                continue
-            tree = text_language(
-                shape.min_length, shape.max_length, shape.patterns, shape.formats, shape.not_patterns,
-                shape.not_formats, tuple(v for v in shape.excluded if isinstance(v, str)), wide,
-            )  # fmt: skip
-            if tree is not None:
-                trees.append(tree)
-        return alt(*trees)
-
 
 def can_meet(wanted: int, members: list[tuple[Choice, ...]], others: list[tuple[Choice, ...]]) -> bool:
     """Whether conditions can be met by one choice of each member, and all choices of others."""
@@ -267,61 +186,3 @@ def can_meet(wanted: int, members: list[tuple[Choice, ...]], others: list[tuple[
         for _, bits in got
         if bits & first
     )
-
-
-def _parts(atoms: list[Atom], path: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The classes that atoms part the texts into, as (atoms that they are in, the others); some may be empty.
-
-    Of many atoms any two are compared: which exclude each other, and which lie within another one.
-    """
-    some = len(atoms) > FEW_ATOMS
-    parts: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((), ())]
-    for k, (_, sure, may) in enumerate(atoms):
-        excluded = [some and is_empty(both(sure, inner)) for _, inner, _ in atoms[:k]]
-        within = [some and is_empty(minus(sure, outer)) for _, _, outer in atoms[:k]]
-        holds = [some and is_empty(minus(inner, may)) for _, inner, _ in atoms[:k]]
-        split = []
-        for inside, outside in parts:
-            if not any(excluded[i] for i in inside) and not any(within[i] for i in outside):
-                split.append(((*inside, k), outside))
-            if not any(holds[i] for i in inside):
-                split.append((inside, (*outside, k)))
-        parts = split
-        if len(parts) > MAX_CLASSES:
-            raise LimitError(
-                f"more than {MAX_CLASSES} classes of property names in one object; use fewer patterns of names, or "
-                f"such as exclude each other at {path}"
-            )
-    return parts
-
-
-def _texts_of(
-    atoms: list[Atom], inside: tuple[int, ...], outside: tuple[int, ...], taken: list[Regular]
-) -> Regular:
-    """The texts that are certainly in some atoms, may not be in others, and are not taken."""
-    tree = both(*(atoms[k][1] for k in inside)) if inside else ANY_TEXT
-    return minus(tree, alt(*(atoms[k][2] for k in outside), *taken)) if outside or taken else tree
-
-
-def _classes(shape: Shape) -> list[KeyClass]:
-    """The classes of keys of which a shape speaks."""
-    return [keys for keys, _ in shape.universals] + [keys for wanted in shape.existentials for keys, _ in wanted]
-
-
-def _holds(keys: KeyClass, chosen: set[Any]) -> bool:
-    """Whether a key that has the `chosen` atoms and no others, and no name of its own, is in a class."""
-    return (
-        keys.only is None
-        and not keys.patterns & chosen
-        and (keys.pattern is None or keys.pattern in chosen)
-        and (keys.key is None or id(keys.key) in chosen)
-    )
-
-
-def _is_text(name: str) -> bool:
-    """Whether some document spells a name."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

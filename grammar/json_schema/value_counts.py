@@ -4,7 +4,7 @@
     most    no more exist; `ENDLESS` where no bound is known
 
 The two are equal where the count is exact: ranges of whole numbers and multiples, ``enum``, booleans, null, strings of
-a finite language, small arrays and objects, and unions of these.  Values that can be listed are listed and joined as
+a finite language, small arrays and objects, objects of such values, and unions of these.  Values that can be listed are listed and joined as
 sets.  Longer ranges and languages are counted.  A union of several of one type is bounded by its largest part and by
 their sum.
 """
@@ -118,8 +118,10 @@ class ValueCounts:
             return Count(max(count.least - len(s.excluded), 0), count.most)
         if not depth:
             return UNKNOWN
-        least = self._least_arrays(s, depth - 1) if kind == ARRAY else self._least_objects(s, depth - 1)
-        return Count(min(least, ENDLESS), ENDLESS)
+        if kind == ARRAY:
+            return Count(min(self._least_arrays(s, depth - 1), ENDLESS), ENDLESS)
+        least, most = self._least_objects(s, depth - 1), self._most_objects(s, depth - 1)
+        return Count(min(least, ENDLESS), ENDLESS if least < most else least)
 
     def _least_arrays(self, s: Shape, depth: int) -> int:
         if s.repeated or any(c.low or c.high is not None for c in s.contains):
@@ -151,6 +153,12 @@ class ValueCounts:
             return 0
         product *= math.prod(others[:missing])
         return product * math.prod(1 + least for least in others[missing:room])
+
+    def _most_objects(self, s: Shape, depth: int) -> int:
+        if s.universals or s.existentials or not (isinstance(s.additional, tuple) and s.additional[0] is False):
+            return ENDLESS
+        sizes = ((name, self.of(handle, depth).most) for name, handle in s.properties.items())
+        return min(math.prod(most + (name not in s.required) for name, most in sizes), ENDLESS)
 
 
 def _numbers_in(s: Shape) -> tuple[Fraction, range] | None:

@@ -125,6 +125,10 @@ EMPTY_STRING = {"minLength": 3, "maxLength": 2}
          "items": {"type": "integer", "minimum": 0, "maximum": 12}, "maxContains": 2},
         {"type": "array", "uniqueItems": True, "minItems": 2,
          "items": {"anyOf": [{"type": "number", "multipleOf": 1, "not": {"type": "integer"}}, {"type": "null"}]}},
+        {"type": "array", "uniqueItems": True, "minItems": 3,
+         "items": {"type": "object", "propertyNames": {"type": "array"}}},
+        {"type": "array", "uniqueItems": True, "minItems": 102,
+         "items": {"type": "object", "properties": {"a": whole(0, 99)}, "additionalProperties": False}},
     ],
 )  # fmt: skip
 def test_no_values_are_left_for_any_document(schema: dict[str, Any]) -> None:
