@@ -21,6 +21,7 @@ from wfsa.grammar.json_schema import (
     counted_items,
     item_values,
     lowering,
+    name_classes,
     objects,
     read_json_schema,
 )
@@ -170,7 +171,7 @@ def limit_table() -> str:
         ("combinations of alternatives side by side", alternatives.MAX_ALTERNATIVES),
         ("combinations of schemas", alternatives.MAX_COMPOUNDS),
         ("branches of an `anyOf` beside `unevaluated...`", alternatives.MAX_SUBSETS),
-        ("classes of property names in one object", objects.MAX_CLASSES),
+        ("classes of property names in one object", name_classes.MAX_CLASSES),
         ("conditions on some property of one object", MAX_GROUPS),
         ("kinds of values of one property that such conditions tell apart", objects.MAX_KINDS),
         ("kinds of items that `contains` counts in one array", counted_items.MAX_KINDS),

@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
+from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from wfsa._ext.integers cimport integer
@@ -306,7 +307,10 @@ cdef class State:
         """Back to before the first token, as ``constraint.start()`` with the same stop tokens; nothing can be undone."""
         cdef Held held
         cdef Decoder* decoder = self.change(held)
-        self.decoder = decoder.restart()
+        cdef unique_ptr[Decoder] begun
+        with nogil:  # stop tokens that are text may have tables to be made
+            begun = decoder.restart()
+        self.decoder = move(begun)
         self.cached = None
 
     def fork(self):

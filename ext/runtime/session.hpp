@@ -8,6 +8,7 @@
 // The session chooses what stands beside the parse: JSON's items that must differ, where the grammar has any
 // (companion.hpp), and the bound on white space, which sees bytes only.
 #pragma once
+#include "containers/kept_pointer.hpp"
 #include "json/distinct_text.hpp"
 #include "json/quotes.hpp"
 #include "json/white_space_text.hpp"
@@ -89,7 +90,8 @@ class Session final : public Decoder {
             const bool is_sure = !reduced || reduced->unspelled().empty() || engine_->why_no_budgets() || !has_end();
             reduced_ = reduced;
             budget_.clear();
-            if (is_sure || engine_->budget_tables(reduced_)->terminals.has_all_ends()) return Way::kSure;
+            tables_of_budgets_.clear();
+            if (is_sure || budgets()->terminals.has_all_ends()) return Way::kSure;
             return has_end() ? Way::kNarrow : Way::kNone;
         } catch (const Unsupported&) {  // what texts need is not known
             reduced_ = reduced;
@@ -121,7 +123,7 @@ class Session final : public Decoder {
         return true;
     }
     void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
-        const std::shared_ptr<const BudgetTables> budget = engine_->budget_tables(reduced_);
+        const std::shared_ptr<const BudgetTables> budget = budgets();
         most = std::min(most + engine_->vocab->eos.empty(), TokensToEnd::kNever - 1);
         BudgetMemo::Found found = budget_.at(now_);
         mask(out, n_words);
@@ -209,10 +211,14 @@ class Session final : public Decoder {
     WhiteSpaceText space_;  // ... where white space is bounded
     BudgetMemo budget_;
     std::shared_ptr<const ReducedVocabulary> reduced_;  // where some tokens are never text
+    KeptPointer<const BudgetTables> tables_of_budgets_;  // without those tokens; the engine keeps few of them
 
+    std::shared_ptr<const BudgetTables> budgets() const {
+        return tables_of_budgets_.get([&] { return engine_->budget_tables(reduced_); });
+    }
     // To the end, the end token among them, whether or not there is one; kNever: no end was found.
     int64_t least_tokens() const {
-        const std::shared_ptr<const BudgetTables> budget = engine_->budget_tables(reduced_);
+        const std::shared_ptr<const BudgetTables> budget = budgets();
         BudgetMemo::Found found = budget_.at(now_);
         if (found.least < 0) {
             found.least = engine_->run([&](auto& operations) {

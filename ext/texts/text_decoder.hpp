@@ -1,5 +1,6 @@
 // One sequence over a closed set of texts: a place, and the places before each commit.
 #pragma once
+#include "containers/kept_pointer.hpp"
 #include "runtime/decoder.hpp"
 #include "texts/text_tokens.hpp"
 
@@ -13,9 +14,10 @@ class TextDecoder final : public Decoder {
     std::unique_ptr<Decoder> restart() const override { return std::make_unique<TextDecoder>(table_); }
     Way leave_out(const std::vector<int32_t>& tokens) override {
         reduced_ = table_->vocab->kept<ReducedVocabularies>().without(tokens);
+        counts_.clear();
         if (!reduced_ || reduced_->unspelled().empty()) return Way::kSure;
         try {
-            if (table_->tokens().least(place_) == TextTokens::kNever || table_->tokens(reduced_)->most() < TextTokens::kNever)
+            if (table_->tokens().least(place_) == TextTokens::kNever || counts()->most() < TextTokens::kNever)
                 return Way::kSure;
             return has_end() ? Way::kNarrow : Way::kNone;
         } catch (const Unsupported&) {  // what texts need is not known
@@ -23,7 +25,7 @@ class TextDecoder final : public Decoder {
         }
     }
     void mask_with_end(uint32_t* out, int64_t n_words) const override { mask_within(out, n_words, TextTokens::kNever); }
-    bool has_end() const override { return ended_ || table_->tokens(reduced_)->least(place_) < TextTokens::kNever; }
+    bool has_end() const override { return ended_ || counts()->least(place_) < TextTokens::kNever; }
 
     bool commit_token(int32_t token) override {
         if (ended_ || token < 0 || token >= table_->vocab->n_tokens()) return false;
@@ -57,17 +59,17 @@ class TextDecoder final : public Decoder {
     void mask(uint32_t* out, int64_t n_words) const override { table_->mask(ended_ ? Place{} : place_, out, n_words); }
     int64_t min_tokens() const override {
         if (ended_) return 0;
-        const uint16_t least = table_->tokens(reduced_)->least(place_);
+        const uint16_t least = counts()->least(place_);
         if (least == TextTokens::kNever) throw Unsupported("no end of this text was found that the vocabulary spells");
         return least + has_end_token();
     }
     bool is_far(int64_t budget) const override {
-        return ended_ || table_->tokens(reduced_)->most() + has_end_token() < budget;
+        return ended_ || counts()->most() + has_end_token() < budget;
     }
     void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
-        const std::shared_ptr<const TextTokens> tokens = table_->tokens(reduced_);
+        const std::shared_ptr<const TextTokens> known = counts();
         std::memset(out, 0, size_t(n_words) * 4);
-        tokens->mask(place_, most - has_end_token(), out);
+        known->mask(place_, most - has_end_token(), out);
         if (accepting()) for (const int32_t id : table_->vocab->eos) out[size_t(id) >> 5] |= 1u << (id & 31);
     }
     bool accepting() const override { return !ended_ && table_->accepting(place_); }
@@ -97,6 +99,9 @@ class TextDecoder final : public Decoder {
     void situation(vector<int64_t>& out) const override { out.insert(out.end(), {place_.lo, place_.hi, place_.depth, ended_}); }
 
   private:
+    std::shared_ptr<const TextTokens> counts() const {
+        return counts_.get([&] { return table_->tokens(reduced_); });
+    }
     bool has_end_token() const { return !table_->vocab->eos.empty(); }
 
     std::shared_ptr<const TextTable> table_;
@@ -104,6 +109,7 @@ class TextDecoder final : public Decoder {
     bool ended_ = false;
     vector<Place> past_;
     std::shared_ptr<const ReducedVocabulary> reduced_;  // where some tokens are never text
+    KeptPointer<const TextTokens> counts_;  // without those tokens; the table keeps few of them
 };
 
 }  // namespace wfsa

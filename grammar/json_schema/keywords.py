@@ -345,7 +345,9 @@ def _properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) 
     base = shape.path + ".properties"
     out: dict[str, Handle] = {}
     for name, child in value.items():
-        if not isinstance(child, (dict, bool)) or not isinstance(name, str):
+        if not isinstance(name, str):
+            fail(shape, "properties", f"the name of a property must be a string, not {shown(name)}")
+        if not isinstance(child, (dict, bool)):
             what = f"the schema of property {shown(name)} must be an object or a boolean, not {shown(child)}"
             fail(shape, "properties", what)
         out[name] = child, f"{base}.{name}" if name.isidentifier() else base + segment(name)

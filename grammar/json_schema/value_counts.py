@@ -4,9 +4,9 @@
     most    no more exist; `ENDLESS` where no bound is known
 
 The two are equal where the count is exact: ranges of whole numbers and multiples, ``enum``, booleans, null, strings of
-a finite language, small arrays and objects, objects of such values, and unions of these.  Values that can be listed are listed and joined as
-sets.  Longer ranges and languages are counted.  A union of several of one type is bounded by its largest part and by
-their sum.
+a finite language, small arrays and objects, objects with named members of such values, and unions of these.  Values
+that can be listed are listed and joined as sets.  Longer ranges and languages are counted.  A union of several of one
+type is bounded by its largest part and by their sum.
 """
 
 from __future__ import annotations

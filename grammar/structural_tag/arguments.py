@@ -90,6 +90,7 @@ class _ArgumentLowering:
         self.out = StyleProductions(self.json.memo.out, style, ends.written)
         self.memo = Memo(document, self.value, read, self.out, self.described)
         self.nested = Lowering(document, self.memo)  # of objects and arrays in the style
+        self.constants: dict[int, dict[str, Any]] = {}  # by the number of a value, which the schema keeps alive
         self._described: dict[int, tuple[Handle, list[Shape]]] = {}
 
     def run(self, schema: Any) -> Grammar:
@@ -161,7 +162,7 @@ class _ArgumentLowering:
             parts = [shape] if shape.mask & kind else []
             if shape.values is not None:
                 some = [v for v in shape.values if type_of(v) & kind and self.memo.read.members.accepts(v, shape)]
-                parts = [_constant(v, shape.path) for v in some]
+                parts = [self.constant(v, shape.path) for v in some]
                 if not parts:
                     self.memo.empty("none of the values in enum or const satisfies the keywords beside it", shape.path)
             for part in parts:
@@ -169,6 +170,18 @@ class _ArgumentLowering:
                 if symbol is not None:
                     symbols[symbol] = None
         return self.out.union(tuple(symbols), path) if symbols else None
+
+    def constant(self, value: Any, path: str) -> Shape:
+        """The shape of one object or array."""
+        if isinstance(value, dict):
+            properties = {name: self.only(v, path) for name, v in value.items()}
+            return Shape(path, mask=OBJECT, properties=properties, additional=NOTHING_AT_ALL, required=tuple(value))
+        items, n = tuple(self.only(v, path) for v in value), len(value)
+        return Shape(path, mask=ARRAY, prefix=items, rest=NOTHING_AT_ALL, min_items=n, max_items=n)
+
+    def only(self, value: Any, path: str) -> Handle:
+        """A child that is one value; the same one wherever the same object is in a constant."""
+        return self.constants.setdefault(id(value), {"const": value}), path
 
     # ---- texts -------------------------------------------------------------------------------------------------------
 
@@ -207,15 +220,6 @@ class _ArgumentLowering:
     def ends_in(self, word: bytes) -> bool:
         """Whether what ends a value occurs in a text."""
         return any(mark in word for mark in self.barred)
-
-
-def _constant(value: Any, path: str) -> Shape:
-    """The shape of one object or array."""
-    if isinstance(value, dict):
-        properties: dict[str, Handle] = {name: ({"const": v}, path) for name, v in value.items()}
-        return Shape(path, mask=OBJECT, properties=properties, additional=NOTHING_AT_ALL, required=tuple(value))
-    items: tuple[Handle, ...] = tuple(({"const": v}, path) for v in value)
-    return Shape(path, mask=ARRAY, prefix=items, rest=NOTHING_AT_ALL, min_items=len(value), max_items=len(value))
 
 
 def _encoded(text: str) -> bytes | None:

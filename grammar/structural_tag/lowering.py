@@ -22,10 +22,8 @@ twice; budgets of tokens (``max_tokens``) are not enforced in text.
 
 from __future__ import annotations
 
-import json
 import re
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -47,6 +45,7 @@ from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.regular import EPSILON, Literal, Regular, both, cat
 from wfsa.grammar.structural_tag.arguments import read_arguments
 from wfsa.grammar.structural_tag.fields import fail, fields_of, whole, wrong_text, wrong_token
+from wfsa.grammar.structural_tag.schema_numbers import SchemaNumbers
 from wfsa.grammar.structural_tag.xml_styles import STYLES, Style
 
 _OUTSIDE_STRINGS = frozenset("{}[]:, \t\n\r0123456789+-.eEtrufalsn")
@@ -118,7 +117,8 @@ class _Lowering:
         self.options = replace(options, unique_items="unchecked")
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
-        self.schemas: dict[str, Inline] = {}  # by schema and options, as text
+        self.numbers = SchemaNumbers()
+        self.schemas: dict[Hashable, Inline] = {}  # by schema and options
         self.lowered: list[tuple[str, LoweredSchema]] = []  # with the places of the schemas
         self.notes: list[ReportEntry] = []
         self.depth = 0
@@ -205,7 +205,7 @@ class _Lowering:
         if style is None and name != "json":
             fail(path, f"the style {shown(name)} is not known here; known are json, {', '.join(STYLES)}")
         barred = self.barred(f["excludes"], style, path)
-        key = repr((name, objects_only, options, sorted(barred), _content(schema)))
+        key = name, objects_only, options, barred, self.numbers.of(schema)
         got = self.schemas.get(key)
         if got is None:
             dropped = frozenset("$" + p[len(path) :] for p in self.too_large if p.startswith(path))
@@ -512,14 +512,6 @@ def _until(after: After, barred: frozenset[bytes], max_chars: int | None) -> Exp
     by_token = [way for end in after.ends for way in end.before(len(end.text))]
     until += (Seq((free_text(stops, max_chars), way)) for way in by_token)
     return until[0] if len(until) == 1 else Choice(tuple(until))
-
-
-def _content(schema: Any) -> str:
-    """A text that equal schemas share; each has its own where it is not JSON."""
-    try:
-        return json.dumps(schema, default=lambda value: f"\0{value!r}")
-    except Exception:  # names that are not texts, a schema that holds itself, numbers of thousands of digits
-        return f"\0{uuid.uuid4()}"
 
 
 def _placed(message: str, path: str) -> str:

@@ -40,7 +40,7 @@ KERNELS: dict[str, set[str]] = {
     "ext/ahead.hpp": {"ext/ahead", "ext/runtime"},
     "ext/background.hpp": {"ext/ahead.hpp"},
     "ext/artifact": {"ext/errors.hpp", "ext/runtime"},
-    "ext/texts": {"ext/errors.hpp", "ext/runtime", "ext/vocabulary"},
+    "ext/texts": {"ext/containers", "ext/errors.hpp", "ext/runtime", "ext/vocabulary"},
     "ext/items": set(),
     # The Cython modules: they check what comes in, walk the regular trees, and raise the project's errors.
     "ext/bindings": {

@@ -53,7 +53,9 @@ def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             optional={
                 "additionalProperties": st.sampled_from([False, False, {"not": {}}, {}]), "minProperties": few,
                 "required": st.sets(st.sampled_from("ab")).map(sorted), "maxProperties": few,
-                "propertyNames": st.sampled_from([{"enum": ["a"]}, {"type": "array"}, {"maxLength": 1}, {"pattern": "^b"}]),
+                "propertyNames": st.sampled_from(
+                    [{"enum": ["a"]}, {"type": "array"}, {"maxLength": 1}, {"pattern": "^b"}]
+                ),
                 "patternProperties": st.dictionaries(st.sampled_from(["^a", "b", "^$"]), inner, max_size=1),
             },
         ),

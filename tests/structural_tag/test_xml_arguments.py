@@ -285,6 +285,17 @@ def test_keywords_of_strings(keywords: Any, good: str, bad: str) -> None:
     assert takes("qwen_xml", schema, qwen(a=good)) and not takes("qwen_xml", schema, qwen(a=bad))
 
 
+@pytest.mark.parametrize("style", ["json", *WRITTEN])
+@pytest.mark.parametrize("keyword", ["const", "enum"])
+def test_constant_that_holds_its_parts_twice_is_read_once(style: str, keyword: str) -> None:
+    value: Any = {}
+    for _ in range(60):  # its text would have 2**60 objects
+        value = {"x": value, "y": value}
+    schema = {"properties": {"a": {keyword: value if keyword == "const" else [value]}}}
+    form = {"type": "arguments", "style": style, "json_schema": schema}
+    wfsa.compile_structural_tag({"type": "structural_tag", "format": form}, VOCAB, max_seconds=20)
+
+
 def test_required_names_and_names_written_twice_in_any_order() -> None:
     schema = {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["b"]}
     assert takes("qwen_xml", schema, qwen(b="1", a="2"), property_order="any")

@@ -1,0 +1,46 @@
+"""Numbers for schemas, equal for schemas that are written alike, so that equal ones are lowered once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+
+class SchemaNumbers:
+    """Numbers values of JSON by their content, order of names included.
+
+    Each object is looked at once, however often the schema holds it: an object that holds its parts twice, whose parts
+    do the same, is exponentially long as a text.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._seen: dict[int, tuple[Any, int]] = {}  # id of an object -> the object, kept alive, and its number
+
+    def of(self, schema: Any) -> int:
+        """The number of a schema; one that holds itself, or nests too deeply, has a number of its own."""
+        try:
+            return self._of(schema)
+        except RecursionError:
+            return self._number(("itself", id(schema)), schema)
+
+    def _of(self, value: Any) -> int:
+        seen = self._seen.get(id(value))
+        if seen is not None:
+            return seen[1]
+        content: Hashable
+        if isinstance(value, dict):
+            content = "object", tuple((type(name), name, self._of(child)) for name, child in value.items())
+        elif isinstance(value, (list, tuple)):
+            content = "array", tuple(map(self._of, value))
+        elif value is None or isinstance(value, (bool, int, float, str)):
+            content = type(value), repr(value) if isinstance(value, float) else value
+        else:
+            content = "other", id(value)
+        return self._number(content, value)
+
+    def _number(self, content: Hashable, value: Any) -> int:
+        number = self._numbers.setdefault(content, len(self._numbers))
+        if not isinstance(value, (bool, int, float, str)):
+            self._seen[id(value)] = value, number
+        return number
