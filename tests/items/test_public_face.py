@@ -30,7 +30,7 @@ def test_representations() -> None:
     catalogue.add([[0, 0]], [7])
     catalogue.remove([1])
     assert repr(catalogue) == "Catalogue(4 items of 2 codes of 0 .. 2: 4 in the base, less 1 removed, and 1 added)"
-    assert repr(catalogue.items.filter_of_ids([7])) == "LiveFilter(1 of 5 sequences live)"
+    assert repr(catalogue.items.filter_of_ids([7])) == "LiveFilter(1 of 5 ids live, later ones not)"
     assert "ids: rank" in repr(ItemIndex.build(ROWS, "rank")) and "ids: str" in repr(
         ItemIndex.build(ROWS, list("abcd"))
     )

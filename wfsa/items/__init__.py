@@ -3,7 +3,8 @@
 from wfsa.items.beams import Beams
 from wfsa.items.filter import ItemFilter
 from wfsa.items.index import ItemIndex
-from wfsa.items.live import Catalogue, LiveFilter, LiveItems
+from wfsa.items.live import Catalogue, LiveItems
+from wfsa.items.live_filter import LiveFilter
 from wfsa.items.published import Follower, follow, publish
 from wfsa.items.rows import ItemChunk
 

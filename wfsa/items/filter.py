@@ -93,10 +93,7 @@ class ItemFilter:
 
         Raises ItemError on a wrong shape or type.
         """
-        rows = np.asarray(live)
-        if rows.dtype != np.bool_ or rows.shape != (index.n_items,):
-            raise ItemError(f"a filter needs bool[{index.n_items}], not {rows.dtype}{list(rows.shape)}")
-        return cls._of_row_words(index, _words(rows))
+        return cls._of_row_words(index, _words(check_flags(live, index.n_items)))
 
     @classmethod
     def _of_row_words(cls, index: IndexData, words: npt.NDArray[np.int32]) -> ItemFilter:
@@ -221,6 +218,14 @@ class ItemFilter:
         if self.item_indptr is not None:
             return int(popcount(self.item_words).sum())
         return int(self.before[-1]) + int(popcount(self.words[-1:])[0])
+
+
+def check_flags(live: Any, n_items: int) -> npt.NDArray[np.bool_]:
+    """The given array, which must be bool[n_items]; else raise ItemError."""
+    flags = np.asarray(live)
+    if flags.dtype != np.bool_ or flags.shape != (n_items,):
+        raise ItemError(f"a filter needs bool[{n_items}], not {flags.dtype}{list(flags.shape)}")
+    return flags
 
 
 def _threads() -> int:

@@ -7,14 +7,16 @@ once; :class:`Catalogue` holds the current one and merges the delta into a new l
 A node is a pair int64[…, 2]: the prefix's node in the base and in the delta, -1 where it has none there. What is
 allowed is the union. Results are those of an index built from the live items alone, in the order base, additions.
 
-Cost: an addition sorts the delta, a removal rebuilds a filter (N bits), a step reads the children of both nodes in
-NumPy and C++. Keep the delta small (a percent of the base) and merge.
+Cost: an addition sorts the delta, a removal rebuilds a filter (N bits), a filter is laid over a state once (N bits), a
+step reads the children of both nodes in NumPy and C++. An id that is added keeps a number until the next merge, also
+when its item is removed; where it is the id of a base item, the base's order is looked through once a change (N
+entries). Keep the delta small (a percent of the base) and merge.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -25,9 +27,11 @@ from wfsa._ext.items_step import log_sum_exp
 from wfsa.errors import ItemError
 from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.bits import pack_bits
-from wfsa.items.filter import ItemFilter
+from wfsa.items.filter import Filters, ItemFilter, check_flags
 from wfsa.items.index import ItemIndex
 from wfsa.items.item_ids import Ids, IdTable, ItemId, StringIds, ids_at, kind_of, read_ids, select_ids
+from wfsa.items.live_filter import LiveFilter, LiveFilters, check_lineage
+from wfsa.items.node_items import positions_of_rows, rows_at
 from wfsa.items.nodes import ENDED, NONE, Int64s
 from wfsa.items.rows import ItemChunk, Rows, read_rows
 
@@ -35,62 +39,25 @@ _CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LiveFilter:
-    """Live items of a request, over the base and over the delta of one :class:`LiveItems`; made by its methods.
-
-    Later states take it, too, while they have the same indexes: sequences of which all was removed since are not
-    offered. After an addition or a merge it is an ItemError, and has to be made again.
-    ``a & b``, ``a | b`` and ``~a`` are sets of sequences, as those of :class:`ItemFilter`.
-    """
-
-    base: ItemFilter
-    delta: ItemFilter
-
-    def __and__(self, other: LiveFilter) -> LiveFilter:
-        """What is live in both."""
-        if not isinstance(other, LiveFilter):
-            return NotImplemented
-        return LiveFilter(self.base & other.base, self.delta & other.delta)
-
-    def __or__(self, other: LiveFilter) -> LiveFilter:
-        """What is live in either."""
-        if not isinstance(other, LiveFilter):
-            return NotImplemented
-        return LiveFilter(self.base | other.base, self.delta | other.delta)
-
-    def __invert__(self) -> LiveFilter:
-        """What is not live in this one."""
-        return LiveFilter(~self.base, ~self.delta)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LiveFilter):
-            return NotImplemented
-        return self.base == other.base and self.delta == other.delta
-
-    def __hash__(self) -> int:
-        return hash((self.base, self.delta))
-
-    def __repr__(self) -> str:
-        n_live, n_leaves = self.base.n_live + self.delta.n_live, self.base.n_leaves + self.delta.n_leaves
-        return f"LiveFilter({n_live:,} of {n_leaves:,} sequences live)"
-
-
-LiveFilters = LiveFilter | Sequence[LiveFilter | None] | None
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiveItems:
     """One state of a changing catalogue; both indexes have the same levels.
 
-    ``live`` is what was not removed, by leaf; ``removed`` bool[N] are the base's removed rows (a leaf may have others).
-    ``has_prefix_items``: whether an item of either index is a proper prefix of another, of either.
+    live                what was not removed of the base; all of the delta is live
+    removed             bool[N]: the base's removed rows, those that were replaced among them
+    numbers             int64[delta.n_items]: the number of each row of the delta (``wfsa/items/live_filter.py``)
+    n_numbers           how many numbers have been given: N, and one for each other id that was ever added
+    has_prefix_items    whether an item of either index is a proper prefix of another, of either
+    lineage             what filters are known by
     """
 
     base: ItemIndex
     delta: ItemIndex
-    live: LiveFilter
+    live: ItemFilter
     removed: npt.NDArray[np.bool_]
+    numbers: Int64s
+    n_numbers: int
     has_prefix_items: bool
+    lineage: object
 
     def __len__(self) -> int:
         return self.n_items
@@ -126,12 +93,15 @@ class LiveItems:
     def filter_of_rows(self, base: Any, delta: Any) -> LiveFilter:
         """From a bool an item: bool[base.n_items] in the base's input order, bool[delta.n_items] in that of additions.
 
-        Removed items stay out, whatever their bool says.
+        Removed items stay out, whatever their bool says. Raises ItemError on wrong shapes or types.
         """
-        kept = np.asarray(base)
-        if kept.shape == self.removed.shape and kept.dtype == np.bool_:
-            kept = kept & ~self.removed
-        return LiveFilter(ItemFilter.of_rows(self.base, kept), ItemFilter.of_rows(self.delta, delta))
+        kept = check_flags(base, self.base.n_items) & ~self.removed
+        inside = self.numbers[check_flags(delta, self.delta.n_items)]
+        n_base = self.base.n_items
+        kept[rows_at(self.base, inside[inside < n_base])] = True  # ids of the base whose items were replaced
+        added = np.zeros(self.n_numbers - n_base, np.bool_)
+        added[inside[inside >= n_base] - n_base] = True
+        return LiveFilter(ItemFilter.of_rows(self.base, kept), added, False, self.lineage)
 
     def _places(self, wanted: Ids) -> Int64s:
         """Rows of live ids, those of the delta after the base's; -1 where no live item has the id."""
@@ -206,9 +176,17 @@ class LiveItems:
             axis=-1,
         )
 
-    def item_ids(self, nodes: Int64s) -> list[list[ItemId]]:
-        """For each of the flattened node pairs the ids of the live items that end there."""
-        return [self._ids_at(int(b), int(d)) for b, d in self._pairs(nodes)]
+    def item_ids(self, nodes: Int64s, filters: LiveFilters = None) -> list[list[ItemId]]:
+        """For each of the flattened node pairs the ids of the live items that end there: the base's, then the delta's.
+
+        ``filters`` are those of the step: without them, items that a filter has refused are returned when they share a
+        sequence with a live one.
+        """
+        self._pairs(nodes)
+        base, delta = self._filters(filters, nodes.shape[0] if nodes.ndim > 1 else 1)
+        sides = nodes.reshape(1, 2) if nodes.ndim == 1 else nodes
+        in_base, in_delta = self.base.item_ids(sides[..., 0], base), self.delta.item_ids(sides[..., 1], delta)
+        return [some + others for some, others in zip(in_base, in_delta, strict=True)]
 
     def start(self, n_requests: int, width: int) -> Beams:
         """One valid beam a request at the root; ``nodes`` is int64[B, M, 2] in these beams."""
@@ -293,69 +271,43 @@ class LiveItems:
 
     def items(self) -> Iterator[tuple[Rows, Ids]]:
         """All live items, as rows and ids by chunks: the base's in sorted order, then the delta's."""
-        for index, live in ((self.base, self.live.base), (self.delta, self.live.delta)):
-            for begin in range(0, index.n_leaves, _CHUNK):
-                leaves = np.arange(begin, min(begin + _CHUNK, index.n_leaves))
-                leaves = leaves[live.any_live(leaves, leaves + 1)]
-                rows, counts = self._live_rows(index, leaves)
-                if len(rows):
-                    codes = np.repeat(index.layout.sequences(leaves), counts, axis=0)
+        for index in (self.base, self.delta):
+            for begin in range(0, index.n_items, _CHUNK):
+                positions = np.arange(begin, min(begin + _CHUNK, index.n_items))
+                if index is self.base:
+                    positions = positions[self.live.is_live(positions)]
+                if len(positions):
+                    leaves = positions
+                    if index.item_indptr is not None:
+                        leaves = np.searchsorted(index.item_indptr, positions, "right") - 1
+                    codes = index.layout.sequences(leaves)
                     offsets = np.concatenate([[0], np.cumsum((codes >= 0).sum(axis=1))]).astype(np.int64)
-                    yield read_rows((codes[codes >= 0], offsets), index.n_levels), select_ids(index.ids, rows)
+                    ids = select_ids(index.ids, rows_at(index, positions))
+                    yield read_rows((codes[codes >= 0], offsets), index.n_levels), ids
 
     # --- parts ----------------------------------------------------------------------------------------------------
-
-    def _live_rows(self, index: ItemIndex, leaves: Int64s) -> tuple[Int64s, Int64s]:
-        """Rows of the live items of leaves, one leaf after another, and how many each has."""
-        if index.item_indptr is None:
-            rows, counts = leaves, np.ones(len(leaves), np.int64)
-        else:
-            begin = index.item_indptr[leaves].astype(np.int64)
-            counts = index.item_indptr[leaves + 1] - begin
-            rows = np.repeat(begin - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
-        if index.item_order is not None:
-            rows = index.item_order[rows].astype(np.int64)
-        if index is self.base:
-            keep = ~self.removed[rows]
-            owner = np.repeat(np.arange(len(leaves)), counts)[keep]
-            rows, counts = rows[keep], np.bincount(owner, minlength=len(leaves))
-        return rows, counts
-
-    def _ids_at(self, base: int, delta: int) -> list[ItemId]:
-        found: list[ItemId] = []
-        for index, node in ((self.base, base), (self.delta, delta)):
-            leaf = index.layout.terminals(np.asarray([node], np.int64))
-            if leaf[0] >= 0:
-                found += ids_at(index.ids, self._live_rows(index, leaf)[0])
-        return found
 
     def _pairs(self, nodes: Int64s) -> Int64s:
         if nodes.dtype != np.int64 or nodes.ndim < 1 or nodes.shape[-1] != 2:
             raise ItemError(f"nodes are {nodes.dtype}{list(nodes.shape)}, not int64[…, 2]")
         return nodes.reshape(-1, 2)
 
-    def _filters(
-        self, filters: LiveFilters, n_requests: int
-    ) -> tuple[ItemFilter | list[ItemFilter | None], ItemFilter | list[ItemFilter | None]]:
-        """Filters of both sides; without a request's own, what was not removed."""
+    def _filters(self, filters: LiveFilters, n_requests: int) -> tuple[Filters, Filters]:
+        """Filters of both sides, without what was removed."""
         if filters is None or isinstance(filters, (LiveFilter, ItemFilter)):
-            one = self._without_removed(filters)
-            return one.base, one.delta
+            return self._over(filters)
         if len(filters) != n_requests:
             raise ItemError(f"{len(filters)} filters for {n_requests} requests")
-        made: dict[int, LiveFilter] = {id(one): self._without_removed(one) for one in filters}
-        return [made[id(one)].base for one in filters], [made[id(one)].delta for one in filters]
+        both = [self._over(one) for one in filters]
+        return [base for base, _ in both], [delta for _, delta in both]
 
-    def _without_removed(self, one: LiveFilter | ItemFilter | None) -> LiveFilter:
-        """A request's filter, less what has been removed since it was made."""
+    def _over(self, one: LiveFilter | ItemFilter | None) -> tuple[ItemFilter, ItemFilter | None]:
+        """A request's filter over both sides; without one, what was not removed."""
         if one is None:
-            return self.live
-        if not isinstance(one, LiveFilter):
-            raise ItemError(f"a {type(one).__name__} in place of a LiveFilter: make one by items.filter_of_ids")
-        for given, index in ((one.base, self.base), (one.delta, self.delta)):
-            if given.fingerprint != index.fingerprint:
-                raise ItemError("a filter of another state of the catalogue: items were added or merged; make it again")
-        return one & self.live if self.removed.any() else one
+            return self.live, None
+        check_lineage(one, self.lineage)
+        assert isinstance(one, LiveFilter)
+        return one.over(self.live, self.delta, self.numbers)
 
     def _prune(self, nodes: Int64s, filters: LiveFilters) -> Int64s:
         """-1 in place of nodes without live items."""
@@ -366,9 +318,9 @@ class LiveItems:
             if isinstance(given, ItemFilter):
                 out[..., side][~given.any_live(low, high)] = NONE
             else:
-                for request, one in enumerate(given):
-                    assert one is not None
-                    out[request, ..., side][~one.any_live(low[request], high[request])] = NONE
+                for request, one in enumerate(given or ()):
+                    if one is not None:
+                        out[request, ..., side][~one.any_live(low[request], high[request])] = NONE
         return out
 
     def _finished(self, nodes: Int64s) -> npt.NDArray[np.bool_]:
@@ -463,12 +415,14 @@ class Catalogue:
     def _take(self, base: ItemIndex) -> None:
         """Begin anew with an index and an empty delta."""
         self._added: dict[ItemId, tuple[int, ...]] = {}
+        self._numbers: dict[ItemId, int] = {}  # of every id that was ever added to this base
         self._table = None if base.ids is None else IdTable(base.ids)
         if self._table is not None and self._table.distinct != base.n_items:
             raise ItemError("several items have the same id")
         delta = _small_index([], [], base)
-        live = LiveFilter(_all_live(base), _all_live(delta))
-        self._state = LiveItems(base, delta, live, np.zeros(base.n_items, np.bool_), base.has_prefix_items)
+        removed = np.zeros(base.n_items, np.bool_)
+        live, none = ItemFilter.of_rows(base, ~removed), np.zeros(0, np.int64)
+        self._state = LiveItems(base, delta, live, removed, none, base.n_items, base.has_prefix_items, object())
 
     def __len__(self) -> int:
         return self._state.n_items
@@ -525,24 +479,50 @@ class Catalogue:
                     if place >= 0:
                         out[place] = True
                 added[item_id] = row
-            self._change(added, out)
+            self._change(added, out, self._numbered(new, new_ids))
             if gone_ids or new_ids:
                 self._journal.append((listed, new_ids, gone_ids, strict))
 
-    def _change(self, added: dict[ItemId, tuple[int, ...]], removed: npt.NDArray[np.bool_]) -> None:
+    def _change(
+        self, added: dict[ItemId, tuple[int, ...]], removed: npt.NDArray[np.bool_], numbers: dict[ItemId, int]
+    ) -> None:
         state = self._state
-        delta, live, prefixes = state.delta, state.live, state.has_prefix_items
         if added != self._added:
             delta = _small_index(list(added.values()), list(added), state.base)
-            prefixes = state.base.has_prefix_items or delta.has_prefix_items or _crosses(state.base, delta)
-            live = replace(live, delta=_all_live(delta))
+            state = replace(
+                state,
+                delta=delta,
+                numbers=np.asarray([numbers[item_id] for item_id in added], np.int64),
+                n_numbers=max(state.base.n_items, 1 + max(numbers.values(), default=-1)),
+                has_prefix_items=state.base.has_prefix_items or delta.has_prefix_items or _crosses(state.base, delta),
+            )
         if not np.array_equal(removed, state.removed):
-            live = replace(live, base=ItemFilter.of_rows(state.base, ~removed))
-        self._added = added
-        self._state = LiveItems(state.base, delta, live, removed, prefixes)
+            state = replace(state, live=ItemFilter.of_rows(state.base, ~removed), removed=removed)
+        self._added, self._numbers, self._state = added, numbers, state
+
+    def _numbered(self, new: Ids, new_ids: list[ItemId]) -> dict[ItemId, int]:
+        """The ids' numbers, with those of these ids among them."""
+        if not new_ids:
+            return self._numbers
+        numbers, base, following = dict(self._numbers), self._state.base, self._state.n_numbers
+        rows = self._base_rows(new)
+        of_base = rows >= 0
+        rows[of_base] = positions_of_rows(base, rows[of_base])
+        for item_id, position in zip(new_ids, rows.tolist(), strict=True):
+            if item_id not in numbers:
+                numbers[item_id] = position if position >= 0 else following
+                following += position < 0
+        return numbers
 
     def _live_rows(self, ids: Ids) -> Int64s:
         """The base's row of each id, -1 where no live item of the base has it. ItemError on ids of another kind."""
+        rows = self._base_rows(ids)
+        if self._state.base.n_items:
+            rows[(rows >= 0) & self._state.removed[rows]] = -1
+        return rows
+
+    def _base_rows(self, ids: Ids) -> Int64s:
+        """The base's row of each id, live or not, -1 where it has none. ItemError on ids of another kind."""
         base = self._state.base
         kind = "int" if base.ids is None else kind_of(base.ids)
         if len(ids) and kind_of(ids) != kind:
@@ -554,8 +534,6 @@ class Catalogue:
         else:
             assert not isinstance(ids, StringIds)
             rows = np.where((ids >= 0) & (ids < base.n_items), ids, -1)
-        if base.n_items:
-            rows[(rows >= 0) & self._state.removed[rows]] = -1
         return rows
 
     def merge(self) -> ItemIndex:
@@ -587,7 +565,3 @@ class Catalogue:
                 self._merging = threading.Thread(target=self.merge, name="wfsa-items-merge", daemon=True)
                 self._merging.start()
             return self._merging
-
-
-def _all_live(index: ItemIndex) -> ItemFilter:
-    return ItemFilter.of_leaves(index, np.ones(index.n_leaves, np.bool_))
