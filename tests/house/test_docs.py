@@ -17,6 +17,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Pages whose examples have a model and a tokenizer from their reader.
+WITH_MODEL = {
+    "integrations.md", "getting-started.md", "streaming.md", "cancelling.md", "logprobs.md", "troubleshooting.md",
+    *(path.name for path in (ROOT / "docs" / "tutorials").glob("*.md")),
+}  # fmt: skip
 NO_RUN = "<!-- no-run -->"
 _NEEDS = re.compile(r"<!-- needs: (\w+) -->$")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -55,11 +60,7 @@ def stand_ins(page: Path) -> dict[str, Any]:
     if page.name == "decoding.md":
         pytest.importorskip("transformers", reason="NO TRANSFORMERS: docs/decoding.md was not run")
         pytest.importorskip("torch", reason="NO TORCH: docs/decoding.md was not run")
-    if page.name == "integrations.md" and all(map(importlib.util.find_spec, ("torch", "transformers", "pydantic"))):
-        from tests.integrations import tiny
-
-        return {"model": tiny.model(), "tokenizer": tiny.tokenizer()}
-    if page.parent.name == "tutorials" and all(map(importlib.util.find_spec, ("torch", "transformers", "pydantic"))):
+    if page.name in WITH_MODEL and all(map(importlib.util.find_spec, ("torch", "transformers", "pydantic"))):
         from tests.integrations import tiny
 
         tokenizer = tiny.tokenizer("<tool_call>", "</tool_call>")

@@ -1,0 +1,182 @@
+"""The messages on the page of troubles are those that the code writes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wfsa
+
+pytestmark = pytest.mark.engine
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md"
+BYTES = [bytes([byte]) for byte in range(256)]
+VOCAB = wfsa.Vocab([*BYTES, b"</s>"], eos_ids=[256])
+OTHER = wfsa.Vocab([*BYTES, b"ab", b"</s>"], eos_ids=[257])
+STRING = {"type": "string", "minLength": 3}
+
+
+def string_state() -> wfsa.State:
+    return wfsa.compile_json_schema(STRING, VOCAB).start()
+
+
+def messages() -> list[str]:
+    """The first cells of the tables after the one without messages."""
+    text = PAGE.read_text(encoding="utf-8").partition("## Vocabulary and logits")[2]
+    return [row for row in re.findall(r"^\| `([^`]+)`", text, re.MULTILINE) if row != "message"]
+
+
+def pattern_of(message: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(part) for part in message.split("…")), re.DOTALL)
+
+
+# --- what brings each message about ----------------------------------------------------------------------------
+
+
+def other_tokenizer() -> None:
+    from wfsa.integrations.schemas import constraint_of
+
+    constraint_of(wfsa.compile_regex("a", OTHER), VOCAB, "transformers")
+
+
+def other_artifact() -> None:
+    wfsa.Constraint.from_bytes(wfsa.compile_regex("a", OTHER).to_bytes(), VOCAB)
+
+
+def narrow_model() -> None:
+    from wfsa.integrations.transformers import too_narrow
+
+    raise wfsa.StateError(too_narrow(200, 257))
+
+
+def two_ends() -> None:
+    from wfsa.vocab.ends import choose_ends
+    from wfsa.vocab.model_config import ModelFacts
+    from wfsa.vocab.raw import RawVocab
+
+    choose_ends(RawVocab([b"a", b"<1>", b"<2>"], [1, 2], [1], {}), "the tokenizer", ModelFacts([2], None), 1)
+
+
+def no_end() -> None:
+    from wfsa.vocab.ends import choose_ends
+    from wfsa.vocab.raw import RawVocab
+
+    choose_ends(RawVocab([b"a"], [], [], {}), "the tokenizer", None, 1)
+
+
+def two_threads() -> None:
+    """A thread searches for the end of a text while this one commits to the same state."""
+    state = wfsa.compile_regex("(a|b)*a(a|b){14}", VOCAB, mode="lazy").start()
+    errors: list[wfsa.StateError] = []
+    for _ in range(200):
+        searching = threading.Thread(target=lambda: state.closing(4096, 1 << 14))
+        searching.start()
+        while searching.is_alive() and not errors:
+            try:
+                state.commit_bytes(b"a")
+            except wfsa.StateError as error:
+                errors.append(error)
+            time.sleep(0)
+        searching.join()
+        if errors:
+            raise errors[0]
+
+
+def forced_token() -> None:
+    import torch
+
+    from wfsa.integrations.transformers import ConstraintLogitsProcessor
+
+    masks = ConstraintLogitsProcessor(wfsa.compile_regex("a+", VOCAB))
+    for tokens in ([1], [1, 98]):
+        masks(torch.tensor([tokens]), torch.zeros(1, VOCAB.size))
+
+
+def cut_off() -> None:
+    from tests.integrations import tiny
+
+    unknown = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 3}
+    wfsa.generate(tiny.model(), tiny.tokenizer(), "x", unknown, max_new_tokens=2)
+
+
+def missing_package() -> None:
+    from wfsa.items.extras import needs
+
+    with needs("wfsa.integrations.outlines", extra="outlines"):
+        raise ImportError("No module named 'outlines'", name="outlines")
+
+
+def unknown_host() -> None:
+    from wfsa.integrations.hosts import known
+
+    with known("wfsa.integrations.vllm", "pytest", "vllm 0.32"):
+        raise ImportError("cannot import name 'x'")
+
+
+def after_the_end() -> None:
+    state = wfsa.compile_regex("a", VOCAB).start()
+    state.commit_bytes(b"a")
+    state.commit(256)
+    state.commit(97)
+
+
+def defect() -> None:
+    from wfsa.grammar.boundary import Boundary
+
+    with Boundary(wfsa.SchemaError):
+        raise KeyError("unforeseen")
+
+
+TRIGGERS: list[Callable[[], Any]] = [
+    other_tokenizer,
+    other_artifact,
+    narrow_model,
+    lambda: wfsa.apply_bitmask_(np.zeros(200), string_state().get_mask()),
+    lambda: string_state().fill_bitmask(wfsa.allocate_bitmask(1, 200), 0),
+    lambda: string_state().commit(5000),
+    lambda: wfsa.Vocab.from_pretrained("a-hub/model"),
+    lambda: wfsa.compile_json_schema(STRING, "gpt2"),  # type: ignore[arg-type]
+    two_ends,
+    no_end,
+    lambda: wfsa.compile_json_schema({**STRING, "maxLength": 2}, VOCAB),
+    lambda: wfsa.compile_json_schema({"type": "string", "pattern": "(a)\\1"}, VOCAB),
+    lambda: wfsa.compile_json_schema({"$ref": "https://example.org/a.json"}, VOCAB),
+    lambda: wfsa.compile_json_schema({"type": "string", "maxLenght": 3}, VOCAB),
+    lambda: wfsa.compile_json_schema("person.json", VOCAB),
+    lambda: wfsa.compile_json_schema(STRING, VOCAB, max_second=2),  # type: ignore[call-arg]
+    lambda: wfsa.compile_regex("(a|b)*a(a|b){24}", VOCAB),
+    lambda: wfsa.compile_regex("(a|b)*a(a|b){17}", VOCAB, max_seconds=0.01),
+    defect,
+    lambda: string_state().get_mask(budget=2),
+    lambda: wfsa.compile_lark('start: A "b"\nA: /a+/', VOCAB).min_tokens,
+    after_the_end,
+    lambda: wfsa.compile_json_schema(STRING, VOCAB).start(stop_ids=[ord('"')]),
+    two_threads,
+    lambda: pickle.dumps(copy.copy(string_state())),
+    forced_token,
+    cut_off,
+    missing_package,
+    unknown_host,
+]
+
+
+@pytest.mark.parametrize(
+    ("message", "bring_about"), list(zip(messages(), TRIGGERS, strict=True)), ids=lambda value: str(value)[:40]
+)
+def test_message_is_written(message: str, bring_about: Callable[[], Any]) -> None:
+    if bring_about in (narrow_model, forced_token, cut_off):
+        pytest.importorskip("transformers", reason="NO TRANSFORMERS: a message of its integration was not compared")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises((wfsa.WfsaError, TypeError, ImportError, UserWarning)) as caught:
+            bring_about()
+    assert pattern_of(message).search(str(caught.value)), str(caught.value)
