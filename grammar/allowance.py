@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 _MEMORY_SECONDS = 0.01  # between two looks at the memory, each of some microseconds
+_POLL_SECONDS = 0.05
 
 
 class Exhausted(Exception):  # no error of the input
@@ -34,14 +35,18 @@ class Allowance:
 
     seconds: from `begin` (``time.perf_counter()``) on, or now; n_bytes: growth of the resident memory of the process,
     whoever causes it, where the system tells (Linux).  None: no limit.  `late` is called once, by the first check that
-    is more than `late_seconds` after the beginning.
+    is more than `late_seconds` after the beginning.  `poll` is called by checks, at most every 50 ms; it may raise
+    Exhausted.
     """
 
-    __slots__ = ("_before", "_begin", "_late", "_late_at", "_looked", "_outer", "_seconds", "_until", "n_bytes")
+    __slots__ = (
+        "_before", "_begin", "_late", "_late_at", "_looked", "_outer", "_poll", "_poll_at", "_seconds", "_until",
+        "n_bytes",
+    )  # fmt: skip
 
     def __init__(
         self, seconds: float | None, n_bytes: int | None = None, begin: float | None = None,
-        late: Callable[[], None] | None = None, late_seconds: float = 0.0,
+        late: Callable[[], None] | None = None, late_seconds: float = 0.0, poll: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self._seconds = seconds
         self._begin = time.perf_counter() if begin is None else begin
@@ -52,6 +57,8 @@ class Allowance:
         self._outer: Allowance | None = None
         self._late = late
         self._late_at = self._begin + late_seconds
+        self._poll = poll
+        self._poll_at = self._begin + _POLL_SECONDS if poll is not None else float("inf")
 
     def __enter__(self) -> Allowance:
         self._outer, _OF_THREAD.current = _OF_THREAD.current, self
@@ -74,6 +81,9 @@ class Allowance:
             self._looked = now
             if _resident() - self._before > self.n_bytes:
                 raise Exhausted(f"{self.n_bytes / 1e6:g} MB")
+        if self._poll is not None and now > self._poll_at:
+            self._poll_at = now + _POLL_SECONDS
+            self._poll()
         if self._outer is not None:
             self._outer.check()
 

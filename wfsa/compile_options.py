@@ -26,7 +26,8 @@ class CompileOptions:
         takes them; None for no limit. Known on Linux only.
     max_grown_bytes: bytes, about, of what is learnt while texts are decoded (lexer states on first use, sets of
         properties in any order); texts that begin beyond it, or after a limit was met, begin with fresh tables.
-    progress: called with (stage, fraction between 0 and 1).
+    progress: called with (stage, fraction between 0 and 1) at each step, and every 50 ms or so within a long one, with
+        the same values again. What it raises ends the compilation.
     """
 
     mode: Mode = "ahead"

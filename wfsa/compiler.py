@@ -167,6 +167,10 @@ class _TooLarge(NamedTuple):
     origin: str  # the place in the schema or grammar; "" if it is not known
 
 
+class _Cancelled(Exhausted):
+    """`options.progress` has raised an error within a long step."""
+
+
 class _Run:
     """One compilation: its options, its progress, the time by stage, and what it may use; a context manager.
 
@@ -180,13 +184,14 @@ class _Run:
         refuse_unknown(function, keywords, known_fields(CompileOptions), schema_options=of_schemas)
         self.options = replace(options or CompileOptions(), **keywords)
         self.begin = self.last = time.perf_counter()
-        self.stage = "front end"
+        self.stage, self.fraction = "front end", 0.0
         self.stages: dict[str, float] = {}
         self.costliest: Callable[[], str] = str  # says what costs most, once that is known
         self._collector = HeldCollector()
         self._allowance = Allowance(
-            self.options.max_seconds, self.options.max_memory, self.begin, self._collector.let_go, MOST_SECONDS
-        )
+            self.options.max_seconds, self.options.max_memory, self.begin, self._collector.let_go, MOST_SECONDS,
+            self._poll if self.options.progress is not None else None,
+        )  # fmt: skip
 
     def __enter__(self) -> _Run:
         self._allowance.__enter__()
@@ -200,6 +205,8 @@ class _Run:
             self.costliest = str  # lets go of the grammar and its terminals before the collector looks at what is left
         self._collector.let_go()
         self._allowance.__exit__(kind, error, trace)
+        if self._of_caller is not None and isinstance(error, _Cancelled):
+            raise self._of_caller
         if isinstance(error, Exhausted):
             limit = "max_seconds" if str(error).endswith("s") else "max_memory"
             what = f"compiling passed {error} in stage {self.stage!r}; raise CompileOptions.{limit}"
@@ -213,12 +220,23 @@ class _Run:
         now = time.perf_counter()
         self.stages[self.stage] = self.stages.get(self.stage, 0.0) + now - self.last
         self.last, self.stage = now, stage
+        self.fraction = fraction
+        self._report()
+
+    def _report(self) -> None:
         if self.options.progress is not None:
             try:
-                self.options.progress(stage, fraction)
+                self.options.progress(self.stage, self.fraction)
             except BaseException as error:
                 self._of_caller = error
                 raise
+
+    def _poll(self) -> None:
+        """Report the same again within a long step; what `options.progress` raises passes the boundaries of readers."""
+        try:
+            self._report()
+        except BaseException:
+            raise _Cancelled from None
 
     def seconds(self) -> float:
         return time.perf_counter() - self.begin

@@ -87,6 +87,26 @@ def test_time_limits_hold(name: str) -> None:
     assert time.thread_time() - begun < SECONDS + OVERRUN
 
 
+class Cancelled(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", ["a schema's text", "a regex", "an automaton", "a chain of rules", "Lark's rules"])
+def test_progress_cancels_within_a_long_step(name: str) -> None:
+    """What the caller's function raises reaches the caller, also where a step reports nothing by itself."""
+    function, source = LONG[name]()
+    begun = time.thread_time()
+
+    def check_client(stage: str, fraction: float) -> None:
+        assert 0.0 <= fraction <= 1.0
+        if time.thread_time() - begun > SECONDS:
+            raise Cancelled(stage)
+
+    with pytest.raises(Cancelled, match=r"front end|terminals|LR automaton"):
+        function(source, VOCAB, mode="lazy", progress=check_client)
+    assert time.thread_time() - begun < SECONDS + OVERRUN
+
+
 class _Watching(Allowance):
     """Notes the longest time of the processor between two looks at what may be used."""
 
