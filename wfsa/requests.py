@@ -19,7 +19,6 @@ from wfsa.compiler import (
     compile_lark,
     compile_regex,
     compile_structural_tag,
-    compile_tools,
 )
 from wfsa.constraint import Constraint
 from wfsa.errors import SchemaError
@@ -27,6 +26,7 @@ from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_text import read_json
+from wfsa.grammar.structural_tag.tools import tools_tag
 from wfsa.texts import compile_choice
 
 if TYPE_CHECKING:
@@ -55,6 +55,18 @@ def compile_request(
     format of the answer give answers of that format only, since a server checks it.
     Raises SchemaError for a field that is wrong, and for two that ask for different things; what the compilers raise.
     """
+    found = source_of(request, tool_format)
+    if found is None:
+        return None
+    kind, source = found
+    return compile_kind(kind, source, vocab, schema_options=schema_options, options=options, **keywords)
+
+
+def source_of(request: Mapping[str, Any], tool_format: str = "hermes") -> tuple[str, Any] | None:
+    """Return one of `KINDS` and the source of the constraint of a request's answer; None if there is no constraint.
+
+    Tools become a structural tag.  Raises SchemaError as :func:`compile_request` does.
+    """
     asked = _asked_of(request)
     choice = request.get("tool_choice", "auto" if request.get("tools") else "none")
     if len(asked) > 1:
@@ -62,15 +74,9 @@ def compile_request(
     if request.get("tools") and choice not in ("none", None) and not (asked and choice == "auto"):
         if asked:
             raise SchemaError(f"tool_choice asks for a call, and {asked[0][0]} for something else; at $.tool_choice")
-        parallel = request.get("parallel_tool_calls")
-        return compile_tools(
-            request["tools"], vocab, tool_choice=choice, parallel=parallel is not False, format=tool_format,
-            schema_options=schema_options, options=options, **keywords,
-        )  # fmt: skip
-    if not asked:
-        return None
-    _, kind, value = asked[0]
-    return compile_kind(kind, value, vocab, schema_options=schema_options, options=options, **keywords)
+        is_parallel = request.get("parallel_tool_calls") is not False
+        return "structural_tag", tools_tag(request["tools"], choice or "auto", is_parallel, tool_format)
+    return (asked[0][1], asked[0][2]) if asked else None
 
 
 def compile_kind(

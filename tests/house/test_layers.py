@@ -84,8 +84,8 @@ PACKAGE: dict[str, set[str]] = {
         "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
     },
     "wfsa/requests.py": {
-        "grammar", "grammar/json_schema", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
-        "wfsa/errors.py", "wfsa/texts", "wfsa/vocab",
+        "grammar", "grammar/json_schema", "grammar/structural_tag", "wfsa/compile_options.py", "wfsa/compiler.py",
+        "wfsa/constraint.py", "wfsa/errors.py", "wfsa/texts", "wfsa/vocab",
     },
     "wfsa/schema_advice.py": set(),
     "wfsa/schema_costs.py": {

@@ -9,6 +9,7 @@ import pytest
 
 import wfsa
 from wfsa.grammar.structural_tag.tools import FORMATS
+from wfsa.store import ConstraintStore
 
 pytestmark = pytest.mark.engine
 SPECIAL = ["<|python_tag|>", "[TOOL_CALLS]", "<|eos|>"]
@@ -114,6 +115,16 @@ REQUESTS: list[tuple[Any, str, str]] = [
 def test_requests(request_: Any, good: str, bad: str) -> None:
     constraint = wfsa.compile_request(request_, PLAIN)
     assert takes(constraint, good) and not takes(constraint, bad)
+
+
+@pytest.mark.parametrize(("request_", "good", "bad"), REQUESTS)
+def test_store_keeps_constraints_of_requests(request_: Any, good: str, bad: str) -> None:
+    with ConstraintStore(None, PLAIN) as store:
+        constraint = store.get_request({**request_, "messages": ["one"]})
+        assert constraint is not None and takes(constraint, good) and not takes(constraint, bad)
+        assert store.get_request({**request_, "messages": ["another"], "max_tokens": 5}) is constraint
+        assert store.get_request({"messages": ["free"]}) is None
+        assert store.stats().compiles == 1
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -41,7 +41,7 @@ from wfsa.constraint import Constraint
 from wfsa.errors import ArtifactError
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar_constraint import GrammarConstraint
-from wfsa.requests import compile_kind
+from wfsa.requests import compile_kind, source_of
 from wfsa.storage.regular_file import read_regular
 from wfsa.store.artifact import OWN, name_of, pack, unpack
 from wfsa.store.disk import Disk
@@ -215,6 +215,26 @@ class ConstraintStore:
         mine.set_result(constraint)
         self._observe(where, time.perf_counter() - begin)
         return constraint
+
+    def get_request(
+        self,
+        request: Mapping[str, Any],
+        options: CompileOptions | None = None,
+        *,
+        tool_format: str = "hermes",
+        schema_options: SchemaOptions | None = None,
+        **keywords: Unpack[CompileKeywords],
+    ) -> Constraint | None:
+        """Return the constraint of a request's answer, as :meth:`get` does; None if the request has none.
+
+        request, tool_format: as :func:`wfsa.compile_request` takes them.  Requests that differ in other fields, such as
+            the messages, have the same constraint.
+        """
+        found = source_of(request, tool_format)
+        if found is None:
+            return None
+        kind, source = found
+        return self.get(source, options, kind=kind, schema_options=schema_options, **keywords)
 
     def key(
         self, source: Any, *, kind: str = "json", schema_options: SchemaOptions | None = None,
