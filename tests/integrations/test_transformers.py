@@ -464,7 +464,8 @@ def test_generate_takes_chats(model: Any, tokenizer: Any) -> None:
     tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
     chat = [{"role": "user", "content": "One?"}]
     as_text = wfsa.generate(model, tokenizer, "<user>One?<assistant>", PERSON, max_new_tokens=400)
-    assert wfsa.generate(model, tokenizer, [chat], PERSON, max_new_tokens=400).texts == as_text.texts
+    for prompts in ([chat], chat):  # a list of one chat, or the chat itself
+        assert wfsa.generate(model, tokenizer, prompts, PERSON, max_new_tokens=400).texts == as_text.texts
 
 
 def test_generate_with_wrong_counts(model: Any, tokenizer: Any) -> None:

@@ -30,7 +30,7 @@ class Documents(list[Any]):
 def generate(
     model: Any,
     tokenizer: Any,
-    prompts: str | Sequence[str | Sequence[Mapping[str, Any]]],
+    prompts: str | Sequence[Mapping[str, Any]] | Sequence[str | Sequence[Mapping[str, Any]]],
     schema: Any,
     *,
     max_new_tokens: int = 512,
@@ -42,7 +42,8 @@ def generate(
     """Let a transformers model write one document for each prompt, and parse it.
 
     model, tokenizer: a causal language model of transformers and its fast tokenizer.
-    prompts: texts, or lists of chat messages, which go through the tokenizer's chat template. One str is one prompt.
+    prompts: texts, or lists of chat messages, which go through the tokenizer's chat template. One str or one chat is
+        one prompt.
     schema: what :func:`wfsa.compile_json_schema` takes, or a Constraint; a list has one a prompt. Documents of a
         pydantic model or a dataclass are objects of it, those of a schema Python's JSON values, those of a constraint
         that is no schema's texts.
@@ -58,7 +59,9 @@ def generate(
 
     from wfsa.integrations.transformers import HOST, processor
 
-    listed = [prompts] if isinstance(prompts, str) else list(prompts)
+    listed: list[Any] = [prompts] if isinstance(prompts, str) else list(prompts)
+    if listed and all(isinstance(one, Mapping) for one in listed):
+        listed = [listed]  # one chat
     if not listed:
         return Documents([], [], [])
     if getattr(model.config, "is_encoder_decoder", False):
