@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> Path:
         draw = partial(plot.draw, lines=lines)
         drawn = plots.svg(plot.picture, draw, {"Source": plot.mark()}, **plot.subplots)
         if drawn is None:
-            raise SystemExit("plots: matplotlib is not installed: pip install 'wfsa[bench]'")
+            raise SystemExit("plots: matplotlib is not installed: pip install '.[bench]'")
     PAGE.write_text(page(), encoding="utf-8")
     for path in excerpts.pages():
         path.write_text(excerpts.written(path), encoding="utf-8")

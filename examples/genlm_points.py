@@ -2,7 +2,7 @@
 
     python examples/genlm_points.py HuggingFaceTB/SmolLM2-135M-Instruct
 
-Needs `pip install 'wfsa[genlm]'`, and a model's folder or its name.
+Needs `pip install '.[genlm]'` in a clone, and a model's folder or its name.
 """
 
 from __future__ import annotations

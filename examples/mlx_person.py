@@ -2,7 +2,7 @@
 
     python examples/mlx_person.py mlx-community/SmolLM2-135M-Instruct
 
-Needs `pip install 'wfsa[mlx]'` (on Linux with the `mlx-cpu` or a CUDA build of MLX), and a model's folder or its name.
+Needs `pip install '.[mlx]'` (on Linux with the `mlx-cpu` or a CUDA build of MLX), and a model's folder or its name.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python examples/outlines_person.py HuggingFaceTB/SmolLM2-135M-Instruct
 
-Needs `pip install 'wfsa[outlines,transformers]'`, and a model's folder or its name.
+Needs `pip install '.[outlines,transformers]'` in a clone, and a model's folder or its name.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python examples/transformers_person.py HuggingFaceTB/SmolLM2-135M-Instruct
 
-Needs `pip install 'wfsa[transformers]' pydantic`, and a model's folder or its name.
+Needs `pip install '.[transformers]' pydantic` in a clone, and a model's folder or its name.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
     wfsa_cache_bytes                  gauge       what the process keeps for the next compile (wfsa.cache_info)
     wfsa_store_events_total{event}    counter     waits, errors, published, swaps, damaged, remote failures, unpublished
 
-Needs prometheus-client: ``pip install 'wfsa[metrics]'``.
+Needs prometheus-client: the extra ``metrics``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wfsa.caches import cache_info
 from wfsa.errors import WfsaError
+from wfsa.installing import how_to_install
 
 if TYPE_CHECKING:
     from wfsa.store import ConstraintStore
@@ -43,7 +44,7 @@ class Metrics:
         try:
             import prometheus_client as prometheus
         except ImportError:
-            raise WfsaError("metrics need prometheus-client: pip install 'wfsa[metrics]'") from None
+            raise WfsaError(f"metrics need prometheus-client: {how_to_install('metrics')}") from None
         self.registry = prometheus.REGISTRY if registry is None else registry
         self._constraints = prometheus.Histogram(
             "wfsa_constraint_seconds", "To the constraint of a request", ["from"], buckets=_SECONDS,

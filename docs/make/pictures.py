@@ -2,7 +2,7 @@
 
 Each is a graph in Graphviz's language, docs/images/NAME.dot, which the code here makes out of real automata, and the
 NAME.svg that `dot` draws of it.  Both are kept; tests/house/test_site.py sees to it that the graphs are still those
-that the code makes.  The grammar is that of docs/construction.md.  Needs ``pip install wfsa[reference]``.
+that the code makes.  The grammar is that of docs/construction.md.  Needs pyroaring.
 """
 
 from __future__ import annotations

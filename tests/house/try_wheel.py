@@ -2,12 +2,14 @@
 
 FOLDER holds one wheel and one sdist.  The wheel must be tagged manylinux, name every module and data file of the
 package once and nothing else, and, installed with its four dependencies in a fresh environment, run README's first
-example, the command, and an artifact's way through a file.  The sdist must hold each file once: ``wfsa/grammar`` is a
-symlink to ``grammar/`` in the work tree, and tools that follow it pack the front ends twice.
+example, the command, and an artifact's way through a file.  It must install with a small extra, as docs/installing.md
+says; the other extras are compared with pyproject.toml, since some bring gigabytes.  The sdist must hold each file
+once: ``wfsa/grammar`` is a symlink to ``grammar/`` in the work tree, and tools that follow it pack its files twice.
 """
 
 from __future__ import annotations
 
+import email
 import subprocess
 import sys
 import tarfile
@@ -16,7 +18,15 @@ import venv
 import zipfile
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.requirements import requirements  # noqa: E402 - this script is run by its path
+
+SMALL_EXTRA = "demo"  # jsonschema-rs, 3 MB
 
 # What runs in the fresh environment, in an empty folder: argument 1 is README.md.
 PROGRAM = r'''
@@ -101,6 +111,25 @@ def check_wheel(path: Path) -> None:
         assert wanted in names, f"the wheel lacks {wanted}"
 
 
+def check_extras(path: Path) -> None:
+    """The wheel names every extra of pyproject.toml, with the packages and ranges that it has there."""
+    with zipfile.ZipFile(path) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(name))
+    extras = set(metadata.get_all("Provides-Extra", ()))
+    needed = [Requirement(text) for text in metadata.get_all("Requires-Dist", ())]
+    assert {"transformers", "explore", "store", "demo"} <= extras
+    for extra in sorted(extras):
+        brought = {what(one) for one in needed if f'extra == "{extra}"' in str(one.marker)}
+        declared = {what(Requirement(text)) for text in requirements([extra])}
+        assert brought == declared, f"the wheel's extra {extra} brings {brought}, pyproject.toml has {declared}"
+    print(f"{path.name}: {len(extras)} extras as in pyproject.toml")
+
+
+def what(requirement: Requirement) -> tuple[str, frozenset[str], str]:
+    return canonicalize_name(requirement.name), frozenset(requirement.extras), str(requirement.specifier)
+
+
 def try_out(wheel: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(f"{folder}/venv", with_pip=True)
@@ -112,12 +141,16 @@ def try_out(wheel: Path) -> None:
         subprocess.run([python, "-c", PROGRAM, str(ROOT / "README.md")], check=True, cwd=folder)
         for command in ([f"{folder}/venv/bin/wfsa", "--version"], [python, "-m", "wfsa", "--version"]):
             subprocess.run(command, check=True, cwd=folder)
+        subprocess.run([*install[:-1], f"{wheel}[{SMALL_EXTRA}]"], check=True)
+        subprocess.run([python, "-c", "import jsonschema_rs, wfsa.demo.run"], check=True, cwd=folder)
+        print(f"{wheel.name}[{SMALL_EXTRA}]: installed")
 
 
 def main(folder: Path) -> None:
     (wheel,), (sdist,) = sorted(folder.glob("*.whl")), sorted(folder.glob("*.tar.gz"))
     check_sdist(sdist)
     check_wheel(wheel)
+    check_extras(wheel)
     try_out(wheel)
     print(f"{wheel.name}: README's first example runs in an environment of its own")
 

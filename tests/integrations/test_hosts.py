@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -9,6 +10,7 @@ from importlib.metadata import version
 import pytest
 
 import wfsa.integrations
+from wfsa.installing import how_to_install
 from wfsa.integrations.hosts import called_otherwise, known, named
 
 
@@ -18,7 +20,8 @@ def test_an_unknown_version_and_a_missing_package() -> None:
     unknown = rf"^door does not know this pytest {version('pytest')}: .*it is written for 1\.0"
     with pytest.raises(ImportError, match=unknown), known("door", "pytest", "1.0"):
         from pytest import no_such_name  # noqa: F401
-    missing, remedy = r"^door needs no-such-package \(.*\): pip install 'wfsa\[none\]'", "pip install 'wfsa[none]'"
+    remedy = how_to_install("none")
+    missing = rf"^door needs no-such-package \(.*\): {re.escape(remedy)}$"
     with pytest.raises(ImportError, match=missing) as caught, known("door", "no-such-package", "1.0", remedy):
         import no_such_package  # noqa: F401
     assert caught.value.name == "no_such_package"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from wfsa.installing import how_to_install
 from wfsa.items import Beams, Catalogue, ItemChunk, ItemFilter, ItemIndex
 from wfsa.items.rows import read_rows
 
@@ -77,4 +78,4 @@ def test_without_an_extra(module: str, missing: str, extra: str) -> None:
         pytest.importorskip("torch")
     root = Path(__file__).resolve().parent.parent.parent
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"{module} needs {missing}: pip install 'wfsa[{extra}]'"
+    assert done.stdout.strip() == f"{module} needs {missing}: {how_to_install(extra)}"

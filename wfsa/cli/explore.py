@@ -13,6 +13,7 @@ from wfsa.cli.files import read_text, require_folder
 from wfsa.cli.text_arguments import drop_refused_line_end
 from wfsa.errors import WfsaError
 from wfsa.explain import byte_vocab
+from wfsa.installing import how_to_install
 
 EXAMPLES: Final = """\
 examples:
@@ -22,7 +23,8 @@ examples:
   wfsa explore sql.lark --text-file query.sql --port 8000
 
 The page is at http://127.0.0.1:8765/ and for this machine only. Without --vocab it takes the vocabulary of the demo's
-model where that is installed (make demo installs it), else single bytes. It wants `pip install wfsa[explore]`.
+model where that is installed (make demo installs it), else single bytes. It needs the extra `explore`:
+in a clone of wfsa, pip install '.[explore]'.
 """
 
 
@@ -68,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from wfsa.explorer import serve
     except ImportError as error:
-        raise WfsaError(f"explore wants starlette and uvicorn ({error}): pip install 'wfsa[explore]'") from None
+        what = f"explore needs starlette and uvicorn ({error}): {how_to_install('explore')}"
+        raise WfsaError(what) from None
     from wfsa.explorer import vocabularies
     from wfsa.explorer.compiled import Limits
 

@@ -7,7 +7,7 @@ failed, or the demo's document is not valid. 2: an error, told in one line on st
 ``wfsa`` prints its help there. 130: interrupted.
 A reader that has enough (``| head``) is no error: ``check`` and ``trace`` go on to their verdict, else it is 0.
 
-**Completion** in the shell is argcomplete's: ``pip install 'wfsa[completion]'``, and
+**Completion** in the shell is argcomplete's: ``pip install argcomplete``, and
 ``eval "$(register-python-argcomplete wfsa)"``.
 
 **A command** is a module with ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments)``, which returns the exit

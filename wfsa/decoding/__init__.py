@@ -15,12 +15,14 @@ The searches and samplers take a :class:`wfsa.Constraint`, a :class:`wfsa.items.
 from __future__ import annotations
 
 from wfsa.errors import DecodingError
+from wfsa.installing import how_to_install
 
 try:
     import torch as _torch  # noqa: F401
     import transformers as _transformers  # noqa: F401
 except ImportError as error:  # pragma: no cover - a machine without the extra
-    raise ImportError(f"wfsa.decoding needs torch and transformers: pip install 'wfsa[decoding]' ({error})") from error
+    _remedy = how_to_install("decoding")
+    raise ImportError(f"wfsa.decoding needs torch and transformers ({error}): {_remedy}") from error
 
 from wfsa.decoding.disc import DiscResult, DiscSample, DiscSampler, disc_sample
 from wfsa.decoding.disc_law import DiscLaw, disc_law

@@ -25,6 +25,7 @@ from wfsa.explain import byte_vocab
 from wfsa.explorer.compiled import Compiled
 from wfsa.explorer.reasons import terminal_name, terminal_place
 from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.installing import how_to_install
 
 _MOST_RULES: Final = 600  # of which the whole is made
 _MOST_TERMINAL_STATES: Final = 4000  # the same
@@ -132,7 +133,8 @@ def inside(compiled: Compiled, text: bytes) -> dict[str, Any]:
             try:
                 shown = Shown(compiled)
             except ImportError as error:
-                raise WfsaError(f"this panel wants `pip install wfsa[reference]` ({error})") from None
+                what = f"this panel needs pyroaring ({error}): {how_to_install('reference')}"
+                raise WfsaError(what) from None
             except WfsaError as error:
                 compiled.kept["inside"] = error
                 raise

@@ -17,6 +17,7 @@ from typing import Any, Final
 from wfsa.errors import WfsaError
 from wfsa.farm.batches import Portion
 from wfsa.farm.worker import Outcome, Output, Settings, compile_portion, lost
+from wfsa.installing import how_to_install
 from wfsa.storage.places import Place
 from wfsa.vocab import Vocab
 
@@ -35,7 +36,7 @@ def run_in_processes(
     try:
         from pebble import ProcessExpired, ProcessPool
     except ImportError:
-        raise WfsaError("compiling with many processes needs pebble: pip install 'wfsa[store]'") from None
+        raise WfsaError(f"compiling with many processes needs pebble: {how_to_install('store')}") from None
     waiting = collections.deque(portions)
     output = Output(Place.of(settings.url, settings.url_options))
     with tempfile.TemporaryDirectory(prefix="wfsa-farm-") as folder:

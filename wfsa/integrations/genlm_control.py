@@ -20,13 +20,14 @@ from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import VocabError
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.installing import how_to_install
 from wfsa.integrations.hosts import known, named
 from wfsa.integrations.prefix_states import PrefixStates
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 
 _WRITTEN_FOR: Final = "0.4.1"
-with known("wfsa.integrations.genlm_control", "genlm-control", _WRITTEN_FOR, remedy="pip install 'wfsa[genlm]'"):
+with known("wfsa.integrations.genlm_control", "genlm-control", _WRITTEN_FOR, remedy=how_to_install("genlm")):
     from genlm.control import Potential
 
 HOST: Final = named("genlm-control")

@@ -21,6 +21,7 @@ from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import DecodingError
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.installing import how_to_install
 from wfsa.integrations.hosts import called_otherwise, known, named
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
@@ -28,7 +29,7 @@ from wfsa.integrations.text_masks import TextMasks, allowed
 from wfsa.vocab import Vocab
 
 _WRITTEN_FOR: Final = "0.32.2"
-with known("wfsa.integrations.mlx_lm", "mlx-lm", _WRITTEN_FOR, remedy="pip install 'wfsa[mlx]'"):
+with known("wfsa.integrations.mlx_lm", "mlx-lm", _WRITTEN_FOR, remedy=how_to_install("mlx")):
     import mlx.core as mx
 
 HOST: Final = named("mlx-lm")

@@ -16,12 +16,13 @@ from typing import Any, Final
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import DecodingError
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.installing import how_to_install
 from wfsa.integrations.hosts import known, named
 from wfsa.integrations.schemas import constraint_of
 from wfsa.vocab import Vocab
 
 _WRITTEN_FOR: Final = "1.3.3"
-with known("wfsa.integrations.outlines", "outlines", _WRITTEN_FOR, remedy="pip install 'wfsa[outlines]'"):
+with known("wfsa.integrations.outlines", "outlines", _WRITTEN_FOR, remedy=how_to_install("outlines")):
     from outlines.models import MLXLM, LlamaCpp, Transformers
 
 HOST: Final = named("outlines")

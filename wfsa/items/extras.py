@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from wfsa.installing import how_to_install
+
 
 @contextmanager
 def needs(module: str, extra: str) -> Iterator[None]:
-    """Around the imports of ``module`` that ``pip install 'wfsa[extra]'`` makes possible. Raises ImportError."""
+    """Around the imports of ``module`` that the extra of wfsa makes possible. Raises ImportError."""
     try:
         yield
     except ImportError as error:
         missing = error.name or str(error)
-        raise ImportError(f"{module} needs {missing}: pip install 'wfsa[{extra}]'", name=error.name) from error
+        raise ImportError(f"{module} needs {missing}: {how_to_install(extra)}", name=error.name) from error

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
+from wfsa.installing import how_to_install
 from wfsa.items.rows import ItemChunk
 from wfsa.storage.places import Place, file_system, is_url, parent_and_name
 
@@ -208,7 +209,7 @@ class TableFile:
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError:
-            raise ItemError("reading Parquet needs pyarrow: pip install 'wfsa[parquet]'") from None
+            raise ItemError(f"reading Parquet needs pyarrow: {how_to_install('parquet')}") from None
         self.where = _plain(path) if isinstance(path, (str, os.PathLike)) else path.where
         arrow = Path(self.where).suffix.lower() in ARROW
         self._parquet: Any = None

@@ -12,7 +12,7 @@
     longest.py          the policy "longest": readings, and what inhibits them
     runtime.py          masks and commits
 
-An independent twin of the engine, and what its pictures are drawn by. Needs ``pip install wfsa[reference]``.
+An independent twin of the engine, and what its pictures are drawn by. Needs the extra ``reference``.
 """
 
 from wfsa.reference.runtime import Constraint, State, compile

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from wfsa.errors import WfsaError
+from wfsa.installing import how_to_install
 from wfsa.storage.atomic_write import replace_file
 from wfsa.storage.regular_file import read_regular, regular_size
 
@@ -50,7 +51,7 @@ def file_system(url: str, options: dict[str, Any] | None = None) -> tuple[Any, s
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise WfsaError(f"{url}: reading URLs needs fsspec: pip install 'wfsa[store]'") from None
+        raise WfsaError(f"{url}: reading URLs needs fsspec: {how_to_install('store')}") from None
     own: dict[str, Any] = {"use_listings_cache": False}
     if url.startswith(("s3:", "s3a:")):
         own["max_concurrency"] = 1  # else it asks for the size first, to read large objects in parts

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from wfsa.errors import WfsaError
+from wfsa.installing import how_to_install
 
 _SECONDS: Final = 20.0  # for an answer at an address
 
@@ -26,7 +27,7 @@ def cluster(address: str | None, error: type[WfsaError] = WfsaError) -> Iterator
     try:
         import ray
     except ImportError:
-        raise error("work on a cluster needs Ray: pip install 'wfsa[ray]'") from None
+        raise error(f"work on a cluster needs Ray: {how_to_install('ray')}") from None
     if ray.is_initialized():
         yield ray
         return

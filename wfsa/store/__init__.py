@@ -1,6 +1,6 @@
 """Compiled constraints that processes and machines share: :class:`ConstraintStore`.
 
-Importing this imports nothing that is not a dependency of wfsa; opening a store at a URL needs ``wfsa[store]``.
+Importing this imports nothing that is not a dependency of wfsa; opening a store at a URL needs the extra ``store``.
 """
 
 from wfsa.store.remote import RemoteFailure
