@@ -328,8 +328,10 @@ def compile_json_schema(
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a JSON Schema: a dict, a boolean, JSON text, a pydantic model or a dataclass.
+    """Compile a JSON Schema: a dict, a boolean, JSON text, a type that pydantic knows, or a function's arguments.
 
+    Objects of a type have the members that the type names and no others, unless it keeps extra members; a dict keeps
+    its meaning.
     ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
     Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """

@@ -1,13 +1,12 @@
 """Things that are a schema in another form: JSON text, pydantic models, dataclasses, TypedDicts.
 
-Python types are turned into a schema by pydantic, if it is installed; wfsa does not depend on it.
+Python types are the part of :mod:`.python_types`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import types
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 from wfsa.errors import SchemaError
 from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.python_types import is_type, type_schema
 from wfsa.grammar.json_text import read_json
 
 
@@ -32,9 +32,8 @@ def schema_of(source: Any) -> Any:
     """The schema (dict or bool) that `source` stands for."""
     if isinstance(source, (str, bytes, bytearray)):
         return _parse(source)
-    kinds = (type, types.UnionType, types.FunctionType)
-    if isinstance(source, kinds) or hasattr(source, "json_schema") or hasattr(source, "__origin__"):
-        return _through_pydantic(source)
+    if is_type(source):
+        return type_schema(source)
     raise SchemaError(f"a schema must be an object, a boolean or JSON text, not {type(source).__name__}; at $")
 
 
@@ -52,21 +51,6 @@ def _parse(text: str | bytes | bytearray) -> Any:
 
 def _no_constant(name: str) -> NoReturn:
     raise SchemaError(f"the schema is not JSON: {name} is no JSON value; at $")
-
-
-def _through_pydantic(source: Any) -> Any:
-    try:
-        from pydantic import TypeAdapter
-    except ImportError:
-        raise SchemaError(
-            f"{source!r} is turned into a schema by pydantic, which is not installed: pip install pydantic; at $"
-        ) from None
-    try:
-        if isinstance(source, TypeAdapter):
-            return source.json_schema()
-        return TypeAdapter(source).json_schema()
-    except Exception as err:  # pydantic's errors are many, and a model can raise its own
-        raise SchemaError(f"pydantic makes no schema of {source!r}: {err}; at $") from err
 
 
 # ---- sources as text, for what is saved ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import os
 import random
@@ -458,6 +459,16 @@ def test_generate_for_a_dataclass(model: Any, tokenizer: Any) -> None:
     pytest.importorskip("pydantic", reason="NO PYDANTIC: dataclasses were not written by generate")
     found = wfsa.generate(model, tokenizer, ["p"] * 4, Point, do_sample=True, max_new_tokens=300)
     assert all(isinstance(one, Point) for place, one in enumerate(found) if place not in found.cut_off)
+
+
+def test_generate_gives_the_arguments_of_a_function_and_does_not_call_it(model: Any, tokenizer: Any) -> None:
+    pytest.importorskip("pydantic", reason="NO PYDANTIC: arguments were not read")
+
+    def remind(on: datetime.date, urgent: bool) -> None:
+        raise AssertionError("the schema was called")
+
+    (arguments,) = wfsa.generate(model, tokenizer, "One?", remind, max_new_tokens=100)
+    assert isinstance(arguments["on"], datetime.date) and isinstance(arguments["urgent"], bool)
 
 
 def test_generate_takes_chats(model: Any, tokenizer: Any) -> None:

@@ -45,8 +45,8 @@ def generate(
     prompts: texts, or lists of chat messages, which go through the tokenizer's chat template. One str or one chat is
         one prompt.
     schema: what :func:`wfsa.compile_json_schema` takes, or a Constraint; a list has one a prompt. Documents of a
-        pydantic model or a dataclass are objects of it, those of a schema Python's JSON values, those of a constraint
-        that is no schema's texts.
+        pydantic model or a dataclass are objects of it, those of a function (which is not called) dicts of its
+        arguments, those of a schema Python's JSON values, those of a constraint that is no schema's texts.
     max_new_tokens: every document is completed within so many tokens.
     wrap_up: fewer than so many tokens before what is needed then, no optional member and no further item begins.
     generate_keywords: for ``model.generate``: ``do_sample``, ``num_beams``, ``num_return_sequences``.

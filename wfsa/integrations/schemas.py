@@ -1,7 +1,7 @@
 """What a caller wants to be written, as a constraint; and what was written, as a value.
 
 A constraint stays what it is. Anything else is what ``compile_json_schema`` takes: a dict, a boolean, JSON text, or a
-type that pydantic knows (a model, a dataclass, a TypedDict).
+type that pydantic knows (a model, a dataclass, a TypedDict) or a function, which stands for its arguments.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from wfsa.compiler import compile_json_schema
 from wfsa.constraint import Constraint
 from wfsa.errors import VocabError
 from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.json_schema.python_types import type_reader
 from wfsa.vocab import Vocab
 
 
@@ -62,6 +63,8 @@ def different_tokens(one: Vocab, other: Vocab) -> str:
 def reader_of(source: Any) -> Callable[[str], Any]:
     """What makes a value of a document's text: the type that `source` is, else Python's own JSON values.
 
+    A function is not called: the value is the dict of its arguments.
+
     A constraint that is not of a JSON Schema has texts that need not be JSON, and these stay texts.
     """
     if isinstance(source, Constraint):
@@ -69,8 +72,4 @@ def reader_of(source: Any) -> Callable[[str], Any]:
         return str if getattr(source, "source", None) is None else json.loads
     if isinstance(source, (dict, bool, str, bytes, bytearray)):
         return json.loads
-    from pydantic import TypeAdapter  # which has made the schema
-
-    adapter = source if isinstance(source, TypeAdapter) else TypeAdapter(source)
-    read: Callable[[str], Any] = adapter.validate_json
-    return read
+    return type_reader(source)

@@ -1,0 +1,129 @@
+"""Python types as schemas, and the values that documents of such schemas stand for.
+
+pydantic does both: models, dataclasses, TypedDicts, NamedTuples, enums, annotations, and functions by their parameters.
+wfsa does not depend on pydantic, which is imported where a type is given.
+
+Closed objects.  pydantic ignores members that a type does not name, unless the type says otherwise, so its schemas take
+any members.  A model would write them, and they would be lost.  Here the objects of a type are closed unless the type
+keeps its extra members (``extra="allow"``, ``**kwargs``).  Schemas that are no types keep what they say.
+
+Functions are never called: a function stands for its arguments, which are read as its annotations say.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from wfsa.errors import SchemaError
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
+_TYPES = (type, types.UnionType)
+
+
+def is_function(source: Any) -> bool:
+    """Whether `source` is a function, a bound method or a partial, which stand for their arguments."""
+    return isinstance(source, _FUNCTIONS)
+
+
+def is_type(source: Any) -> bool:
+    """Whether pydantic turns `source` into a schema: a type, an annotation, a function, a TypeAdapter."""
+    known = isinstance(source, _TYPES) or is_function(source)
+    return known or hasattr(source, "json_schema") or hasattr(source, "__origin__")
+
+
+def type_schema(source: Any) -> dict[str, Any]:
+    """The JSON Schema of a type's documents, or of the object of a function's arguments.
+
+    Objects are closed unless the type keeps extra members.  Raises SchemaError if pydantic is not installed, or makes
+    no schema of `source`.
+    """
+    try:
+        schema: dict[str, Any] = _adapter(source).json_schema(schema_generator=_generator())
+    except SchemaError:
+        raise
+    except Exception as err:  # pydantic's errors are many, and a model can raise its own
+        raise SchemaError(f"pydantic makes no schema of {source!r}: {err}; at $") from err
+    return schema
+
+
+def type_reader(source: Any) -> Callable[[str | bytes], Any]:
+    """What turns the JSON text of a document into a value of the type, or into a dict of a function's arguments.
+
+    The dict has every parameter that has a value in the text or a default, by name, and the members of ``**kwargs``.
+    The reader raises ``pydantic.ValidationError`` for a text that the type refuses, and what its validators raise.
+    """
+    read: Callable[[str | bytes], Any] = _adapter(source).validate_json
+    return read
+
+
+def _adapter(source: Any) -> Any:
+    """A pydantic TypeAdapter of `source` that calls no function which was given as a schema."""
+    try:
+        from pydantic import TypeAdapter
+    except ImportError:
+        raise SchemaError(
+            f"{source!r} is turned into a schema by pydantic, which is not installed: pip install pydantic; at $"
+        ) from None
+    if isinstance(source, TypeAdapter):
+        function = _function_of(source.core_schema)
+        return source if function is None else TypeAdapter(_arguments_of(function))
+    return TypeAdapter(_arguments_of(source) if is_function(source) else source)
+
+
+def _function_of(core_schema: Any) -> Any:
+    """The function that an adapter calls, None if it adapts a type."""
+    while core_schema["type"] == "definitions":
+        core_schema = core_schema["schema"]
+    function = core_schema.get("function") if core_schema["type"] == "call" else None
+    return function if is_function(function) else None
+
+
+def _arguments_of(function: Any) -> Any:
+    """A function with the parameters of `function` that returns its arguments, by name."""
+    signature = inspect.signature(function)
+
+    def arguments(*positional: Any, **named: Any) -> dict[str, Any]:
+        values = dict(signature.bind(*positional, **named).arguments)
+        for parameter in signature.parameters.values():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                values.update(values.pop(parameter.name, {}))
+        return values
+
+    annotated = function
+    while isinstance(annotated, functools.partial):
+        annotated = annotated.func
+    functools.update_wrapper(arguments, inspect.unwrap(annotated))
+    arguments.__dict__["__signature__"] = signature
+    return arguments
+
+
+@functools.cache
+def _generator() -> type:
+    """pydantic's generator of schemas, with closed objects."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class ClosedObjects(GenerateJsonSchema):
+        def model_schema(self, schema: Any) -> Any:
+            made = super().model_schema(schema)
+            return made if schema.get("root_model") else _closed(made)
+
+        def dataclass_schema(self, schema: Any) -> Any:
+            return _closed(super().dataclass_schema(schema))
+
+        def typed_dict_schema(self, schema: Any) -> Any:
+            made = super().typed_dict_schema(schema)
+            extra = schema.get("extra_behavior") or schema.get("config", {}).get("extra_fields_behavior")
+            return made if extra == "allow" else _closed(made)
+
+    return ClosedObjects
+
+
+def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """An object schema that takes no other members than those it names, unless it says which."""
+    if schema.get("type") == "object" and schema.get("properties") is not None:
+        schema.setdefault("additionalProperties", False)
+    return schema

@@ -1,0 +1,183 @@
+"""Python types as schemas: closed objects, and documents that come back as the types say."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
+
+import pytest
+
+import wfsa
+from tests.walks.walk import vocabulary
+from wfsa.grammar.json_schema.python_types import type_reader, type_schema
+
+pydantic = pytest.importorskip("pydantic", reason="NO PYDANTIC: types were not turned into schemas")
+from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter  # noqa: E402
+from typing_extensions import TypedDict  # noqa: E402
+
+T = TypeVar("T")
+
+
+class Leaf(BaseModel):
+    n: int
+
+
+class Tree(BaseModel):
+    leaf: Leaf
+    children: list[Tree] = []
+
+
+class Named(Leaf):
+    name: str
+
+
+class Box(BaseModel, Generic[T]):
+    held: T
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    n: int
+
+
+class OpenForNumbers(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int]
+    n: int
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    tricks: int
+
+
+class Home(BaseModel):
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    leaf: Leaf | None = None
+
+
+class Part(TypedDict, total=False):
+    x: int
+
+
+class OpenPart(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    x: int
+
+
+class Pair(NamedTuple):
+    a: int
+    leaf: Leaf
+
+
+def book(day: datetime.date, *, nights: int = 1, **notes: datetime.date) -> NoReturn:
+    raise AssertionError("a function that is a schema was called")
+
+
+async def book_later(day: datetime.date) -> NoReturn:
+    raise AssertionError("a function that is a schema was called")
+
+
+class Hotel:
+    def book(self, day: datetime.date) -> NoReturn:
+        raise AssertionError("a function that is a schema was called")
+
+
+@pytest.fixture(scope="module")
+def vocab() -> wfsa.Vocab:
+    return vocabulary()
+
+
+def accepts(source: Any, text: str, vocab: wfsa.Vocab) -> bool:
+    state = wfsa.compile_json_schema(source, vocab).start()
+    return state.commit_bytes(text.encode()) and state.is_accepting()
+
+
+@pytest.mark.parametrize(
+    ("source", "document", "with_others"),
+    [
+        (Leaf, '{"n": 1}', '{"n": 1, "m": 1}'),
+        (Tree, '{"leaf": {"n": 1}, "children": [{"leaf": {"n": 2}}]}', '{"leaf": {"n": 1, "m": 1}}'),
+        (Tree, '{"leaf": {"n": 1}}', '{"leaf": {"n": 1}, "children": [{"leaf": {"n": 2}, "m": 1}]}'),
+        (Named, '{"n": 1, "name": "a"}', '{"n": 1, "name": "a", "m": 1}'),
+        (Box[Leaf], '{"held": {"n": 1}}', '{"held": {"n": 1, "m": 1}}'),
+        (RootModel[dict[str, Leaf]], '{"a": {"n": 1}}', '{"a": {"n": 1, "m": 1}}'),
+        (Home, '{"pet": {"kind": "dog", "tricks": 1}}', '{"pet": {"kind": "cat", "tricks": 1}}'),
+        (Point, '{"x": 1, "leaf": {"n": 1}}', '{"x": 1, "leaf": {"n": 1, "m": 1}}'),
+        (Point, '{"x": 1}', '{"x": 1, "y": 1}'),
+        (Part, "{}", '{"y": 1}'),
+        (Pair, '[1, {"n": 1}]', '[1, {"n": 1, "m": 1}]'),
+        (list[Leaf], '[{"n": 1}]', '[{"n": 1, "m": 1}]'),
+        (Leaf | None, "null", '{"n": 1, "m": 1}'),
+        (TypeAdapter(Leaf), '{"n": 1}', '{"n": 1, "m": 1}'),
+        (Hotel().book, '{"day": "2026-01-31"}', '{"day": "2026-01-31", "m": 1}'),
+    ],
+    ids=str,
+)
+def test_objects_of_types_are_closed(source: Any, document: str, with_others: str, vocab: wfsa.Vocab) -> None:
+    assert accepts(source, document, vocab)
+    assert not accepts(source, with_others, vocab)
+    type_reader(source)(document)
+
+
+@pytest.mark.parametrize(
+    ("source", "document", "refused"),
+    [
+        (Open, '{"n": 1, "m": "a"}', '{"m": "a"}'),
+        (OpenForNumbers, '{"n": 1, "m": 1}', '{"n": 1, "m": "a"}'),
+        (OpenPart, '{"x": 1, "y": "a"}', '{"y": "a"}'),
+        (dict[str, int], '{"a": 1}', '{"a": "b"}'),
+        (book, '{"day": "2026-01-31", "note": "2026-02-01"}', '{"day": "2026-01-31", "note": 1}'),
+    ],
+    ids=str,
+)
+def test_types_that_keep_extra_members_are_open(source: Any, document: str, refused: str, vocab: wfsa.Vocab) -> None:
+    assert accepts(source, document, vocab)
+    assert not accepts(source, refused, vocab)
+
+
+def test_schemas_that_are_no_types_keep_what_they_say(vocab: wfsa.Vocab) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    assert accepts(schema, '{"n": 1, "m": 1}', vocab)
+    assert accepts(Leaf.model_json_schema(), '{"n": 1, "m": 1}', vocab)
+
+
+def test_tools_given_as_types_are_closed(vocab: wfsa.Vocab) -> None:
+    start = wfsa.compile_tools([Leaf], vocab).start()
+    assert start.fork().commit_bytes(b'{"name": "Leaf", "arguments": {"n": 1}}')
+    assert not start.fork().commit_bytes(b'{"name": "Leaf", "arguments": {"n": 1, "m": 1}}')
+
+
+@pytest.mark.parametrize(
+    ("function", "text", "arguments"),
+    [
+        (book, '{"day": "2026-01-31"}', {"day": datetime.date(2026, 1, 31), "nights": 1}),
+        (book, '{"day": "2026-01-31", "to": "2026-02-01"}',
+         {"day": datetime.date(2026, 1, 31), "nights": 1, "to": datetime.date(2026, 2, 1)}),
+        (book_later, '{"day": "2026-01-31"}', {"day": datetime.date(2026, 1, 31)}),
+        (Hotel().book, '{"day": "2026-01-31"}', {"day": datetime.date(2026, 1, 31)}),
+        (functools.partial(book, nights=2), '{"day": "2026-01-31"}', {"day": datetime.date(2026, 1, 31), "nights": 2}),
+        (TypeAdapter(book), '{"day": "2026-01-31"}', {"day": datetime.date(2026, 1, 31), "nights": 1}),
+    ],
+)  # fmt: skip
+def test_a_function_stands_for_its_arguments_and_is_not_called(
+    function: Any, text: str, arguments: dict[str, Any], vocab: wfsa.Vocab
+) -> None:
+    assert accepts(function, text, vocab)
+    assert type_reader(function)(text) == arguments
+
+
+def test_a_type_without_a_schema_is_refused() -> None:
+    with pytest.raises(wfsa.SchemaError, match=r"(?s)pydantic makes no schema of <class .*Hotel'>.*at \$$"):
+        type_schema(Hotel)
