@@ -20,7 +20,8 @@ cdef extern from "items/step.hpp" namespace "wfsa::items" nogil:
         Offsets before
         int64_t rank(int64_t)
 
-    void gather_live(const uint32_t*, Offsets, Offsets, int64_t, int, uint32_t*) except +
+    void gather_live(const uint32_t*, Offsets, int64_t, int, uint32_t*) except +
+    void unite_leaves(const uint32_t*, const uint32_t*, int64_t, uint32_t*)
     void count_before[Offset](const uint32_t*, int64_t, Offset*)
 
     cdef cppclass Shape:
@@ -117,14 +118,30 @@ cdef class FilterCore:
         self.view.before = _offsets(before)
 
 
-def live_words(object rows, object order, object indptr, int64_t n_leaves, int threads):
-    """Words of a filter, int32[n_leaves / 32 + 1], from those of the input rows, int32[N / 32 + 1]."""
-    words = np.empty(n_leaves // 32 + 1, np.int32)
+def live_items(object rows, object order, int threads):
+    """Bits by position, int32[N / 32 + 1], from bits by input row of the same shape and order int32 or int64 [N]."""
+    cdef int64_t n_items = len(order)
+    words = np.empty(n_items // 32 + 1, np.int32)
     cdef const uint32_t* rows_at = <const uint32_t*>_data(rows)
-    cdef Offsets order_at = _offsets(order), indptr_at = _offsets(indptr)
+    cdef Offsets order_at = _offsets(order)
     cdef uint32_t* out = <uint32_t*>_data(words)
     with nogil:
-        gather_live(rows_at, order_at, indptr_at, n_leaves, threads, out)
+        gather_live(rows_at, order_at, n_items, threads, out)
+    return words
+
+
+def live_leaves(object items, object firsts, int64_t n_leaves):
+    """Bits by leaf, int32[n_leaves / 32 + 1], from bits by position, int32[N / 32 + 1].
+
+    firsts  int32[N / 32 + 1]: bit p says that the item at position p is the first of its leaf; n_leaves of them are set
+    """
+    words = np.empty(n_leaves // 32 + 1, np.int32)
+    cdef const uint32_t* items_at = <const uint32_t*>_data(items)
+    cdef const uint32_t* firsts_at = <const uint32_t*>_data(firsts)
+    cdef int64_t n_words = len(items)
+    cdef uint32_t* out = <uint32_t*>_data(words)
+    with nogil:
+        unite_leaves(items_at, firsts_at, n_words, out)
     return words
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.items.catalogues import CatalogueCase, catalogues, layouts
+from wfsa._ext.items_step import live_leaves as live_leaf_words
 from wfsa.errors import ArtifactError, ItemError
 from wfsa.items import Beams, Catalogue, ItemFilter, ItemIndex, LiveFilter
+from wfsa.items.bits import pack_bits
 from wfsa.storage import array_file
 
 
@@ -91,6 +94,21 @@ def test_items_of_nodes_are_live(data: st.DataObject, case: CatalogueCase) -> No
     assert index.first_item(there, filters).reshape(-1).tolist() == [found[0] if found else -1 for found in want]
     for one, part in zip(filters, (want[: len(prefixes)], want[len(prefixes) :]), strict=True):
         assert index.item_ids(there[0], one) == part
+
+
+@given(st.lists(st.integers(1, 3) | st.integers(1, 150), max_size=120), st.data())
+def test_leaves_are_live_with_any_of_their_items(counts: list[int], data: st.DataObject) -> None:
+    """Bits of leaves made a word at a time, against one leaf after another; leaves longer than words among them."""
+    rng, share = np.random.default_rng(data.draw(st.integers(0, 99))), data.draw(st.sampled_from([0.0, 0.02, 0.5, 1.0]))
+    ends = np.cumsum([0, *counts])
+    live = rng.random(int(ends[-1])) < share
+    first = np.zeros(len(live), np.bool_)
+    first[ends[:-1]] = True
+    pad = (len(live) // 32 + 1) * 32 - len(live)
+    items, firsts = (pack_bits(np.append(flags, np.zeros(pad, np.bool_))) for flags in (live, first))
+    found = np.unpackbits(live_leaf_words(items, firsts, len(counts)).view(np.uint8), bitorder="little")
+    wanted = [bool(live[begin:end].any()) for begin, end in pairwise(ends.tolist())]
+    assert found[: len(counts)].tolist() == wanted and not found[len(counts) :].any()
 
 
 def searched(index: ItemIndex, filters: Any, logits: np.ndarray[Any, Any], backend: str) -> Beams:

@@ -7,8 +7,9 @@ Items are numbered by *position*, their place in the index's leaf order: the ite
 filter; the other two arrays are derived from them:
 
 ``words`` int32[U // 32 + 1]: leaf u is live when one of its items is. Where every leaf has one item, this is the same
-array as ``item_words``. ``before`` (int32, or int64 from 2^31 leaves on) counts the live leaves before each word, so
-that "is anything live below this node" costs two reads::
+array as ``item_words``; else the index knows which items are the first of their leaf (``IndexData.leaf_starts``).
+``before`` (int32, or int64 from 2^31 leaves on) counts the live leaves before each word, so that "is anything live
+below this node" costs two reads::
 
     rank(u) = before[u // 32] + popcount(words[u // 32] & ((1 << u % 32) - 1))
     a node with leaves low .. high has live items  ⇔  rank(high) > rank(low)
@@ -31,7 +32,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.items_step import FilterCore, live_before, live_words
+from wfsa._ext.items_step import FilterCore, live_before, live_items, live_leaves
 from wfsa.errors import ItemError
 from wfsa.items.bits import popcount
 from wfsa.items.head import offset_dtype
@@ -54,26 +55,43 @@ class ItemFilter:
     fingerprint: str
     n_leaves: int
     n_items: int
-    item_indptr: npt.NDArray[Any] | None
+    leaf_starts: npt.NDArray[np.int32] | None
     item_words: npt.NDArray[np.int32]
-    words: npt.NDArray[np.int32] = field(init=False)
-    before: npt.NDArray[Any] = field(init=False)
-    core: FilterCore = field(init=False)
+    _core: FilterCore | None = field(init=False)
 
     def __post_init__(self) -> None:
-        words = self.item_words
-        if self.item_indptr is not None:
-            words = live_words(words, None, self.item_indptr, self.n_leaves, _threads())
-        before = np.empty(len(words), offset_dtype(self.n_leaves))
-        live_before(words, before)
-        object.__setattr__(self, "words", words)
-        object.__setattr__(self, "before", before)
-        object.__setattr__(self, "core", FilterCore(words, before))
+        object.__setattr__(self, "_core", None)
+
+    @property
+    def core(self) -> FilterCore:
+        """What the compiled step reads: ``words`` and ``before``, made when they are first needed.
+
+        A filter that is only a part of another one (``in_stock`` in ``in_stock & fresh``) never needs them.
+        """
+        if self._core is None:
+            words = self.item_words
+            if self.leaf_starts is not None:
+                words = live_leaves(words, self.leaf_starts, self.n_leaves)
+            before = np.empty(len(words), offset_dtype(self.n_leaves))
+            live_before(words, before)
+            object.__setattr__(self, "_core", FilterCore(words, before))
+        assert self._core is not None
+        return self._core
+
+    @property
+    def words(self) -> npt.NDArray[np.int32]:
+        """int32[U // 32 + 1]: a bit a leaf."""
+        return self.core.words
+
+    @property
+    def before(self) -> npt.NDArray[Any]:
+        """int32 or int64 [U // 32 + 1]: live leaves before each word."""
+        return self.core.before
 
     @classmethod
     def of_item_words(cls, index: IndexData, item_words: npt.NDArray[np.int32]) -> ItemFilter:
         """From int32[N // 32 + 1], a bit a position, bits past N clear; the array is kept."""
-        return cls(index.fingerprint, index.n_leaves, index.n_items, index.item_indptr, item_words)
+        return cls(index.fingerprint, index.n_leaves, index.n_items, index.leaf_starts(), item_words)
 
     @classmethod
     def of_leaves(cls, index: IndexData, live: Any) -> ItemFilter:
@@ -99,7 +117,7 @@ class ItemFilter:
     def _of_row_words(cls, index: IndexData, words: npt.NDArray[np.int32]) -> ItemFilter:
         """From int32[N // 32 + 1], a bit a row."""
         if index.item_order is not None:
-            words = live_words(words, index.item_order, None, index.n_items, _threads())
+            words = live_items(words, index.item_order, _threads())
         return cls.of_item_words(index, words)
 
     @classmethod
@@ -182,7 +200,7 @@ class ItemFilter:
 
     def _with(self, item_words: npt.NDArray[np.int32]) -> ItemFilter:
         """A filter of the same index with other bits."""
-        return ItemFilter(self.fingerprint, self.n_leaves, self.n_items, self.item_indptr, item_words)
+        return ItemFilter(self.fingerprint, self.n_leaves, self.n_items, self.leaf_starts, item_words)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ItemFilter):
@@ -190,7 +208,7 @@ class ItemFilter:
         return self.fingerprint == other.fingerprint and np.array_equal(self.item_words, other.item_words)
 
     def __hash__(self) -> int:
-        return hash((self.fingerprint, int(self.before[-1])))
+        return hash((self.fingerprint, self.item_words[:64].tobytes()))
 
     def __repr__(self) -> str:
         return f"ItemFilter({self.n_live:,} of {self.n_items:,} items live, of index {self.fingerprint})"
@@ -215,9 +233,7 @@ class ItemFilter:
     @property
     def n_live(self) -> int:
         """Live items."""
-        if self.item_indptr is not None:
-            return int(popcount(self.item_words).sum())
-        return int(self.before[-1]) + int(popcount(self.words[-1:])[0])
+        return int(popcount(self.item_words).sum())
 
 
 def check_flags(live: Any, n_items: int) -> npt.NDArray[np.bool_]:

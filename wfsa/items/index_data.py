@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa._ext.items_step import StepCore
+from wfsa.items.bits import pack_bits
 from wfsa.items.csr import CsrLayout
 from wfsa.items.head import HeadShape
 from wfsa.items.interval import IntervalLayout
@@ -43,9 +44,11 @@ class IndexData:
     ids: Ids | None
     fingerprint: str
     core: StepCore = field(init=False)
+    _leaf_starts: npt.NDArray[np.int32] | None = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "core", _step_core(self.layout))
+        object.__setattr__(self, "_leaf_starts", None)
 
     def __len__(self) -> int:
         return self.n_items
@@ -111,6 +114,17 @@ class IndexData:
     def layout_bytes(self) -> int:
         """Bytes of the trie alone, which is what a device back end steps through."""
         return sum(int(array.nbytes) for array in self.layout.arrays().values())
+
+    def leaf_starts(self) -> npt.NDArray[np.int32] | None:
+        """int32[N // 32 + 1]: bit p says that the item at position p is the first of its leaf, for filters.
+
+        None when every leaf has one item. Made at the first call, N / 8 bytes.
+        """
+        if self.item_indptr is not None and self._leaf_starts is None:
+            first = np.zeros((self.n_items // 32 + 1) * 32, np.bool_)
+            first[self.item_indptr[:-1]] = True
+            object.__setattr__(self, "_leaf_starts", pack_bits(first))
+        return self._leaf_starts
 
     def leaf_rows(self, leaf: int) -> Int64s:
         """Input rows of a leaf's items, rising."""
