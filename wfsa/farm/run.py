@@ -58,12 +58,12 @@ def compile_all(
     May be stopped and begun again at any time.  Sources that failed under the same limits are tried again under
     `retry_failed` only.
 
-    vocabs          by the names that messages call them
-    options         limits of each compile; None: 60 seconds and 2 GiB.  `mode` is always "ahead".  The kernel keeps a
-                    worker to twice `max_memory` and 256 MiB, on Linux, so that no source takes a machine's memory
-    workers         processes of this machine; None: one a processor
-    ray, ray_memory a cluster's address, in place of processes here, and bytes reserved for each of its workers
-    progress        called with (done, all), pairs of a source and a vocabulary
+    vocabs: by the names that messages call them
+    options: limits of each compile; None: 60 seconds and 2 GiB.  `mode` is always "ahead".  The kernel keeps a
+        worker to twice `max_memory` and 256 MiB, on Linux, so that no source takes a machine's memory
+    workers: processes of this machine; None: one a processor
+    ray, ray_memory: a cluster's address, in place of processes here, and bytes reserved for each of its workers
+    progress: called with (done, all), pairs of a source and a vocabulary
 
     A source whose artifact cannot be written has failed, and the others go on; OSError is raised where the store does
     not answer at the beginning, or nothing can be written any more.
