@@ -513,3 +513,10 @@ def test_filters_of_a_catalogue_are_sets_of_ids(data: st.DataObject, case: Catal
                 assert sorted(items.item_ids(node, [made])[0]) == sorted(i for i in want if want[i] == row)
                 assert sorted(items.item_ids(node)[0]) == sorted(i for i in then if then[i] == row)
             assert ~~made == made and made & made == made and made | ~made == ~(made & ~made)
+            if items is not states[-1][0]:
+                continue
+            beams = items.start(1, 64)  # as many as there are prefixes: a search finds every live item, and no other
+            for _ in range(len(case.sizes) + (case.end_token is not None)):
+                logits = np.zeros((1, 64, case.logits_size), np.float32)
+                beams = items.beam_step(beams, logits, normalise="none", filters=made)
+            assert sorted(i for some in items.item_ids(beams.nodes, made) for i in some) == sorted(want)

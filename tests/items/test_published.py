@@ -194,6 +194,28 @@ def test_beams_are_carried_over_between_two_steps(out: Path) -> None:
     np.testing.assert_array_equal(same.scores, beams.scores)
 
 
+def test_filters_of_a_follower_survive_what_is_published(out: Path, tmp_path: Path) -> None:
+    """A new id is in what was made by exclusion, one that is replaced stays in; a new base ends the filters."""
+    follower = follow(out)
+    first, second, *_ = contents(follower.items)
+    stock, unseen = follower.items.filter_of_ids([first, second]), ~follower.items.filter_of_ids([first])
+    publish(out, [[1, 2, 3], [4, 5, 6]], [first, 70_001], removed=[second])
+    assert follower.refresh()
+    items = follower.items
+    live = set(contents(items))
+    for one, wanted in ((stock, {first}), (unseen, live - {first}), (stock | unseen, live)):
+        beams = items.start(1, 400)
+        for _ in range(3):
+            beams = items.beam_step(beams, np.zeros((1, beams.nodes.shape[1], 20), np.float32), filters=one)
+        ids = items.item_ids(beams.nodes, one)
+        assert {i for some in ids for i in some} == wanted and sum(map(len, ids)) == len(wanted)
+    rows, ids = made_up(100, seed=9)
+    ItemIndex.build_distributed(write_day(tmp_path / "day2", rows, ids), out, address=None, rows="sorted", **OPTIONS)
+    assert follower.refresh()
+    with pytest.raises(ItemError, match="its base loaded anew; make it again"):
+        follower.items.children(follower.items.root[None], stock)
+
+
 def test_what_was_written_over_what_a_follower_has(out: Path) -> None:
     """Two versions with one serial, base and number of deltas: it has the one that is there, and says it is new."""
     before = read_manifest(Place.of(out))
