@@ -137,9 +137,10 @@ def contradiction(schema: Any, options: SchemaOptions, is_empty: Callable[[Any],
     found = list(dict.fromkeys(search.places(root, "$")))
     # It is the innermost values for which there is nothing; what is around them only says that they must be there.
     # Where the values are too few to differ, all of it counts.
-    if not any(place.path.endswith(".uniqueItems") for place in found):
-        inner = [place for place in found if place.depth == max(other.depth for other in found)]
-        found = inner if len(inner) > 1 else found
+    if any(place.path.endswith(".uniqueItems") for place in found):
+        return found
+    inner = [place for place in found if place.depth == max(other.depth for other in found)]
+    found = inner if len(inner) > 1 else found
     others = [place for place in found if not place.is_kind]
     return others if len(others) > 1 else found
 

@@ -8,28 +8,25 @@ on each of them; where the candidates become many, or nothing bounds them, the a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from decimal import Decimal, localcontext
-from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
-from math import ceil, floor, gcd, lcm
 from typing import Any
 
 from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.finite import json_key
 from wfsa.grammar.json_schema.name_classes import listed_names, name_classes, value_of
+from wfsa.grammar.json_schema.scalar_counts import listed_numbers
 from wfsa.grammar.json_schema.shape import (
     ARRAY,
     BOOLEAN,
-    FRACTION,
-    INTEGER,
     NULL,
     NUMBER,
     OBJECT,
     STRING,
     Handle,
     Shape,
+    asks_nothing,
     item_of,
 )
 from wfsa.grammar.json_schema.spelling import contains_bytes, text_language
@@ -108,16 +105,17 @@ class FewValues:
 
     def _members(self, s: Shape, depth: int) -> dict[str, Values] | None:
         """The names of all members that there can be, with their values."""
-        if not (s.universals or s.existentials) and isinstance(s.additional, tuple) and s.additional[0] is True:
+        is_full = s.max_properties is not None and s.max_properties <= len(s.required)
+        if not is_full and not (s.universals or s.existentials) and asks_nothing(s.additional):
             return None  # the usual case: any name
         found: dict[str, Values] = {}
-        for name in listed_names(s):
+        for name in s.required if is_full else listed_names(s):
             values = self._part(value_of(self._read, s, name), depth)
             if values is None:
                 return None
             found[name] = values
         try:
-            classes = list(name_classes(self._read, s))
+            classes = [] if is_full else list(name_classes(self._read, s))
         except LimitError:
             return None
         for texts, handle, _ in classes:
@@ -137,43 +135,7 @@ class FewValues:
 
 
 def _numbers(s: Shape, _: int) -> list[Any] | None:
-    if has_no_fraction(s):
-        return []
-    if s.low is None or s.high is None:
-        return None
-    if s.low >= s.high:
-        return [s.low] if s.low == s.high else []
-    steps = steps_of(s)
-    if not steps:
-        return None
-    step, low, high = common_step(steps), Fraction(s.low), Fraction(s.high)
-    if high - low > CANDIDATES * step:
-        return None
-    return [exact_number(n * step) for n in range(ceil(low / step), floor(high / step) + 1)]
-
-
-def steps_of(s: Shape) -> list[Fraction]:
-    """The numbers of which the numbers of a shape are multiples."""
-    return [Fraction(m) for m in s.multiples] + ([] if s.mask & FRACTION else [Fraction(1)])
-
-
-def common_step(steps: list[Fraction]) -> Fraction:
-    """The least common multiple of some steps, of which there is one at least."""
-    return Fraction(lcm(*(f.numerator for f in steps)), gcd(*(f.denominator for f in steps)))
-
-
-def has_no_fraction(s: Shape) -> bool:
-    """Whether the numbers of a shape are to be multiples of a whole number and no whole numbers: there are none."""
-    return not s.mask & INTEGER and bool(s.multiples) and common_step(steps_of(s)).denominator == 1
-
-
-def exact_number(f: Fraction) -> int | Decimal:
-    """A fraction of powers of two and five as a number of JSON, with all its digits."""
-    if f.denominator == 1:
-        return f.numerator
-    with localcontext() as context:
-        context.prec = len(str(f.numerator)) + 4 * len(str(f.denominator))
-        return Decimal(f.numerator) / f.denominator
+    return listed_numbers(s, CANDIDATES)
 
 
 def _strings(s: Shape, _: int) -> list[str] | None:

@@ -25,9 +25,10 @@ from collections.abc import Iterator
 from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.item_values import is_endless
+from wfsa.grammar.json_schema.scalar_counts import ENDLESS
 from wfsa.grammar.json_schema.scarce_items import kinds_of
 from wfsa.grammar.json_schema.shape import Handle, Shape, item_of, number_of
-from wfsa.grammar.json_schema.value_counts import ENDLESS, ValueCounts
+from wfsa.grammar.json_schema.value_counts import ValueCounts
 
 MAX_CONDITIONS = 8  # different schemas of places and kinds
 MAX_POOLS = 32
@@ -61,9 +62,11 @@ class ItemPools:
         size = self._counts.of(part)
         taking = [i for i, place in enumerate(places(self._shape)) if met & self._bits[number_of(place)][0]]
         need = max(needed(self._shape, i, self._kinds(met)) for i in taking)
-        if size.least >= need or size.most >= ENDLESS or is_endless(self._read, part):
+        if size.least >= need or is_endless(self._read, part):
             return
-        if size.least < size.most:
+        if size.least < self._counts.at_least([part], need).most:
+            if size.most >= ENDLESS:
+                return
             raise not_known(self._shape)
         self._numbers[met] = len(self.sizes)
         self.sizes.append(size.least)
@@ -110,19 +113,20 @@ def short_parts(read: Alternatives, shape: Shape, counts: ValueCounts) -> list[H
         for part, kinds in kinds_of(read, shape, place, index):
             need = needed(shape, index, kinds)
             size = counts.of(part)
-            if need > 1 and size.least < need and size.most < ENDLESS and not is_endless(read, part):
-                found.append(part)
+            if need > 1 and size.least < need and not is_endless(read, part):
+                if size.most < ENDLESS or counts.at_least([part], need).most == size.least:
+                    found.append(part)
     return found
 
 
 def lacking(read: Alternatives, shape: Shape, counts: ValueCounts) -> str | None:
     """Why there are too few values for any array of different items, as far as their number tells; else None."""
     all_places = places(shape)
-    if shape.min_items > 1 and (some := counts.of_union(all_places)).most < shape.min_items:
+    if shape.min_items > 1 and (some := counts.at_least(all_places, shape.min_items)).most < shape.min_items:
         return f"an array needs {shape.min_items} different items and there are {some.most}"
     for kind in shape.contains:
         if kind.low > 1:
-            some = counts.of_union([read.conjoin(place, kind.handle) for place in all_places])
+            some = counts.at_least([read.conjoin(place, kind.handle) for place in all_places], kind.low)
             if some.most < kind.low:
                 return f"contains needs {kind.low} different items and there are {some.most}"
     return None

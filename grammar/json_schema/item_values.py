@@ -11,9 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.few_values import FewValues, common_step, has_no_fraction, steps_of
+from wfsa.grammar.json_schema.few_values import FewValues
 from wfsa.grammar.json_schema.finite import json_key
 from wfsa.grammar.json_schema.productions import Distinct
+from wfsa.grammar.json_schema.scalar_counts import common_step, has_no_fraction, steps_of
 from wfsa.grammar.json_schema.scalars import FEW
 from wfsa.grammar.json_schema.shape import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, Handle, Shape, item_of
 

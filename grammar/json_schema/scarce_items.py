@@ -8,8 +8,9 @@ A place is *scarce* if an array may need an item there, and its values are few e
 of them: at index j, at most j values.  A kind of items that ``contains`` counts is scarce wherever its values are few.
 The values of scarce places and kinds are set apart from all others, and grouped: two values are in one group if they
 fit the same places and are of the same kinds there.  Which values of a group have been written then changes nothing for
-the others, only how many of them have; the grammar counts that (:mod:`.counted_items`), and states from which no array
-can be completed are dropped with the rules that derive nothing.  Values of one group are compared as they are written.
+the others, only how many of them have (a few values are groups of one); the grammar counts that
+(:mod:`.counted_items`), and states from which no array can be completed are dropped with the rules that derive nothing.
+Values of one group are compared as they are written.
 
 Where the values of scarce places are more than `MAX_SCARCE`, :mod:`.item_pools` counts them without listing them.
 
@@ -27,6 +28,7 @@ from wfsa.grammar.json_schema.shape import Handle, Shape, item_of
 
 MAX_SCARCE = 64  # values that are set apart
 MAX_KINDS = 8  # of items that are counted
+MAX_APART = 4  # values that are told apart in the state, so that it is known which of them are left
 
 Parts = list[tuple[Handle, int]]  # of the items of a place, with the kinds that each counts for (bits)
 
@@ -75,6 +77,8 @@ class ScarceItems:
     def _grouped(self) -> list[list[Any]]:
         starts = [kind.start for kind in self._shape.contains]
         indexes = range(max(len(self._shape.prefix), *starts, 0) + 1) if starts else range(len(self._shape.prefix) + 1)
+        if len(self.values) <= MAX_APART:
+            return [[value] for value in self.values.values()]
         groups: dict[tuple[int | None, ...], list[Any]] = {}
         for value in self.values.values():
             groups.setdefault(tuple(self.kinds_at(index, value) for index in indexes), []).append(value)

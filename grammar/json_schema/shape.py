@@ -282,19 +282,19 @@ def _intersect_properties(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle]
     """Those of `a` come first.  What only one names, and the other asks nothing of, is not looked at."""
     out = dict(a.properties)
     theirs = b.properties
-    for name in theirs if _asks_nothing(b.additional) else a.properties:
+    for name in theirs if asks_nothing(b.additional) else a.properties:
         if name in out:
             mine, other = out[name], theirs.get(name, b.additional)
             if mine is not other:
                 out[name] = conjoin(mine, other)
-    nothing = _asks_nothing(a.additional)
+    nothing = asks_nothing(a.additional)
     for name, other in theirs.items():
         if name not in out:
             out[name] = other if nothing else conjoin(a.additional, other)
     return out
 
 
-def _asks_nothing(handle: Handle) -> bool:
+def asks_nothing(handle: Handle) -> bool:
     return isinstance(handle, tuple) and handle[0] is True
 
 
@@ -386,9 +386,9 @@ def _other_objects(s: Shape, negate: Callable[[Handle], Handle]) -> Iterator[Sha
         yield Shape(path, mask=OBJECT, properties={name: negate(property_of(s, name))})
     failing: list[Keyed] = []
     for name, child in s.properties.items():
-        if name not in s.required and not _asks_nothing(child):
+        if name not in s.required and not asks_nothing(child):
             failing.append((KeyClass(only=name), negate(child)))
-    if not _asks_nothing(s.additional):
+    if not asks_nothing(s.additional):
         failing.append((KeyClass(names=frozenset(s.properties)), negate(s.additional)))
     failing += [(keys, negate(child)) for keys, child in s.universals]
     if failing:

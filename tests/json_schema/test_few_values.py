@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.document import Document
 from wfsa.grammar.json_schema.few_values import FewValues
 from wfsa.grammar.json_schema.finite import json_key
+from wfsa.grammar.json_schema.most_values import MostValues
 from wfsa.grammar.json_schema.options import SchemaOptions
 
 MOST = 40
@@ -65,6 +67,33 @@ def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 schemas = st.recursive(scalars, nested, max_leaves=3)
+
+
+RECURSIVE = st.recursive(
+    st.one_of(scalars, st.sampled_from([{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/y"}])),
+    lambda inner: st.one_of(
+        nested(inner),
+        st.fixed_dictionaries(
+            {"type": st.just("array"), "uniqueItems": st.just(True), "items": inner},
+            optional={"contains": inner, "minContains": few, "minItems": few},
+        ),
+    ),
+    max_leaves=3,
+)
+
+
+@given(RECURSIVE, RECURSIVE)
+def test_no_more_values_than_the_bound(x: Any, y: Any) -> None:
+    """The bound holds through references that lead back: jsonschema-rs says which values of the universe there are."""
+    schema = {"$ref": "#/$defs/x", "$defs": {"x": x, "y": y}}
+    document = Document(schema, 2020, SchemaOptions())
+    document.scan()
+    try:
+        most = MostValues(Alternatives(document)).of_union([(schema, "$")])
+        validator = jsonschema_rs.validator_for(schema)
+    except (SchemaError, LimitError, jsonschema_rs.ValidationError):  # references that form a loop without content
+        return
+    assert len({json_key(v) for v in UNIVERSE if validator.is_valid(v)}) <= most
 
 
 def listed(schema: Any) -> dict[Any, Any] | None:

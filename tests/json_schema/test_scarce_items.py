@@ -20,7 +20,8 @@ import wfsa
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.value_counts import ENDLESS, ValueCounts
+from wfsa.grammar.json_schema.scalar_counts import ENDLESS
+from wfsa.grammar.json_schema.value_counts import ValueCounts
 
 pytestmark = pytest.mark.engine
 
@@ -127,6 +128,10 @@ EMPTY_STRING = {"minLength": 3, "maxLength": 2}
          "items": {"anyOf": [{"type": "number", "multipleOf": 1, "not": {"type": "integer"}}, {"type": "null"}]}},
         {"type": "array", "uniqueItems": True, "minItems": 3,
          "items": {"type": "object", "propertyNames": {"type": "array"}}},
+        {"type": "array", "minItems": 1,  # only [] could be two different items of the innermost arrays
+         "items": {"type": "array", "contains": {"$ref": "#/$defs/x"}, "minContains": 2, "uniqueItems": True},
+         "$defs": {"x": {"type": "array", "items": {"type": "array", "contains": {"$ref": "#/$defs/x"},
+                                                    "minContains": 2, "uniqueItems": True}}}},
         {"type": "array", "uniqueItems": True, "minItems": 102,
          "items": {"type": "object", "properties": {"a": whole(0, 99)}, "additionalProperties": False}},
     ],

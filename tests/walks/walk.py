@@ -32,7 +32,8 @@ SIMPLE: list[Any] = [
     [[1], {}],
 ]  # fmt: skip
 _LARGE = 1e15  # numbers from here on are rounded by somebody
-MOST_CLOSING_STEPS = 2000
+MOST_CLOSING_STEPS = 40  # tokens that close, before closing() is asked again
+_EAGERNESS = (0.8, 0.6, 0.9, 0.5, 0.7, 0.95, 0.4) * 8  # with which a token that closes is taken, in each try
 MOST_STEPS = 40  # random tokens before a walk heads for the end
 
 # All bytes, what JSON tokenizers have, and tokens that reach over the border of two terminals.
@@ -191,29 +192,38 @@ def finish_by_closing(state: wfsa.State, rng: Random) -> None:
     if state.is_finished():
         return
     before = state.text()
+    if finishes_by_closing(state):
+        return
+    for eagerness in _EAGERNESS:
+        n_commits = 0
+        while n_commits < MOST_CLOSING_STEPS and not state.is_finished():
+            ids = state.get_mask().ids().tolist()
+            if not ids:
+                raise WalkError(f"the mask is empty after {state.text()!r}")
+            closing = [token_id for token_id in ids if token_id in _CLOSING]
+            if not state.commit(rng.choice(closing) if closing and rng.random() < eagerness else choose(ids, rng)):
+                raise WalkError(f"a token of the mask was refused after {state.text()!r}")
+            n_commits += 1
+        if finishes_by_closing(state):
+            return
+        state.rollback(n_commits)
+    raise WalkError(f"no end was found after {before!r}")
+
+
+def finishes_by_closing(state: wfsa.State) -> bool:
+    """End the text by the bytes of ``closing()``; return False where that gives up at its documented limit."""
+    if state.is_finished():
+        return True
+    before = state.text()
     try:
         ending = state.closing()
     except wfsa.LimitError:
-        return finish_by_tokens_that_close(state, rng)
+        return False
     if ending is None:
         raise WalkError(f"closing() finds no end after {before!r}")
     if not state.commit_bytes(ending) or not state.is_accepting():
         raise WalkError(f"closing() is {ending!r} after {before!r}, which does not end the text")
-
-
-def finish_by_tokens_that_close(state: wfsa.State, rng: Random) -> None:
-    """End the text by brackets and quotes where they are allowed, and by any likely token in between."""
-    before = state.text()
-    for _ in range(MOST_CLOSING_STEPS):
-        if state.is_finished():
-            return
-        ids = state.get_mask().ids().tolist()
-        if not ids:
-            raise WalkError(f"the mask is empty after {state.text()!r}")
-        closing = [token_id for token_id in ids if token_id in _CLOSING]
-        if not state.commit(rng.choice(closing) if closing and rng.random() < 0.8 else choose(ids, rng)):
-            raise WalkError(f"a token of the mask was refused after {state.text()!r}")
-    raise WalkError(f"no end was found after {before!r}")
+    return True
 
 
 def finish_within_budget(state: wfsa.State, rng: Random) -> None:

@@ -1,0 +1,143 @@
+"""Upper bounds on the number of values of a schema, through references that lead back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wfsa.errors import LimitError
+from wfsa.grammar.json_schema.alternatives import Alternatives
+from wfsa.grammar.json_schema.few_values import FewValues
+from wfsa.grammar.json_schema.finite import Key, json_key
+from wfsa.grammar.json_schema.name_classes import listed_names, name_classes, value_of
+from wfsa.grammar.json_schema.scalar_counts import ENDLESS, count_numbers, n_words
+from wfsa.grammar.json_schema.shape import (
+    ARRAY,
+    BOOLEAN,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    Handle,
+    Shape,
+    item_of,
+    number_of,
+)
+from wfsa.grammar.json_schema.spelling import text_language
+from wfsa.grammar.regex.derivative import is_empty
+
+MAX_FEW = 64  # arrays and objects that are listed
+MAX_ROUNDS = 8  # in which upper bounds may grow
+MAX_BOUNDS = 200  # schemas that have an upper bound
+MAX_ITEMS = 64  # of an array, and names of an object, that are counted
+
+
+class MostValues:
+    """Bounds the number of values of the children of one document.
+
+    A bound is the least fixed point of the equations that bound a schema's values by those of its children.  It is
+    reached from 0 upwards: after k rounds a bound holds for all values that nest k deep.  What still grows after
+    `MAX_ROUNDS` is taken as endless, and so is what comes after `MAX_BOUNDS` schemas.
+    """
+
+    __slots__ = ("_bounds", "_few", "_read")
+
+    def __init__(self, read: Alternatives) -> None:
+        self._read = read
+        self._few = FewValues(read, MAX_FEW)
+        self._bounds: dict[int, tuple[Handle, int]] = {}
+
+    def of_union(self, handles: Sequence[Handle]) -> int:
+        bound = self._of_union(handles)
+        rounds, before = 0, -1
+        while before != (before := sum(most for _, most in self._bounds.values()) + len(self._bounds)):
+            rounds += 1
+            for number, (handle, most) in list(self._bounds.items()):
+                if most < ENDLESS and (more := self._of_union([handle])) > most:
+                    self._bounds[number] = handle, more if rounds < MAX_ROUNDS else ENDLESS
+            bound = self._of_union(handles)
+        return bound
+
+    def _of(self, handle: Handle) -> int:
+        """The bound of a child as far as it is known."""
+        number = number_of(handle)
+        if number not in self._bounds:
+            self._bounds[number] = handle, ENDLESS if len(self._bounds) >= MAX_BOUNDS else 0
+        return self._bounds[number][1]
+
+    def _of_union(self, handles: Sequence[Handle]) -> int:
+        listed: set[Key] = set()
+        most = 0
+        for handle in handles:
+            for shape in self._read.described(handle):
+                most = min(most + self._of_shape(shape, listed), ENDLESS)
+                if most >= ENDLESS:
+                    return ENDLESS
+        return min(most + len(listed), ENDLESS)
+
+    def _of_shape(self, s: Shape, listed: set[Key]) -> int:
+        """The values of a shape but those that are `listed`, to which some are added."""
+        accepts = self._read.members.accepts
+        if s.loose:
+            return ENDLESS
+        if s.values is not None:
+            listed.update(json_key(v) for v in s.values if accepts(v, s))
+            return 0
+        listed.update(json_key(v) for v in [None] * bool(s.mask & NULL) + [False, True] * bool(s.mask & BOOLEAN))
+        most = 0
+        if s.mask & NUMBER:
+            most += count_numbers(s).most
+        if s.mask & STRING:
+            tree = text_language(s.min_length, s.max_length, s.patterns, s.formats, s.not_patterns, s.not_formats)
+            most += 0 if tree is None else n_words(tree).most
+        for kind, empty in ((ARRAY, []), (OBJECT, {})):
+            if s.mask & kind and most < ENDLESS:
+                some = self._few.of_shape(s.changed(mask=kind))
+                if some is not None:
+                    listed.update(map(json_key, some))
+                    continue
+                if accepts(empty, s):
+                    listed.add(json_key(empty))
+                most += self._of_arrays(s) if kind == ARRAY else self._of_objects(s)
+        return most
+
+    def _of_arrays(self, s: Shape) -> int:
+        """The arrays with items."""
+        for kind in s.contains:
+            if kind.low and self._of(kind.handle) < (kind.low if s.unique else 1):
+                return 0
+        total, product, n = 0, 1, len(s.prefix)
+        for length in range(1, MAX_ITEMS + 1):
+            if length == (s.max_items or ENDLESS) + 1 or s.max_items == 0:
+                return total
+            some = self._of(item_of(s, length - 1))
+            product *= 0 if s.unique and length - n > some else some
+            if product >= ENDLESS:
+                return ENDLESS
+            if not product:
+                return total
+            if length >= s.min_items:
+                total += product
+        return ENDLESS
+
+    def _of_objects(self, s: Shape) -> int:
+        """The objects with members."""
+        product = 1
+        for name in listed_names(s):
+            product *= self._of(value_of(self._read, s, name)) + (name not in s.required)
+            if product >= ENDLESS:
+                return ENDLESS
+        if not product:
+            return 0
+        if s.max_properties is None or s.max_properties > len(s.required):
+            try:
+                classes = list(name_classes(self._read, s))
+            except LimitError:
+                return ENDLESS
+            for names in classes:
+                some = self._of(names.value)
+                if some and not is_empty(names.texts):
+                    n = n_words(names.texts).most
+                    product = ENDLESS if n > MAX_ITEMS or some >= ENDLESS else product * (1 + some) ** n
+                if product >= ENDLESS:
+                    return ENDLESS
+        return product - (not s.required)
