@@ -102,6 +102,7 @@ def test_pages_are_squeezed_where_it_is_not_seen() -> None:
         "<p>\na\n<b>b</b></p>\n<pre>\n  a\n\n</pre><p>"
     )
     code = '<pre><code><span class="n">a</span><span class="p">(</span><span class="s2">"b"</span></code></pre>'
+    assert squeeze('<tr><td style="text-align: right;">1</td></tr>') == '<tr><td class="r">1</td></tr>'
     assert squeeze(code) == '<pre><code>a(<span class="s2">"b"</span></code></pre>'
 
 
