@@ -74,6 +74,13 @@ def test_sources_of_folders_files_and_lines(tmp_path: Path) -> None:
         list(read_sources([tmp_path / "z.jsonl"], field="schema"))
 
 
+def test_the_line_end_of_a_file_is_no_part_of_a_regex(tmp_path: Path) -> None:
+    """So that what is compiled for a file is what `wfsa store get` asks for, which drops it, too."""
+    for name, text in (("a.regex", "a+\n"), ("b.re", "b+\r\n"), ("c.lark", 'start: "c"\n')):
+        (tmp_path / name).write_bytes(text.encode())
+    assert [source.text for source in read_sources([tmp_path])] == ["a+", "b+", 'start: "c"\n']
+
+
 # --- what is in the store already ----------------------------------------------------------------------------------
 
 

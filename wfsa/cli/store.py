@@ -121,7 +121,7 @@ def _ls(arguments: argparse.Namespace) -> int:
 def _found(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """The constraint of the source, and what the store did for it."""
     import wfsa
-    from wfsa.farm.sources import KIND_OF_SUFFIX
+    from wfsa.farm.sources import KIND_OF_SUFFIX, as_source
     from wfsa.store import ConstraintStore
 
     source: Path = arguments.source
@@ -136,8 +136,7 @@ def _found(arguments: argparse.Namespace) -> tuple[Any, Any]:
     options = url_options(arguments.store_option)
     # Whoever calls this wants the store to answer, however long it takes.
     with ConstraintStore(arguments.url, vocab, url_options=options, disk_bytes=0, remote_seconds=60.0) as store:
-        text = text.rstrip("\r\n") if kind == "regex" else text
-        found = store.get(text, kind=kind, schema_options=schema_options, **given)
+        found = store.get(as_source(kind, text), kind=kind, schema_options=schema_options, **given)
         store.flush()
         stats = store.stats()
     if stats.remote_failures or stats.unpublished:

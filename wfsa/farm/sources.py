@@ -52,10 +52,16 @@ def _of_file(path: Path, field: str | None) -> Iterator[Source]:
     if suffix in _LINES:
         yield from _of_lines(path, field)
     elif suffix in KIND_OF_SUFFIX:
-        yield Source(str(path), KIND_OF_SUFFIX[suffix], _decoded(path, path.read_bytes()))
+        kind = KIND_OF_SUFFIX[suffix]
+        yield Source(str(path), kind, as_source(kind, _decoded(path, path.read_bytes())))
     else:
         known = ", ".join((*KIND_OF_SUFFIX, *_LINES))
         raise WfsaError(f"{path}: cannot tell what this is; files to compile end in {known}")
+
+
+def as_source(kind: str, text: str) -> str:
+    """The text of a file as a source: a regex does not take the line ends that close its file."""
+    return text.rstrip("\r\n") if kind == "regex" else text
 
 
 def _decoded(place: object, data: bytes) -> str:
