@@ -95,6 +95,8 @@ def test_what_does_not_fit_together_is_refused(run: Run, schema: Path, artifact:
     refused(run("check", schema, GOOD, "--eos", "3"), "--eos and --logits go with --vocab")
     (schema.parent / "g.regex").write_text("a")
     refused(run("check", schema.parent / "g.regex", "a", "--lenient"), "--lenient is for JSON Schemas")
+    (schema.parent / "schema.txt").write_text(schema.read_text())
+    refused(run("check", schema.parent / "schema.txt", GOOD), "a schema or grammar ends in .json, .lark")
     schema.write_text('{"type": "nonsense"}')
     refused(run("check", schema, GOOD), "at $.type")
 

@@ -38,8 +38,6 @@ def load(arguments: argparse.Namespace, *, says_bytes: bool = False) -> tuple[An
     ``--vocab`` is compiled for single bytes, which `says_bytes` says on standard error, since what the command shows
     depends on the vocabulary.
     """
-    import wfsa
-
     artifact: Path = arguments.artifact
     if arguments.vocab is None and (arguments.eos or arguments.logits):
         raise WfsaError("--eos and --logits go with --vocab")
@@ -48,6 +46,18 @@ def load(arguments: argparse.Namespace, *, says_bytes: bool = False) -> tuple[An
         return _compiled(arguments, kind, says_bytes)
     if getattr(arguments, "set", None) or getattr(arguments, "lenient", False):
         raise WfsaError(f"{artifact}: --set and --lenient are for a schema or grammar; an artifact is compiled already")
+    try:
+        return _loaded(arguments, artifact)
+    except ArtifactError as error:
+        if artifact.suffix == ".wfsa" or not hasattr(arguments, "lenient"):
+            raise
+        known = ", ".join(source_files.KIND_OF_SUFFIX)
+        raise ArtifactError(f"{error}; a schema or grammar ends in {known}") from None
+
+
+def _loaded(arguments: argparse.Namespace, artifact: Path) -> tuple[Any, Any]:
+    import wfsa
+
     if arguments.vocab is not None:
         vocab = vocab_arguments.read(arguments)
         return wfsa.load(artifact, vocab), vocab
