@@ -7,6 +7,7 @@ import importlib
 import itertools
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -151,7 +152,9 @@ def command_lines() -> Iterator[tuple[str, str]]:
     """Where it stands, and a command line, of the examples in --help and of the pages."""
     texts = {f"wfsa {name} --help": cli._module(name).EXAMPLES for name in cli.COMMANDS} | {"wfsa --help": cli.EXAMPLES}
     root = Path(__file__).resolve().parents[2]
-    texts |= {page.name: page.read_text(encoding="utf-8") for page in (root / "README.md", *root.glob("docs/**/*.md"))}
+    for page in (root / "README.md", *root.glob("docs/**/*.md")):
+        fences = re.findall(r"^```\w*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        texts[page.name] = "\n".join(fences)
     for place, text in texts.items():
         for line in text.splitlines():
             line = line.strip().rpartition("some-program | ")[2]
