@@ -102,7 +102,7 @@ inline bool any_before_next(const uint32_t* items, const uint32_t* firsts, int64
 // the item at position p is the first of its leaf; both have n_words words, and clear bits past the last item.
 //
 // A word at a time: bits move down to the first item of their leaf, and the bits of the others are cut out. Most
-// leaves have one item, so little moves; a look at each leaf's items by indptr takes six times as long.
+// leaves have one item, so little moves; a look at each leaf's items by indptr takes several times as long.
 inline void unite_leaves(const uint32_t* items, const uint32_t* firsts, int64_t n_words, uint32_t* leaves) {
     uint64_t pending = 0;  // leaves that do not fill a word yet
     int n_pending = 0;
