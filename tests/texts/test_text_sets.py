@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import wfsa
 from wfsa import TextConstraint
 from wfsa.errors import ItemError, StateError
+from wfsa.items import ItemIndex
 
 TOKENS: list[bytes | None] = [
     b"a", b"b", b"c", b"ab", b"ba", b"abc", b"aa", b"aaaa", b"cab", b"b", b"\xc3", b"\xa4", "ä".encode(), b"<eos>",
@@ -230,3 +231,32 @@ def test_bad_calls() -> None:
         state.commit(40)
     with pytest.raises(ItemError, match="hub"):
         wfsa.compile_texts(["a"], VOCAB, hub=1)
+
+
+SIDS = wfsa.Vocab(
+    [*(bytes([b]) for b in range(256)), *(b"<sid_%d>" % n for n in range(8)), b"</s>"], range(256, 264), [264]
+)
+
+
+def test_names_of_special_tokens_are_refused_with_the_remedy() -> None:
+    """Special tokens are never text, so such texts would allow nothing but the letter "<"."""
+    texts = ["plain", "<sid_1><sid_2>", "<sid_1><sid_3>"]
+    said = r"text 1, '<sid_1><sid_2>', begins with the special token '<sid_1>' \(id 257\).*ItemIndex\.build"
+    for compile_texts in (wfsa.compile_texts, wfsa.compile_choice):
+        with pytest.raises(ItemError, match=said):
+            compile_texts(texts, SIDS)
+    with pytest.raises(ItemError, match=r"special_names='match'; it is one of error, letters"):
+        wfsa.compile_texts(texts, SIDS, special_names="match")  # type: ignore[arg-type]
+    letters = wfsa.compile_texts(texts, SIDS, special_names="letters").start()
+    assert letters.get_mask().ids().tolist() == [ord("<"), ord("p")]
+    assert wfsa.compile_texts(["an <sid_1>", "<sid", "<sid_9>"], SIDS).start().commit_bytes(b"<sid_9>")
+
+
+def test_texts_of_special_tokens_as_items() -> None:
+    """What the message names: rows of token ids, the texts their ids."""
+    texts = ["<sid_1><sid_2>", "<sid_1><sid_3>"]
+    rows = [[SIDS.token_name_to_id(f"<sid_{n}>") for n in pair] for pair in ((1, 2), (1, 3))]
+    index = ItemIndex.build(rows, texts, logits_size=SIDS.size)
+    node = index.advance(np.asarray([index.root]), [257])
+    assert index.children(node)[1].tolist() == [258, 259]
+    assert index.item_ids(index.advance(node, [259])) == [["<sid_1><sid_3>"]]

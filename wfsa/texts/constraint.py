@@ -20,7 +20,7 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -140,6 +140,7 @@ def compile_texts(
     vocab: Vocab,
     *,
     hub: int = HUB,
+    special_names: Literal["error", "letters"] = "error",
 ) -> TextConstraint:
     """A constraint that takes exactly the given texts, in every tokenisation.
 
@@ -147,8 +148,12 @@ def compile_texts(
             int64[n + 1]
     hub     places with at least so many texts have their tokens listed beforehand; more memory and time to build,
             less time for the slowest masks
+    special_names   a text that begins with the name of a special token, such as ``<sid_1>``, is an error, since special
+                    tokens are never text: only tokens that spell the name letter by letter could be written. "letters"
+                    says that these are meant
 
-    Raises ItemError on an empty set, an empty text, or anything that is no text; VocabError.
+    Raises ItemError on an empty set, an empty text, anything that is no text, or the name of a special token;
+    VocabError.
     """
     began = time.perf_counter()
     require_vocab(vocab)
@@ -160,7 +165,12 @@ def compile_texts(
     lengths = np.diff(offsets)
     if not lengths.all():
         raise ItemError(f"text {int(np.flatnonzero(lengths == 0)[0])} is empty")
-    constraint = TextConstraint._made(TextsCore(vocab.core, blob, offsets, hub, HUB_TOKENS), vocab, began)
+    if special_names not in ("error", "letters"):
+        raise ItemError(f"special_names={special_names!r}; it is one of error, letters")
+    core = TextsCore(vocab.core, blob, offsets, hub, HUB_TOKENS)
+    if special_names == "error":
+        _check_special_names(core, vocab, blob, offsets)
+    constraint = TextConstraint._made(core, vocab, began)
     _LOG.debug("compiled %r in %.1f ms", constraint, 1000 * constraint.stats["seconds"])
     return constraint
 
@@ -171,6 +181,31 @@ def compile_choice(choices: Iterable[str | bytes], vocab: Vocab) -> TextConstrai
     ``state.text_index()`` says which.  Raises ItemError, VocabError.
     """
     return compile_texts(choices, vocab)
+
+
+def _check_special_names(
+    core: TextsCore, vocab: Vocab, blob: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
+) -> None:
+    """Raise ItemError where a text begins with the name of a special token; one search of the sorted texts a name."""
+    for token_id in vocab.special_ids.tolist():
+        name = vocab.tokens[token_id]
+        if not name or not core.find(name)[1]:
+            continue
+        ends = zip(offsets.tolist(), offsets[1:].tolist(), strict=False)
+        listed = (blob[begin:end].tobytes() for begin, end in ends)
+        at, text = next((at, text) for at, text in enumerate(listed) if text.startswith(name))
+        raise ItemError(
+            f"text {at}, {_shown(text)}, begins with the special token {_shown(name)} (id {token_id}), which is never "
+            "text: only its letters could be written. Sequences of tokens are items: "
+            "wfsa.items.ItemIndex.build(rows_of_token_ids, texts, logits_size=vocab.size). "
+            'If the letters are meant: wfsa.compile_texts(texts, vocab, special_names="letters")'
+        )
+
+
+def _shown(text: bytes) -> str:
+    """A text in a message, at most 40 characters of it."""
+    decoded = text.decode("utf-8", "replace")
+    return repr(decoded if len(decoded) <= 40 else decoded[:39] + "…")
 
 
 def _arrays(texts: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
