@@ -1,9 +1,14 @@
 # cython: language_level=3
-"""Ids of items by hash, and hashes of contents: the boundary to id_table.hpp. Python has checked shapes and types."""
+"""Ids of items by hash, and hashes of contents: the boundary to id_table.hpp and id_map.hpp.
+
+Python has checked shapes and types.
+"""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AsStringAndSize
-from cpython.unicode cimport PyUnicode_Check
+from cpython.bytes cimport PyBytes_AsStringAndSize, PyBytes_FromStringAndSize
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.ref cimport Py_INCREF
+from cpython.unicode cimport PyUnicode_Check, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
@@ -22,6 +27,7 @@ cdef extern from "items/id_table.hpp" namespace "wfsa::items" nogil:
     cdef cppclass Offsets:
         const void* data
         cbool wide
+        int64_t at "operator[]"(int64_t)
 
     cdef cppclass IntegerKeys:
         const int64_t* values
@@ -40,6 +46,14 @@ cdef extern from "items/id_table.hpp" namespace "wfsa::items" nogil:
     uint64_t hash_content(const uint8_t*, int64_t, uint64_t)
 
 
+cdef extern from "items/id_map.hpp" namespace "wfsa::items" nogil:
+    cdef cppclass IdMap[Keys]:
+        IdMap(const Keys&, Offsets, int64_t) except +
+        int64_t bytes()
+        cbool distinct()
+        void find(const Keys&, int64_t, vector[int64_t]&, int64_t*) except +
+
+
 cdef void* _data(object array) except? NULL:
     """The first byte of a contiguous array, NULL of None; the caller keeps the array."""
     cdef Py_buffer view
@@ -51,11 +65,18 @@ cdef void* _data(object array) except? NULL:
     return found
 
 
+cdef Offsets _offsets(object array) except *:
+    """int32 or int64, or None; the caller keeps the array."""
+    cdef Offsets found
+    found.data = _data(array)
+    found.wide = array is not None and array.dtype.itemsize == 8
+    return found
+
+
 cdef ByteKeys _bytes(object data, object offsets, int64_t width) except *:
     cdef ByteKeys keys
     keys.data = <const uint8_t*>_data(data)
-    keys.offsets.data = _data(offsets)
-    keys.offsets.wide = offsets is not None and offsets.dtype.itemsize == 8
+    keys.offsets = _offsets(offsets)
     keys.width = width
     return keys
 
@@ -116,6 +137,106 @@ cdef class BytesTable:
         with nogil:
             self.table.get().find(given, n, threads, out_at)
         return out
+
+
+cdef object _copied(const vector[int64_t]& found):
+    """int64[n] of a vector."""
+    out = np.empty(<int64_t>found.size(), np.int64)
+    if found.size():
+        memcpy(_data(out), found.data(), 8 * found.size())
+    return out
+
+
+cdef class IntegerMap:
+    """Positions of items by int64 id. `order` (int32 or int64)[n] or None: the item at position p has key order[p]."""
+
+    cdef unique_ptr[IdMap[IntegerKeys]] map
+    cdef object kept
+
+    def __init__(self, object keys, object order):
+        cdef IntegerKeys given
+        cdef Offsets places = _offsets(order)
+        cdef int64_t n = len(keys)
+        given.values = <const int64_t*>_data(keys)
+        self.kept = (keys, order)
+        with nogil:
+            self.map.reset(new IdMap[IntegerKeys](given, places, n))
+
+    @property
+    def nbytes(self):
+        return self.map.get().bytes()
+
+    def is_distinct(self):
+        """Whether no two items have one id."""
+        cdef cbool found
+        with nogil:
+            found = self.map.get().distinct()
+        return found
+
+    def find(self, object others):
+        """Positions int64[total] of int64[m] others, one after another, and how many each has, int64[m]."""
+        cdef IntegerKeys given
+        cdef int64_t n = len(others)
+        cdef vector[int64_t] found
+        counts = np.empty(n, np.int64)
+        given.values = <const int64_t*>_data(others)
+        cdef int64_t* counts_at = <int64_t*>_data(counts)
+        with nogil:
+            self.map.get().find(given, n, found, counts_at)
+        return _copied(found), counts
+
+
+cdef class BytesMap:
+    """Like :class:`IntegerMap`, for n keys of bytes in the form that :class:`BytesTable` takes."""
+
+    cdef unique_ptr[IdMap[ByteKeys]] map
+    cdef object kept
+
+    def __init__(self, object data, object offsets, int64_t width, int64_t n, object order):
+        cdef ByteKeys given = _bytes(data, offsets, width)
+        cdef Offsets places = _offsets(order)
+        self.kept = (data, offsets, order)
+        with nogil:
+            self.map.reset(new IdMap[ByteKeys](given, places, n))
+
+    @property
+    def nbytes(self):
+        return self.map.get().bytes()
+
+    def is_distinct(self):
+        """Whether no two items have one id."""
+        cdef cbool found
+        with nogil:
+            found = self.map.get().distinct()
+        return found
+
+    def find(self, object data, object offsets, int64_t width, int64_t n):
+        """Positions int64[total] of n others, one after another, and how many each has, int64[n]."""
+        cdef ByteKeys given = _bytes(data, offsets, width)
+        cdef vector[int64_t] found
+        counts = np.empty(n, np.int64)
+        cdef int64_t* counts_at = <int64_t*>_data(counts)
+        with nogil:
+            self.map.get().find(given, n, found, counts_at)
+        return _copied(found), counts
+
+
+def strings_at(object data, object offsets, int64_t width, object rows, bint text):
+    """A list of the keys at int64[m] rows, each a str (decoded from UTF-8) or bytes; data as in :class:`BytesTable`."""
+    cdef ByteKeys keys = _bytes(data, offsets, width)
+    cdef const int64_t* rows_at = <const int64_t*>_data(rows)
+    cdef int64_t n = len(rows), i, row, begin, size
+    cdef list found = PyList_New(n)
+    cdef const char* at
+    for i in range(n):
+        row = rows_at[i]
+        begin = keys.offsets.at(row) if keys.offsets.data != NULL else row * width
+        size = keys.offsets.at(row + 1) - begin if keys.offsets.data != NULL else width
+        at = <const char*>keys.data + begin
+        one = PyUnicode_DecodeUTF8(at, size, NULL) if text else PyBytes_FromStringAndSize(at, size)
+        Py_INCREF(one)
+        PyList_SET_ITEM(found, i, one)
+    return found
 
 
 def among(object ids, object wanted, int64_t low, int64_t span):

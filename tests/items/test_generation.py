@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wfsa.errors import ItemError
-from wfsa.items import ItemFilter, ItemIndex
+from wfsa.items import Catalogue, ItemFilter, ItemIndex
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -98,6 +98,31 @@ def test_items_that_share_a_sequence_are_live_one_by_one(model: Any) -> None:
 
 
 @pytest.mark.parametrize("ends", [False, True])
+def test_an_index_and_a_catalogue_are_searched_as_they_are(model: Any, ends: bool) -> None:
+    """The same beams, scores and items as on a device, and as from an index built of what is live."""
+    index, rows = ragged() if ends else fixed()
+    prompts = torch.tensor([[1, 2, 3], [7, 8, 9]])
+    live = ItemFilter.of_rows(index, np.arange(len(rows)) % 3 == 0)
+    want = beam_search(model, TorchItems(index), prompts, width=9, filters=[None, live])
+    found = beam_search(model, index, prompts, width=9, filters=[None, live])
+    assert found.items.tolist() == want.items.tolist()
+    for ours, theirs in zip(*(index.top(one.beams, 5, [None, live]) for one in (found, want)), strict=True):
+        assert [item for item, _ in ours] == [item for item, _ in theirs]
+        np.testing.assert_allclose([score for _, score in ours], [score for _, score in theirs], rtol=1e-5)
+    catalogue = Catalogue(index)
+    unchanged = beam_search(model, catalogue, prompts, width=9)
+    assert unchanged.items[0].tolist() == want.items[0].tolist()
+    best = int(found.items[0, 0])
+    catalogue.remove([best])
+    catalogue.add([[code % 10 for code in rows[best]][:3]], [999])  # codes that the item had, as another item
+    after = beam_search(model, catalogue.items, prompts, width=9)
+    shared = sum(row == rows[best] for row in rows)
+    assert after.items[0, 0] == (999 if shared == 1 else index.item_ids(found.beams.nodes[:1, :1])[0][1])
+    with pytest.raises(ItemError, match=r"items must be an ItemIndex, LiveItems, a Catalogue, .* not list"):
+        beam_search(model, rows, prompts, width=9)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ends", [False, True])
 @pytest.mark.parametrize("how", ["processor", "function"])
 def test_generate_returns_live_items(model: Any, how: str, ends: bool) -> None:
     index, rows = ragged() if ends else fixed()
@@ -116,6 +141,11 @@ def test_generate_returns_live_items(model: Any, how: str, ends: bool) -> None:
     )  # fmt: skip
     sequences = [[tuple(row) for row in part] for part in out.sequences[:, 3:].reshape(2, 8, -1).tolist()]
     scores = out.sequences_scores.reshape(2, 8)
+    spelled = ItemLogitsProcessor(index, 3, filters=filters).item_ids(out)
+    for at, row in enumerate(part for whole in sequences for part in whole):
+        item = tuple(x for x in row if x != EOS)
+        chosen = range(0, len(rows), 2) if at < 8 else range(len(rows))
+        assert spelled[at] == [number for number in chosen if rows[number] == item]
     for at, part in enumerate(sequences):
         allowed = set(rows[::2] if at == 0 else rows)
         for row, score in zip(part, scores[at].tolist(), strict=True):

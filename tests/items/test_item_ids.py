@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wfsa.errors import ArtifactError, ItemError
 from wfsa.items import Catalogue, ItemChunk, ItemFilter, ItemIndex
-from wfsa.items.item_ids import StringIds, ids_at, join_ids, read_ids, rows_among, rows_of
+from wfsa.items.item_ids import StringIds, ids_at, join_ids, read_ids, rows_among
 from wfsa.storage import array_file
 
 KINDS = {
@@ -42,13 +42,68 @@ def test_ids_against_a_dictionary(kind: str, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(listed)))
     parts = [read_ids(part) for part in (listed[:cut], listed[cut:]) if part]
     assert ids_at(join_ids(parts), np.arange(len(listed))) == listed
-    assert rows_of(ids, len(listed), wanted).tolist() == [row for one in wanted for row in rows[one]]
     among = {row for one in wanted for row in rows[one]}
-    assert set(np.flatnonzero(rows_among(ids, len(listed), wanted)).tolist()) == among
+    assert set(np.flatnonzero(rows_among(ids, len(listed), read_ids(wanted))).tolist()) == among
     absent = data.draw(KINDS[kind].filter(lambda one: one not in rows))
-    for look in (rows_of, rows_among):
-        with pytest.raises(ItemError, match="no item has the id"):
-            look(ids, len(listed), [*wanted, absent])
+    with pytest.raises(ItemError, match="no item has the id"):
+        rows_among(ids, len(listed), read_ids([*wanted, absent]))
+    kept = rows_among(ids, len(listed), read_ids([*wanted, absent]), "ignore")
+    assert set(np.flatnonzero(kept).tolist()) == among
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "rows", "rank"])
+@given(st.data())
+def test_filters_and_rows_of_ids_against_a_dictionary(kind: str, data: st.DataObject) -> None:
+    """Few ids, which go through the index's map, and many, which do not; ids that several items have; unknown ids."""
+    numbers = kind in ("rows", "rank")
+    n = data.draw(st.integers(1, 60))
+    sids = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=n, max_size=n))
+    listed = list(range(n)) if numbers else data.draw(st.lists(KINDS[kind], min_size=n, max_size=n))
+    index = ItemIndex.build(sids, None if kind == "rows" else "rank" if kind == "rank" else listed, vocab_size=3)
+    if kind == "rank":
+        sids = sorted(sids)
+    rows = defaultdict(list)
+    for row, one in enumerate(listed):
+        rows[one].append(row)
+    wanted = data.draw(st.lists(st.sampled_from(listed), max_size=data.draw(st.sampled_from([n // 8, 40]))))
+    absent = data.draw((st.integers() if numbers else KINDS[kind]).filter(lambda one: one not in rows))
+    assume(not isinstance(absent, int) or -(2**63) <= absent < 2**63)
+    live = {row for one in wanted for row in rows[one]}
+    want = ItemFilter.of_rows(index, np.isin(np.arange(n), sorted(live)))
+    assert ItemFilter.of_ids(index, wanted) == want == ItemFilter.of_ids(index, [absent, *wanted], missing="ignore")
+    with pytest.raises(ItemError, match=r'no item has the id .*missing="ignore" leaves such ids out'):
+        ItemFilter.of_ids(index, [*wanted, absent])
+    assert index.rows_of_ids(wanted).tolist() == [row for one in wanted for row in rows[one]]
+    with pytest.raises(ItemError, match="no item has the id"):
+        index.rows_of_ids([*wanted, absent])
+    positions, counts = index.id_map.get().find(read_ids(wanted))
+    order = np.arange(n) if index.item_order is None else index.item_order
+    assert order[positions].tolist() == [int(row) for one in wanted for row in order if int(row) in rows[one]]
+    assert counts.tolist() == [len(rows[one]) for one in wanted]
+
+
+def test_a_few_ids_are_found_without_reading_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """The map is made once, and told in the log; many ids do without."""
+    caplog.set_level("DEBUG", "wfsa")
+    names = [f"sku-{number}" for number in range(4000)]
+    index = ItemIndex.build(np.random.default_rng(0).integers(0, 99, (4000, 3)), names)
+    ItemFilter.of_ids(index, names[:2000])
+    assert index.id_map.nbytes == 0
+    for name in names[:3]:
+        assert ItemFilter.of_ids(index, [name]).n_live == 1
+    assert 6 * 4000 <= index.id_map.nbytes <= 6.1 * 4000
+    assert sum("map of 4000 item ids" in message for message in caplog.messages) == 1
+    with pytest.raises(ItemError, match="missing='drop'; it is one of error, ignore"):
+        ItemFilter.of_ids(index, names[:1], missing="drop")  # type: ignore[arg-type]
+    with pytest.raises(ItemError, match="the items' ids are str, those given int"):
+        ItemFilter.of_ids(index, [1], missing="ignore")
+
+
+@given(st.lists(st.text(max_size=5), min_size=1, max_size=20), st.data())
+def test_strings_come_back_as_they_were(listed: list[str], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(listed) - 1), max_size=9))
+    for given_ids in (listed, [one.encode() for one in listed]):
+        assert ids_at(read_ids(given_ids), np.asarray(rows, np.int64)) == [given_ids[row] for row in rows]
 
 
 def test_every_form_of_strings() -> None:

@@ -8,8 +8,9 @@
     trie_beam_search     beam search whose beams share one KV sequence       trie_beam.py
     TokenConstraint      what the methods ask of a grammar or an item set    token_constraint.py
 
-The searches and samplers take a :class:`wfsa.Constraint`, a :class:`wfsa.items.ItemIndex`, or any object that satisfies
-:class:`TokenConstraint`; NEZHA drafts items, and takes an index or a set of ids.
+The searches and samplers take a :class:`wfsa.Constraint`, a :class:`wfsa.items.ItemIndex`, a
+:class:`wfsa.items.Catalogue` or one of its states, or any object that satisfies :class:`TokenConstraint`; NEZHA drafts
+items, and takes an index or a set of ids.
 """
 
 from __future__ import annotations

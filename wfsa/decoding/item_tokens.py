@@ -1,8 +1,9 @@
-"""A :class:`wfsa.items.ItemIndex` as a :class:`TokenConstraint`: the set of items, as sequences of the model's tokens.
+"""Closed item sets as :class:`TokenConstraint`: an index, or one state of a changing catalogue, as token sequences.
 
-The cursor is int64[n], one node of the index a sequence, -1 where dead.  Where the index has an end token, it ends
-every item, also those of the last level, and is the only end token; where it has none, an item is over when
-nothing can follow, so no item may be a prefix of another.
+The cursor is one node a sequence: int64[n] for a :class:`wfsa.items.ItemIndex`, int64[n, 2] for
+:class:`wfsa.items.LiveItems`, -1 where dead.  Where the items have an end token, it ends every item, also those of the
+last level, and is the only end token; where they have none, an item is over when nothing can follow, so no item may be
+a prefix of another.
 """
 
 from __future__ import annotations
@@ -11,53 +12,62 @@ import numpy as np
 import torch
 
 from wfsa.errors import DecodingError
-from wfsa.items import ItemIndex
+from wfsa.items import ItemIndex, LiveItems
 from wfsa.items.nodes import NONE, Int64s
 
 
 class ItemTokens:
-    """An item index as a :class:`TokenConstraint`.  The cursor is int64[n] of nodes, in NumPy."""
+    """An item index, or a state of a catalogue, as a :class:`TokenConstraint`.  The cursor is nodes, in NumPy."""
 
-    __slots__ = ("index",)
+    __slots__ = ("items", "levels")
 
-    def __init__(self, index: ItemIndex) -> None:
-        if index.has_prefix_items and index.levels.end_token is None:
+    def __init__(self, items: ItemIndex | LiveItems) -> None:
+        self.levels = items.base.levels if isinstance(items, LiveItems) else items.levels
+        if items.has_prefix_items and self.levels.end_token is None:
             raise DecodingError("an item is a prefix of another: build the index with an end_token")
-        self.index = index
+        self.items = items
 
     @property
     def n_tokens(self) -> int:
-        return self.index.logits_size
+        return self.levels.logits_size
 
     @property
     def eos_ids(self) -> tuple[int, ...]:
-        end = self.index.levels.end_token
+        end = self.levels.end_token
         return () if end is None else (end,)
 
     @property
     def n_sequences(self) -> int | None:
-        return self.index.n_leaves
+        """Distinct sequences; None for a catalogue that changes, unless it is empty."""
+        if isinstance(self.items, LiveItems):
+            return None if self.items.n_items else 0
+        return self.items.n_leaves
 
     @property
     def longest(self) -> int:
         """Tokens of the longest sequence, the end token included."""
-        return self.index.n_levels + len(self.eos_ids)
+        return len(self.levels) + len(self.eos_ids)
 
     def start(self, n: int) -> Int64s:
-        return np.full(n, self.index.root, np.int64)
+        root = np.asarray(self.items.root, np.int64)
+        return np.broadcast_to(root, (n, *root.shape)).copy()
 
     def allowed(self, cursor: Int64s, device: torch.device) -> torch.Tensor:
-        nodes, where = np.unique(cursor, return_inverse=True)  # rows of a batch meet in the same places
-        packed = np.ascontiguousarray(self.index.allowed(nodes))
+        nodes, where = np.unique(cursor, axis=0, return_inverse=True)  # rows of a batch meet in the same places
+        packed = np.ascontiguousarray(self.items.allowed(nodes))
         bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little", count=self.n_tokens)
-        return torch.from_numpy(bits.view(np.bool_)[where]).to(device)
+        return torch.from_numpy(bits.view(np.bool_)[where.reshape(-1)]).to(device)
 
     def advance(self, cursor: Int64s, parents: torch.Tensor, tokens: torch.Tensor) -> Int64s:
-        rows, chosen = parents.cpu().numpy(), tokens.cpu().numpy()
-        nodes = np.where(rows >= 0, cursor[np.maximum(rows, 0)], NONE)
-        pairs, where = np.unique(np.stack([nodes, chosen.astype(np.int64)]), axis=1, return_inverse=True)
-        advanced = self.index.advance(np.ascontiguousarray(pairs[0]), pairs[1])[where]
-        if len(refused := np.flatnonzero((nodes >= 0) & (advanced < 0))):
-            row = int(refused[0])
+        rows, chosen = parents.cpu().numpy(), tokens.cpu().numpy().astype(np.int64)
+        nodes = cursor[np.maximum(rows, 0)]
+        nodes[rows < 0] = NONE
+        flat = nodes.reshape(len(rows), -1)
+        pairs, where = np.unique(np.column_stack([flat, chosen]), axis=0, return_inverse=True)
+        before = np.ascontiguousarray(pairs[:, :-1]).reshape(len(pairs), *nodes.shape[1:])
+        advanced: Int64s = self.items.advance(before, np.ascontiguousarray(pairs[:, -1]))[where.reshape(-1)]
+        refused = (flat >= 0).any(axis=1) & (advanced.reshape(len(rows), -1) < 0).all(axis=1)
+        if refused.any():
+            row = int(np.flatnonzero(refused)[0])
             raise DecodingError(f"row {row}: no item goes on with token {int(chosen[row])} there")
         return advanced

@@ -113,7 +113,7 @@ def _draft(
     for level, size in enumerate(head.sizes):
         log_p = torch.log_softmax(head.logits(level, hidden, state), -1)
         if constraint is not None:
-            offset = constraint.index.levels.offsets[level]
+            offset = constraint.levels.offsets[level]
             allowed = constraint.allowed(cursor, hidden.device)[:, offset : offset + size]
             log_p = log_p.masked_fill(~allowed.view_as(log_p), -torch.inf)
         n_old = scores.shape[1]
@@ -128,7 +128,7 @@ def _draft(
         if constraint is not None:
             rows = torch.arange(n_requests, device=parents.device)[:, None] * n_old + parents
             rows = rows.masked_fill(torch.isneginf(scores), -1)
-            tokens = chosen + constraint.index.levels.offsets[level]
+            tokens = chosen + constraint.levels.offsets[level]
             cursor = constraint.advance(cursor, rows.flatten(), tokens.flatten())
         if level + 1 < head.n_levels:
             parent_states = state.gather(1, parents[:, :, None].expand(-1, -1, state.shape[2]))

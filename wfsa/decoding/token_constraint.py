@@ -25,7 +25,7 @@ import torch
 from wfsa._ext.state import State, fill_bitmasks
 from wfsa.constraint import Constraint
 from wfsa.errors import DecodingError
-from wfsa.items import ItemIndex
+from wfsa.items import Catalogue, ItemIndex, LiveItems
 
 
 @runtime_checkable
@@ -111,11 +111,13 @@ def as_token_constraint(constraint: object) -> TokenConstraint:
 
     if isinstance(constraint, Constraint):
         return GrammarTokens(constraint)
-    if isinstance(constraint, ItemIndex):
+    if isinstance(constraint, Catalogue):
+        return ItemTokens(constraint.items)
+    if isinstance(constraint, (ItemIndex, LiveItems)):
         return ItemTokens(constraint)
     if isinstance(constraint, TokenConstraint):
         return constraint
     raise DecodingError(
-        f"constraint must be a wfsa.Constraint, a wfsa.items.ItemIndex, or have the methods of "
+        f"constraint must be a wfsa.Constraint, a wfsa.items.ItemIndex, LiveItems or Catalogue, or have the methods of "
         f"wfsa.decoding.TokenConstraint, not {type(constraint).__name__}"
     )

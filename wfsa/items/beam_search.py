@@ -1,10 +1,12 @@
 """Beam search over items with a causal language model and its KV cache, in plain torch.
 
-    found = beam_search(model, TorchItems(index, "cuda"), input_ids, width=20)
-    found.items[0]           # ids of the best items for the first prompt, best first, -1 where there are no more
+    found = beam_search(model, index, input_ids, width=20)
+    found.items[0]                  # the id of each beam's first item, best first, -1 where there are no more
+    index.top(found.beams, 10)      # for each prompt the ten best (id, score)
 
-Prompts are read once; then every step feeds one token a beam, and the cache follows the beams (``reorder_cache``). The
-search itself never reads a value on the host; the items are looked up once at the end.
+Prompts are read once; then every step feeds one token a beam, and the cache follows the beams (``reorder_cache``). An
+index or a catalogue steps on the host, so logits go there at each step. A ``TorchItems`` or ``TritonItems`` steps on
+its device: the search then reads no value on the host, and the items are looked up once at the end.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from wfsa.items.extras import needs
@@ -21,10 +22,15 @@ with needs("wfsa.items.beam_search", extra="items"):
     import torch
 
 from wfsa.errors import ItemError
+from wfsa.items.answers import on_host
 from wfsa.items.backends.device_layout import Tensor
 from wfsa.items.backends.torch import TorchItems
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.filter import Filters
+from wfsa.items.index import ItemIndex
+from wfsa.items.live import Catalogue, LiveItems
+from wfsa.items.live_filter import LiveFilters
+from wfsa.items.published import Follower
 from wfsa.model_cache import cache_argument
 
 
@@ -32,32 +38,35 @@ from wfsa.model_cache import cache_argument
 class ItemSearch:
     """The result of :func:`beam_search`.
 
-    beams    the last Beams, on the device
-    items    int64[B, width]: the first live item of each beam, -1 where there is no beam
+    beams    the last Beams, on the device of a TorchItems, else of NumPy
+    items    [B, width]: the first live item of each beam; int64 with -1 where there is no beam, or where ids are
+             strings objects with None there
     """
 
     beams: Beams
-    items: npt.NDArray[np.int64]
+    items: npt.NDArray[Any]
 
 
 def beam_search(
     model: Any,
-    items: TorchItems,
+    items: ItemIndex | LiveItems | Catalogue | Follower | TorchItems,
     input_ids: Tensor,
     *,
     width: int,
     attention_mask: Tensor | None = None,
     normalise: Normalise = "full",
-    filters: Filters = None,
+    filters: Filters | LiveFilters = None,
 ) -> ItemSearch:
     """The ``width`` best items that a beam of ``width`` finds for each prompt.
 
     model           transformers' decoder-only models, or anything called the same: ``model(input_ids, attention_mask,
                     position_ids, cache, use_cache)`` with ``.logits`` and ``.cache``, whose cache has
                     ``batch_repeat_interleave`` and ``reorder_cache``; `past_key_values` is taken for `cache`
+    items           an index, or a changing catalogue, whose state at the call is searched: both step on the host; a
+                    TorchItems or TritonItems steps on its device
     input_ids       int64[B, P], padded on the left
     attention_mask  [B, P], 0 at padding; None: no padding
-    filters         one for all prompts, or one (or None) a prompt
+    filters         one for all prompts, or one (or None) a prompt; those of a catalogue for a catalogue
 
     Scores are sums of log-probabilities under ``normalise`` (see ``wfsa.items.beams``). With at least as many beams as
     items the ranking is exhaustive. Raises ItemError where the logits do not have the index's size (build it with
@@ -69,17 +78,16 @@ def beam_search(
     mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask.to(input_ids.dtype)
     if tuple(mask.shape) != (n_requests, n_prompt):
         raise ItemError(f"attention_mask has shape {list(mask.shape)}, the prompts {[n_requests, n_prompt]}")
-    on_device = items.filters(filters, n_requests)
-    n_steps = items.n_levels + (items.end_token is not None)
-    beams = items.start(n_requests, 1)
+    steps = _steps(items, filters, n_requests)
+    beams = steps.start()
     with torch.no_grad():
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         output = model(input_ids=input_ids, attention_mask=mask, position_ids=positions, use_cache=True)
         logits = output.logits[:, -1:].contiguous()
         position = positions[:, -1:]
-        for step in range(n_steps):
-            beams = items.beam_step(beams, logits, width=width, normalise=normalise, filters=on_device, level=step)
-            if step + 1 == n_steps:
+        for step in range(steps.n_steps):
+            beams = steps.beam_step(beams, logits, width, normalise, step)
+            if step + 1 == steps.n_steps:
                 break
             argument = cache_argument(model, output)
             (cache,) = argument.values()
@@ -88,12 +96,74 @@ def beam_search(
                 mask, position = mask.repeat_interleave(width, 0), position.repeat_interleave(width, 0)
                 first_row = torch.arange(n_requests, device=input_ids.device)[:, None] * width
             else:
-                cache.reorder_cache((first_row + beams.parents).reshape(-1))
+                cache.reorder_cache((first_row + _tensor(beams.parents, input_ids)).reshape(-1))
             mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
             position = position + 1
-            tokens = beams.tokens.clamp(min=0).to(input_ids.dtype).reshape(-1, 1)  # a missing beam feeds anything
+            tokens = _tensor(beams.tokens, input_ids).clamp(min=0).reshape(-1, 1)  # a missing beam feeds anything
             output = model(
                 input_ids=tokens, attention_mask=mask, position_ids=position, use_cache=True, **argument
             )
             logits = output.logits[:, -1].reshape(n_requests, width, -1)
-    return ItemSearch(beams, items.index.first_item(beams.nodes.cpu().numpy(), filters))
+    return ItemSearch(beams, steps.first_items(beams))
+
+
+class _OnDevice:
+    """The steps of a TorchItems or TritonItems."""
+
+    def __init__(self, items: TorchItems, filters: Any, n_requests: int) -> None:
+        self._items, self._given, self._n_requests = items, filters, n_requests
+        self._filters = items.filters(filters, n_requests)
+        self.n_steps = items.n_levels + (items.end_token is not None)
+
+    def start(self) -> Beams:
+        return self._items.start(self._n_requests, 1)
+
+    def beam_step(self, beams: Beams, logits: Tensor, width: int, normalise: Normalise, level: int) -> Beams:
+        return self._items.beam_step(
+            beams, logits, width=width, normalise=normalise, filters=self._filters, level=level
+        )
+
+    def first_items(self, beams: Beams) -> npt.NDArray[Any]:
+        return self._items.index.first_item(on_host(beams.nodes), self._given)
+
+
+class _OnHost:
+    """The steps of an index or of one state of a catalogue."""
+
+    def __init__(self, items: ItemIndex | LiveItems, filters: Any, n_requests: int) -> None:
+        levels = items.base.levels if isinstance(items, LiveItems) else items.levels
+        self._items: Any = items
+        self._filters, self._n_requests = filters, n_requests
+        self.n_steps = len(levels) + (levels.end_token is not None)
+
+    def start(self) -> Beams:
+        started: Beams = self._items.start(self._n_requests, 1)
+        return started
+
+    def beam_step(self, beams: Beams, logits: Tensor, width: int, normalise: Normalise, level: int) -> Beams:
+        wide = logits.float() if logits.dtype == torch.bfloat16 else logits  # NumPy has no bfloat16
+        after: Beams = self._items.beam_step(
+            beams, on_host(wide), width=width, normalise=normalise, filters=self._filters
+        )
+        return after
+
+    def first_items(self, beams: Beams) -> npt.NDArray[Any]:
+        found: npt.NDArray[Any] = self._items.first_item(beams.nodes, self._filters)
+        return found
+
+
+def _steps(items: Any, filters: Any, n_requests: int) -> _OnDevice | _OnHost:
+    if isinstance(items, TorchItems):
+        return _OnDevice(items, filters, n_requests)
+    if isinstance(items, (Catalogue, Follower)):
+        items = items.items
+    if isinstance(items, (ItemIndex, LiveItems)):
+        return _OnHost(items, filters, n_requests)
+    raise ItemError(
+        f"items must be an ItemIndex, LiveItems, a Catalogue, a Follower, or a TorchItems, not {type(items).__name__}"
+    )
+
+
+def _tensor(array: Any, like: Tensor) -> Tensor:
+    """A step's array as a tensor with another's device and type."""
+    return torch.as_tensor(array).to(like.device, like.dtype)

@@ -36,11 +36,14 @@ from wfsa._ext.items_step import FilterCore, live_before, live_items, live_leave
 from wfsa.errors import ItemError
 from wfsa.items.bits import popcount
 from wfsa.items.head import offset_dtype
+from wfsa.items.id_map import MAX_ITEMS
 from wfsa.items.index_data import IndexData
-from wfsa.items.item_ids import rows_among
+from wfsa.items.item_ids import Missing, check_missing, rows_among, unknown_id, wanted_ids
 from wfsa.items.nodes import Int64s
 from wfsa.storage import item_filter_file
 
+_FEW: Final = 8
+"""Fewer ids than one in so many items go through the map, whose look-ups are random reads, not through all ids."""
 _BLOCK: Final = 1 << 20  # rows of a bitmap that are looked at at once; a multiple of 32
 
 
@@ -121,12 +124,30 @@ class ItemFilter:
         return cls.of_item_words(index, words)
 
     @classmethod
-    def of_ids(cls, index: IndexData, ids: Any) -> ItemFilter:
+    def of_ids(cls, index: IndexData, ids: Any, *, missing: Missing = "error") -> ItemFilter:
         """From the ids of the live items: integers, or strings where the index has such, in a list, set or array.
 
-        Raises ItemError on an id that no item has. O(N + n): the index's ids are looked through once, by hash.
+        missing   "error": raise ItemError on an id that no item has; "ignore": leave such ids out
+
+        Raises ItemError on ids of another kind than the index's. Ids that are fewer than an eighth of the items are
+        looked up in the index's map (``wfsa/items/id_map.py``), which the first such call makes; others by one pass
+        over the index's ids.
         """
-        return cls.of_rows(index, rows_among(index.ids, index.n_items, ids))
+        check_missing(missing)
+        wanted = wanted_ids(index.ids, ids)
+        if len(wanted) * _FEW > index.n_items or index.n_items > MAX_ITEMS:
+            return cls.of_rows(index, rows_among(index.ids, index.n_items, wanted, missing))
+        positions, counts = index.id_map.get().find(wanted)
+        if missing == "error" and not counts.all():
+            raise unknown_id(wanted, counts > 0)
+        return cls.of_positions(index, positions)
+
+    @classmethod
+    def of_positions(cls, index: IndexData, positions: Int64s) -> ItemFilter:
+        """From positions of live items, int64[n] of 0 .. N - 1, in any order; O(n), and N bits that are zeroed."""
+        words = np.zeros(index.n_items // 32 + 1, np.uint32)
+        np.bitwise_or.at(words, positions >> 5, np.uint32(1) << (positions & 31).astype(np.uint32))
+        return cls.of_item_words(index, words.view(np.int32))
 
     @classmethod
     def of_bitmap(cls, index: IndexData, live: Any) -> ItemFilter:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
-from wfsa.items import node_items
+from wfsa.items import answers, node_items
 from wfsa.items.backends import cython as compiled
 from wfsa.items.backends import numpy as reference
 from wfsa.items.beams import Beams, Normalise
@@ -255,6 +255,34 @@ class ItemIndex(IndexData):
         int64 with -1 where none ends; where ids are strings, objects with None there.
         """
         return node_items.first_item(self, np.asarray(nodes, np.int64), filters)
+
+    def top(self, beams: Beams, k: int, filters: Filters = None) -> list[list[tuple[ItemId, float]]]:
+        """For each request the best items of its beams with their scores: at most ``k`` pairs (id, score), best first.
+
+        beams     of NumPy, or of a back end on a device
+        filters   those of the steps: one for all requests, or one (or None) a request; only live items are returned
+
+        Items that share a sequence have its score. **Ties**: the lower beam, then the lower input row. Beams at which
+        no item ends give nothing. Raises ItemError on ``k`` below 1 and on filters that do not fit.
+        """
+        return answers.top(self, beams, k, filters)
+
+    def ids_of_tokens(self, tokens: Any, filters: Filters = None) -> list[list[ItemId]]:
+        """For each row of tokens the ids of the items that it spells, [] where it spells none.
+
+        tokens    integers [rows, T], of NumPy, torch or JAX: what a model generated, without the prompt
+        filters   one for all rows, or one (or None) a request, whose rows follow one another; only live items are
+                  returned
+
+        A row is read until an item is complete (with the end token, where the index has one); what follows, such as
+        padding, is not read. A row that leaves the catalogue before, or that ends where no item ends, is []. Raises
+        ItemError on anything but integers [rows, T] and on filters that do not fit.
+        """
+        return answers.ids_of_tokens(self, tokens, filters)
+
+    def start(self, n_requests: int, width: int) -> Beams:
+        """One valid beam a request at the root, as ``Beams.start(index, n_requests, width)``."""
+        return Beams.start(self, n_requests, width)
 
     # --- the step -------------------------------------------------------------------------------------------------
 

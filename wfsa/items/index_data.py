@@ -16,8 +16,9 @@ from wfsa._ext.items_step import StepCore
 from wfsa.items.bits import pack_bits
 from wfsa.items.csr import CsrLayout
 from wfsa.items.head import HeadShape
+from wfsa.items.id_map import LazyIdMap
 from wfsa.items.interval import IntervalLayout
-from wfsa.items.item_ids import Ids, StringIds, kind_of, rows_of
+from wfsa.items.item_ids import Ids, StringIds, kind_of, unknown_id, wanted_ids
 from wfsa.items.levels import Levels
 from wfsa.items.nodes import Int64s
 
@@ -35,6 +36,7 @@ class IndexData:
                  every leaf has one item
     ids          int64[N] or StringIds: the caller's id of each row, None when that is the row number
     fingerprint  16 hexadecimal digits: which catalogue this is (``wfsa/items/fingerprint.py``)
+    id_map       positions by id, made at the first use; ``id_map.nbytes`` is its size, 0 before
     """
 
     layout: Layout
@@ -44,10 +46,12 @@ class IndexData:
     ids: Ids | None
     fingerprint: str
     core: StepCore = field(init=False)
+    id_map: LazyIdMap = field(init=False)
     _leaf_starts: npt.NDArray[np.int32] | None = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "core", _step_core(self.layout))
+        object.__setattr__(self, "id_map", LazyIdMap(self.ids, self.item_order, self.n_items))
         object.__setattr__(self, "_leaf_starts", None)
 
     def __len__(self) -> int:
@@ -145,13 +149,25 @@ class IndexData:
         low, high = self.layout.intervals(nodes)
         return high - low
 
+    def leaves_at(self, positions: Int64s) -> Int64s:
+        """The leaves of the items at positions of the leaf order."""
+        if self.item_indptr is None:
+            return positions
+        wanted = positions.astype(self.item_indptr.dtype)  # of another type the whole array would be converted
+        return np.searchsorted(self.item_indptr, wanted, side="right") - 1
+
     def rows_of_ids(self, ids: Any) -> Int64s:
-        """Input rows of item ids, in their order; every row with an id when several have it.
+        """Input rows of item ids, in the order of the ids; every row with an id, rising, where several have it.
 
         ``ids``: integers, or strings as given to ``build``, in a list, set, NumPy or Arrow array. Raises ItemError on
-        an id that no item has. O(N) where the caller gave ids: they are looked through once a call.
+        an id that no item has. The first call makes the index's map of ids (``wfsa/items/id_map.py``).
         """
-        return rows_of(self.ids, self.n_items, ids)
+        wanted = wanted_ids(self.ids, ids)
+        positions, counts = self.id_map.get().find(wanted)
+        if not counts.all():
+            raise unknown_id(wanted, counts > 0)
+        rows = positions if self.item_order is None else self.item_order[positions].astype(np.int64)
+        return rows if len(rows) == len(wanted) else rows[np.lexsort((rows, np.repeat(np.arange(len(counts)), counts)))]
 
 
 def _step_core(layout: Layout) -> StepCore:

@@ -10,17 +10,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.items_ids import BytesTable, IntegerTable, among, pack_strings
+from wfsa._ext.items_ids import BytesTable, IntegerTable, among, pack_strings, strings_at
 from wfsa.errors import ItemError
 from wfsa.items.head import offset_dtype
 from wfsa.items.nodes import Int64s
 
 ItemId = int | str | bytes
+Missing = Literal["error", "ignore"]
+"""What to do with ids that no item has: raise ItemError, or leave them out."""
+MISSING: Final = get_args(Missing)
 _BLOCK: Final = 1 << 22
 _DENSE: Final = 64
 """Ids that lie this close together, in numbers an id, are marked in a bit each; the others hashed."""
@@ -76,10 +79,7 @@ class StringIds:
 
     def at(self, rows: Int64s) -> list[ItemId]:
         """The strings of these rows."""
-        begins = rows * self.width if self.offsets is None else self.offsets[rows]
-        ends = begins + self.width if self.offsets is None else self.offsets[rows + 1]
-        found = [self.data[a:b].tobytes() for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
-        return [one.decode() for one in found] if self.text else list(found)
+        return strings_at(self.data, self.offsets, self.width, np.ascontiguousarray(rows, np.int64), self.text)
 
 
 Ids = npt.NDArray[np.int64] | StringIds
@@ -243,43 +243,52 @@ class IdTable:
         return self._table.find(others, threads)
 
 
-def _wanted(ids: Ids | None, n_items: int, given: Any) -> Ids:
-    """Ids to look for, of the kind that the items have."""
+def check_missing(missing: str) -> None:
+    """Raise ItemError on another word than those of :data:`Missing`."""
+    if missing not in MISSING:
+        raise ItemError(f"missing={missing!r}; it is one of {', '.join(MISSING)}")
+
+
+def wanted_ids(ids: Ids | None, given: Any) -> Ids:
+    """Ids to look for, in a form of :func:`read_ids`; ``ids`` are those of the items, None where they are numbers.
+
+    Raises ItemError where the given ids are of another kind than the items'.
+    """
     wanted = read_ids(given)
     kind = "int" if ids is None else kind_of(ids)
     if len(wanted) and kind_of(wanted) != kind:
         raise ItemError(f"the items' ids are {kind}, those given {kind_of(wanted)}")
-    if ids is None and not isinstance(wanted, StringIds):
-        unknown = (wanted < 0) | (wanted >= n_items)
-        if unknown.any():
-            raise ItemError(f"no item has the id {int(wanted[unknown][0])}; ids are 0 .. {n_items - 1}")
     return wanted
 
 
-def _unknown(wanted: Ids, places: Int64s, seen: npt.NDArray[np.bool_]) -> ItemError:
-    missing = ids_at(wanted, np.flatnonzero(~seen[places])[:1])[0]
-    return ItemError(f"no item has the id {missing!r}")
+def unknown_id(wanted: Ids, known: npt.NDArray[np.bool_]) -> ItemError:
+    """The error that names the first of the wanted ids that is not known; bool[n] says which are."""
+    one = ids_at(wanted, np.flatnonzero(~known)[:1])[0]
+    return ItemError(f'no item has the id {one!r}; missing="ignore" leaves such ids out')
 
 
-def rows_among(ids: Ids | None, n_items: int, given: Any) -> npt.NDArray[np.bool_]:
-    """bool[n_items]: the rows whose id is among ``given``. Raises ItemError on an id that no row has.
+def rows_among(ids: Ids | None, n_items: int, wanted: Ids, missing: Missing = "error") -> npt.NDArray[np.bool_]:
+    """bool[n_items]: the rows whose id is among ``wanted``. Raises ItemError on an id that no row has, if it is one.
 
     O(N + n), and nothing as large as N is made but the result: integers close together are marked in a map of bits,
-    others, and strings, hashed.
+    others, and strings, hashed. For a few ids an index has a map of its own (``wfsa/items/id_map.py``).
     """
-    wanted = _wanted(ids, n_items, given)
     rows = np.zeros(n_items, np.bool_)
     if not len(wanted):
         return rows
     if ids is None:
-        rows[np.asarray(wanted)] = True
+        numbers = np.asarray(wanted)
+        known = (numbers >= 0) & (numbers < n_items)
+        if missing == "error" and not known.all():
+            raise unknown_id(wanted, known)
+        rows[numbers[known]] = True
         return rows
     if not isinstance(ids, StringIds) and not isinstance(wanted, StringIds):
         low, span = int(wanted.min()), int(wanted.max()) - int(wanted.min()) + 1
         if span <= _DENSE * len(wanted):
-            rows, missing = among(ids, wanted, low, span)
-            if missing >= 0:
-                raise ItemError(f"no item has the id {int(wanted[missing])}")
+            rows, unknown = among(ids, wanted, low, span)
+            if missing == "error" and unknown >= 0:
+                raise unknown_id(wanted[unknown:], np.zeros(1, np.bool_))
             return rows
     table, seen = IdTable(wanted), np.zeros(len(wanted), np.bool_)
     for begin in range(0, n_items, _BLOCK):
@@ -288,24 +297,6 @@ def rows_among(ids: Ids | None, n_items: int, given: Any) -> npt.NDArray[np.bool
         hits = found >= 0
         rows[begin:end] = hits
         seen[found[hits]] = True
-    if int(np.count_nonzero(seen)) != table.distinct:
-        raise _unknown(wanted, table.find(wanted), seen)
+    if missing == "error" and int(np.count_nonzero(seen)) != table.distinct:
+        raise unknown_id(wanted, seen[table.find(wanted)])
     return rows
-
-
-def rows_of(ids: Ids | None, n_items: int, given: Any) -> Int64s:
-    """The rows of ids in the ids' order; every row that has one. Raises ItemError on an id that no row has."""
-    wanted = _wanted(ids, n_items, given)
-    if ids is None or not len(wanted):
-        return np.asarray(wanted if ids is None else [], np.int64)
-    table = IdTable(wanted)
-    places, found = table.find(wanted), table.find(ids)
-    rows = np.flatnonzero(found >= 0)
-    counts = np.bincount(found[rows], minlength=len(wanted))
-    if not counts[places].all():
-        raise _unknown(wanted, places, counts > 0)
-    by_place = rows[np.argsort(found[rows], kind="stable")]
-    low, sizes = (np.cumsum(counts) - counts)[places], counts[places]
-    steps = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    chosen: Int64s = by_place[np.repeat(low, sizes) + steps]
-    return chosen

@@ -9,8 +9,8 @@ allowed is the union. Results are those of an index built from the live items al
 
 Cost: an addition sorts the delta, a removal rebuilds a filter (N bits), a filter is laid over a state once (N bits), a
 step reads the children of both nodes in NumPy and C++. An id that is added keeps a number until the next merge, also
-when its item is removed; where it is the id of a base item, the base's order is looked through once a change (N
-entries). Keep the delta small (a percent of the base) and merge.
+when its item is removed. Ids are looked up in the base's map (``wfsa/items/id_map.py``). Keep the delta small (a
+percent of the base) and merge.
 """
 
 from __future__ import annotations
@@ -25,13 +25,24 @@ import numpy.typing as npt
 
 from wfsa._ext.items_step import log_sum_exp
 from wfsa.errors import ItemError
+from wfsa.items import answers
 from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.bits import pack_bits
 from wfsa.items.filter import Filters, ItemFilter, check_flags
 from wfsa.items.index import ItemIndex
-from wfsa.items.item_ids import Ids, IdTable, ItemId, StringIds, ids_at, kind_of, read_ids, select_ids
+from wfsa.items.item_ids import (
+    Ids,
+    ItemId,
+    Missing,
+    StringIds,
+    check_missing,
+    ids_at,
+    read_ids,
+    select_ids,
+    wanted_ids,
+)
 from wfsa.items.live_filter import LiveFilter, LiveFilters, check_lineage
-from wfsa.items.node_items import positions_of_rows, rows_at
+from wfsa.items.node_items import rows_at
 from wfsa.items.nodes import ENDED, NONE, Int64s
 from wfsa.items.rows import ItemChunk, Rows, read_rows
 
@@ -80,15 +91,30 @@ class LiveItems:
         roots: Int64s = self._prune(np.asarray([[self.base.root, self.delta.root]], np.int64), None)[0]
         return roots
 
-    def filter_of_ids(self, ids: Any) -> LiveFilter:
-        """The items with these ids, without those removed. Raises ItemError on an id that no live item has."""
-        wanted = read_ids(ids)
-        rows = self._places(wanted)
-        if (rows < 0).any():
-            raise ItemError(f"no live item has the id {ids_at(wanted, np.flatnonzero(rows < 0)[:1])[0]!r}")
-        chosen = np.zeros(self.base.n_items + self.delta.n_items, np.bool_)
-        chosen[rows] = True
-        return self.filter_of_rows(chosen[: self.base.n_items], chosen[self.base.n_items :])
+    def filter_of_ids(self, ids: Any, *, missing: Missing = "error") -> LiveFilter:
+        """The items with these ids, without those removed; in time of the ids given, and a bit an item.
+
+        missing   "error": raise ItemError on an id that no live item has; "ignore": leave such ids out
+
+        Raises ItemError on ids of another kind than the items'.
+        """
+        check_missing(missing)
+        wanted = wanted_ids(self.base.ids, ids)
+        positions, counts = self.base.id_map.get().find(wanted)
+        known = counts > 0
+        known[known] = self.live.is_live(positions)
+        rows, added = self.delta.id_map.get().find(wanted)
+        found = known | (added > 0)
+        if missing == "error" and not found.all():
+            raise ItemError(
+                f"no live item has the id {ids_at(wanted, np.flatnonzero(~found)[:1])[0]!r}; "
+                'missing="ignore" leaves such ids out'
+            )
+        n_base, numbers = self.base.n_items, self.numbers[rows_at(self.delta, rows)]
+        inside = np.concatenate([positions[known[counts > 0]], numbers[numbers < n_base]])
+        later = np.zeros(self.n_numbers - n_base, np.bool_)
+        later[numbers[numbers >= n_base] - n_base] = True
+        return LiveFilter(ItemFilter.of_positions(self.base, inside), later, False, self.lineage)
 
     def filter_of_rows(self, base: Any, delta: Any) -> LiveFilter:
         """From a bool an item: bool[base.n_items] in the base's input order, bool[delta.n_items] in that of additions.
@@ -102,26 +128,6 @@ class LiveItems:
         added = np.zeros(self.n_numbers - n_base, np.bool_)
         added[inside[inside >= n_base] - n_base] = True
         return LiveFilter(ItemFilter.of_rows(self.base, kept), added, False, self.lineage)
-
-    def _places(self, wanted: Ids) -> Int64s:
-        """Rows of live ids, those of the delta after the base's; -1 where no live item has the id."""
-        found = np.full(len(wanted), -1, np.int64)
-        if not len(wanted):
-            return found
-        table = IdTable(wanted)
-        same = table.find(wanted)  # where an id stands first, for those that are given more than once
-        for index, first in ((self.base, 0), (self.delta, self.base.n_items)):
-            ids = select_ids(index.ids, np.arange(index.n_items))
-            if not len(ids):
-                continue
-            if kind_of(ids) != table.kind:
-                raise ItemError(f"the items' ids are {kind_of(ids)}, those given {table.kind}")
-            places = table.find(ids)
-            rows = np.flatnonzero(places >= 0)
-            if index is self.base:
-                rows = rows[~self.removed[rows]]
-            found[places[rows]] = rows + first
-        return found[same]
 
     def children(self, nodes: Int64s, filters: LiveFilters = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
         """Of int64[…, 2], flattened: indptr int64[n + 1], tokens int32, node pairs int64[total, 2]; tokens rise."""
@@ -187,6 +193,26 @@ class LiveItems:
         sides = nodes.reshape(1, 2) if nodes.ndim == 1 else nodes
         in_base, in_delta = self.base.item_ids(sides[..., 0], base), self.delta.item_ids(sides[..., 1], delta)
         return [some + others for some, others in zip(in_base, in_delta, strict=True)]
+
+    def first_item(self, nodes: Int64s, filters: LiveFilters = None) -> npt.NDArray[Any]:
+        """The id of the first live item that ends at each of the node pairs int64[…, 2]; arguments as :meth:`item_ids`.
+
+        Shape […]; int64 with -1 where none ends; where ids are strings, objects with None there.
+        """
+        names = isinstance(self.base.ids, StringIds)
+        firsts = [ids[0] if ids else None if names else -1 for ids in self.item_ids(nodes, filters)]
+        return np.asarray(firsts, object if names else np.int64).reshape(nodes.shape[:-1])
+
+    def top(self, beams: Beams, k: int, filters: LiveFilters = None) -> list[list[tuple[ItemId, float]]]:
+        """As ``ItemIndex.top``: for each request at most ``k`` pairs (id, score), best first.
+
+        **Ties**: the lower beam, then the base's items by input row before the additions in the order of adding.
+        """
+        return answers.top(self, beams, k, filters)
+
+    def ids_of_tokens(self, tokens: Any, filters: LiveFilters = None) -> list[list[ItemId]]:
+        """As ``ItemIndex.ids_of_tokens``: for each row of tokens [rows, T] the ids of the live items that it spells."""
+        return answers.ids_of_tokens(self, tokens, filters)
 
     def start(self, n_requests: int, width: int) -> Beams:
         """One valid beam a request at the root; ``nodes`` is int64[B, M, 2] in these beams."""
@@ -277,10 +303,7 @@ class LiveItems:
                 if index is self.base:
                     positions = positions[self.live.is_live(positions)]
                 if len(positions):
-                    leaves = positions
-                    if index.item_indptr is not None:
-                        leaves = np.searchsorted(index.item_indptr, positions, "right") - 1
-                    codes = index.layout.sequences(leaves)
+                    codes = index.layout.sequences(index.leaves_at(positions))
                     offsets = np.concatenate([[0], np.cumsum((codes >= 0).sum(axis=1))]).astype(np.int64)
                     ids = select_ids(index.ids, rows_at(index, positions))
                     yield read_rows((codes[codes >= 0], offsets), index.n_levels), ids
@@ -400,8 +423,8 @@ def _small_index(rows: list[tuple[int, ...]], ids: list[ItemId], base: ItemIndex
 class Catalogue:
     """The current state of a changing catalogue; may be read and changed from several threads.
 
-    Every item has an id of its own, all int, all str or all bytes. ``Catalogue(index)`` takes over an index's items;
-    O(N) where it has ids. ``len`` is the number of live items.
+    Every item has an id of its own, all int, all str or all bytes. ``Catalogue(index)`` takes over an index's items
+    and makes the index's map of ids, O(N). ``len`` is the number of live items.
     """
 
     def __init__(self, base: ItemIndex) -> None:
@@ -416,8 +439,7 @@ class Catalogue:
         """Begin anew with an index and an empty delta."""
         self._added: dict[ItemId, tuple[int, ...]] = {}
         self._numbers: dict[ItemId, int] = {}  # of every id that was ever added to this base
-        self._table = None if base.ids is None else IdTable(base.ids)
-        if self._table is not None and self._table.distinct != base.n_items:
+        if not base.id_map.get().is_distinct():
             raise ItemError("several items have the same id")
         delta = _small_index([], [], base)
         removed = np.zeros(base.n_items, np.bool_)
@@ -504,11 +526,9 @@ class Catalogue:
         """The ids' numbers, with those of these ids among them."""
         if not new_ids:
             return self._numbers
-        numbers, base, following = dict(self._numbers), self._state.base, self._state.n_numbers
-        rows = self._base_rows(new)
-        of_base = rows >= 0
-        rows[of_base] = positions_of_rows(base, rows[of_base])
-        for item_id, position in zip(new_ids, rows.tolist(), strict=True):
+        numbers, following = dict(self._numbers), self._state.n_numbers
+        positions = self._base_positions(new)
+        for item_id, position in zip(new_ids, positions.tolist(), strict=True):
             if item_id not in numbers:
                 numbers[item_id] = position if position >= 0 else following
                 following += position < 0
@@ -516,25 +536,18 @@ class Catalogue:
 
     def _live_rows(self, ids: Ids) -> Int64s:
         """The base's row of each id, -1 where no live item of the base has it. ItemError on ids of another kind."""
-        rows = self._base_rows(ids)
-        if self._state.base.n_items:
-            rows[(rows >= 0) & self._state.removed[rows]] = -1
-        return rows
+        positions, base = self._base_positions(ids), self._state.base
+        if base.n_items:
+            rows = rows_at(base, np.maximum(positions, 0))
+            return np.where((positions >= 0) & ~self._state.removed[rows], rows, -1)
+        return positions
 
-    def _base_rows(self, ids: Ids) -> Int64s:
-        """The base's row of each id, live or not, -1 where it has none. ItemError on ids of another kind."""
-        base = self._state.base
-        kind = "int" if base.ids is None else kind_of(base.ids)
-        if len(ids) and kind_of(ids) != kind:
-            raise ItemError(f"the items' ids are {kind}, those given {kind_of(ids)}")
-        if not len(ids):
-            return np.zeros(0, np.int64)
-        if self._table is not None:
-            rows = self._table.find(ids)
-        else:
-            assert not isinstance(ids, StringIds)
-            rows = np.where((ids >= 0) & (ids < base.n_items), ids, -1)
-        return rows
+    def _base_positions(self, ids: Ids) -> Int64s:
+        """The base's position of each id, live or not, -1 where it has none. ItemError on ids of another kind."""
+        found, counts = self._state.base.id_map.get().find(wanted_ids(self._state.base.ids, ids))
+        positions = np.full(len(counts), -1, np.int64)
+        positions[counts > 0] = found
+        return positions
 
     def merge(self) -> ItemIndex:
         """Build one index from what is live, make it the base, and return it. Changes made meanwhile are kept."""

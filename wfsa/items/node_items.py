@@ -62,19 +62,6 @@ def rows_at(index: IndexData, positions: Int64s) -> Int64s:
     return rows
 
 
-def positions_of_rows(index: IndexData, rows: Int64s) -> Int64s:
-    """Positions of the items of input rows. O(N) where the index keeps row numbers and there are rows."""
-    if index.item_order is None or not len(rows):
-        return rows
-    wanted = np.zeros(index.n_items, np.bool_)
-    wanted[rows] = True
-    positions = np.flatnonzero(wanted[index.item_order])
-    found = index.item_order[positions]
-    by_row = np.argsort(found)
-    chosen: Int64s = positions[by_row][np.searchsorted(found[by_row], rows)]
-    return chosen
-
-
 def item_ids(index: IndexData, nodes: Int64s, filters: Filters = None) -> list[list[ItemId]]:
     """See ``ItemIndex.item_ids``."""
     indptr, positions = live_positions(index, nodes, filters)

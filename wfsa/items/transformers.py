@@ -1,15 +1,16 @@
 """`generate` of the transformers library over a closed item set.
 
     processor = ItemLogitsProcessor(index, prompt_length=ids.shape[1], eos_token_id=tokenizer.eos_token_id)
-    model.generate(ids, num_beams=20, num_return_sequences=20, max_new_tokens=index.n_levels + 1,
-                   logits_processor=[processor])
+    rows = model.generate(ids, num_beams=20, num_return_sequences=20, max_new_tokens=index.n_levels + 1,
+                          logits_processor=[processor])
+    processor.item_ids(rows)                    # for each row the ids of the items that it spells
 
 What is generated after the prompt is a sequence of items' tokens; everything else gets -inf. The processor keeps no
 state: nodes are found from the generated tokens, level by level, so reordered beams cost nothing.
 
 Where an item is complete only the end-of-sequence token is allowed (if one is given; else let ``max_new_tokens`` end
-the text). With fewer live items than beams, `generate` fills up with beams of score -inf: those are no items, and no
-library call flags them; ``wfsa.items.beam_search`` does.
+the text). With fewer live items than beams, `generate` fills up with beams of score -inf, and no library call flags
+them: ``processor.item_ids`` gives [] for a row that is no live item, and ``wfsa.items.beam_search`` flags such beams.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ with needs("wfsa.items.transformers", extra="items"):
     from transformers import LogitsProcessor
 
 from wfsa.errors import ItemError
+from wfsa.items.answers import on_host
 from wfsa.items.backends.device_layout import DeviceFilters, Tensor
 from wfsa.items.backends.torch import TorchItems
 from wfsa.items.filter import Filters, check_filters, filter_of_request
 from wfsa.items.index import ItemIndex
+from wfsa.items.item_ids import ItemId
 from wfsa.items.nodes import NONE
 
 
@@ -101,6 +104,18 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
             end = self.eos_token_id
             masked[:, end] = torch.where(done, scores[:, end], masked[:, end])
         return masked
+
+    def item_ids(self, sequences: Any) -> list[list[ItemId]]:
+        """For each row that `generate` returned the ids of the live items that it spells, [] where it spells none.
+
+        sequences   int64[rows, prompt and generated]: what `generate` returns, or its ``.sequences``; any number of
+                    rows a request (``num_return_sequences``), one request after another. The first ``prompt_length``
+                    tokens are not read
+
+        Raises ItemError where the rows are not a multiple of the filters. See ``ItemIndex.ids_of_tokens``.
+        """
+        rows = on_host(getattr(sequences, "sequences", sequences))
+        return self.index.ids_of_tokens(rows[:, self.prompt_length :], self.filters)
 
 
 def prefix_allowed_tokens_fn(

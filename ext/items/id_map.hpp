@@ -1,0 +1,97 @@
+// Positions of an index's items by id, kept beside the index, so that a few ids are found without reading all of them.
+//
+// The item at position p (its place in the index's leaf order) has the id key `order[p]`; without `order`, key p.
+// Positions lie in buckets by the hash of their id: those of bucket b are places[begins[b] .. begins[b + 1]), rising.
+// A bucket has two positions on average, so the map takes 4 bytes an item for the places and 2 for the begins. Several
+// items may have one id: they share a bucket, and `find` returns all of them.
+//
+// Building sorts by counting: bucket of each key, counts, places. Tried: the open addressing of IdTable, 16 to 32 bytes
+// an item; slots of 4 bytes without tags, whose clusters an id that no item has must read to their end.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "items/id_table.hpp"
+
+namespace wfsa {
+namespace items {
+
+// n < 2^32 keys. Keys and order must outlive the map.
+template <class Keys>
+class IdMap {
+public:
+    IdMap(const Keys& keys, Offsets order, int64_t n)
+        : keys_(keys), order_(order), n_buckets_((uint64_t)n / 2 + 1), begins_((size_t)n_buckets_ + 1, 0),
+          places_((size_t)n) {
+        std::vector<uint32_t> bucket_of((size_t)n);
+        for (int64_t i = 0; i < n; ++i) ++begins_[bucket_of[(size_t)i] = bucket(keys_.hash(i))];
+        uint32_t sum = 0;
+        for (uint32_t& begin : begins_) begin = sum += begin;  // the end of each bucket; the last one has no positions
+        // Backwards, so that positions rise within a bucket and each end becomes the bucket's begin.
+        uint32_t chosen[kBatch];
+        for (int64_t end = n; end > 0; end -= kBatch) {
+            const int64_t first = std::max<int64_t>(end - kBatch, 0);
+            for (int64_t p = first; p < end; ++p) __builtin_prefetch(&bucket_of[(size_t)key_of(p)]);
+            for (int64_t p = first; p < end; ++p) {
+                chosen[p - first] = bucket_of[(size_t)key_of(p)];
+                __builtin_prefetch(&begins_[chosen[p - first]]);
+            }
+            for (int64_t p = end; p-- > first;) places_[--begins_[chosen[p - first]]] = (uint32_t)p;
+        }
+    }
+
+    int64_t bytes() const { return 4 * (int64_t)(begins_.size() + places_.size()); }
+
+    // Appends the positions of each of n others to `positions`, rising, and writes how many there are to `counts`.
+    void find(const Keys& others, int64_t n, std::vector<int64_t>& positions, int64_t* counts) const {
+        uint32_t chosen[kBatch];
+        for (int64_t begin = 0; begin < n; begin += kBatch) {
+            const int64_t end = std::min<int64_t>(begin + kBatch, n);
+            for (int64_t j = begin; j < end; ++j) {
+                chosen[j - begin] = bucket(others.hash(j));
+                __builtin_prefetch(&begins_[chosen[j - begin]]);
+            }
+            for (int64_t j = begin; j < end; ++j) {
+                const uint32_t at = begins_[chosen[j - begin]];
+                if (at < places_.size()) __builtin_prefetch(&places_[at]);
+            }
+            for (int64_t j = begin; j < end; ++j) {
+                counts[j] = 0;
+                const uint32_t b = chosen[j - begin];
+                for (uint32_t at = begins_[b]; at < begins_[b + 1]; ++at) {
+                    const int64_t p = places_[at];
+                    if (!keys_.equal(key_of(p), others, j)) continue;
+                    positions.push_back(p);
+                    ++counts[j];
+                }
+            }
+        }
+    }
+
+    // Whether no two items have one id.
+    bool distinct() const {
+        for (uint64_t b = 0; b < n_buckets_; ++b)
+            for (uint32_t one = begins_[b]; one < begins_[b + 1]; ++one)
+                for (uint32_t other = begins_[b]; other < one; ++other)
+                    if (keys_.equal(key_of(places_[one]), keys_, key_of(places_[other]))) return false;
+        return true;
+    }
+
+private:
+    static constexpr int64_t kBatch = 16;
+
+    int64_t key_of(int64_t p) const { return order_.data ? order_[p] : p; }
+    uint32_t bucket(uint64_t hash) const { return (uint32_t)(((hash >> 32) * n_buckets_) >> 32); }
+
+    Keys keys_;
+    Offsets order_;
+    uint64_t n_buckets_;
+    std::vector<uint32_t> begins_, places_;
+};
+
+}  // namespace items
+}  // namespace wfsa

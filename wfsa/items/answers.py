@@ -1,0 +1,92 @@
+"""Items out of beams and out of tokens: the best of each request with their scores, and the items that rows spell.
+
+Both are defined for whatever steps over items and names them: an index, or a state of a changing catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.errors import ItemError
+from wfsa.items.beams import Beams
+from wfsa.items.item_ids import ItemId
+from wfsa.items.nodes import NONE, Int64s
+
+
+class NamesItems(Protocol):
+    """An index or a state of a catalogue; ``root`` is a node, an int or int64[2]."""
+
+    @property
+    def root(self) -> Any: ...
+    def children(self, nodes: Any, filters: Any = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]: ...
+    def advance(self, nodes: Any, tokens: Any, filters: Any = None) -> Int64s: ...
+    def item_ids(self, nodes: Any, filters: Any = None) -> list[list[ItemId]]: ...
+
+
+def top(items: NamesItems, beams: Beams, k: int, filters: Any = None) -> list[list[tuple[ItemId, float]]]:
+    """See ``ItemIndex.top``."""
+    if k < 1:
+        raise ItemError(f"k must be at least 1, got {k}")
+    nodes, scores, valid = (on_host(array) for array in (beams.nodes, beams.scores, beams.valid))
+    order = np.argsort(-scores, axis=1, kind="stable")
+    nodes = np.where(valid.reshape(*valid.shape, *[1] * (nodes.ndim - 2)), nodes, NONE)
+    nodes = nodes[np.arange(len(order))[:, None], order]
+    found, width = items.item_ids(nodes, filters), nodes.shape[1]
+    best: list[list[tuple[ItemId, float]]] = []
+    for request, row in enumerate(np.take_along_axis(scores, order, 1).tolist()):
+        listed: list[tuple[ItemId, float]] = []
+        for beam, score in enumerate(row):
+            if len(listed) >= k:
+                break
+            listed += [(one, score) for one in found[request * width + beam]]
+        best.append(listed[:k])
+    return best
+
+
+def ids_of_tokens(items: NamesItems, tokens: Any, filters: Any = None) -> list[list[ItemId]]:
+    """See ``ItemIndex.ids_of_tokens``."""
+    rows = on_host(tokens)
+    if rows.ndim != 2 or rows.dtype.kind not in "iu":
+        raise ItemError(f"tokens are {rows.dtype}{list(rows.shape)}, not integers [rows, T]")
+    root = np.asarray(items.root, np.int64)
+    nodes = np.full((len(rows), *root.shape), NONE, np.int64)
+    nodes[...] = root
+    closed = np.zeros(len(rows), np.bool_)
+    for step in range(rows.shape[1]):
+        at = np.flatnonzero(~closed & _is_node(nodes))
+        if not len(at):
+            break
+        after = items.advance(nodes[at], rows[at, step].astype(np.int64))
+        stuck = at[~_is_node(after)]
+        over = np.diff(items.children(nodes[stuck])[0]) == 0  # nothing follows there: the item was complete
+        closed[stuck[over]] = True
+        moved = ~closed[at]
+        nodes[at[moved]] = after[moved]
+    return items.item_ids(nodes, filters_of_rows(filters, len(rows)))
+
+
+def filters_of_rows(filters: Any, n_rows: int) -> Any:
+    """One filter for all rows, or one a row: a request's rows follow one another, as ``generate`` returns them.
+
+    Raises ItemError where the rows are not a multiple of the filters.
+    """
+    if not isinstance(filters, Sequence):
+        return filters
+    if not filters or n_rows % len(filters):
+        raise ItemError(f"{len(filters)} filters for {n_rows} rows: the rows must be a multiple of the filters")
+    return [one for one in filters for _ in range(n_rows // len(filters))]
+
+
+def on_host(array: Any) -> npt.NDArray[Any]:
+    """A NumPy, JAX or torch array, on any device, as a NumPy array."""
+    return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
+
+
+def _is_node(nodes: Int64s) -> npt.NDArray[np.bool_]:
+    """bool[n] of int64[n], or of pairs int64[n, 2]: whether there is a node."""
+    there: npt.NDArray[np.bool_] = nodes >= 0 if nodes.ndim == 1 else np.any(nodes >= 0, axis=1)
+    return there
