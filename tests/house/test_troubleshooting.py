@@ -170,7 +170,9 @@ TRIGGERS: list[Callable[[], Any]] = [
 
 
 @pytest.mark.parametrize(
-    ("message", "bring_about"), list(zip(messages(), TRIGGERS, strict=True)), ids=lambda value: str(value)[:40]
+    ("message", "bring_about"),
+    list(zip(messages(), TRIGGERS, strict=True)),
+    ids=[message[:40] for message in messages()],  # a function's address would differ between processes
 )
 def test_message_is_written(message: str, bring_about: Callable[[], Any]) -> None:
     if bring_about in (narrow_model, forced_token, cut_off):
