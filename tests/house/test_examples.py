@@ -13,13 +13,15 @@ import pytest
 import wfsa
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SHORT = ["server.py"]
+SHORT = ["recommender.py", "server.py"]
 MOST_LINES = 39
 pytestmark = pytest.mark.engine
 
 
 @pytest.mark.parametrize("name", SHORT)
 def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "recommender.py":
+        pytest.importorskip("pyarrow", reason="NO PYARROW: examples/recommender.py was not run")
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert capsys.readouterr().out.strip()
 
@@ -79,3 +81,40 @@ def test_server_accepts_drafts() -> None:
     server["serve"].__globals__["large"] = server["large"].view(Model)
     text = server["serve"](SCHEMAS[:1], 60)[0]
     assert 0 < len(passes) < 0.7 * len(text)
+
+
+# --- recommender.py ----------------------------------------------------------------------------------------------
+
+
+def test_recommender_ranks_as_scoring_every_item_does() -> None:
+    """With as many beams as items are in stock; after the script's changes, and after one more day."""
+    pytest.importorskip("pyarrow", reason="NO PYARROW: examples/recommender.py was not run")
+    script = runpy.run_path(str(EXAMPLES / "recommender.py"))
+    tables = [np.random.default_rng(seed).normal(size=(65, 64)).astype(np.float32) for seed in range(3)]
+
+    def logits_of(sequences: Any) -> Any:
+        """By the last code, another table a level."""
+        last = sequences[..., -1] if sequences.shape[-1] else np.full(sequences.shape[:2], 64)
+        return tables[sequences.shape[-1]][last]
+
+    def score(item: list[int]) -> float:
+        before, total = 64, 0.0
+        for table, code in zip(tables, item, strict=True):
+            total += float(table[before, code] - np.log(np.exp(table[before]).sum()))
+            before = code
+        return total
+
+    recommend, catalogue = script["recommend"], script["catalogue"]
+    recommend.__globals__["logits_of"] = logits_of
+    live = dict(zip(script["skus"], script["codes"], strict=True)) | {"sku-new": [1, 2, 3]}
+    del live["sku-6"]
+    in_stock, seen = ["sku-new", *script["skus"][:12], "sku-gone"], [["sku-2", "sku-gone"], []]
+    for _ in range(2):
+        for found, of_user in zip(recommend(in_stock, seen, 15), seen, strict=True):
+            allowed = [one for one in in_stock if one in live and one not in of_user]
+            want = sorted(((score(live[one]), one) for one in allowed), reverse=True)
+            assert [one for one, _ in found] == [one for _, one in want]
+            np.testing.assert_allclose([value for _, value in found], [value for value, _ in want], rtol=1e-5)
+        catalogue.change([[5, 5, 5]], ["sku-3"], removed=["sku-3", "sku-4"], strict=False)  # replaced, and gone
+        live["sku-3"] = [5, 5, 5]
+        live.pop("sku-4", None)
