@@ -214,6 +214,8 @@ def test_a_filter_belongs_to_its_index() -> None:
     assert mine != foreign
     with pytest.raises(ItemError, match="a bool in place of an ItemFilter"):
         index.allowed(nodes, [True])  # type: ignore[list-item]
+    with pytest.raises(ItemError, match="a LiveFilter in place of an ItemFilter: give one, or a list"):
+        index.allowed(nodes, Catalogue(index).items.filter_of_ids([0]))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["torch", "triton"])

@@ -13,6 +13,7 @@ from wfsa.items import Catalogue, ItemFilter, ItemIndex
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from wfsa.decoding import ItemTokens, disc_sample, trie_beam_search  # noqa: E402
 from wfsa.items.backends.torch import TorchItems  # noqa: E402
 from wfsa.items.beam_search import beam_search  # noqa: E402
 from wfsa.items.transformers import ItemLogitsProcessor, prefix_allowed_tokens_fn  # noqa: E402
@@ -79,6 +80,25 @@ def test_wide_search_is_exhaustive(model: Any, ends: bool) -> None:
             assert rows[item] == (sequence[:-1] if ends else sequence)
             assert at == 0 or item % 3 == 0
         assert (found.items[at, n:] == -1).all()
+
+
+def test_decoding_methods_take_a_filter(model: Any) -> None:
+    """Beams over a shared prompt find what the item search finds under the same filter; draws end in live items."""
+    index, rows = fixed()
+    live = ItemFilter.of_rows(index, np.arange(len(rows)) % 2 == 0)
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    ours = beam_search(model, TorchItems(index), ids, width=8, filters=live)
+    found = trie_beam_search(model, ids, n_beams=8, max_new_tokens=3, constraint=ItemTokens(index, live))
+    np.testing.assert_allclose(found.scores * 3, ours.beams.scores, rtol=1e-5)
+    assert found.tokens.tolist() == ours.beams.sequences.tolist()
+    catalogue = Catalogue(index)
+    few = catalogue.items.filter_of_ids([4, 6])
+    drawn = disc_sample(model, [1, 2, 3], constraint=ItemTokens(catalogue.items, few), n_draws=2, max_new_tokens=3)
+    assert tuple(drawn.samples[0].ids) in {rows[4], rows[6]}
+    assert ItemTokens(index, live).n_sequences == len(set(rows[::2]))
+    for items, other in ((index, few), (catalogue.items, live), (ragged()[0], live)):
+        with pytest.raises(ItemError, match=r"in place of|another index"):
+            ItemTokens(items, other)
 
 
 def test_items_that_share_a_sequence_are_live_one_by_one(model: Any) -> None:

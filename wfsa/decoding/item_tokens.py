@@ -8,24 +8,32 @@ a prefix of another.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import torch
 
 from wfsa.errors import DecodingError
-from wfsa.items import ItemIndex, LiveItems
+from wfsa.items import ItemFilter, ItemIndex, LiveFilter, LiveItems
 from wfsa.items.nodes import NONE, Int64s
 
 
 class ItemTokens:
-    """An item index, or a state of a catalogue, as a :class:`TokenConstraint`.  The cursor is nodes, in NumPy."""
+    """An item index, or a state of a catalogue, as a :class:`TokenConstraint`.  The cursor is nodes, in NumPy.
 
-    __slots__ = ("items", "levels")
+    ``live``: the items that sequences may end in, for all rows; None for all items.  Raises :class:`ItemError` on a
+    filter of another index or catalogue, :class:`DecodingError` where an item is a prefix of another and the index has
+    no end token.
+    """
 
-    def __init__(self, items: ItemIndex | LiveItems) -> None:
+    __slots__ = ("items", "levels", "live")
+
+    def __init__(self, items: ItemIndex | LiveItems, live: ItemFilter | LiveFilter | None = None) -> None:
         self.levels = items.base.levels if isinstance(items, LiveItems) else items.levels
         if items.has_prefix_items and self.levels.end_token is None:
             raise DecodingError("an item is a prefix of another: build the index with an end_token")
-        self.items = items
+        self.items, self.live = cast(Any, items), live  # each takes its own kind of filter: children refuses others
+        self.items.children(self.start(1), live)
 
     @property
     def n_tokens(self) -> int:
@@ -38,10 +46,11 @@ class ItemTokens:
 
     @property
     def n_sequences(self) -> int | None:
-        """Distinct sequences; None for a catalogue that changes, unless it is empty."""
+        """Distinct sequences of live items; None for a catalogue that changes, unless it is empty."""
         if isinstance(self.items, LiveItems):
             return None if self.items.n_items else 0
-        return self.items.n_leaves
+        n_leaves: int = self.items.n_leaves
+        return int(self.live.rank(np.asarray([n_leaves]))[0]) if isinstance(self.live, ItemFilter) else n_leaves
 
     @property
     def longest(self) -> int:
@@ -54,7 +63,7 @@ class ItemTokens:
 
     def allowed(self, cursor: Int64s, device: torch.device) -> torch.Tensor:
         nodes, where = np.unique(cursor, axis=0, return_inverse=True)  # rows of a batch meet in the same places
-        packed = np.ascontiguousarray(self.items.allowed(nodes))
+        packed = np.ascontiguousarray(self.items.allowed(nodes, self.live))
         bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little", count=self.n_tokens)
         return torch.from_numpy(bits.view(np.bool_)[where.reshape(-1)]).to(device)
 
@@ -65,7 +74,8 @@ class ItemTokens:
         flat = nodes.reshape(len(rows), -1)
         pairs, where = np.unique(np.column_stack([flat, chosen]), axis=0, return_inverse=True)
         before = np.ascontiguousarray(pairs[:, :-1]).reshape(len(pairs), *nodes.shape[1:])
-        advanced: Int64s = self.items.advance(before, np.ascontiguousarray(pairs[:, -1]))[where.reshape(-1)]
+        following: Int64s = self.items.advance(before, np.ascontiguousarray(pairs[:, -1]), self.live)
+        advanced = following[where.reshape(-1)]
         refused = (flat >= 0).any(axis=1) & (advanced.reshape(len(rows), -1) < 0).all(axis=1)
         if refused.any():
             row = int(np.flatnonzero(refused)[0])

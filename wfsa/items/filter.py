@@ -288,6 +288,8 @@ def check_filters(filters: Filters, n_requests: int, fingerprint: str) -> None:
     """Raise ItemError on filters of another index than the one with this fingerprint, or not one a request."""
     if filters is None:
         return
+    if isinstance(filters, str) or not isinstance(filters, (ItemFilter, Sequence)):
+        raise ItemError(f"a {type(filters).__name__} in place of an ItemFilter: give one, or a list with one a request")
     listed = [filters] if isinstance(filters, ItemFilter) else list(filters)
     if not isinstance(filters, ItemFilter) and len(listed) != n_requests:
         raise ItemError(f"{len(listed)} filters for {n_requests} requests")
