@@ -313,7 +313,7 @@ def test_importing_needs_none_of_the_extras() -> None:
         "from wfsa.items import ItemIndex\n"
         "for call, extra in ((lambda: ItemIndex.build_distributed('x.parquet', 'out', 4), 'ray'),\n"
         "                    (lambda: ItemIndex.load('s3://bucket/index'), 'store')):\n"
-        "    try:\n        call()\n    except ValueError as e:\n        assert f\"wfsa[{extra}]\" in str(e), e\n"
+        "    try:\n        call()\n    except ValueError as e:\n        assert f\"'.[{extra}]'\" in str(e), e\n"
         "    else:\n        raise AssertionError\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).resolve().parents[2])
