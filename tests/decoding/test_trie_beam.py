@@ -18,6 +18,7 @@ from tests.oracles.listed_tokens import ListedTokens  # noqa: E402
 from tests.oracles.tiny_models import tiny_model  # noqa: E402
 from wfsa.decoding import DecodingError, GrammarTokens, TokenConstraint, trie_beam_search  # noqa: E402
 from wfsa.decoding.causal_model import check_tree  # noqa: E402
+from wfsa.items import Catalogue, ItemIndex  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -232,3 +233,29 @@ def test_grammar_states_fork_and_die() -> None:
     assert tokens.allowed(done, cpu).tolist() == [[False] * 4]
     with pytest.raises(DecodingError, match="row 1: token 1 b'a' is refused"):
         tokens.advance(both, torch.tensor([0, 1]), torch.tensor([2, 1]))
+
+
+# --- items -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [None, 49])
+def test_a_catalogue_that_changes_is_searched_as_an_index_of_what_is_live(end: int | None) -> None:
+    """A plain index and a catalogue are taken as they are; tokens become ids by one call."""
+    rows = np.random.default_rng(1).integers(0, 12, (60, 3))
+    options: dict[str, Any] = {"vocab_size": 12, "logits_size": 50, "end_token": end}
+    names = [f"sku-{number}" for number in range(60)]
+    catalogue = Catalogue(ItemIndex.build(rows, names, **options))
+    catalogue.change([[1, 2, 3], [4, 5, 6]], ["new", "newer"], removed=names[:30])
+    live = ItemIndex.build([*rows[30:].tolist(), [1, 2, 3], [4, 5, 6]], [*names[30:], "new", "newer"], **options)
+    search: dict[str, Any] = {"n_beams": 4, "prompts": ((5, 6), (7, 8))}
+    search |= {"max_new_tokens": 3, "eos_token_id": ()} if end is None else {"max_new_tokens": 4, "eos_token_id": end}
+    want = _search(constraint=live, **search)
+    for constraint in (catalogue, catalogue.items):
+        found = _search(constraint=constraint, **search)
+        assert found.tokens.tolist() == want.tokens.tolist() and found.scores.tolist() == want.scores.tolist()
+        for request in range(2):
+            ids = catalogue.items.ids_of_tokens(found.tokens[request])
+            assert ids == live.ids_of_tokens(want.tokens[request]) and all(ids)
+    empty = Catalogue(ItemIndex.build(np.zeros((0, 3), np.int64), **options))
+    with pytest.raises(DecodingError, match="the constraint's set is empty"):
+        _search(constraint=empty, **search)
