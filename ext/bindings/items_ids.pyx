@@ -6,7 +6,7 @@ Python has checked shapes and types.
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsStringAndSize, PyBytes_FromStringAndSize
-from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.list cimport PyList_GetSlice, PyList_New, PyList_SET_ITEM
 from cpython.ref cimport Py_INCREF
 from cpython.unicode cimport PyUnicode_Check, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -237,6 +237,18 @@ def strings_at(object data, object offsets, int64_t width, object rows, bint tex
         Py_INCREF(one)
         PyList_SET_ITEM(found, i, one)
     return found
+
+
+def split_list(list given not None, object indptr):
+    """A list of n lists: part i is given[indptr[i]:indptr[i + 1]], for int64[n + 1]."""
+    cdef const int64_t* at = <const int64_t*>_data(indptr)
+    cdef int64_t n = len(indptr) - 1, i
+    cdef list parts = PyList_New(n)
+    for i in range(n):
+        part = PyList_GetSlice(given, at[i], at[i + 1])
+        Py_INCREF(part)
+        PyList_SET_ITEM(parts, i, part)
+    return parts
 
 
 def among(object ids, object wanted, int64_t low, int64_t span):

@@ -176,6 +176,36 @@ def test_generate_returns_live_items(model: Any, how: str, ends: bool) -> None:
         assert [[tuple(x) for x in part] for part in ours.beams.sequences.tolist()] == sequences
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_generate_with_a_catalogue_that_changes(model: Any, ends: bool) -> None:
+    """The rows and scores of an index of what is live; ids of one call, for several beams a request."""
+    index, rows = ragged() if ends else fixed()
+    offsets = (0, 0, 0) if ends else (0, 10, 20)
+    codes = [tuple(token - offset for token, offset in zip(row, offsets, strict=False)) for row in rows]
+    catalogue = Catalogue(index)
+    catalogue.change([codes[0], codes[5]], [100, 101], removed=range(0, len(rows), 2))
+    kept = [*range(1, len(rows), 2), 100, 101]
+    listed = [*codes[1::2], codes[0], codes[5]]
+    options = {"logits_size": N_TOKENS, "end_token": EOS if ends else None, "offsets": list(offsets)}
+    whole = ItemIndex.build(listed, kept, vocab_size=6 if ends else 10, **options)
+    prompts = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    items, some = catalogue.items, kept[::3]
+    given = [(catalogue, [None, items.filter_of_ids(some)]), (whole, [None, ItemFilter.of_ids(whole, some)])]
+    results = []
+    for source, filters in given:
+        processor = ItemLogitsProcessor(source, 3, filters=filters)
+        out = model.generate(
+            prompts, num_beams=5, num_return_sequences=5, do_sample=False, max_new_tokens=4 if ends else 3,
+            eos_token_id=EOS if ends else None, pad_token_id=EOS, return_dict_in_generate=True, output_scores=True,
+            logits_processor=[processor],
+        )  # fmt: skip
+        results.append((out.sequences.tolist(), [sorted(ids) for ids in processor.item_ids(out.sequences)]))
+    assert results[0] == results[1] and all(ids and set(ids) <= set(kept) for ids in results[0][1][:5])
+    assert all(set(ids) <= set(some) for ids in results[0][1][5:])
+    with pytest.raises(ItemError, match="LiveFilter"):
+        ItemLogitsProcessor(catalogue, 3, filters=ItemFilter.of_rows(index, np.ones(len(rows), np.bool_)))
+
+
 def test_sampling_ends_after_an_item(model: Any) -> None:
     """Rows end at different steps; an ended row stays valid for the sampler."""
     index, rows = ragged()

@@ -50,6 +50,15 @@ def top(items: NamesItems, beams: Beams, k: int, filters: Any = None) -> list[li
 def ids_of_tokens(items: NamesItems, tokens: Any, filters: Any = None) -> list[list[ItemId]]:
     """See ``ItemIndex.ids_of_tokens``."""
     rows = on_host(tokens)
+    return items.item_ids(nodes_of_tokens(items, rows), filters_of_rows(filters, len(rows)))
+
+
+def nodes_of_tokens(items: NamesItems, rows: npt.NDArray[Any]) -> Int64s:
+    """The node that each row of tokens [rows, T] leads to: int64[rows], pairs int64[rows, 2] in a catalogue.
+
+    A row stays at the node where its item is complete; -1 where it leaves the catalogue before. Raises ItemError on
+    anything but a table of integers.
+    """
     if rows.ndim != 2 or rows.dtype.kind not in "iu":
         raise ItemError(f"tokens are {rows.dtype}{list(rows.shape)}, not integers [rows, T]")
     root = np.asarray(items.root, np.int64)
@@ -57,16 +66,21 @@ def ids_of_tokens(items: NamesItems, tokens: Any, filters: Any = None) -> list[l
     nodes[...] = root
     closed = np.zeros(len(rows), np.bool_)
     for step in range(rows.shape[1]):
-        at = np.flatnonzero(~closed & _is_node(nodes))
+        at = np.flatnonzero(~closed & is_node(nodes))
         if not len(at):
             break
         after = items.advance(nodes[at], rows[at, step].astype(np.int64))
-        stuck = at[~_is_node(after)]
-        over = np.diff(items.children(nodes[stuck])[0]) == 0  # nothing follows there: the item was complete
-        closed[stuck[over]] = True
+        stuck = at[~is_node(after)]
+        closed[stuck[is_complete(items, nodes[stuck])]] = True
         moved = ~closed[at]
         nodes[at[moved]] = after[moved]
-    return items.item_ids(nodes, filters_of_rows(filters, len(rows)))
+    return nodes
+
+
+def is_complete(items: NamesItems, nodes: Int64s) -> npt.NDArray[np.bool_]:
+    """bool[n]: whether an item is complete at each node, so that nothing can follow."""
+    complete: npt.NDArray[np.bool_] = is_node(nodes) & (np.diff(items.children(nodes)[0]) == 0)
+    return complete
 
 
 def filters_of_rows(filters: Any, n_rows: int) -> Any:
@@ -86,7 +100,7 @@ def on_host(array: Any) -> npt.NDArray[Any]:
     return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
 
 
-def _is_node(nodes: Int64s) -> npt.NDArray[np.bool_]:
+def is_node(nodes: Int64s) -> npt.NDArray[np.bool_]:
     """bool[n] of int64[n], or of pairs int64[n, 2]: whether there is a node."""
     there: npt.NDArray[np.bool_] = nodes >= 0 if nodes.ndim == 1 else np.any(nodes >= 0, axis=1)
     return there

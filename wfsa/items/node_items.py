@@ -6,12 +6,12 @@ up needs the filters, too: without them the dead ones of a live leaf would be re
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from wfsa._ext.items_ids import split_list
 from wfsa.items.filter import Filters, ItemFilter, check_filters
 from wfsa.items.index_data import IndexData
 from wfsa.items.item_ids import ItemId, StringIds, ids_at
@@ -65,8 +65,7 @@ def rows_at(index: IndexData, positions: Int64s) -> Int64s:
 def item_ids(index: IndexData, nodes: Int64s, filters: Filters = None) -> list[list[ItemId]]:
     """See ``ItemIndex.item_ids``."""
     indptr, positions = live_positions(index, nodes, filters)
-    ids = ids_at(index.ids, rows_at(index, positions))
-    return [ids[begin:end] for begin, end in pairwise(indptr.tolist())]
+    return split_list(ids_at(index.ids, rows_at(index, positions)), indptr)
 
 
 def first_item(index: IndexData, nodes: Int64s, filters: Filters = None) -> npt.NDArray[Any]:

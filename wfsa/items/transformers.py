@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from wfsa.items.extras import needs
 
@@ -28,42 +29,51 @@ with needs("wfsa.items.transformers", extra="items"):
     from transformers import LogitsProcessor
 
 from wfsa.errors import ItemError
-from wfsa.items.answers import on_host
+from wfsa.items.answers import filters_of_rows, is_complete, nodes_of_tokens, on_host
 from wfsa.items.backends.device_layout import DeviceFilters, Tensor
 from wfsa.items.backends.torch import TorchItems
 from wfsa.items.filter import Filters, check_filters, filter_of_request
 from wfsa.items.index import ItemIndex
 from wfsa.items.item_ids import ItemId
+from wfsa.items.live import Catalogue, LiveItems
+from wfsa.items.live_filter import LiveFilters
 from wfsa.items.nodes import NONE
+from wfsa.items.published import Follower
 
 
 class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     """-inf at every token that continues no live item.
 
-    items          an ItemIndex (copied to the device of the first scores), or a TorchItems or TritonItems
+    items          an ItemIndex (copied to the device of the first scores), a TorchItems or TritonItems; or a changing
+                   catalogue, whose state at the call is kept and steps on the host
     prompt_length  tokens before the first generated one: ``input_ids.shape[1]`` of the call to `generate`; 1 with an
                    encoder-decoder model, whose decoder starts with one token
     eos_token_id   allowed where an item is complete; the index's end token needs no mention
-    filters        one for all requests, or one (or None) a request of the batch
+    filters        one for all requests, or one (or None) a request of the batch; those of a catalogue for a catalogue
 
     Raises ItemError where the scores are narrower than the index's tokens, or filters do not fit the batch.
     """
 
     def __init__(
         self,
-        items: ItemIndex | TorchItems,
+        items: ItemIndex | TorchItems | LiveItems | Catalogue | Follower,
         prompt_length: int,
         *,
         eos_token_id: int | None = None,
-        filters: Filters = None,
+        filters: Filters | LiveFilters = None,
     ) -> None:
-        self.index = items.index if isinstance(items, TorchItems) else items
+        self.filters = cast(Any, filters)
+        given: Any = items.items if isinstance(items, (Catalogue, Follower)) else items
+        self.index: Any = items.index if isinstance(items, TorchItems) else given
         self.items = items if isinstance(items, TorchItems) else None
+        self.levels = given.base.levels if isinstance(given, LiveItems) else self.index.levels
         self.prompt_length = int(prompt_length)
-        self.eos_token_id = self.index.levels.end_token if eos_token_id is None else int(eos_token_id)
-        self.filters = filters
-        n = 1 if filters is None or not isinstance(filters, (list, tuple)) else len(filters)
-        check_filters(filters, n, self.index.fingerprint)
+        self.eos_token_id = self.levels.end_token if eos_token_id is None else int(eos_token_id)
+        n = len(filters) if isinstance(filters, (list, tuple)) else 1
+        if isinstance(given, LiveItems):
+            given.children(given.start(n, 1).nodes, self.filters)  # refuses what does not fit
+        else:
+            check_filters(self.filters, n, self.index.fingerprint)
         self._on_device: DeviceFilters | None = None
         self._rows = -1
 
@@ -81,14 +91,17 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """Scores float[rows, V], masked; ``input_ids`` int64[rows, prompt and generated]."""
-        if self.items is None or self.items.device.type != scores.device.type:
-            self.items, self._rows = TorchItems(self.index, scores.device), -1
-        items, width = self.items, self.index.logits_size
+        width = self.levels.logits_size
         if scores.shape[-1] < width:
             raise ItemError(f"scores have {scores.shape[-1]} entries, the items' tokens need {width}")
         if self.eos_token_id is not None and self.eos_token_id >= scores.shape[-1]:
             raise ItemError(f"eos_token_id={self.eos_token_id}, but scores have {scores.shape[-1]} entries")
         written = input_ids[:, self.prompt_length :]
+        if isinstance(self.index, LiveItems):
+            return self._masked_on_host(self.index, on_host(written), scores)
+        if self.items is None or self.items.device.type != scores.device.type:
+            self.items, self._rows = TorchItems(self.index, scores.device), -1
+        items = self.items
         n_rows = written.shape[0]
         filters = self._filters(items, n_rows)
         nodes = torch.full((n_rows,), self.index.root, dtype=torch.int64, device=scores.device)
@@ -105,6 +118,19 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
             masked[:, end] = torch.where(done, scores[:, end], masked[:, end])
         return masked
 
+    def _masked_on_host(self, items: LiveItems, written: npt.NDArray[np.int64], scores: Tensor) -> Tensor:
+        """As a call does, by a catalogue's state, for the generated tokens int64[rows, T]."""
+        nodes = nodes_of_tokens(items, written)
+        done = is_complete(items, nodes)
+        packed = items.allowed(nodes, filters_of_rows(self.filters, len(written)))
+        width = self.levels.logits_size
+        allowed = np.zeros((len(written), scores.shape[-1]), np.bool_)
+        bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little", count=width)
+        allowed[:, :width] = bits.view(np.bool_) & ~done[:, None]
+        if self.eos_token_id is not None:
+            allowed[done, self.eos_token_id] = True
+        return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), float("-inf"))
+
     def item_ids(self, sequences: Any) -> list[list[ItemId]]:
         """For each row that `generate` returned the ids of the live items that it spells, [] where it spells none.
 
@@ -115,7 +141,8 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         Raises ItemError where the rows are not a multiple of the filters. See ``ItemIndex.ids_of_tokens``.
         """
         rows = on_host(getattr(sequences, "sequences", sequences))
-        return self.index.ids_of_tokens(rows[:, self.prompt_length :], self.filters)
+        found: list[list[ItemId]] = self.index.ids_of_tokens(rows[:, self.prompt_length :], self.filters)
+        return found
 
 
 def prefix_allowed_tokens_fn(
