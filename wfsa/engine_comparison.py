@@ -15,8 +15,9 @@ import gc
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -63,18 +64,36 @@ class Matcher(Protocol):
 Engine = Callable[[str], Callable[[], Matcher]]  # schema -> what starts a text
 
 
-def compare(schema: str, vocab: Vocab, texts: list[bytes], repeats: int) -> list[Row]:
-    """A row for each engine that is installed; VocabError without an end token, which most of them want."""
+def installed() -> dict[str, bool]:
+    """The names of the engines, and whether each can be imported; nothing is imported for that."""
+    return {name: find_spec(_package(name)) is not None for name in _engines()}
+
+
+def _package(engine: str) -> str:
+    return engine.partition(",")[0].replace("-", "_")
+
+
+def _engines() -> dict[str, Callable[[Vocab, Greedy], Engine]]:
+    return {
+        "wfsa": _wfsa("ahead"), "wfsa, background": _wfsa("background"), "llguidance": _llguidance,
+        "xgrammar": _xgrammar, "glrmask": _glrmask, "outlines-core": _outlines_core,
+    }  # fmt: skip
+
+
+def compare(
+    schema: str, vocab: Vocab, texts: list[bytes], repeats: int, engines: Collection[str] | None = None
+) -> list[Row]:
+    """A row for each engine that is installed, of those that `engines` names (None: all); VocabError without an end
+    token, which most of them want."""
     _end_token(vocab)
     schema = json.dumps(schema_of(schema), default=float)
     cutter = Greedy(vocab)
     cuts = [Cut(ids, sum(len(vocab.tokens[i]) for i in ids) == len(text))
             for text in texts for ids in [cut(vocab, text, cutter)]]  # fmt: skip
     rows = []
-    for name, make in (
-        ("wfsa", _wfsa("ahead")), ("wfsa, background", _wfsa("background")), ("llguidance", _llguidance),
-        ("xgrammar", _xgrammar), ("glrmask", _glrmask), ("outlines-core", _outlines_core),
-    ):  # fmt: skip
+    for name, make in _engines().items():
+        if engines is not None and name not in engines:
+            continue
         try:
             engine = make(vocab, cutter)
         except ImportError:

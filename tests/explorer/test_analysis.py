@@ -216,6 +216,17 @@ def test_next_tokens_are_the_mask_in_groups() -> None:
     assert state.text() == b'{"name": "A'
 
 
+def test_tokens_of_white_space_come_last_by_themselves() -> None:
+    made = compiled(PERSON)
+    state = made.constraint.start()
+    assert state.commit_bytes(b"{")
+    groups = next_tokens.next_tokens(made, state, limit=2000)["groups"]
+    white = [group["white"] for group in groups]
+    assert white == sorted(white) and set(white) == {False, True}
+    for group in groups:
+        assert all(bytes.fromhex(token["hex"]).isspace() is group["white"] for token in group["tokens"])
+
+
 def test_the_end_is_a_group() -> None:
     made = compiled(PERSON)
     state = made.constraint.start()
@@ -235,6 +246,23 @@ def test_places_of_a_schema_and_what_they_cost() -> None:
     assert cost.places(compiled("[0-9]+", "regex")) == {}
     along = cost.along(walked(made, b'{"name": "A"'))
     assert along["tokens"] == len(along["points"]) > 3 and along["left"][0][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "places"),
+    [
+        ("json-schema", '{"a":\n x}', ["line 2 column 2"]),
+        ("json-schema", '{"properties": {"a": {"pattern": "("}}}', ["/properties/a/pattern"]),
+        ("json-schema", "1", [""]),
+        ("lark", 'start: a\na: "x"\na: "y"', ["line 3"]),
+        ("gbnf", 'root ::= ("a"', ["line 1 column 10"]),
+        ("regex", "ab(c", ["offset 2"]),
+    ],
+)
+def test_an_error_has_a_place(kind: str, source: str, places: list[str]) -> None:
+    with pytest.raises(WfsaError) as error:
+        compiled(source, kind)
+    assert report.error_places(error.value) == places
 
 
 def test_the_report_and_the_places_of_errors() -> None:

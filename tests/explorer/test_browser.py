@@ -34,6 +34,7 @@ pytestmark = [
 ]
 TITLES = [example["title"] for example in gallery.examples()]
 PANELS = ["text", "next", "inside", "cost", "report", "compare"]
+ADVANCED = ["inside", "cost"]
 MOST_ECHO = 100.0  # milliseconds from an input to its paint
 
 
@@ -98,7 +99,6 @@ class Page:
         page.select_option("#kind", kind)
         page.evaluate(
             """text => { const data = new DataTransfer(); data.setData("text/plain", text);
-            if (document.getElementById("source-field").hidden) document.querySelector("#source button").click();
             const field = document.getElementById("source-field"); field.focus(); field.select();
             const paste = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
             if (field.dispatchEvent(paste)) { field.value = text; field.dispatchEvent(new Event("input")); } }""",
@@ -115,6 +115,8 @@ class Page:
         self.settle()
 
     def show(self, name: str) -> None:
+        if name in ADVANCED:
+            self.page.check("#advanced")
         self.page.click(f"#tab-{name}")
         if name == "compare":
             self.page.click("#compare")
@@ -246,7 +248,6 @@ def test_a_place_that_is_lit_up_is_in_view(opened: Page, width: int, name: str) 
     opened.page.set_viewport_size({"width": width, "height": 900})
     properties = {f"{name} {i}": {"type": "integer", "maximum": 120 + i} for i in range(30)}
     opened.source(json.dumps({"properties": properties}, ensure_ascii=False))  # one line
-    opened.page.click("#source button")
     opened.write(json.dumps({f"{name} 23": 144}, ensure_ascii=False))
     opened.until("document.querySelector('#verdict .place') !== null")
     opened.page.click("#verdict .place >> nth=0")
@@ -267,12 +268,10 @@ def test_places_of_grammars_light_up(opened: Page, title: str, place: str) -> No
 
 
 def test_another_example_takes_the_place_of_what_is_edited(opened: Page) -> None:
-    opened.page.click("#source button")
     opened.page.fill("#source-field", '{"type": "integer"}')
     opened.example("Event")
     assert "Refused at byte 35" in opened.page.inner_text("#verdict")
     assert '"deadline"' in opened.page.inner_text(".source-rows")
-    opened.page.click("#source button")
     assert '"deadline"' in opened.page.input_value("#source-field")
 
 
@@ -421,6 +420,152 @@ def test_sets_of_bytes(opened: Page, text: str, said: str) -> None:
     assert opened.page.evaluate(script, text) == said
 
 
+def test_white_space_is_behind_one_button_after_the_others(opened: Page) -> None:
+    page = opened.page
+    opened.write("{")
+    opened.show("next")
+    buttons = page.locator(".next-token:visible")
+    assert (
+        buttons.last.inner_text().startswith("white space (") and buttons.last.get_attribute("aria-expanded") == "false"
+    )
+    assert not any(text.strip("␣⏎⇥\\r") == "" for text in buttons.all_inner_texts())
+    shown = buttons.count()
+    buttons.first.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true" and buttons.count() > shown
+    page.keyboard.press("ArrowRight")
+    page.evaluate("delete document.documentElement.dataset.settled")
+    page.keyboard.press("Enter")
+    opened.settle()
+    assert field(opened) == "{ "
+    page.click("#tab-text")
+    opened.source(" +", "regex")
+    opened.write("")
+    opened.show("next")  # there is nothing else
+    opened.until("document.querySelector('.fold') === null && document.querySelector('.next-token') !== null")
+
+
+def test_the_source_is_edited_where_it_is_shown(opened: Page) -> None:
+    page = opened.page
+    opened.example("Person")
+    page.click("#verdict .place >> nth=0")
+    assert page.text_content(".source-rows mark") == '"maximum": 120'
+    before = page.input_value("#source-field")
+    line = page.locator(".line-text", has_text='"minimum": 0').bounding_box()
+    assert line is not None
+    page.mouse.click(line["x"] + line["width"] - 9, line["y"] + 10)  # between the 0 and the comma
+    page.keyboard.type("9")
+    opened.until("document.querySelector('.source-rows').innerText.includes('\"minimum\": 09')")
+    opened.until("document.querySelector('.fault') !== null")  # an error at its place, in words and for screen readers
+    assert "Expecting" in page.inner_text(".fault-note") and page.locator(".status-mark.refused").count() == 1
+    assert page.get_attribute("#source-field", "aria-invalid") == "true"
+    assert page.text_content(".source-rows mark") == '"maximum": 120'
+    assert page.input_value("#text-field") == '{"name": "Ada", "age": 130}'
+    page.keyboard.press("Control+z")
+    opened.until("document.querySelector('.fault') === null")
+    opened.until("document.getElementById('status').textContent.startsWith('compiled')")
+    assert page.input_value("#source-field") == before and page.evaluate("document.activeElement.id") == "source-field"
+    assert "at most 120" in page.inner_text("#verdict")
+
+
+UNDER_THE_FIELD = """() => { const field = document.getElementById("source-field");
+    const pen = document.createElement("div"); pen.textContent = field.value;
+    const style = getComputedStyle(field);
+    for (const name of ["font", "whiteSpace", "lineBreak", "tabSize", "width"]) pen.style[name] = style[name];
+    pen.style.position = "absolute"; document.body.append(pen);
+    const heights = [pen.getBoundingClientRect().height, field.scrollHeight, field.clientHeight];
+    pen.remove(); return heights }"""
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_fields_text_lies_upon_its_lines(opened: Page, width: int) -> None:
+    opened.page.set_viewport_size({"width": width, "height": 900})
+    opened.source(
+        json.dumps({"enum": ["a" * 500, "b - c. " * 90, " " * 300, ".,;:!?()[]{}" * 30, "x"]}) + "\n\t{}" * 5
+    )
+    pen, scrolled, own = opened.page.evaluate(UNDER_THE_FIELD)
+    assert pen == scrolled == own and own > 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "at", "note"),
+    [
+        ("json-schema", '{"properties": {"a": {"type": "nonsense"}}}', '"type": "nonsense"', "unknown type"),
+        ("json-schema", '{"pattern": "(a"}', '"pattern": "(a"', "a group without"),
+        ("lark", 'start: "a" b\nb: (\n', "(", "Expecting a value"),
+        ("gbnf", 'root ::= "a"\nx ::= [a', "[", "without its ']'"),
+        ("regex", "ab(c", "(", "a group without"),
+    ],
+)
+def test_errors_are_shown_at_their_place(opened: Page, kind: str, source: str, at: str, note: str) -> None:
+    opened.source(source, kind)
+    assert "".join(opened.page.locator(".fault").all_text_contents()) == at
+    assert note in opened.page.inner_text(".fault-note")
+    opened.page.click("#status .place >> nth=0")
+    assert "".join(opened.page.locator(".source-rows mark").all_text_contents()) == at
+
+
+def test_the_report_warns_of_what_is_ignored_alone(opened: Page) -> None:
+    opened.example("Person")
+    opened.show("report")
+    colours = {
+        name: opened.page.evaluate(f"getComputedStyle(document.querySelector('.badge.{name}')).backgroundColor")
+        for name in ("enforced", "narrowed", "annotation", "widened")
+    }
+    red, green, blue = {}, {}, {}
+    for name, colour in colours.items():
+        red[name], green[name], blue[name] = (int(one) for one in colour[4:-1].split(","))
+    assert red["widened"] > green["widened"] + 20 and red["widened"] > blue["widened"] + 20
+    assert all(red[name] <= max(green[name], blue[name]) for name in colours if name != "widened")
+    assert "refused" not in opened.page.inner_text(".report-panel .bar")
+
+
+def test_advanced_panels_are_for_who_wants_them(opened: Page) -> None:
+    page = opened.page
+    assert [page.is_visible(f"#tab-{name}") for name in PANELS] == [True, True, False, False, True, True]
+    opened.show("cost")
+    assert page.url.endswith("#cost")
+    page.uncheck("#advanced")
+    assert page.is_visible("#panel-text") and not page.is_visible("#tab-cost")
+    page.check("#advanced")
+    page.reload()  # it is remembered
+    opened.settle()
+    assert page.is_visible("#tab-cost") and page.is_visible("#panel-text")
+    page.uncheck("#advanced")
+    page.evaluate("location.hash = '#inside'")  # a link
+    opened.until("!document.getElementById('panel-inside').hidden")
+    page.uncheck("#advanced")
+    page.evaluate("location.hash = '#cost'")
+    page.reload()
+    opened.settle()
+    assert page.is_visible("#panel-cost") and page.is_checked("#advanced")
+
+
+def test_engines_are_measured_and_can_be_cancelled(opened: Page, axe: str) -> None:
+    page = opened.page
+    opened.write('{"name": "Ada", "age": 13}')
+    page.click("#tab-compare")
+    page.click("#bench")
+    opened.until("document.querySelectorAll('#engines tbody tr').length > 0", 60)
+    assert page.inner_text("#engines tbody th") == "wfsa" and "1 of 1" in page.inner_text("#engines tbody tr")
+    assert complaints(page, axe) == [] and opened.fits()
+    page.click("#bench")
+    opened.until("document.getElementById('bench-status').textContent === 'Cancelled.'")
+    assert page.inner_text("#bench") == "Measure the engines"
+
+
+def test_that_no_other_engine_is_installed_is_said(opened: Page) -> None:
+    opened.page.evaluate(
+        """async () => { const { ComparePanel } = await import("/static/compare_panel.js");
+        const panel = new ComparePanel({}); panel.offerEngines({ wfsa: true, llguidance: false });
+        document.getElementById("panel-compare").replaceChildren(panel.element); }"""
+    )
+    opened.page.click("#tab-compare")
+    said = opened.page.inner_text("#panel-compare")
+    assert "No other engine is installed" in said and "pip install llguidance" in said
+
+
 def test_all_by_keyboard(opened: Page) -> None:
     page = opened.page
     opened.write("")
@@ -428,6 +573,8 @@ def test_all_by_keyboard(opened: Page) -> None:
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.id") == "tab-next"
     opened.until("document.querySelectorAll('.next-token').length > 0")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "advanced"
     page.keyboard.press("Tab")  # the context cannot be focused, the search can
     assert page.evaluate("document.activeElement.id") == "next-search"
     page.keyboard.type("{")
@@ -463,7 +610,7 @@ def test_all_by_keyboard(opened: Page) -> None:
     page.keyboard.press("ArrowRight")
     assert page.text_content("#token-at").startswith("Token 1 of")
     page.focus("#tab-text")
-    for _ in range(4):
+    for _ in range(2):  # advanced panels are not among them
         page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.id") == "tab-report"
     opened.until("document.querySelectorAll('.entry').length > 5")
@@ -485,7 +632,6 @@ def test_what_a_token_does_and_searching(opened: Page) -> None:
 
 def test_edits_by_hand_and_errors(opened: Page) -> None:
     page = opened.page
-    page.click("#source button")
     page.fill("#source-field", '{"type": "nonsense"}')
     opened.until("document.getElementById('status').classList.contains('bad')")
     assert "compiled before it" in page.inner_text("#cut-by")
@@ -546,7 +692,7 @@ def test_an_exported_page_needs_no_server(browser: Any, opened: Page, tmp_path: 
     for name in ("next", "inside", "cost", "report"):
         saved.show(name)
         if name == "next":
-            assert saved.page.locator(".next-token:not(:disabled), .more").count() == 0
+            assert saved.page.locator(".next-token:not(:disabled):not(.fold), .more").count() == 0
     assert saved.page.locator("img").count() == 0
     assert saved.asked == [path.as_uri()] and saved.wrong == []
     saved.page.close()
@@ -649,8 +795,10 @@ def test_returns_in_a_text_are_kept(browser: Any) -> None:
         ]:  # fmt: skip
             for key in keys:
                 opened.page.keyboard.press(key)
-            opened.until(f"document.querySelector('#verdict').innerText.includes('{len(text.encode())} bytes') || "
-                         "document.querySelector('#verdict.bad') !== null")
+            opened.until(
+                f"document.querySelector('#verdict').innerText.includes('{len(text.encode())} bytes') || "
+                "document.querySelector('#verdict.bad') !== null"
+            )
             opened.page.wait_for_timeout(200)
             assert document.text == text.encode()
         opened.page.click(".token-rows .token >> nth=4")
@@ -682,9 +830,8 @@ def test_who_selects_all_of_a_part_replaces_the_whole_source(opened: Page) -> No
     page = opened.page
     schema = large_schema()
     opened.source(schema)
-    edit = "#source button >> nth=0"
     page.evaluate("document.querySelector('.source-rows').scrollTop = 40000")
-    page.click(edit)
+    page.click(".source-rows", position={"x": 200, "y": 200})  # beside the part that the field has
     part = page.input_value("#source-field")
     assert 0 < len(part) < len(schema) and f"{len(schema):,} characters, of which" in page.inner_text("#source-note")
     page.keyboard.type("  ")
@@ -694,9 +841,11 @@ def test_who_selects_all_of_a_part_replaces_the_whole_source(opened: Page) -> No
     assert page.inner_text("#source-note") == "19 characters"
     page.keyboard.press("Control+z")  # and what stood around it is there again
     assert f"{len(schema) + 2:,} characters, of which" in page.inner_text("#source-note")
+    page.keyboard.press("Control+End")
+    page.keyboard.press("ArrowDown")  # the next part begins around here
+    assert page.input_value("#source-field") != part and part[-300:] in page.input_value("#source-field")
     page.keyboard.press("Control+a")
     page.keyboard.insert_text('{"type": "integer"}')
-    page.click(edit)
     assert page.inner_text(".source-rows .line-text") == '{"type": "integer"}'
     page.evaluate("delete document.documentElement.dataset.settled")
     page.click("#compile")
@@ -751,9 +900,8 @@ def test_a_large_schema_and_a_long_text_stay_fluent(opened: Page) -> None:
     def edit_the_source() -> None:
         for top in (0, 400_000):
             page.evaluate("top => { document.querySelector('.source-rows').scrollTop = top }", top)
-            page.click("#source button")
+            page.click(".source-rows", position={"x": 200, "y": 200})
             page.keyboard.type("   ", delay=60)
-            page.click("#source button")
 
     def write_a_field() -> None:
         opened.write("")

@@ -126,8 +126,8 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/explorer": {
         "grammar", "grammar/guidance", "grammar/json_schema", "grammar/regex", "wfsa/__init__.py", "wfsa/_ext",
-        "wfsa/compile_options.py", "wfsa/demo", "wfsa/errors.py", "wfsa/explain.py", "wfsa/items", "wfsa/reference",
-        "wfsa/schema_advice.py", "wfsa/vocab",
+        "wfsa/compile_options.py", "wfsa/demo", "wfsa/engine_comparison.py", "wfsa/errors.py", "wfsa/explain.py",
+        "wfsa/items", "wfsa/reference", "wfsa/schema_advice.py", "wfsa/vocab",
     },
     "wfsa/cli": {
         "grammar/json_schema", "wfsa/__init__.py", "wfsa/demo", "wfsa/engine_comparison.py", "wfsa/errors.py",

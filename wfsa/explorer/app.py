@@ -17,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from typing import Any, Final
 
@@ -25,8 +26,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from wfsa.engine_comparison import installed
 from wfsa.errors import LimitError, WfsaError
 from wfsa.explorer import cost, export, gallery
+from wfsa.explorer.bench import bench
 from wfsa.explorer.compare import compare
 from wfsa.explorer.compiled import Asked, Cache, Compiled, Limits
 from wfsa.explorer.guard import Guard
@@ -101,6 +104,7 @@ class Explorer:
             if self.items_index is None
             else {"items": self.items_index.n_items, "levels": self.items_index.n_levels},
             "model": self.model is not None,
+            "engines": installed(),
         }
 
     def compile(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,6 +250,15 @@ class Explorer:
                 raise Stale("send the whole text")
             return compare(self._walk(document, one), self._walk(document, other))
 
+    def bench(self, body: Mapping[str, Any], stop: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """One engine on the schema and the text, as ``wfsa bench`` measures it, until `stop` says otherwise."""
+        compiled, document = self._compiled(body), self._document(body)
+        with document.lock:
+            if document.version != _integer(body, "version"):
+                raise Stale("send the whole text")
+            text = document.text
+        return bench(compiled, text, body.get("engine"), self.cache.limits, stop)
+
     def items(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """What lies below a prefix of codes."""
         from wfsa.explorer.item_sets import MOST_FILTER, below
@@ -294,7 +307,7 @@ def _text(body: Mapping[str, Any], name: str) -> bytes:
     return utf8(value)
 
 
-Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
+Answer = Callable[..., dict[str, Any]]  # of the body of a request; `bench` takes when to stop, as well
 ENDPOINTS: Final = (
     "start",
     "compile",
@@ -306,14 +319,16 @@ ENDPOINTS: Final = (
     "places",
     "along",
     "compare",
+    "bench",
     "items",
     "export",
 )
 # What may take long waits for its own kind only: the tokens of a text have threads that nothing else holds.
 _POOLS: Final = {
     "compile": "slow", "places": "slow", "compare": "slow", "export": "slow", "inside": "pictures", "why": "reasons",
+    "bench": "bench",
 }  # fmt: skip
-_THREADS: Final = {"slow": 2, "pictures": 2, "reasons": 2, "model": 1, "quick": 4}
+_THREADS: Final = {"bench": 1, "slow": 2, "pictures": 2, "reasons": 2, "model": 1, "quick": 4}
 
 
 def make_app(explorer: Explorer, hosts: list[str]) -> Guard:
@@ -329,6 +344,7 @@ def make_app(explorer: Explorer, hosts: list[str]) -> Guard:
 
     def route(name: str) -> Route:
         answer: Answer = getattr(explorer, name)
+
         async def endpoint(request: Request) -> Response:
             try:
                 body = json.loads(await request.body())
@@ -337,8 +353,10 @@ def make_app(explorer: Explorer, hosts: list[str]) -> Guard:
             if not isinstance(body, dict):
                 return JSONResponse({"error": "the body is not an object"}, 400)
             pool = "model" if body.get("model") is True else _POOLS.get(name, "quick")
-            work = pools[pool].submit(_answered, answer, body)
-            if not await _waited(request, work):
+            stop = threading.Event()
+            ask = partial(answer, stop=stop.is_set) if name == "bench" else answer
+            work = pools[pool].submit(_answered, ask, body)
+            if not await _waited(request, work, stop):
                 return Response(status_code=499)
             code, made = work.result()
             return Response(made, code, media_type="application/json")
@@ -351,13 +369,16 @@ def make_app(explorer: Explorer, hosts: list[str]) -> Guard:
     return Guard(app, hosts)
 
 
-async def _waited(request: Request, work: Future[Any]) -> bool:
-    """Until it is done. What nobody waits for any more is not begun: a page that is typed in asks again and again."""
+async def _waited(request: Request, work: Future[Any], stop: threading.Event | None = None) -> bool:
+    """Until it is done. What nobody waits for any more is not begun: a page that is typed in asks again and again.
+    `stop` is set for work that has begun, which may look at it."""
     done = asyncio.ensure_future(asyncio.wrap_future(work))
     gone = asyncio.ensure_future(_gone(request))
     try:
         await asyncio.wait((done, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not done.done() and not work.cancel():  # it is at work, and cannot be stopped
+        if not done.done() and not work.cancel():  # it is at work
+            if stop is not None:
+                stop.set()
             await asyncio.wait((done,))
         return not work.cancelled()
     finally:

@@ -80,7 +80,7 @@ def _recorded(
     answers: dict[str, Any] = {
         "start": {
             "vocabularies": [one for one in explorer.start({})["vocabularies"] if one["name"] == facts["vocabulary"]],
-            "gallery": [{**source, "text": text}], "first": None, "items": None, "model": False,
+            "gallery": [{**source, "text": text}], "first": None, "items": None, "model": False, "engines": {},
             "asked": {name: asked[name] for name in ("mode", "lenient", "schema") if name in asked},
         },
         "compile": facts,

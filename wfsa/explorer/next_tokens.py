@@ -5,6 +5,8 @@ are the same it stays inside or before them; where none of them is left it has e
 what may then be read. Nothing is said of which of these are begun: a terminal may be among them before and behind a
 token that begins it. Each token is committed on a fork and undone, which takes a microsecond; what is not looked at
 when the time is over forms a group of its own.
+
+Tokens that are white space alone are grouped by themselves and come last: most of them say nothing of the grammar.
 """
 
 from __future__ import annotations
@@ -30,13 +32,15 @@ _SECONDS: Final = 0.25
 _MOST_GROUPS: Final = 40
 _MOST_NAMES: Final = 6
 
+_Does = tuple[int, ...] | str  # the terminals behind a token, or "end" or "late"
 Probabilities = npt.NDArray[np.float32] | None
 
 
 def next_tokens(
     compiled: Compiled, state: Any, *, search: bytes = b"", limit: int = 60, probabilities: Probabilities = None
 ) -> dict[str, Any]:
-    """The groups, largest first (by probability where there is one), each with its first `limit` tokens."""
+    """The groups, largest first (by probability where there is one), each with its first `limit` tokens; those of
+    white space last, and the first `_MOST_GROUPS` of the others."""
     named, vocab = compiled.vocabulary, compiled.vocabulary.vocab
     if state.is_finished():
         return {"count": 0, "size": vocab.size, "shown": 0, "groups": [], "accepting": False, "forced": "", "left": 0}
@@ -51,14 +55,14 @@ def next_tokens(
         found = ids.tolist()
     before = expected_terminals(compiled, state)
     behind: dict[tuple[tuple[int, ...], bytes], tuple[int, ...]] = {}  # terminals that are ignored
-    groups: dict[tuple[int, ...] | str, list[int]] = {}
+    groups: dict[tuple[_Does, bool], list[int]] = {}  # what they do, and whether they are white space
     probe, until = state.fork(), time.perf_counter() + _SECONDS
     for n, token in enumerate(found):
         if token in ends:
-            groups.setdefault("end", []).append(token)
+            groups.setdefault(("end", False), []).append(token)
             continue
         if n & 15 == 15 and time.perf_counter() > until:
-            groups["late"] = found[n:]
+            groups["late", False] = found[n:]
             break
         if not probe.commit(token):  # cannot be: the mask has it
             continue
@@ -68,13 +72,15 @@ def next_tokens(
             if alike not in behind:
                 behind[alike] = expected_terminals(compiled, probe)
             key = behind[alike]
-        groups.setdefault(key, []).append(token)
+        groups.setdefault((key, token_bytes[token].isspace()), []).append(token)
         probe.rollback()
     weight = {key: _weight(tokens, probabilities) for key, tokens in groups.items()}
-    order = sorted(groups, key=lambda key: (-weight[key], -len(groups[key])))
+    order = sorted(groups, key=lambda key: (key[1], -weight[key], -len(groups[key])))
+    left_off = [key for key in order if not key[1]][_MOST_GROUPS:]
     shown = [
         {
-            **_what(compiled, before, key),
+            **_what(compiled, before, key[0]),
+            "white": key[1],
             "count": len(groups[key]),
             "p": weight[key] if probabilities is not None else None,
             "tokens": [
@@ -87,14 +93,15 @@ def next_tokens(
                 for i in _first(groups[key], token_bytes, limit, probabilities)
             ],
         }
-        for key in order[:_MOST_GROUPS]
+        for key in order
+        if key not in left_off
     ]
     return {
         "count": len(mask),
         "size": vocab.size,
         "found": len(found),
         "groups": shown,
-        "left_off": max(0, len(order) - _MOST_GROUPS),
+        "left_off": len(left_off),
         "accepting": state.is_accepting(),
         "forced": state.forced(200).hex(),
         "bytes": state.next_bytes().hex(),
@@ -117,7 +124,7 @@ def _is_printed(token: bytes) -> bool:
     return all(0x20 <= byte < 0x7F for byte in token)
 
 
-def _what(compiled: Compiled, before: tuple[int, ...], key: tuple[int, ...] | str) -> dict[str, Any]:
+def _what(compiled: Compiled, before: tuple[int, ...], key: _Does) -> dict[str, Any]:
     if key == "end":
         return {"kind": "end", "ends": [], "then": []}
     if key == "late":

@@ -14,6 +14,8 @@ from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.widening import CAUGHT
 
 _MOST: Final = 50_000
+_MOST_PLACES: Final = 10
+_LINE: Final = re.compile(r"\bline (\d+)(?: column (\d+))?|\bat (\d+):(\d+)|\bat offset (\d+)")
 _PLACE: Final = re.compile(r"\bat (\$(?:\.\w+|\[(?:\d+|\"(?:[^\"\\]|\\.)*\")\])*)(?=$|[\s;,)])")
 
 
@@ -30,10 +32,20 @@ def report(compiled: Compiled) -> dict[str, Any]:
 
 
 def error_places(error: WfsaError) -> list[str]:
-    """The JSON pointers of the paths (``at $.a[0]``) that a message names."""
-    return [pointer_of(found) for found in _PLACE.findall(str(error))][:10]
+    """The places that a message names, as the page finds them in the source: JSON pointers (``at $.a[0]``), or the
+    first of "line 3", "line 3 column 7" and "offset 5" where a grammar, a pattern or the JSON itself is wrong."""
+    pointers = _pointers(error)
+    line = _LINE.search(str(error)) if pointers in ([], [""]) else None
+    if line is None:
+        return pointers
+    row, column = line[1] or line[3], line[2] or line[4]
+    return [f"offset {line[5]}" if row is None else f"line {row} column {column}" if column else f"line {row}"]
+
+
+def _pointers(error: WfsaError) -> list[str]:
+    return [pointer_of(found) for found in _PLACE.findall(str(error))][:_MOST_PLACES]
 
 
 def lenient_helps(error: WfsaError) -> bool:
     """Whether the option gives up what cannot be enforced here: a condition at a place, which is well formed."""
-    return isinstance(error, CAUGHT) and bool(error_places(error))
+    return isinstance(error, CAUGHT) and bool(_pointers(error))

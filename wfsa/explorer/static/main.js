@@ -49,7 +49,7 @@ function say(text, bad) {
 
 export function asked() {
   const kind = byId("kind").value;
-  const body = { kind, source: source.current(), vocabulary: byId("vocabulary").value, mode: byId("mode").value };
+  const body = { kind, source: source.text, vocabulary: byId("vocabulary").value, mode: byId("mode").value };
   if (kind === "json-schema") {
     body.lenient = byId("lenient").checked;
     body.schema = {};
@@ -74,7 +74,9 @@ async function compile() {
   } catch (error) {
     if (mine === compiling) {
       waiting = null;
-      say(error.message, true);
+      const places = (error.places || []).filter(Boolean);
+      say([error.message, ...places.map((one) => [" ", h("button", { type: "button", class: "place", onclick: () => place(one) }, one)])], true);
+      source.fault(error.message, error.places || [], body.kind);
       for (const panel of Object.values(panels)) if (panel.uncompiled) panel.uncompiled(error);
       settle();
     }
@@ -83,6 +85,7 @@ async function compile() {
   if (mine !== compiling) return;
   waiting = null;
   facts = made;
+  source.fault(null, []);
   const size = vocabularies.find((one) => one.name === made.vocabulary);
   say([`compiled in ${milliseconds(made.seconds)}`, `${number(made.sizes.lr_states)} LR states`, `${made.vocabulary}: ${number(size.size)} tokens`, size.note, ...made.notes].filter(Boolean).join("; "));
   replace(panels.text.cutBy, `The text is cut into tokens by ${size.cut_by}.`);
@@ -94,7 +97,7 @@ async function compile() {
 function choose(example) {
   byId("kind").value = example.kind;
   byId("schema-options").hidden = example.kind !== "json-schema";
-  source.replaceAll(example.source);
+  source.set(example.source);
   steps = [];
   const text = example.text || "";
   panels.text.put(text, text.length);
@@ -139,7 +142,7 @@ function back() {
 }
 
 function place(pointer) {
-  const found = source.light(pointer, facts ? facts.kind : byId("kind").value);
+  const found = source.light(pointer, byId("kind").value);
   say(found ? `${pointer} is lit up in the source` : `${pointer} was not found in the source`, !found);
   if (found && matchMedia("(max-width: 999px)").matches) byId("source").scrollIntoView({ block: "nearest" });
 }
@@ -173,7 +176,7 @@ const follow = new Follow(
 const source = new SourceView(byId("source"), {
   changed: () => {
     clearTimeout(typed);
-    if (source.current().length <= QUICK) typed = setTimeout(compile, 300);
+    if (source.text.length <= QUICK) typed = setTimeout(compile, 300);
     else say("Ctrl+Enter or Compile compiles it");
   },
   compile,
@@ -204,8 +207,8 @@ for (const panel of Object.values(panels)) panel.follow = follow;
 const tabs = new Tabs(byId("tabs"), byId("panels"), opened);
 tabs.add("text", "Text", panels.text.element);
 tabs.add("next", "Next tokens", panels.next.element);
-tabs.add("inside", "Inside", panels.inside.element);
-tabs.add("cost", "Cost", panels.cost.element);
+tabs.add("inside", "Inside", panels.inside.element, true);
+tabs.add("cost", "Cost", panels.cost.element, true);
 tabs.add("report", "Report", panels.report.element);
 if (!recorded) tabs.add("compare", "Compare", panels.compare.element);
 
@@ -254,7 +257,7 @@ async function start() {
     byId("mode").value = made.asked.mode || "ahead";
     byId("lenient").checked = made.asked.lenient === true;
     document.querySelectorAll("#asked select, #asked input, #asked button, #source button, #source input, #next-search").forEach((one) => { one.disabled = true; });
-    panels.text.field.readOnly = true;
+    panels.text.field.readOnly = source.field.readOnly = true;
     panels.next.backButton.hidden = panels.next.search.hidden = true;
     document.body.classList.add("recorded");
   }
@@ -264,7 +267,8 @@ async function start() {
   });
   for (const id of ["vocabulary", "mode", "lenient", ...Object.keys(OPTIONS).map((name) => `option-${name}`)]) byId(id).addEventListener("change", compile);
   panels.compare.offer(vocabularies, OPTIONS);
-  tabs.show("text");
+  panels.compare.offerEngines(made.engines);
+  tabs.follow("text");
   choose(examples[0]);
 }
 

@@ -25,6 +25,7 @@ export class NextPanel {
     this.cursor = this.offset = 0; // of the text, and of the tokens that are shown
     this.focusFirst = false;
     this.chosen = false;
+    this.unfolded = false; // white space
   }
 
   key(event) {
@@ -35,7 +36,7 @@ export class NextPanel {
       this.back();
       return;
     }
-    const buttons = Array.from(this.groups.querySelectorAll("button.next-token:not(:disabled)"));
+    const buttons = Array.from(this.groups.querySelectorAll("button.next-token:not(:disabled)")).filter((one) => one.offsetParent);
     const at = buttons.indexOf(document.activeElement);
     if (at < 0) {
       if (inField && event.key === "ArrowDown" && buttons.length) {
@@ -104,13 +105,32 @@ export class NextPanel {
     parts.push(found.accepting ? "the text may end here" : "the text may not end here");
     if (found.left !== null && found.left !== undefined) parts.push(`at least ${number(found.left)} ${found.left === 1 ? "token" : "tokens"} to the end`);
     replace(this.summary, `${parts.join("; ")}.`, found.forced ? [" Forced: ", h("code", {}, shown(fromHex(found.forced)))] : "", found.bytes ? ` Next byte: ${byteSet(fromHex(found.bytes))}.` : "");
-    replace(this.groups, found.groups.map((group, i) => this.group(group, i)), found.left_off ? h("p", { class: "quiet" }, `${found.left_off} smaller groups are left out; search to see them.`) : null);
+    const groups = found.groups.map((group, i) => this.group(group, i));
+    const white = found.groups.filter((group) => group.white);
+    const others = groups.splice(0, groups.length - white.length);
+    replace(this.groups, others, found.left_off ? h("p", { class: "quiet" }, `${found.left_off} smaller groups are left out; search to see them.`) : null,
+      others.length && white.length ? this.fold(white, groups) : groups);
     const first = this.groups.querySelector("button.next-token:not(:disabled)");
     if (first) first.tabIndex = 0;
     if (this.focusFirst) {
       this.focusFirst = false;
       (first || this.backButton).focus();
     }
+  }
+
+  // White space behind one button: it may come almost anywhere, in many tokens.
+  fold(white, groups) {
+    const count = white.reduce((sum, group) => sum + group.count, 0);
+    const inside = h("div", { class: "groups", id: "white-space", hidden: !this.unfolded }, groups);
+    const button = h("button", {
+      type: "button", class: "next-token fold", tabindex: "-1", "aria-expanded": String(this.unfolded), "aria-controls": inside.id,
+      onclick: () => {
+        this.unfolded = inside.hidden;
+        inside.hidden = !this.unfolded;
+        button.setAttribute("aria-expanded", String(this.unfolded));
+      },
+    }, `white space (${number(count)})`);
+    return [button, inside];
   }
 
   group(group, i) {

@@ -101,10 +101,18 @@ export function allPlaces(text) {
   return out;
 }
 
-// A place of a grammar: "line 3"; "3:1", a line and a column; "the pattern", which is all of it; or a rule by its name.
+// The character at a place; at the end of a line the one before.
+function character(text, at) {
+  const end = at < text.length && text[at] !== "\n" ? at + 1 : Math.min(at, text.length);
+  return { begin: Math.max(0, end - 1), end };
+}
+
+// A place of a grammar: "line 3"; "3:1", a line and a column; "line 3 column 1" and "offset 5", one character; or "the pattern", which is all of it.
 export function findLine(text, place) {
   if (place === "the pattern") return { begin: 0, end: text.length };
-  const wanted = /^line (\d+)/.exec(place) || /^(\d+):\d+/.exec(place);
+  const offset = /^offset (\d+)$/.exec(place);
+  if (offset) return character(text, Number(offset[1]));
+  const wanted = /^line (\d+)(?: column (\d+))?$/.exec(place) || /^(\d+):(\d+)/.exec(place);
   if (!wanted) return null;
   let begin = 0;
   for (let line = 1; line < Number(wanted[1]); line++) {
@@ -113,5 +121,6 @@ export function findLine(text, place) {
     begin = at + 1;
   }
   const end = text.indexOf("\n", begin);
+  if (place.includes("column")) return character(text, Math.min(begin + Number(wanted[2]) - 1, end < 0 ? text.length : end));
   return { begin, end: end < 0 ? text.length : end };
 }

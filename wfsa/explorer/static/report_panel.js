@@ -5,12 +5,17 @@ import { h, number, replace } from "./dom.js";
 import { Rows } from "./rows.js";
 
 const STATUSES = ["enforced", "narrowed", "annotation", "widened"];
+const NAMES = { narrowed: "one form", widened: "ignored" }; // what only some values lose is no warning
 const MEANS = {
   enforced: "exactly what the keyword admits",
-  narrowed: "some spellings or orders are refused",
+  narrowed: "enforced, in one of several spellings or orders (narrowed)",
   annotation: "asserts nothing here",
-  widened: "ignored, because an option says so",
+  widened: "not enforced, because an option says so (widened)",
 };
+
+export function statusName(status) {
+  return NAMES[status] || status;
+}
 
 export class ReportPanel {
   constructor({ place, mark }) {
@@ -35,7 +40,7 @@ export class ReportPanel {
     this.detail = h("p", { "aria-live": "polite", id: "report-detail" });
     this.element = h("div", { class: "report-panel" },
       this.summary,
-      h("div", { class: "bar", role: "group", "aria-label": "Show" }, this.filters.map((one) => h("span", { class: "field", title: MEANS[one.name] }, one.box, h("label", { for: `status-${one.name}` }, h("span", { class: `badge ${one.name}` }, one.name), " ", one.count))), this.search),
+      h("div", { class: "bar", role: "group", "aria-label": "Show" }, this.filters.map((one) => h("span", { class: "field", title: MEANS[one.name] }, one.box, h("label", { for: `status-${one.name}` }, h("span", { class: `badge ${one.name}` }, statusName(one.name)), " ", one.count))), this.search),
       this.rows.element, this.detail);
   }
 
@@ -83,7 +88,7 @@ export class ReportPanel {
   line(i) {
     const [pointer, keyword, status, note] = this.shown[i];
     return h("div", { class: `entry${i === this.selected ? " selected" : ""}`, "data-row": i },
-      h("div", { class: "entry-place" }, h("span", { class: `badge ${status}` }, status), " ", h("code", {}, keyword ? `${pointer}/${keyword}` : pointer || "every document")),
+      h("div", { class: "entry-place" }, h("span", { class: `badge ${status}` }, statusName(status)), " ", h("code", {}, keyword ? `${pointer}/${keyword}` : pointer || "every document")),
       h("div", { class: "entry-note quiet" }, note || "—"));
   }
 
@@ -93,7 +98,7 @@ export class ReportPanel {
     const entry = this.shown[i];
     if (!entry) return;
     const [pointer, keyword, status, note] = entry;
-    replace(this.detail, h("strong", {}, status), `: ${MEANS[status]}. ${note}`);
+    replace(this.detail, h("strong", {}, statusName(status)), `: ${MEANS[status]}. ${note}`);
     if (light) this.place(keyword ? `${pointer}/${keyword}` : pointer);
   }
 

@@ -1,8 +1,9 @@
-// The schema or grammar: a view whose places light up, and a field to edit it in.
-// A field of a megabyte is slow under every key, so of a large source the field holds a part: what is in view.
+// The schema or grammar, edited where it is shown: a field without a look of its own lies over lines that have line numbers,
+// lit places, errors and what the report says.
+// A field of a megabyte is slow under every key, so of a large source the field holds a part: what is around the cursor.
 
+import { difference, visible } from "./bytes.js";
 import { h, number, replace } from "./dom.js";
-import { visible } from "./bytes.js";
 import { allPlaces, findLine, findPlace } from "./places.js";
 import { Rows } from "./rows.js";
 import { begin } from "./timings.js";
@@ -11,19 +12,26 @@ const WORST = [undefined, "enforced", "annotation", "narrowed", "widened"];
 const LARGE = 100000; // characters; beyond, only a part is edited at once
 const PART = 30000;
 const NARROWEST = 16; // characters of a line; what does not fit into the view goes on below
+const PLAIN = /^[\n\t\x20-\x7e]*$/; // characters of one width, drawn as they are: the field's text lies upon that of the lines
 
 export class SourceView {
   constructor(host, { changed, compile }) {
-    this.text = "";
+    this.changed = changed;
+    this.text = this.head = this.tail = ""; // all of it, and what is before and after the part that the field holds
+    this.taken = null; // head and tail, before all of a part was selected and replaced
     this.lines = [];
     this.columns = 80;
+    this.left = this.character = 0; // pixels before a line's text, and of a character
     this.lit = null;
+    this.faults = []; // places that the compiler refuses
     this.statuses = []; // [place, what the report says of it]
-    this.rows = new Rows((i) => this.line(i), { height: 20, label: "Schema or grammar, to read", className: "source-rows" });
+    this.rows = new Rows((i) => this.line(i), { height: 20, label: "Source", className: "source-rows" });
+    this.rows.element.removeAttribute("tabindex"); // the field is what has the focus
+    this.rows.window.setAttribute("aria-hidden", "true"); // the field says the same
     new ResizeObserver(() => this.measure()).observe(this.rows.element);
     this.field = h("textarea", {
-      id: "source-field", class: "code", spellcheck: "false", autocapitalize: "off", autocomplete: "off", autocorrect: "off",
-      "aria-label": "Schema or grammar, to edit", hidden: true,
+      id: "source-field", spellcheck: "false", autocapitalize: "off", autocomplete: "off", autocorrect: "off",
+      "aria-label": "Schema or grammar", "aria-describedby": "status",
     });
     this.field.addEventListener("beforeinput", (event) => {
       if (!event.inputType.startsWith("history")) this.takeAll();
@@ -31,80 +39,89 @@ export class SourceView {
     this.field.addEventListener("input", (event) => {
       begin("source", event);
       this.untakeAll();
-      this.count();
-      changed();
+      this.edited(this.head + this.field.value + this.tail);
     });
     this.field.addEventListener("paste", (event) => {
       const pasted = event.clipboardData ? event.clipboardData.getData("text/plain") : "";
-      if (pasted.length < LARGE) return;
+      if (pasted.length < LARGE || this.field.readOnly) return;
       event.preventDefault();
       const { selectionStart, selectionEnd, value } = this.field;
       this.takeAll();
       begin("paste", event);
-      this.replaceAll(this.head + value.slice(0, selectionStart) + pasted + value.slice(selectionEnd) + this.tail);
+      this.set(this.head + value.slice(0, selectionStart) + pasted + value.slice(selectionEnd) + this.tail);
       changed();
     });
     this.field.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();
         compile();
-      }
+      } else this.leave(event);
     });
-    this.toggle = h("button", { type: "button", "aria-pressed": "false", onclick: () => this.edit(this.field.hidden) }, "Edit");
-    this.head = this.tail = ""; // what stands around the part that is edited
-    this.partLine = 0; // the line where that begins
-    this.taken = null; // the part, and what stood around it, before all was selected and replaced
+    this.rows.sizer.prepend(this.field);
+    this.rows.element.addEventListener("mousedown", (event) => {
+      if (event.target !== this.field && event.button === 0 && event.offsetX < this.rows.element.clientWidth) this.press(event);
+    });
     const file = h("input", { type: "file", id: "source-file", hidden: true, "aria-label": "Open a file as the source" });
     file.addEventListener("change", async () => {
-      if (file.files.length) this.replaceAll(await file.files[0].text());
+      if (file.files.length) this.set(await file.files[0].text());
       file.value = "";
       changed();
     });
     const open = h("button", { type: "button", onclick: () => file.click() }, "Open …");
-    const fresh = h("button", { type: "button", onclick: () => { this.replaceAll(""); this.edit(true); } }, "New");
+    const fresh = h("button", { type: "button", onclick: () => { this.set(""); this.field.focus(); } }, "New");
     this.note = h("span", { class: "quiet", id: "source-note" });
-    replace(host, h("div", { class: "bar" }, h("h2", {}, "Source"), this.toggle, fresh, open, file, this.note), this.rows.element, this.field);
+    replace(host, h("div", { class: "bar" }, h("h2", {}, "Source"), fresh, open, file, this.note), this.rows.element);
   }
 
-  get editing() {
-    return !this.field.hidden;
+  // Another source.
+  set(text) {
+    this.text = text.replace(/\r\n?/g, "\n"); // as a field has it
+    this.lit = null;
+    this.faults = [];
+    this.statuses = [];
+    this.layOut();
+    this.rows.element.scrollTop = 0;
+    this.take(0);
   }
 
-  edit(on) {
-    if (on === this.editing) return;
-    if (on) this.takePart();
-    else this.set(this.current());
-    this.field.hidden = !on;
-    this.rows.element.hidden = on;
-    this.toggle.setAttribute("aria-pressed", String(on));
-    if (on) this.field.focus();
-    else this.rows.paint(true);
+  // The same source after an edit; what is said of places moves with them.
+  edited(text) {
+    const { head, tail } = difference(this.text, text);
+    const end = this.text.length - tail;
+    const by = text.length - this.text.length;
+    const moved = (at) => (at <= head ? at : at >= end ? at + by : null);
+    const kept = (one) => {
+      const to = one && { ...one, begin: moved(one.begin), end: moved(one.end) };
+      return to && to.begin !== null && to.end !== null && to.begin < to.end ? to : null;
+    };
+    this.lit = kept(this.lit);
+    this.faults = this.faults.map(kept).filter(Boolean);
+    this.statuses = this.statuses.map(([at, status]) => [moved(at), status]).filter(([at]) => at !== null);
+    this.text = text;
+    this.layOut();
+    this.count();
+    this.changed();
   }
 
-  // Into the field: everything, or of a large source some lines from those in view on.
-  takePart() {
+  // Into the field: everything, or of a large source some lines around a place; and the cursor at the place.
+  take(at) {
     const { text, lines } = this;
-    this.head = this.tail = "";
-    let part = text;
+    let [from, to] = [0, text.length];
     if (text.length > LARGE) {
-      const first = Math.min(lines.length - 1, Math.round(this.rows.element.scrollTop / this.rows.height));
-      const begin = lines[first][0];
-      const last = this.lineOf(begin + PART);
-      const end = last + 1 < lines.length ? lines[last][0] : text.length;
-      this.head = text.slice(0, begin);
-      this.tail = text.slice(end);
-      part = text.slice(begin, end);
-      let line = first;
-      while (!lines[line][2]) line--; // it goes on from there
-      this.partLine = number(lines[line][2]);
+      from = lines[this.lineOf(Math.max(0, at - PART / 3))][0];
+      const last = this.lineOf(from + PART);
+      if (last + 1 < lines.length) to = lines[last][0];
     }
-    this.field.value = part;
-    this.field.setSelectionRange(0, 0);
+    this.head = text.slice(0, from);
+    this.tail = text.slice(to);
     this.taken = null;
+    this.field.value = text.slice(from, to);
+    this.field.setSelectionRange(at - from, at - from);
+    this.put();
     this.count();
   }
 
-  // Who selects all of a part means all of the source: what is about to replace it replaces what stands around it, too.
+  // Who selects all of a part means all of the source: what is about to replace it replaces what is around it, too.
   takeAll() {
     const { selectionStart, selectionEnd, value } = this.field;
     if (!(this.head || this.tail) || !value || selectionEnd - selectionStart < value.length) return;
@@ -120,25 +137,33 @@ export class SourceView {
     this.taken = null;
   }
 
+  // A key that goes beyond a part takes the next one.
+  leave(event) {
+    const { selectionStart, selectionEnd, value } = this.field;
+    const before = ["ArrowUp", "ArrowLeft", "PageUp"].includes(event.key) && this.head && selectionEnd === 0;
+    const after = ["ArrowDown", "ArrowRight", "PageDown"].includes(event.key) && this.tail && selectionStart === value.length;
+    if (event.shiftKey || !(before || after)) return;
+    event.preventDefault();
+    this.take(this.head.length + selectionEnd);
+  }
+
+  // A press beside the field: the cursor goes there.
+  press(event) {
+    event.preventDefault();
+    const { left, top } = this.rows.sizer.getBoundingClientRect();
+    const row = Math.min(this.lines.length - 1, Math.max(0, Math.floor((event.clientY - top) / this.rows.height)));
+    const [from, to] = this.lines[row];
+    const at = Math.min(to, from + Math.max(0, Math.round((event.clientX - left - this.left) / this.character)));
+    const own = at - this.head.length;
+    this.field.focus({ preventScroll: true });
+    if (own < 0 || own > this.field.value.length) this.take(at);
+    else this.field.setSelectionRange(own, own);
+  }
+
   count() {
-    const around = this.head.length + this.tail.length;
-    const own = this.field.value.length;
-    replace(this.note, `${number(own + around)} characters${around ? `, of which these ${number(own)} from line ${this.partLine} on are edited` : ""}`);
-  }
-
-  // Another source, in place of what is edited as well.
-  replaceAll(text) {
-    this.edit(false);
-    this.set(text);
-  }
-
-  set(text) {
-    this.text = text;
-    this.head = this.tail = "";
-    this.lit = null;
-    this.statuses = [];
-    this.layOut();
-    replace(this.note, `${number(text.length)} characters`);
+    const { head, tail, field, text } = this;
+    const part = head || tail ? `, of which these ${number(field.value.length)} from line ${number(this.lineNumber(head.length))} on are edited` : "";
+    replace(this.note, `${number(text.length)} characters${part}`);
   }
 
   // Lines as wide as the view.
@@ -154,6 +179,17 @@ export class SourceView {
     }
     this.layOutStatuses();
     this.rows.set(this.lines.length);
+    this.put();
+  }
+
+  // The field over its lines.
+  put() {
+    const { head, tail, text, rows, field } = this;
+    const first = this.lineOf(head.length);
+    const last = this.lineOf(text.length - tail.length);
+    const pixels = { left: this.left, top: first * rows.height, width: this.columns * this.character + 1, height: (last - first + 1) * rows.height };
+    for (const [name, value] of Object.entries(pixels)) field.style.setProperty(name, `${value}px`);
+    rows.element.classList.toggle("own", !PLAIN.test(field.value));
   }
 
   measure() {
@@ -161,10 +197,10 @@ export class SourceView {
     if (!clientWidth) return; // it is hidden
     const text = h("span", { class: "line-text" }, "0".repeat(64));
     const [left, width] = this.rows.measured(this.drawn(undefined, "", text), text);
-    const columns = Math.max(NARROWEST, Math.floor((clientWidth - left) / width));
-    if (columns === this.columns) return;
+    const columns = Math.max(NARROWEST, Math.floor((clientWidth - left - 1) / width));
+    if (columns === this.columns && left === this.left && width === this.character) return;
     const first = this.lines[Math.min(this.lines.length - 1, Math.round(scrollTop / this.rows.height))];
-    this.columns = columns;
+    Object.assign(this, { columns, left, character: width });
     this.layOut();
     if (first && first[0]) this.rows.element.scrollTop = this.lineOf(first[0]) * this.rows.height;
   }
@@ -188,6 +224,7 @@ export class SourceView {
       const line = this.lineOf(at);
       if (WORST.indexOf(status) > WORST.indexOf(this.marks.get(line))) this.marks.set(line, status);
     }
+    for (const { begin } of this.faults) this.marks.set(this.lineOf(begin), "refused");
   }
 
   lineOf(at) {
@@ -201,30 +238,48 @@ export class SourceView {
     return low;
   }
 
-  current() {
-    return this.editing ? this.head + this.field.value + this.tail : this.text;
+  lineNumber(at) {
+    let i = this.lineOf(at);
+    while (!this.lines[i][2]) i--; // it goes on from there
+    return this.lines[i][2];
   }
 
   line(i) {
     const [begin, end, number] = this.lines[i];
-    const parts = [];
-    if (this.lit && this.lit.begin < end && this.lit.end > begin) {
-      const from = Math.max(begin, this.lit.begin);
-      const to = Math.min(end, this.lit.end);
-      parts.push(visible(this.text.slice(begin, from)), h("mark", {}, visible(this.text.slice(from, to))), visible(this.text.slice(to, end)));
-    } else parts.push(visible(this.text.slice(begin, end)));
-    return this.drawn(this.marks.get(i), number ? String(number) : "", h("span", { class: "line-text" }, parts));
+    const spans = [...this.faults, this.lit].filter((one) => one && one.begin < end && one.end > begin);
+    const cuts = [begin, end, ...spans.flatMap((one) => [Math.max(begin, one.begin), Math.min(end, one.end)])].sort((a, b) => a - b);
+    const parts = cuts.slice(1).map((to, n) => {
+      const from = cuts[n];
+      if (from === to) return null;
+      const over = spans.filter((one) => one.begin <= from && one.end >= to);
+      const fault = over.find((one) => one.message);
+      const text = visible(this.text.slice(from, to)).replaceAll("⇥", " "); // as wide as in the field
+      return over.length ? h(over.includes(this.lit) ? "mark" : "span", { class: fault ? "fault" : null }, text) : text;
+    });
+    const begun = this.faults.find((one) => one.begin >= begin && one.begin < Math.max(end, begin + 1));
+    return this.drawn(this.marks.get(i), number ? String(number) : "", h("span", { class: "line-text" }, parts), begun ? h("span", { class: "fault-note" }, begun.message) : null);
   }
 
-  drawn(status, number, text) {
-    return h("div", { class: "line" }, h("span", { class: `status-mark ${status || ""}`, title: status }), h("span", { class: "line-number", "aria-hidden": "true" }, number), text);
+  drawn(status, number, text, note) {
+    return h("div", { class: "line" }, h("span", { class: `status-mark ${status || ""}`, title: status }), h("span", { class: "line-number" }, number), text, note);
+  }
+
+  find(place, kind) {
+    return kind === "json-schema" && /^(\/|$)/.test(place) ? findPlace(this.text, place) : findLine(this.text, place);
+  }
+
+  // What is refused, at its places; without a message, nothing.
+  fault(message, places, kind) {
+    this.faults = places.map((place) => this.find(place, kind)).filter((one) => one && one.begin < one.end).map(({ begin, end }) => ({ begin, end, message }));
+    this.field.setAttribute("aria-invalid", String(Boolean(message)));
+    this.layOutStatuses();
+    this.rows.paint(true);
   }
 
   // Light up a JSON pointer or a line; tells whether it was found.
   light(place, kind) {
-    const found = kind === "json-schema" ? findPlace(this.text, place) : findLine(this.text, place);
+    const found = this.find(place, kind);
     if (!found) return false;
-    if (this.editing) this.edit(false);
     this.lit = found;
     this.rows.reveal(this.lineOf(found.begin));
     const mark = this.rows.window.querySelector("mark");

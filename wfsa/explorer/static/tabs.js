@@ -1,4 +1,17 @@
 // Panels under tabs, as the ARIA pattern has it: arrows go from tab to tab, Tab goes into the panel.
+// The open panel is in the address (#cost), and so a link can open it. Some panels are for readers who want them.
+
+const REMEMBERED = "wfsa-explorer-advanced";
+
+// What the browser remembers for this page, if it is allowed to.
+function stored(value) {
+  try {
+    if (value !== undefined) localStorage.setItem(REMEMBERED, value);
+    return localStorage.getItem(REMEMBERED);
+  } catch (error) {
+    return null;
+  }
+}
 
 import { h } from "./dom.js";
 
@@ -9,26 +22,47 @@ export class Tabs {
     this.opened = opened;
     this.all = [];
     this.open = null;
+    this.box = h("input", { type: "checkbox", id: "advanced", checked: stored() === "true", onchange: () => this.advance(this.box.checked) });
+    list.after(h("span", { class: "field advanced" }, this.box, h("label", { for: "advanced" }, "advanced")));
+    window.addEventListener("hashchange", () => this.follow(this.open));
     list.addEventListener("keydown", (event) => {
-      const at = this.all.findIndex((one) => one.name === this.open);
-      const n = this.all.length;
+      const seen = this.all.filter((one) => !one.tab.hidden);
+      const at = seen.findIndex((one) => one.name === this.open);
+      const n = seen.length;
       const to = { ArrowRight: (at + 1) % n, ArrowLeft: (at + n - 1) % n, Home: 0, End: n - 1 }[event.key];
       if (to === undefined) return;
       event.preventDefault();
-      this.show(this.all[to].name);
-      this.all[to].tab.focus();
+      this.show(seen[to].name);
+      seen[to].tab.focus();
     });
   }
 
-  add(name, title, content) {
-    const tab = h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`, "aria-selected": "false", tabindex: "-1", onclick: () => this.show(name) }, title);
+  add(name, title, content, advanced) {
+    const tab = h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`, "aria-selected": "false", tabindex: "-1", hidden: advanced && !this.box.checked, onclick: () => this.show(name) }, title);
     const panel = h("div", { role: "tabpanel", id: `panel-${name}`, class: "panel", "aria-labelledby": `tab-${name}`, hidden: true }, content);
     this.list.append(tab);
     this.host.append(panel);
-    this.all.push({ name, tab, panel });
+    this.all.push({ name, tab, panel, advanced });
+  }
+
+  // Advanced panels are shown from now on, or are not.
+  advance(on) {
+    stored(String(on));
+    this.box.checked = on;
+    for (const one of this.all) if (one.advanced) one.tab.hidden = !on;
+    if (this.all.some((one) => one.name === this.open && one.tab.hidden)) this.show(this.all[0].name);
+  }
+
+  // The panel that the address names, or else another one.
+  follow(otherwise) {
+    const name = location.hash.slice(1);
+    this.show(this.all.some((one) => one.name === name) ? name : otherwise);
   }
 
   show(name) {
+    const found = this.all.find((one) => one.name === name);
+    if (found.tab.hidden) this.advance(true);
+    if (this.open !== null || location.hash) history.replaceState(null, "", `#${name}`);
     this.open = name;
     for (const one of this.all) {
       const on = one.name === name;

@@ -1,0 +1,87 @@
+"""What ``wfsa bench`` measures, for the page: one engine at a time, in a process of its own.
+
+Other engines run native code that cannot be interrupted, and may end a process.  So each has its own, which is ended
+when its time is over or nobody waits for it any more, and which may use a limited amount of memory.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from wfsa.engine_comparison import compare, drawn_texts, installed
+from wfsa.errors import LimitError, WfsaError
+from wfsa.explorer.compiled import Compiled, Limits
+
+_REPEATS: Final = 3  # of each compile
+_COMPILES: Final = 3  # an engine has the time of so many compilations, in all
+_DRAWN: Final = 3  # texts, where none is given
+_MEMORY: Final = 2 << 30  # bytes beyond the limit of a compilation: packages that an engine imports take some, too
+_POLL: Final = 0.05  # seconds
+_CHILD: Final = "from wfsa.explorer.bench import main; main()"
+
+
+def bench(
+    compiled: Compiled, text: bytes, engine: Any, limits: Limits, stop: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
+    """The row of one engine: times in milliseconds and microseconds, texts accepted, and why there are none.
+
+    `text` is the document that is followed; if it is empty, some are drawn at random under the schema.
+    Raises WfsaError for an engine that is not installed and a source that is not a JSON Schema; LimitError where the
+    engine takes too long, or `stop` says so.
+    """
+    if compiled.asked.kind != "json-schema":
+        raise WfsaError("engines are compared on JSON Schemas, and this is a grammar")
+    known = [name for name, is_there in installed().items() if is_there]
+    if engine not in known:
+        raise WfsaError(f"engine: one of {'; '.join(known)} is wanted")
+    asked = compiled.asked.source, compiled.vocabulary.vocab, text, engine, limits.memory + _MEMORY
+    seconds = _COMPILES * limits.seconds
+    with tempfile.TemporaryFile() as given:
+        pickle.dump(asked, given)
+        given.seek(0)
+        process = subprocess.Popen(
+            [sys.executable, "-c", _CHILD], stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    with process:
+        until, out = time.monotonic() + seconds, None
+        try:
+            while out is None:
+                with suppress(subprocess.TimeoutExpired):
+                    out, _ = process.communicate(timeout=_POLL)
+                if stop():
+                    raise LimitError(f"{engine} was stopped")
+                if out is None and time.monotonic() > until:
+                    raise LimitError(f"{engine} took more than {seconds:g} seconds, the limit for one engine")
+        finally:
+            process.kill()
+    lines = out.decode("utf-8", "replace").splitlines()
+    if process.returncode or not lines:
+        raise LimitError(f"{engine} ended its process, with code {process.returncode}: out of memory, or a bug in it")
+    found: dict[str, Any] = json.loads(lines[-1])
+    if "refused" in found:
+        raise WfsaError(found["refused"])
+    return found
+
+
+def main() -> None:
+    """The child: what to measure comes pickled on standard input; the last line written is the row, as JSON."""
+    schema, vocab, text, engine, memory = pickle.load(sys.stdin.buffer)
+    with suppress(ImportError, OSError, ValueError):  # not every system has such limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    try:
+        texts = [text] if text else drawn_texts(schema, vocab, _DRAWN)
+        row: Any = compare(schema, vocab, texts, _REPEATS, [engine])[0]._asdict()
+        row |= {"texts": len(texts), "bytes": sum(map(len, texts))}
+    except (WfsaError, MemoryError) as error:
+        row = {"refused": str(error) or "out of memory"}
+    print(f"\n{json.dumps(row)}", flush=True)
