@@ -59,6 +59,20 @@ class DecodingError(WfsaError):
     """Arguments that a decoding method cannot serve: counts, prompts, a model or a constraint that does not fit."""
 
 
+class DocumentError(DecodingError):
+    """A document that fits its schema and is refused by its type; ``__cause__`` is what the type raised.
+
+    text: the document, as it was written.
+    """
+
+    def __init__(self, message: str, text: str) -> None:
+        super().__init__(message, text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class DecodingWarning(UserWarning):
     """A decoding loop did what a constraint cannot follow, or ended before the text did; says which row and why."""
 

@@ -6,13 +6,14 @@ import dataclasses
 import datetime
 import json
 import os
+import pickle
 import random
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jsonschema_rs
 import numpy as np
@@ -469,6 +470,68 @@ def test_generate_gives_the_arguments_of_a_function_and_does_not_call_it(model: 
 
     (arguments,) = wfsa.generate(model, tokenizer, "One?", remind, max_new_tokens=100)
     assert isinstance(arguments["on"], datetime.date) and isinstance(arguments["urgent"], bool)
+
+
+class Refusing:
+    """A type whose validator refuses documents while its list has something to refuse with."""
+
+    def __init__(self, refusals: list[Exception | None]) -> None:
+        pydantic = pytest.importorskip("pydantic", reason="NO PYDANTIC: documents were not refused by types")
+        self.refusals = list(refusals)
+        self.texts: list[bool] = []
+        self.type = Annotated[bool, pydantic.AfterValidator(self.validate)]
+
+    def validate(self, value: bool) -> bool:
+        self.texts.append(value)
+        refusal = self.refusals.pop(0) if self.refusals else None
+        if refusal is not None:
+            raise refusal
+        return value
+
+
+def test_one_document_that_its_type_refuses_leaves_the_others(model: Any, tokenizer: Any) -> None:
+    refusing = Refusing([None, ValueError("too much"), KeyError("none")])
+    with pytest.warns(wfsa.DecodingWarning, match=r"2 of 3 documents were refused by their type: \[1, 2\]"):
+        found = wfsa.generate(model, tokenizer, PROMPTS, refusing.type)
+    assert list(found.errors) == [1, 2] and found[1] is None and found[2] is None
+    assert isinstance(found[0], bool)
+    assert found.errors[1].text == found.texts[1] and json.loads(found.texts[1]) == refusing.texts[1]
+    assert "too much" in str(found.errors[1]) and found.texts[1] in str(found.errors[1])
+    assert isinstance(found.errors[2].__cause__, KeyError)
+    assert found.cut_off == []
+    assert pickle.loads(pickle.dumps(found.errors[1])).text == found.texts[1]
+
+
+@pytest.mark.filterwarnings("error::wfsa.DecodingWarning")
+def test_retries_generate_the_refused_prompts_anew(model: Any, tokenizer: Any) -> None:
+    refusing = Refusing([None, ValueError("a"), None, ValueError("b"), ValueError("c")])
+    found = wfsa.generate(model, tokenizer, PROMPTS, refusing.type, retries=5)
+    assert found.errors == {} and all(isinstance(one, bool) for one in found)
+    assert len(refusing.texts) == 3 + 3  # the prompt in the middle, until the validator lets it pass
+    refusing = Refusing([ValueError("a"), None, ValueError("b"), None])
+    found = wfsa.generate(
+        model, tokenizer, "One?", [refusing.type], retries=1, num_return_sequences=3, do_sample=True
+    )  # fmt: skip
+    assert len(found) == 3 and found.errors == {}
+
+
+def test_retries_sample_and_end(model: Any, tokenizer: Any) -> None:
+    schema = {"type": "string", "minLength": 12, "maxLength": 12}
+    pydantic = pytest.importorskip("pydantic", reason="NO PYDANTIC: documents were not refused by types")
+    texts = []
+
+    def refuse(text: str) -> str:
+        texts.append(text)
+        raise ValueError("never")
+
+    refused = Annotated[str, pydantic.WithJsonSchema(schema), pydantic.AfterValidator(refuse)]
+    with pytest.warns(wfsa.DecodingWarning, match="1 of 1 documents were refused"):
+        found = wfsa.generate(model, tokenizer, "One?", refused, retries=3)
+    assert list(found.errors) == [0]
+    assert len(texts) == 4 and len(set(texts)) > 1
+    for wrong in (-1, True, 1.5, None):
+        with pytest.raises(wfsa.DecodingError, match="retries must be a whole number from 0 on, not "):
+            wfsa.generate(model, tokenizer, "One?", FLAG, retries=wrong)
 
 
 def test_generate_takes_chats(model: Any, tokenizer: Any) -> None:
