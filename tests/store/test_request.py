@@ -110,7 +110,7 @@ def test_what_is_in_the_key(vocab: wfsa.Vocab, other_vocab: wfsa.Vocab) -> None:
 def test_pydantic_models_are_their_schema(vocab: wfsa.Vocab) -> None:
     pydantic = pytest.importorskip("pydantic")
     model = pydantic.create_model("M", a=(int, ...))
-    assert _key(model, vocab) == _key({**model.model_json_schema(), "additionalProperties": False}, vocab)
+    assert _key(model, vocab) == _key({"additionalProperties": False, **model.model_json_schema()}, vocab)
 
 
 def test_what_is_not_json_has_a_key_of_its_own(vocab: wfsa.Vocab) -> None:
