@@ -17,6 +17,7 @@ from wfsa._ext.mask import TokenMask
 from wfsa._ext.state import State, fill_bitmasks, fill_chain, fill_tree
 from wfsa.bitmask import allocate_bitmask, apply_bitmask_
 from wfsa.caches import cache_info, set_cache_budget
+from wfsa.calls import Call, Calls, read_calls
 from wfsa.check_schema import check_json_schema
 from wfsa.compile_options import CompileOptions
 from wfsa.compiler import (
@@ -60,6 +61,8 @@ load = Constraint.load
 __all__ = [
     "ArtifactError",
     "BudgetError",
+    "Call",
+    "Calls",
     "CompileOptions",
     "Constraint",
     "DecodingError",
@@ -105,5 +108,6 @@ __all__ = [
     "generate",
     "integrations",
     "load",
+    "read_calls",
     "set_cache_budget",
 ]

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 from wfsa._ext.constraint import build_core
 from wfsa._ext.regular import Automaton, automaton
 from wfsa.arguments import known_fields, refuse_unknown
+from wfsa.calls import CallReader
 from wfsa.collector import MOST_SECONDS, HeldCollector
 from wfsa.compile_options import CompileKeywords, CompileOptions
 from wfsa.errors import GrammarError, LimitError, SchemaError, SchemaWarning, WfsaError
@@ -46,6 +47,7 @@ from wfsa.grammar.json_schema.contradiction import Place, contradiction, contrad
 from wfsa.grammar.json_schema.lowering import NoDocument
 from wfsa.grammar.json_schema.misspelt import Slip, slips_text
 from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.tools import is_response_format, listed_tools
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.structural_tag import read_structural_tag
 from wfsa.grammar.structural_tag.tools import tools_tag
@@ -396,27 +398,36 @@ def compile_tools(
 ) -> GrammarConstraint:
     """Compile a list of tools to answers that call them.
 
-    The tools are an OpenAI, MCP or Anthropic list, pydantic models or Python functions; a ``response_format`` is taken,
-    too, and then the constraint is for its documents (wfsa/grammar/json_schema/tools.py lists the forms).
+    The tools are an OpenAI, MCP or Anthropic list, a list of pydantic models or Python functions, or a dict of these by
+    name; a ``response_format`` is taken, too, and then the constraint is for its documents
+    (wfsa/grammar/json_schema/tools.py lists the forms).
+    ``constraint.calls(text)`` reads the calls of an answer, with arguments as the types of the tools say.
 
     Without a `format`: one call, ``{"name": <tool>, "arguments": {...}}``, and nothing else.
     format: how the model's chat template writes calls: "hermes", "llama3", "mistral", "deepseek_v31" and so on, as in
     `wfsa.grammar.structural_tag.tools.FORMATS`.  Then `tool_choice` is "auto", the default: text and calls; "required":
-    at least one call; or a tool's name, or OpenAI's object for one: calls of that tool.  `parallel`: several calls in
-    an answer.
+    at least one call; "none": text without a call; or a tool's name, or OpenAI's object for one: calls of that tool.
+    `parallel`: several calls in an answer.
 
     Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
     """
+    schema_options = schema_options or SchemaOptions()
     if format is not None:
-        tag = tools_tag(tools, tool_choice or "auto", parallel, format)
-        return compile_structural_tag(tag, vocab, schema_options=schema_options, options=options, **keywords)
+        listed = listed_tools(tools)
+        tag = tools_tag(listed, tool_choice or "auto", parallel, format)
+        constraint = compile_structural_tag(tag, vocab, schema_options=schema_options, options=options, **keywords)
+        return replace(constraint, _call_reader=CallReader(tuple(listed), format, schema_options))
     if tool_choice is not None:
         raise SchemaError("tool_choice asks for the format in which the model writes calls: format='hermes'; at $")
     with _Run("compile_tools", options, keywords) as run:
-        constraint, slips = _compile_read(read_tools, tools, schema_options or SchemaOptions(), vocab, run)
+        reader = None
+        if not is_response_format(tools):
+            tools = listed_tools(tools)
+            reader = CallReader(tuple(tools), None, schema_options)
+        constraint, slips = _compile_read(read_tools, tools, schema_options, vocab, run)
     if slips:
         warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
-    return constraint
+    return replace(constraint, _call_reader=reader)
 
 
 def compile_structural_tag(

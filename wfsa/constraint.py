@@ -18,12 +18,14 @@ from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from wfsa._ext.state import State
-from wfsa.errors import ArtifactError, StateError
+from wfsa.errors import ArtifactError, DecodingError, StateError
 from wfsa.storage import array_file
 from wfsa.vocab import Vocab, require_vocab
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from wfsa.calls import Calls
 
 
 class FileKind(NamedTuple):
@@ -238,6 +240,18 @@ class Constraint(ABC):
         if reasons:
             return f"{named} is refused: {bad!r} cannot follow{after}; {reasons}"
         return f"{named} is refused: {bad!r} cannot follow{after}; expected {self._expected(probe)}"
+
+    def calls(self, text: str | bytes) -> Calls:
+        """Read the tool calls of an answer that was written under this constraint, which ``compile_tools`` made.
+
+        Returns what :func:`wfsa.read_calls` returns: calls with ``name``, ``arguments`` and ``function``, and the text
+        around them. A constraint that was saved and loaded has no Python types and gives JSON values.
+        Raises DecodingError for a call that is cut off, and under a constraint of another kind.
+        """
+        raise DecodingError(
+            "this constraint is not of tools: compile_tools makes one, and wfsa.read_calls(text, tools, format=...) "
+            "reads texts without one"
+        )
 
     def forced_tokens(self, state: State, tokenizer: Any, limit: int = 4096) -> list[int]:
         """What :meth:`wfsa.State.forced_tokens` returns."""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from wfsa._ext.constraint import ConstraintCore
 from wfsa._ext.state import State
+from wfsa.calls import CallReader, Calls
 from wfsa.constraint import Constraint, FileKind
+from wfsa.errors import ArtifactError
 from wfsa.grammar.ir import RuleAttributes
 from wfsa.grammar.json_schema import SchemaReport, SchemaSource
 from wfsa.storage import constraint_file
@@ -57,6 +59,7 @@ class GrammarConstraint(Constraint):
     source: SchemaSource | None = None
     attributes: tuple[RuleAttributes, ...] = ()
     _counts_in_file: dict[str, int] | None = None  # a file of a complete constraint leaves out some of what it counts
+    _call_reader: CallReader | None = None  # of a constraint of tools
 
     FILE: ClassVar[FileKind] = FileKind(constraint_file.KIND, constraint_file.FORMAT, constraint_file.VERSION)
 
@@ -84,8 +87,9 @@ class GrammarConstraint(Constraint):
     def _packed(self) -> tuple[dict[str, Any], Arrays]:
         counts = self._counts_in_file or self._core.counts()
         stored = constraint_file.StoredConstraint(
-            self._core, self.terminal_names, self.terminal_origins, counts, self.report, self.source, self.attributes
-        )
+            self._core, self.terminal_names, self.terminal_origins, counts, self.report, self.source, self.attributes,
+            None if self._call_reader is None else self._call_reader.to_data(),
+        )  # fmt: skip
         return constraint_file.packed(stored, self.vocab.fingerprint)
 
     @classmethod
@@ -95,10 +99,17 @@ class GrammarConstraint(Constraint):
         seconds = time.perf_counter() - begin
         times: GrammarTimes = {"seconds": seconds, "stages": {"load": seconds}}
         counts = stored.counts if stored.core.frozen else None
+        try:
+            reader = None if stored.tools is None else CallReader.of_data(stored.tools)
+        except ValueError as error:
+            raise ArtifactError(f"{file.where} is damaged: {error}") from None
         return cls(
             stored.core, vocab, stored.terminal_names, stored.terminal_origins, times, stored.report, stored.source,
-            stored.attributes, counts,
+            stored.attributes, counts, reader,
         )  # fmt: skip
+
+    def calls(self, text: str | bytes) -> Calls:
+        return Constraint.calls(self, text) if self._call_reader is None else self._call_reader.read(text)
 
     def describe(self, terminal: int) -> str:
         """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""

@@ -7,7 +7,9 @@ Taken as they come from an API or a server, alone or under the key that holds th
     [{"name": N, "inputSchema": S}], {"tools": [...]}                     MCP
     [{"name": N, "input_schema": S}]                                      Anthropic
     [Model, function]                                                     pydantic models, dataclasses, TypedDicts;
-                                                                          functions, by their annotations
+                                                                          functions, bound methods, partials and
+                                                                          callable objects, by their annotations
+    {N: function, N: S}                                                   the same by name
 
     {"type": "json_schema", "json_schema": {"schema": S}}                 a ``response_format``: the document itself
     {"type": "json_schema", "schema": S}                                  the same in responses
@@ -22,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from types import FunctionType
+from functools import partial
 from typing import Any
 
 from wfsa.errors import SchemaError
@@ -32,6 +34,7 @@ from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import pointer_of
+from wfsa.grammar.json_schema.python_types import is_function, is_type
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaEntries, SchemaReport, placed
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.json_schema.widening import Widening
@@ -66,12 +69,16 @@ class ToolsEntries:
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool's name, the schema of its arguments, and the place of that: a path and a JSON pointer."""
+    """A tool's name, the schema of its arguments, and the place of that: a path and a JSON pointer.
+
+    kind: the Python type or function that the schema is made from; None for a schema that is JSON.
+    """
 
     name: str
     schema: Any
     path: str
     pointer: str
+    kind: Any = None
 
 
 class _Registry:
@@ -97,7 +104,7 @@ def read_tools(
     Raises SchemaError (no tool list, two tools of one name, what a schema can be wrong in) or LimitError.
     """
     options = options or SchemaOptions()
-    if isinstance(tools, dict) and "tools" not in tools:
+    if is_response_format(tools):
         return read_json_schema(_response_schema(tools), options, too_large)
     found = listed_tools(tools)
     own: dict[str, Any] = {}
@@ -132,11 +139,32 @@ def read_tools(
     return replace(lowered, report=report, source=source)
 
 
+def is_response_format(tools: Any) -> bool:
+    """Whether an object is to be read as a ``response_format``: it has no tools."""
+    return isinstance(tools, dict) and "tools" not in tools and not _is_by_name(tools)
+
+
+def _is_by_name(tools: dict[Any, Any]) -> bool:
+    """Whether an object has tools by name: each value is a schema, a type or a function.
+
+    An object under "tools" alone is a slip for a list.
+    """
+    if tools.keys() == {"tools"} and isinstance(tools["tools"], dict):
+        return False
+    return bool(tools) and all(
+        isinstance(name, str) and (isinstance(value, (dict, bool)) or is_type(value) or callable(value))
+        for name, value in tools.items()
+    )
+
+
+@Boundary(SchemaError)
 def listed_tools(tools: Any) -> list[ToolSchema]:
-    """The tools of a list, or of an object that holds one under ``tools``.
+    """The tools of a list, of an object that holds one under ``tools``, or of a dict with the names as keys.
 
     Raises SchemaError (no list of tools, two of one name).
     """
+    if isinstance(tools, dict) and _is_by_name(tools):
+        return [_named_tool(name, value, i) for i, (name, value) in enumerate(tools.items())]
     if isinstance(tools, dict) and "tools" in tools:
         return list(_tools(tools["tools"], "$.tools", "/tools"))
     return list(_tools(tools, "$", ""))
@@ -159,7 +187,8 @@ def _response_schema(response_format: dict[str, Any]) -> Any:
 
 def _tools(listed: Any, path: str, pointer: str) -> Iterator[ToolSchema]:
     if not isinstance(listed, (list, tuple)) or not listed:
-        raise SchemaError(f"tools must be a list of tools that is not empty, not {shown(listed)}; at {path}")
+        remedy = ": give a list of it" if is_type(listed) or callable(listed) else ""
+        raise SchemaError(f"tools must be a list of tools that is not empty, not {shown(listed)}{remedy}; at {path}")
     names: dict[str, str] = {}
     for i, item in enumerate(listed):
         tool = _tool(item, f"{path}[{i}]", f"{pointer}/{i}")
@@ -179,11 +208,41 @@ def _is_text(name: str) -> bool:
     return True
 
 
+def _named_tool(name: str, value: Any, i: int) -> ToolSchema:
+    path = f"$.{name}" if name.isidentifier() else f"$[{i}]"
+    if not _is_text(name):
+        raise SchemaError(f"a tool needs a name, and {shown(name)} is none; at {path}")
+    if isinstance(value, (dict, bool)):
+        if isinstance(value, dict) and value.get("type") == "function":
+            remedy = f"give a list of such tools, or the schema of its arguments at {path}"
+            raise SchemaError(f"under the name {shown(name)} is a tool with a name of its own: {remedy}")
+        return ToolSchema(name, value, path, f"/{name}")
+    return _of_python(name, value, path, f"/{name}")
+
+
+def _of_python(name: str, item: Any, path: str, pointer: str) -> ToolSchema:
+    """The tool of a type, a function or another object that can be called."""
+    kind = item if is_type(item) else item.__call__
+    try:
+        return ToolSchema(name, schema_of(kind), path, pointer, item)
+    except SchemaError as error:
+        raise SchemaError(f"{str(error).removesuffix(' at $')} at {path}") from None
+
+
+def _name_of(item: Any) -> Any:
+    """The name of a type or function, of a partial that of its function, of another object that of its type."""
+    while isinstance(item, partial):
+        item = item.func
+    return getattr(item, "__name__", None) or type(item).__name__
+
+
 def _tool(item: Any, path: str, pointer: str) -> ToolSchema:
+    if isinstance(item, ToolSchema):
+        return item
     if not isinstance(item, dict):
-        if not isinstance(item, (type, FunctionType)):
+        if not (isinstance(item, type) or is_function(item) or callable(item)):
             raise SchemaError(f"a tool must be an object, a Python type or function, not {shown(item)}; at {path}")
-        return ToolSchema(item.__name__, schema_of(item), path, pointer)
+        return _of_python(_name_of(item), item, path, pointer)
     kind = item.get("type", "function")
     if kind != "function":
         raise SchemaError(f"a tool of type {shown(kind)} has no schema of its arguments; leave it out at {path}")
@@ -197,10 +256,11 @@ def _tool(item: Any, path: str, pointer: str) -> ToolSchema:
     for key in _SCHEMA_KEYS:
         if item.get(key) is not None:
             schema = item[key]
+            kind = schema if is_type(schema) else None
             if not isinstance(schema, (dict, bool)):
                 try:
                     schema = schema_of(schema)
                 except SchemaError as error:
                     raise SchemaError(f"{str(error).removesuffix(' at $')} at {path}.{key}") from None
-            return ToolSchema(name, schema, f"{path}.{key}", f"{pointer}/{key}")
+            return ToolSchema(name, schema, f"{path}.{key}", f"{pointer}/{key}", kind)
     return ToolSchema(name, _NO_ARGUMENTS, path, pointer)

@@ -3,7 +3,8 @@ r"""Tool calls as models write them: a list of tools and a format of calls, as a
 `FORMATS` has the formats, by the names that vLLM's tool parsers have.  Sources: the chat templates of the models, and
 those parsers.  What begins or ends a call may be a special token of the vocabulary; :mod:`.lowering` sees to that.
 
-    tool_choice   "auto": text, and calls where one begins; "required": calls; the name of a tool: calls of that one
+    tool_choice   "auto": text, and calls where one begins; "required": calls; the name of a tool: calls of that one;
+                  "none": text in which no call begins
     parallel      more than one call
 """
 
@@ -20,6 +21,8 @@ from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.tools import ToolSchema, listed_tools
 
 Format = dict[str, Any]
+PYTHON_TAG = "<|python_tag|>"  # in front of llama3's calls, or not
+_LLAMA3_TEXT = r"([^{\s][\s\S]*)?"  # an answer that begins with a brace is a call
 
 
 class CallFormat(NamedTuple):
@@ -115,12 +118,13 @@ FORMATS: Mapping[str, CallFormat] = {
 def tools_tag(tools: Any, tool_choice: Any, parallel: bool, form: str) -> Format:
     """The structural tag of answers with calls.
 
-    `tool_choice`: "auto", "required", a name, or OpenAI's ``{"type": "function", "function": {"name": ...}}``.
+    `tool_choice`: "auto", "required", "none", a name, or OpenAI's ``{"type": "function", "function": {"name": ...}}``.
     Raises SchemaError for what is no list of tools, a choice of none of them, and an unknown format.
     """
-    if not isinstance(form, str) or form not in FORMATS:
-        raise SchemaError(f"the format {shown(form)} of tool calls is not known; known are {', '.join(FORMATS)}; at $")
+    require_format(form)
     listed = listed_tools(tools)
+    if tool_choice == "none":
+        return _no_calls(form)
     name = chosen_name(tool_choice)
     if name is not None:
         listed = [tool for tool in listed if tool.name == name]
@@ -132,6 +136,12 @@ def tools_tag(tools: Any, tool_choice: Any, parallel: bool, form: str) -> Format
     return _written(FORMATS[form], listed, must, parallel)
 
 
+def require_format(form: Any) -> None:
+    """SchemaError for what is not one of `FORMATS`."""
+    if not isinstance(form, str) or form not in FORMATS:
+        raise SchemaError(f"the format {shown(form)} of tool calls is not known; known are {', '.join(FORMATS)}; at $")
+
+
 def chosen_name(tool_choice: Any) -> str | None:
     """The tool that has to be called, None if any may; SchemaError for what is no choice."""
     if tool_choice in ("auto", "required"):
@@ -139,10 +149,10 @@ def chosen_name(tool_choice: Any) -> str | None:
     if isinstance(tool_choice, Mapping):
         function = tool_choice.get("function", tool_choice)
         tool_choice = function.get("name") if isinstance(function, Mapping) else None
-    if not isinstance(tool_choice, str) or tool_choice == "none":
+    if not isinstance(tool_choice, str):
         raise SchemaError(
-            "tool_choice must be 'auto', 'required', a tool's name or {'type': 'function', 'function': {'name': ...}}, "
-            f"not {shown(tool_choice)}; at $"
+            "tool_choice must be 'auto', 'required', 'none', a tool's name or "
+            f"{{'type': 'function', 'function': {{'name': ...}}}}, not {shown(tool_choice)}; at $"
         )
     return tool_choice
 
@@ -191,16 +201,30 @@ def _written(form: CallFormat, tools: Sequence[ToolSchema], must: bool, parallel
         return {"type": "dispatch", "rules": [[form.opening, behind]], "loop": False}
     if must:
         return calls
+    return {
+        "type": "triggered_tags", "triggers": [trigger_of(form)], "tags": calls["tags"],
+        "stop_after_first": not parallel,
+    }  # fmt: skip
+
+
+def trigger_of(form: CallFormat) -> str:
+    """The text at which a call begins, in a format without an opening."""
     trigger = re.match(r"[^>\]]*[>\]]", form.begin)
     assert trigger is not None
-    return {"type": "triggered_tags", "triggers": [trigger[0]], "tags": calls["tags"], "stop_after_first": not parallel}
+    return trigger[0]
+
+
+def _no_calls(form: str) -> Format:
+    if form == "llama3":
+        return {"type": "regex", "pattern": rf"(?!{re.escape(PYTHON_TAG)}){_LLAMA3_TEXT}"}
+    written = FORMATS[form]
+    return {"type": "any_text", "excludes": [written.opening or trigger_of(written)]}
 
 
 def _llama3(tools: Sequence[ToolSchema], must: bool, parallel: bool) -> Format:
-    tag = {"type": "optional", "content": _constant("<|python_tag|>")}
+    tag = {"type": "optional", "content": _constant(PYTHON_TAG)}
     calls = _sequence(tag, _calls(FORMATS["llama3"], tools, parallel))
-    # An answer that begins with a brace is a call.
-    text = {"type": "regex", "pattern": r"([^{\s][\s\S]*)?"}
+    text = {"type": "regex", "pattern": _LLAMA3_TEXT}
     return calls if must else {"type": "or", "elements": [calls, text]}
 
 

@@ -73,14 +73,15 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/compile_options.py": set(),
     "wfsa/jump_forward.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/constraint.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/jump_forward.py", "wfsa/storage", "wfsa/vocab"},
+    "wfsa/calls.py": {"grammar/json_schema", "grammar/structural_tag", "wfsa/errors.py"},
     "wfsa/grammar_constraint.py": {
-        "grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/constraint.py", "wfsa/explain.py", "wfsa/storage",
-        "wfsa/vocab",
+        "grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/calls.py", "wfsa/constraint.py", "wfsa/errors.py",
+        "wfsa/explain.py", "wfsa/storage", "wfsa/vocab",
     },
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
         "grammar", "grammar/guidance", "grammar/json_schema", "grammar/regex", "grammar/structural_tag", "wfsa/_ext",
-        "wfsa/arguments.py", "wfsa/collector.py",
+        "wfsa/arguments.py", "wfsa/calls.py", "wfsa/collector.py",
         "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
     },
     "wfsa/requests.py": {
@@ -118,7 +119,7 @@ PACKAGE: dict[str, set[str]] = {
         "wfsa/store", "wfsa/vocab",
     },
     "wfsa/__init__.py": {
-        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/check_schema.py",
+        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py", "wfsa/check_schema.py",
         "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/grammar_constraint.py",
         "wfsa/errors.py", "wfsa/integrations", "wfsa/requests.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py",
         "wfsa/vocab",

@@ -1,7 +1,7 @@
 """The file of a compiled grammar or schema: one file of arrays (wfsa/storage/array_file.py), for one vocabulary.
 
     arrays    the engine's tables (ext/artifact/write.hpp), each in the narrowest integer type that holds it
-    head      vocabulary fingerprint, names and origins of terminals, stats, report, schema, attributes
+    head      vocabulary fingerprint, names and origins of terminals, stats, report, schema, attributes, tools
 
 Same constraint, same bytes: stats are kept without times.
 Loading checks format, version, checksums and vocabulary, then every index in every table, before anything is used.
@@ -35,7 +35,7 @@ class StoredConstraint:
     """What the file holds beside the vocabulary it is for.
 
     `counts` are the sizes of the tables when they were compiled: a file of a complete constraint leaves out what only
-    expansion needs.
+    expansion needs.  `tools`: JSON values from which calls are read, None for a constraint that is not of tools.
     """
 
     core: ConstraintCore
@@ -45,6 +45,7 @@ class StoredConstraint:
     report: SchemaReport | None
     source: SchemaSource | None
     attributes: tuple[RuleAttributes, ...] = ()
+    tools: Any = None
 
 
 def packed(stored: StoredConstraint, vocabulary: str) -> tuple[dict[str, Any], Arrays]:
@@ -60,6 +61,8 @@ def packed(stored: StoredConstraint, vocabulary: str) -> tuple[dict[str, Any], A
         "schema": None if stored.source is None else to_text(stored.source),
         "attributes": [list(astuple(a)) for a in stored.attributes],
     }
+    if stored.tools is not None:
+        head["tools"] = stored.tools
     return head, {name: _narrow(array) for name, array in stored.core.to_arrays().items()}
 
 
@@ -84,7 +87,7 @@ def unpacked(file: ArrayFile, vocab: VocabCore) -> StoredConstraint:
     except (WfsaError, ValueError, TypeError, RecursionError):
         raise ArtifactError(f"{where} is damaged: bad schema") from None
     report, attributes = _report(head.get("report"), where), _attributes(head.get("attributes"), where)
-    return StoredConstraint(core, names, origins, _counts(head, where), report, source, attributes)
+    return StoredConstraint(core, names, origins, _counts(head, where), report, source, attributes, head.get("tools"))
 
 
 def _counts(head: dict[str, Any], where: str) -> dict[str, int]:

@@ -1,0 +1,155 @@
+"""Calls in a text, read back: the inverse of what :mod:`.tools` lets a model write.
+
+Every text under a constraint of tools is read, in every format.  Where a mark occurs in a string of the arguments, the
+JSON around it says where the string ends, so marks are never searched for in JSON; in XML-like styles no value holds
+its end (:mod:`.arguments`).
+
+    a format with an opening    text up to the opening, then calls with separators, then the closing
+    others                      text in which each call begins where the trigger first occurs
+    "llama3"                    the whole text is calls, or has none
+    no format                   one JSON object: the name and the arguments
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from wfsa.errors import DecodingError
+from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.tools import ToolSchema
+from wfsa.grammar.structural_tag.tools import FORMATS, PYTHON_TAG, CallFormat, trigger_of
+from wfsa.grammar.structural_tag.xml_styles import STYLES
+from wfsa.grammar.structural_tag.xml_values import WHITE, Cursor, read_json_value, read_xml_arguments
+
+
+class WrittenCall(NamedTuple):
+    """A call of a text: the tool, its arguments as JSON values, and the characters in which it is written."""
+
+    tool: ToolSchema
+    arguments: dict[str, Any]
+    begin: int
+    end: int
+
+
+class WrittenCalls(NamedTuple):
+    """The calls of a text, in their order, and the pieces of the text outside of the calls and their marks."""
+
+    calls: list[WrittenCall]
+    outside: list[str]
+
+
+def read_written_calls(
+    text: str, tools: Sequence[ToolSchema], form: str | None, options: SchemaOptions
+) -> WrittenCalls:
+    """Read the calls of a text.
+
+    form: one of `FORMATS`, None for one call as JSON.  options: those under which the schemas were compiled.
+    Raises DecodingError, with the place, for a call that is cut off or is none of the format's.
+    """
+    if form is None:
+        return WrittenCalls([_plain_call(text, tools)], [])
+    reader = _Reader(text, tools, FORMATS[form], options)
+    if form == "llama3":
+        return reader.llama3()
+    return reader.in_section() if FORMATS[form].opening else reader.triggered()
+
+
+def _plain_call(text: str, tools: Sequence[ToolSchema]) -> WrittenCall:
+    cursor = Cursor(text)
+    value = read_json_value(cursor)
+    if cursor.at < len(text) or not isinstance(value, dict) or not isinstance(value.get("arguments"), dict):
+        raise DecodingError(f"a call is an object with a name and arguments, not {text[:80]!r}; was the text cut off?")
+    for tool in tools:
+        if tool.name == value.get("name"):
+            return WrittenCall(tool, value["arguments"], 0, len(text))
+    raise DecodingError(f"the call has the name {value.get('name')!r}; the tools are {_names(tools)}")
+
+
+def _names(tools: Sequence[ToolSchema]) -> str:
+    return ", ".join(tool.name for tool in tools)
+
+
+class _Reader:
+    def __init__(self, text: str, tools: Sequence[ToolSchema], form: CallFormat, options: SchemaOptions) -> None:
+        self.cursor, self.form, self.options = Cursor(text), form, options
+        begins = [
+            ((json.dumps(t.name, ensure_ascii=False) if form.is_quoted else t.name) + form.after_name, t) for t in tools
+        ]  # fmt: skip
+        self.begins = sorted(begins, key=lambda one: -len(one[0]))  # a name may begin with another
+        self.tools = tools
+
+    def in_section(self) -> WrittenCalls:
+        cursor, form = self.cursor, self.form
+        begin = cursor.text.find(form.opening)
+        if begin < 0:
+            return WrittenCalls([], [cursor.text])
+        cursor.at = begin + len(form.opening)
+        calls = list(self.row(form.closing))
+        cursor.take(form.closing)
+        return WrittenCalls(calls, [cursor.text[:begin], cursor.text[cursor.at :]])
+
+    def triggered(self) -> WrittenCalls:
+        cursor, trigger = self.cursor, trigger_of(self.form)
+        calls, pieces, done = [], [], 0
+        while (begin := cursor.text.find(trigger, done)) >= 0:
+            pieces.append(cursor.text[done:begin])
+            cursor.at = begin
+            calls.append(self.call())
+            done = cursor.at
+        return WrittenCalls(calls, [*pieces, cursor.text[done:]])
+
+    def llama3(self) -> WrittenCalls:
+        cursor = self.cursor
+        text = cursor.text
+        is_tagged = cursor.has(PYTHON_TAG)
+        if is_tagged:
+            cursor.take(PYTHON_TAG)
+        if not cursor.has("{"):
+            return WrittenCalls([], [text])
+        try:
+            return WrittenCalls(list(self.row("")), [text[cursor.at :]])
+        except DecodingError:
+            if is_tagged:  # which a text may begin with as well
+                return WrittenCalls([], [text])
+            raise
+
+    def row(self, closing: str) -> Iterator[WrittenCall]:
+        """Calls with separators between them, up to the closing, or as long as there are any."""
+        yield self.call()
+        while not self.cursor.has(closing) if closing else self.cursor.has(self.form.separator + self.form.begin):
+            self.cursor.take(self.form.separator)
+            yield self.call()
+
+    def call(self) -> WrittenCall:
+        cursor, form = self.cursor, self.form
+        begin = cursor.at
+        cursor.take(form.begin)
+        after = cursor.at
+        failed: DecodingError | None = None
+        for written, tool in self.begins:
+            if cursor.has(written):
+                cursor.at = after + len(written)
+                try:
+                    return WrittenCall(tool, self.arguments(tool), begin, cursor.at)
+                except DecodingError as error:
+                    failed = failed or error
+                    cursor.at = after
+        if failed is not None:
+            raise failed
+        cursor.fail(f"the name of a tool is missing ({_names(self.tools)})")
+
+    def arguments(self, tool: ToolSchema) -> dict[str, Any]:
+        """The arguments of a call, with what ends it."""
+        cursor, form = self.cursor, self.form
+        end = form.end.lstrip(WHITE)  # white space in front of it is read with the arguments
+        if form.behind_index:
+            cursor.until(form.behind_index)
+        if form.style != "json":
+            return read_xml_arguments(cursor, STYLES[form.style], end, tool.schema, self.options)
+        value = read_json_value(cursor)
+        if not isinstance(value, dict):
+            cursor.fail("arguments are an object")
+        cursor.take(end)
+        return value

@@ -1,0 +1,265 @@
+"""Arguments in an XML-like style as values: the inverse of :mod:`.arguments`.
+
+Where a style does not tell the type of a value, a text may be a string, or what it says as JSON.  Both are tried
+against the schema: JSON is preferred if the schema takes it, since a schema that takes strings only takes no number.
+A text without a type that the schema takes both ways is ambiguous for every reader of the style.
+
+Cost: one pass over the text.  The schema is read only where a value can be read in several ways.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, product
+from typing import Any, NoReturn
+
+from wfsa.errors import DecodingError, WfsaError
+from wfsa.grammar.json_schema.alternatives import Alternatives
+from wfsa.grammar.json_schema.document import Document, draft_of
+from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.shape import Handle, item_of, property_of
+from wfsa.grammar.structural_tag.xml_styles import Style
+
+WHITE = " \t\n\r"
+MAX_READINGS = 4096  # of one object, that are tried against the schema
+_SHOWN = 40  # characters of a text, in messages
+
+
+class Cursor:
+    """A text and the place up to which it has been read."""
+
+    __slots__ = ("at", "text")
+
+    def __init__(self, text: str, at: int = 0) -> None:
+        self.text, self.at = text, at
+
+    def has(self, mark: str) -> bool:
+        """Whether `mark` comes next."""
+        return self.text.startswith(mark, self.at)
+
+    def take(self, mark: str) -> None:
+        """Read `mark`; DecodingError if something else comes."""
+        if not self.has(mark):
+            self.fail(f"{mark!r} is missing")
+        self.at += len(mark)
+
+    def until(self, mark: str) -> str:
+        """Read `mark` where it first occurs, and return the text in front of it."""
+        end = self.text.find(mark, self.at)
+        if end < 0:
+            self.fail(f"{mark!r} is missing")
+        found = self.text[self.at : end]
+        self.at = end + len(mark)
+        return found
+
+    def skip_space(self) -> None:
+        """Read white space."""
+        while self.at < len(self.text) and self.text[self.at] in WHITE:
+            self.at += 1
+
+    def fail(self, why: str) -> NoReturn:
+        """Raise DecodingError for this place."""
+        here = repr(self.text[self.at : self.at + _SHOWN]) if self.at < len(self.text) else "the end"
+        raise DecodingError(f"no call can be read at character {self.at}, {here}: {why}; was the text cut off?")
+
+
+def read_json_value(cursor: Cursor) -> Any:
+    """The JSON value that comes next, and white space around it."""
+    cursor.skip_space()
+    try:
+        value, cursor.at = _DECODER.raw_decode(cursor.text, cursor.at)
+    except (ValueError, RecursionError) as error:
+        cursor.fail(f"it is no JSON ({str(error).partition(': line')[0]})")
+    cursor.skip_space()
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def read_xml_arguments(cursor: Cursor, style: Style, end: str, schema: Any, options: SchemaOptions) -> dict[str, Any]:
+    """The arguments with `end`, what ends a call.
+
+    schema: of the arguments; True if it is not known.  Raises DecodingError for a text that is none of the style.
+    """
+    reader = _Reader(cursor, style)
+    with _Fit(schema, options) as fit:
+        found = fit.root.fitting(reader.objects(end, fit.root))
+        arguments: dict[str, Any] = found[0]
+        return arguments
+
+
+class _Place:
+    """A place in the schema, None if it is not known: what is asked of a value there."""
+
+    __slots__ = ("_fit", "_handles")
+
+    def __init__(self, fit: _Fit, handles: Callable[[], list[Handle]]) -> None:
+        self._fit, self._handles = fit, handles
+
+    def property(self, name: str) -> _Place:
+        return self._child(lambda shape: property_of(shape, name))
+
+    def item(self, index: int) -> _Place:
+        return self._child(lambda shape: item_of(shape, index))
+
+    def _child(self, of: Callable[[Any], Handle]) -> _Place:
+        def handles() -> list[Handle]:
+            read = self._fit.read()
+            return [] if read is None else [of(shape) for one in self._handles() for shape in read.of_handle(one)]
+
+        return _Place(self._fit, handles)
+
+    def fitting(self, candidates: Sequence[Any], is_strict: bool = False) -> list[Any]:
+        """Those of some values that the schema takes, in their order; all of them if it takes none, unless strict.
+
+        Under a schema that is not known, all of them.
+        """
+        if self._fit.read() is None or (len(candidates) == 1 and not is_strict):
+            return list(candidates)
+        try:
+            read, handles = self._fit.read(), self._handles()
+            found = [v for v in candidates if read is not None and any(read.members.admits(h, v) for h in handles)]
+        except (WfsaError, ArithmeticError, RecursionError):  # about which reading is better, not about the text
+            return list(candidates)
+        return found if found or is_strict else list(candidates)
+
+
+class _Fit:
+    """The schema of arguments, read when it is first asked; a context manager."""
+
+    def __init__(self, schema: Any, options: SchemaOptions) -> None:
+        self._schema, self._options = schema, options
+        self._read: Alternatives | None = None
+        self._is_read = schema is True
+        self.root = _Place(self, lambda: [(schema, "$")])
+
+    def read(self) -> Alternatives | None:
+        if not self._is_read:
+            self._is_read = True
+            document = Document(self._schema, draft_of(self._schema, self._options.draft), self._options)
+            self._read = Alternatives(document)
+        return self._read
+
+    def __enter__(self) -> _Fit:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._read is not None:
+            self._read.close()
+
+
+class _Reader:
+    """Reads the properties of one call's arguments."""
+
+    def __init__(self, cursor: Cursor, style: Style) -> None:
+        self.cursor, self.style = cursor, style
+
+    def member(self, parent: _Place) -> tuple[str, list[Any]]:
+        """A property: its name, and the values that it can be read as."""
+        self.cursor.take(self.style.key)
+        spelled = self.cursor.until(self.style.after_key)
+        name = _unescaped(spelled, self.style.escapes)
+        return name, self.value(spelled, parent.property(name))
+
+    def value(self, spelled: str, place: _Place) -> list[Any]:
+        """The values that a value can be read as, from the place behind its key on to its end."""
+        style, cursor = self.style, self.cursor
+        tail = style.tail.replace("NAME", spelled)
+        if style.types:
+            label = cursor.until(style.value)
+            if style.item is not None and label in (style.types["object"], style.types["array"]):
+                return self.children(style.stop, label == style.types["object"], label == style.types["array"], place)
+            text = cursor.until(style.stop)
+            cursor.take(tail)
+            if label == style.types["string"]:
+                return [text]
+            return self.known(list(_as_json(text)), text)
+        begin = cursor.at
+        text = cursor.until(style.stop)
+        if style.item is not None:
+            if not cursor.has(tail):
+                cursor.at = begin
+                return self.children(style.stop + tail, True, True, place)
+            cursor.take(tail)
+            empty: list[Any] = [[], {}] if not text.strip(WHITE) else []
+            return place.fitting([*empty, *_as_json(text), text])
+        if style.trims:
+            return place.fitting([*_as_json(text), text.removeprefix("\n").removesuffix("\n")])
+        return place.fitting([*_as_json(text), text])
+
+    def known(self, values: list[Any], text: str) -> list[Any]:
+        if not values:
+            self.cursor.fail(f"{text[:_SHOWN]!r} is no JSON value")
+        return values
+
+    def children(self, end: str, is_object: bool, is_array: bool, place: _Place) -> list[Any]:
+        """The objects and arrays that a value can be read as whose members or items are written in the style."""
+        begin, failed = self.cursor.at, None
+        if is_array:
+            try:
+                items = place.fitting(self.arrays(end, place), is_strict=is_object)
+                if items:
+                    return items
+            except DecodingError as error:  # an object with a member that has the name of items
+                failed = error
+        if not is_object:
+            assert failed is not None
+            raise failed
+        self.cursor.at = begin
+        return place.fitting(self.objects(end, place))
+
+    def objects(self, end: str, place: _Place) -> list[Any]:
+        members: list[tuple[str, list[Any]]] = []
+        self.cursor.skip_space()
+        while not self.cursor.has(end):
+            members.append(self.member(place))
+            self.cursor.skip_space()
+        self.cursor.take(end)
+        return _objects(members)
+
+    def arrays(self, end: str, place: _Place) -> list[Any]:
+        items: list[list[Any]] = []
+        self.cursor.skip_space()
+        while not self.cursor.has(end):
+            items.append(self.item(place.item(len(items))))
+            self.cursor.skip_space()
+        self.cursor.take(end)
+        return [list(values) for values in islice(product(*items), MAX_READINGS)]
+
+    def item(self, place: _Place) -> list[Any]:
+        style = self.style
+        assert style.item is not None
+        if style.types:  # the begin of an item is a text of its own
+            self.cursor.take(style.item)
+            return self.value("", place)
+        self.cursor.take(style.key + style.item + style.after_key)
+        return self.value(style.item, place)
+
+
+def _objects(members: list[tuple[str, list[Any]]]) -> list[dict[str, Any]]:
+    """The objects that some members can be read as."""
+    names = [name for name, _ in members]
+    ways = product(*(values for _, values in members))
+    return [dict(zip(names, values, strict=True)) for values in islice(ways, MAX_READINGS)]
+
+
+def _as_json(text: str) -> Iterator[Any]:
+    """The value that a text is as JSON, unless it is none, or a string: those are written as they are."""
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(value, str):
+        yield value
+
+
+def _unescaped(name: str, escapes: Mapping[str, str]) -> str:
+    for character, escape in reversed(list(escapes.items())):
+        name = name.replace(escape, character)
+    return name

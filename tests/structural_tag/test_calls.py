@@ -1,0 +1,413 @@
+"""Calls read back: what a constraint of tools lets a model write is read, in every format, as the types say.
+
+Arguments are written by a writer of the formats that is independent of the reader, the constraint takes the text, and
+the reader gives the arguments back.  Random walks of the constraints are read, and jsonschema-rs judges the arguments.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import random
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wfsa
+from tests.oracles.xml_arguments import Twice, readings, rendered
+from tests.structural_tag.test_xml_arguments import Schemas, values
+from wfsa.grammar.structural_tag.tools import FORMATS
+from wfsa.grammar.structural_tag.xml_styles import STYLES
+
+pytestmark = pytest.mark.engine
+MARKS = sorted({m for form in FORMATS.values() for m in (*form.marks, form.begin, form.end, form.opening) if m})
+PIECES = sorted({*MARKS, *(s.key for s in STYLES.values()), "<|python_tag|>", '{"name": "', "aa", '": '})
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), *map(str.encode, PIECES), b"<eos>"], eos_ids=[256 + len(PIECES)])
+LIKELY = frozenset(b'ab1x<>/"\\\n ]{') | set(range(256, 256 + len(PIECES)))
+EVERY = [None, *FORMATS]
+TRICKY = ["", "a", "\n", " x ", "12", "null", "true", "[]", '{"a": 1}', '"q"', "é\\", "; ", "}, ", "]", *MARKS]
+ARGUMENTS = {
+    "type": "object",
+    "properties": {
+        "s": {"type": "string"}, "n": {"type": "integer"}, "x": {"type": "number"}, "b": {"type": "boolean"},
+        "l": {"type": "array", "items": {"type": "string"}}, "u": {"type": ["integer", "null"]},
+        "o": {"type": "object", "properties": {"k": {"type": "string"}}, "additionalProperties": False},
+    },
+    "required": ["s"], "additionalProperties": False,
+}  # fmt: skip
+TOOLS = [{"name": name, "parameters": ARGUMENTS} for name in ("f", "ff", "f_2")]
+STRINGS = st.sampled_from(TRICKY) | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+OBJECTS = st.fixed_dictionaries(
+    {"s": STRINGS},
+    optional={
+        "n": st.integers(), "x": st.floats(allow_nan=False, allow_infinity=False), "b": st.booleans(),
+        "l": st.lists(STRINGS, max_size=3), "u": st.none() | st.integers(),
+        "o": st.fixed_dictionaries({}, optional={"k": STRINGS}),
+    },
+).map(lambda made: {name: made[name] for name in ARGUMENTS["properties"] if name in made})  # type: ignore[attr-defined]  # fmt: skip
+CALLS = st.lists(st.tuples(st.sampled_from(["f", "ff", "f_2"]), OBJECTS), min_size=1, max_size=3)
+
+
+@functools.lru_cache(maxsize=64)
+def compiled(form: str | None, choice: str | None) -> wfsa.GrammarConstraint:
+    return wfsa.compile_tools(TOOLS, VOCAB, format=form, tool_choice=choice, mode="lazy")
+
+
+# ---- writing -------------------------------------------------------------------------------------------------------
+
+
+def as_json(value: Any, marks: tuple[str, ...]) -> str:
+    """JSON text in which no string is spelled with a mark."""
+    if isinstance(value, dict):
+        members = (f"{as_json(name, marks)}: {as_json(v, marks)}" for name, v in value.items())
+        return "{" + ", ".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(as_json(v, marks) for v in value) + "]"
+    text = json.dumps(value, ensure_ascii=False)
+    for mark in marks:
+        text = text.replace(mark, f"\\u{ord(mark[0]):04x}{mark[1:]}")
+    return text
+
+
+def written(form: str | None, calls: list[tuple[str, dict[str, Any]]]) -> str | None:
+    """An answer of calls in a format; None where arguments have no spelling in it."""
+    if form is None:
+        (name, arguments) = calls[0]
+        return json.dumps({"name": name, "arguments": arguments})
+    f = FORMATS[form]
+    out = []
+    for number, (name, arguments) in enumerate(calls):
+        text = as_json(arguments, f.marks) if f.style == "json" else styled(f.style, arguments, f.marks)
+        if text is None:
+            return None
+        index = f"{number}{f.behind_index}" if f.behind_index else ""
+        out.append(f.begin + (json.dumps(name) if f.is_quoted else name) + f.after_name + index + text + f.end)
+    return f.lead + f.opening + f.separator.join(out) + f.closing
+
+
+def styled(style: str, arguments: dict[str, Any], marks: tuple[str, ...]) -> str | None:
+    bars = (STYLES[style].stop, *STYLES[style].bars, *marks)
+    if any(bar in text for text in texts_of(arguments) for bar in bars):
+        return None
+    return rendered(style, arguments)
+
+
+def texts_of(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for v in value.values() for text in texts_of(v)]
+    if isinstance(value, list):
+        return [text for v in value for text in texts_of(v)]
+    return [value] if isinstance(value, str) else []
+
+
+def takes(constraint: wfsa.Constraint, text: str) -> bool:
+    state = constraint.start()
+    return state.commit_bytes(text.encode()) and state.is_accepting()
+
+
+@pytest.mark.parametrize("form", EVERY)
+@given(calls=CALLS, before=st.sampled_from(["", "Let me see.", "a < b, [1] {", "<tool_"]))
+def test_calls_that_are_written_are_read(
+    form: str | None, calls: list[tuple[str, dict[str, Any]]], before: str
+) -> None:
+    text = written(form, calls)
+    if text is None:
+        return
+    for choice in ("required", "auto") if form else (None,):
+        constraint = compiled(form, choice)
+        around = before if choice == "auto" and form != "llama3" else ""
+        assert takes(constraint, around + text)
+        found = constraint.calls(around + text)
+        assert [(call.name, call.arguments) for call in found] == (calls if form else calls[:1])
+        assert all(call.function is None and call.text in text for call in found)
+        assert found.content == around.strip() and found.reasoning == ""
+
+
+# ---- walks ---------------------------------------------------------------------------------------------------------
+
+
+def walked(constraint: wfsa.Constraint, choose: random.Random) -> str:
+    """A random text to its end."""
+    state = constraint.start()
+    left = state.min_tokens() + choose.randint(0, 60)
+    while not state.is_finished():
+        ids = state.get_mask(budget=left).ids().tolist()
+        if state.is_accepting() and choose.random() < 0.1:
+            break
+        likely = [i for i in ids if i in LIKELY]
+        assert state.commit(choose.choice(likely if likely and choose.random() < 0.9 else ids))
+        left -= 1
+    return state.text().decode()
+
+
+def check_walk(form: str | None, choice: str | None, seed: int) -> int:
+    """Read a random text under random tools; returns how many calls it has."""
+    schema = Schemas(seed).object(2) if seed % 2 else ARGUMENTS
+    tools = [{"name": "f", "parameters": schema}, {"name": "now"}]
+    try:
+        constraint = wfsa.compile_tools(tools, VOCAB, format=form, tool_choice=choice, mode="lazy")
+    except wfsa.SchemaError as error:
+        assert "no document satisfies" in str(error)
+        return 0
+    judge = jsonschema_rs.validator_for(schema, validate_formats=True)
+    text = walked(constraint, random.Random(seed))
+    found = constraint.calls(text)
+    assert len(found) >= 1 or choice == "auto"
+    for call in found:
+        assert call.text in text
+        if call.name == "now":
+            assert call.arguments == {}
+        elif not isinstance(twin := arguments_in(form, call), Twice):
+            if twin is not None:
+                assert call.arguments in twin
+            assert judge.is_valid(call.arguments), (form, schema, call)
+    loaded = wfsa.GrammarConstraint.from_bytes(constraint.to_bytes(), VOCAB)
+    assert loaded.calls(text) == found == wfsa.read_calls(text, tools, format=form)
+    return len(found)
+
+
+def arguments_in(form: str | None, call: wfsa.Call) -> Any:
+    """What the arguments of a call in an XML-like style can be read as, by another reader; None in JSON."""
+    if form is None or FORMATS[form].style == "json":
+        return None
+    f = FORMATS[form]
+    begin = len(f.begin + call.name + f.after_name)
+    try:
+        return readings(f.style, call.text[begin : -len(f.end)])
+    except Twice as error:  # of names that no schema lists
+        return error
+
+
+@pytest.mark.parametrize("form", EVERY)
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_walks_are_read(form: str | None, choice: str) -> None:
+    n_calls = sum(check_walk(form, choice if form else None, seed) for seed in range(12))
+    assert n_calls or choice == "auto"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", EVERY)
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_walks_are_read_at_length(form: str | None, choice: str) -> None:
+    assert sum(check_walk(form, choice if form else None, seed) for seed in range(100, 500))
+
+
+@pytest.mark.parametrize("form", [form for form in FORMATS if FORMATS[form].style != "json"])
+def test_a_text_without_a_type_is_what_the_schema_takes(form: str) -> None:
+    choose = random.Random(1)
+    for seed in range(150):
+        schema = Schemas(seed).object(1)
+        judge = jsonschema_rs.validator_for(schema, validate_formats=True)
+        arguments = {name: values(choose) for name in schema["properties"] if choose.random() < 0.8}
+        text = written(form, [("f", arguments)])
+        if text is None or not judge.is_valid(arguments):
+            continue
+        tools = [{"name": "f", "parameters": schema}]
+        (call,) = wfsa.read_calls(text, tools, format=form)
+        assert judge.is_valid(call.arguments), (form, schema, text, call.arguments)
+
+
+# ---- types ---------------------------------------------------------------------------------------------------------
+
+
+class Room(enum.Enum):
+    BLUE = "blue"
+    TWO = 2
+
+
+@dataclass
+class Guest:
+    name: str
+    born: date | None = None
+
+
+def book(day: date, room: Room, guests: list[Guest] | None = None, hours: float = 1) -> str:
+    """A function as a tool."""
+    return f"{day:%A} {room.name} {guests} {hours}"
+
+
+@dataclass
+class Even:
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n % 2:
+            raise ValueError(f"{self.n} is odd")
+
+
+class Desk:
+    def __init__(self) -> None:
+        self.asked: list[date] = []
+
+    def ask(self, day: date) -> str:
+        self.asked.append(day)
+        return day.isoformat()
+
+    def __call__(self, room: Room) -> str:
+        return room.name
+
+
+def seat(desk: Desk) -> str:
+    """A function with a parameter that is no JSON."""
+    return str(desk)
+
+
+BOOKED = {"day": "2026-01-31", "room": "blue", "guests": [{"name": "</tool_call>]}; ", "born": "2000-02-29"}]}
+READ = {
+    "day": date(2026, 1, 31), "room": Room.BLUE, "hours": 1,
+    "guests": [Guest("</tool_call>]}; ", date(2000, 2, 29))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", EVERY)
+def test_arguments_are_what_the_types_say(form: str | None) -> None:
+    pytest.importorskip("pydantic")
+    booked, read = BOOKED, READ
+    if form and FORMATS[form].style != "json":  # no value of these holds its end
+        booked, read = {**booked, "guests": None}, {**read, "guests": None}
+    constraint = wfsa.compile_tools([book], VOCAB, format=form, mode="lazy")
+    text = written(form, [("book", booked)])
+    assert text is not None and takes(constraint, text)
+    (call,) = constraint.calls(text)
+    assert call.name == "book" and call.function is book and call.arguments == read
+    assert call.json_arguments == booked and book(**call.arguments).startswith("Saturday BLUE")
+    loaded = wfsa.GrammarConstraint.from_bytes(constraint.to_bytes(), VOCAB)
+    (untyped,) = loaded.calls(text)
+    assert untyped.arguments == booked and untyped.function is None
+    assert wfsa.read_calls(text, [book], format=form)[0].arguments == read
+
+
+def test_tools_of_other_kinds() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    note = pydantic.create_model("Note", text=(str, ...), day=(date, ...))
+    desk = Desk()
+    tools: list[tuple[Any, str, Any, Any]] = [
+        (desk.ask, "ask", {"day": "2026-01-31"}, {"day": date(2026, 1, 31)}),
+        (desk, "Desk", {"room": 2}, {"room": Room.TWO}),
+        (functools.partial(book, hours=3), "book", {"day": "2026-01-31", "room": "blue"}, None),
+        (note, "Note", {"text": "t", "day": "2026-01-31"}, note(text="t", day=date(2026, 1, 31))),
+        (Guest, "Guest", {"name": "Ann"}, Guest("Ann")),
+        ({"name": "n", "parameters": note}, "n", {"text": "t", "day": "2026-01-31"}, note(text="t", day="2026-01-31")),
+        ({"name": "m", "parameters": {"properties": {"d": {"format": "date"}}}}, "m", {"d": "2026-01-31"}, None),
+    ]
+    given = [tool for tool, *_ in tools]
+    constraint = wfsa.compile_tools(given, VOCAB, format="hermes", mode="lazy")
+    text = written("hermes", [(name, arguments) for _, name, arguments, _ in tools])
+    assert text is not None and takes(constraint, text)
+    calls = constraint.calls(text)
+    for call, (tool, name, arguments, read) in zip(calls, tools, strict=True):
+        is_called = callable(tool) and not isinstance(tool, type)
+        assert call.name == name and call.function == (tool if is_called else None)
+        assert read is None or call.arguments == read
+        assert call.json_arguments == arguments
+    assert calls[2].function is not None and calls[2].function(**calls[2].arguments).endswith("3")
+    assert calls[0].function is not None and calls[0].function(**calls[0].arguments) == "2026-01-31"
+    assert desk.asked == [date(2026, 1, 31)]
+
+
+@pytest.mark.parametrize("form", [None, "hermes", "qwen3_coder"])
+def test_tools_by_name(form: str | None) -> None:
+    pytest.importorskip("pydantic")
+    tools = {"reserve": book, "guest": Guest, "now": {"type": "object", "additionalProperties": False}, "tools": Desk()}
+    constraint = wfsa.compile_tools(tools, VOCAB, format=form, mode="lazy")
+    for name, arguments in (("reserve", {"day": "2026-01-31", "room": 2}), ("guest", {"name": "x"}), ("now", {})):
+        text = written(form, [(name, arguments)])
+        assert text is not None and takes(constraint, text)
+        assert [call.name for call in constraint.calls(text)] == [name]
+    report = constraint.report
+    assert report is not None and any("/reserve" in entry.pointer or form for entry in report.entries)
+
+
+@pytest.mark.parametrize(
+    ("tools", "message"),
+    [
+        (book, r"must be a list of tools that is not empty, not .*: give a list of it; at \$"),
+        ({"a": {"type": "function", "name": "b"}}, r"list of such tools, or the schema of its arguments at \$\.a"),
+        ({"a b": seat}, r"(?s)pydantic makes no schema of .* at \$\[0\]"),
+        ([3], r"a tool must be an object, a Python type or function, not 3; at \$\[0\]"),
+        ({}, "type is None"),
+    ],
+)
+def test_wrong_tools_are_refused_with_a_remedy(tools: Any, message: str) -> None:
+    pytest.importorskip("pydantic")
+    with pytest.raises(wfsa.SchemaError, match=message):
+        wfsa.compile_tools(tools, VOCAB)
+
+
+def test_arguments_that_a_validator_refuses_are_told_by_their_call() -> None:
+    pytest.importorskip("pydantic")
+    text = written("hermes", [("Even", {"n": 1}), ("Even", {"n": 2})])
+    assert text is not None
+    refused, taken = wfsa.read_calls(text, [Even], format="hermes")
+    assert taken.arguments == Even(2) and refused.json_arguments == {"n": 1}
+    with pytest.raises(ValueError, match="1 is odd"):
+        _ = refused.arguments
+
+
+# ---- text around calls, and what is no call ------------------------------------------------------------------------
+
+
+def test_reasoning_and_content() -> None:
+    call = written("hermes", [("f", {"s": "x"})])
+    read = compiled("hermes", "auto").calls
+    for begin in ("<think>\nIs it?\n</think>\n\n", "Is it?</think>"):  # some chat templates write the begin
+        found = read(f"{begin}I ask. {call}\nThen {call}".encode())
+        assert len(found) == 2 and found.reasoning == "Is it?" and found.content == "I ask. \nThen"
+    assert read("<think> and no end").content == "<think> and no end"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_call_is_written_under_the_choice_none(form: str) -> None:
+    constraint = wfsa.compile_tools(TOOLS, VOCAB, format=form, tool_choice="none", mode="lazy")
+    call = written(form, [("f", {"s": "x"})])
+    assert call is not None and not takes(constraint, call) and not takes(constraint, "<|python_tag|>" + call)
+    for text in ("", "No.", "a < b"):
+        assert takes(constraint, text)
+        found = constraint.calls(text)
+        assert found == [] and found.content == text
+    with pytest.raises(wfsa.SchemaError, match="tool_choice asks for the format"):
+        wfsa.compile_tools(TOOLS, VOCAB, tool_choice="none")
+
+
+@pytest.mark.parametrize("form", EVERY)
+def test_calls_that_are_cut_off_are_refused(form: str | None) -> None:
+    text = written(form, [("ff", {"s": "one two", "l": ["x"], "n": 12})])
+    assert text is not None
+    begin = len(FORMATS[form].lead + FORMATS[form].opening + FORMATS[form].begin) if form else 1
+    for end in range(begin, len(text)):
+        try:
+            wfsa.read_calls(text[:end], TOOLS, format=form)
+        except wfsa.DecodingError as error:
+            assert "cut off" in str(error), (text[:end], str(error))
+        else:
+            assert text[end:].strip() == "", text[:end]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<tool_call>\nhello", r"at character 0, '<tool_call>\\nhello': .* is missing; was"),
+        ('<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>', r"the name of a tool is missing \(f, ff, f_2\)"),
+        ('<tool_call>\n{"name": "f", "arguments": [1]}\n</tool_call>', "arguments are an object"),
+        (None, "not NoneType"),
+    ],
+)
+def test_texts_that_no_constraint_allows(text: Any, message: str) -> None:
+    with pytest.raises(wfsa.DecodingError, match=message):
+        compiled("hermes", "auto").calls(text)
+
+
+def test_a_constraint_of_another_kind_has_no_calls() -> None:
+    for constraint in (
+        wfsa.compile_regex("a", VOCAB),
+        wfsa.compile_choice(["a"], VOCAB),
+        wfsa.compile_tools({"type": "json_object"}, VOCAB),
+    ):
+        with pytest.raises(wfsa.DecodingError, match=r"not of tools: compile_tools makes one, and wfsa\.read_calls"):
+            constraint.calls("a")
