@@ -3,6 +3,7 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
@@ -18,11 +19,13 @@ cdef extern from "items/step.hpp" namespace "wfsa::items" nogil:
     cdef cppclass FilterView:
         const uint32_t* words
         Offsets before
-        int64_t rank(int64_t)
+        const int64_t* dead
+        int64_t n_dead
 
     void gather_live(const uint32_t*, Offsets, int64_t, int, uint32_t*) except +
     void unite_leaves(const uint32_t*, const uint32_t*, int64_t, uint32_t*)
     void count_before[Offset](const uint32_t*, int64_t, Offset*)
+    void find_dead(const int64_t*, int64_t, const uint32_t*, Offsets, int64_t, vector[int64_t]&) except +
 
     cdef cppclass Shape:
         int n_levels, depth, small
@@ -107,15 +110,22 @@ cdef Offsets _offsets(object array) except *:
 
 
 cdef class FilterCore:
-    """A filter's arrays: words int32[U / 32 + 1], before int32 or int64 of the same length."""
+    """A filter's arrays.
+
+    words   int32[U / 32 + 1], or None: all leaves are live
+    before  int32 or int64 of the same length, or None with words
+    dead    int64[n], or None: leaves that are excluded, rising, live in words
+    """
 
     cdef FilterView view
-    cdef readonly object words, before
+    cdef readonly object words, before, dead
 
-    def __init__(self, object words, object before):
-        self.words, self.before = words, before
+    def __init__(self, object words, object before, object dead=None):
+        self.words, self.before, self.dead = words, before, dead
         self.view.words = <const uint32_t*>_data(words)
         self.view.before = _offsets(before)
+        self.view.dead = <const int64_t*>_data(dead)
+        self.view.n_dead = 0 if dead is None else len(dead)
 
 
 def live_items(object rows, object order, int threads):
@@ -143,6 +153,26 @@ def live_leaves(object items, object firsts, int64_t n_leaves):
     with nogil:
         unite_leaves(items_at, firsts_at, n_words, out)
     return words
+
+
+def dead_leaves(object excluded, object item_words, object indptr, int64_t n_leaves):
+    """Leaves of which every live item is excluded, int64[n], rising.
+
+    excluded    int64[m]: positions of items, rising and distinct
+    item_words  int32[N / 32 + 1], a bit a position; None: all items are live
+    indptr      int32 or int64 [U + 1]: positions of each leaf's items; None: leaf u has the item at position u
+    """
+    cdef const int64_t* excluded_at = <const int64_t*>_data(excluded)
+    cdef const uint32_t* items_at = <const uint32_t*>_data(item_words)
+    cdef Offsets indptr_at = _offsets(indptr)
+    cdef int64_t n = len(excluded)
+    cdef vector[int64_t] dead
+    with nogil:
+        find_dead(excluded_at, n, items_at, indptr_at, n_leaves, dead)
+    out = np.empty(<int64_t>dead.size(), np.int64)
+    if dead.size():
+        memcpy(_data(out), dead.data(), 8 * dead.size())
+    return out
 
 
 def live_before(object words, object before):

@@ -1,6 +1,7 @@
 // Live items: one bit a leaf and the count before each word, so that "any live leaf in low .. high" is two reads.
 //
-// The arrays are those of wfsa/items/filter.py: words[U / 32 + 1], before[the same].
+// The arrays are those of wfsa/items/filter.py: words[U / 32 + 1], before[the same]. A request may exclude a few more
+// leaves, as a short list: what a user has seen would cost bits of the whole index otherwise.
 
 #pragma once
 
@@ -31,18 +32,35 @@ struct Offsets {
 };
 
 struct FilterView {
-    const uint32_t* words = nullptr;
+    const uint32_t* words = nullptr;  // null: every leaf is live but the dead ones
     Offsets before;
+    const int64_t* dead = nullptr;  // leaves that are live in `words` and excluded; rising
+    int64_t n_dead = 0;
 
-    bool live(int64_t u) const { return words[u >> 5] >> (u & 31) & 1; }
+    bool live(int64_t u) const {
+        if (words && !(words[u >> 5] >> (u & 31) & 1)) return false;
+        return !n_dead || !std::binary_search(dead, dead + n_dead, u);
+    }
     int64_t rank(int64_t u) const { return before[u >> 5] + ones(words[u >> 5] & ((1u << (u & 31)) - 1)); }
     bool any(int64_t low, int64_t high) const {
         if (low >= high) return false;
+        if (n_dead) {
+            const int64_t n_live = words ? rank(high) - rank(low) : high - low;
+            return n_live > n_dead || n_live > within(low, high).n_dead;
+        }
+        if (!words) return true;
         if (low >> 5 == (high - 1) >> 5) {
             uint32_t upto = (high & 31) ? (1u << (high & 31)) - 1 : ~0u;
             return (words[low >> 5] & upto) >> (low & 31);
         }
         return rank(high) > rank(low);
+    }
+    // The same for leaves low .. high only, with the dead ones among them.
+    FilterView within(int64_t low, int64_t high) const {
+        FilterView part = *this;
+        part.dead = std::lower_bound(dead, dead + n_dead, low);
+        part.n_dead = std::lower_bound(part.dead, dead + n_dead, high) - part.dead;
+        return part;
     }
 };
 
@@ -139,6 +157,41 @@ inline void unite_leaves(const uint32_t* items, const uint32_t* firsts, int64_t 
         }
     }
     *leaves = (uint32_t)pending;
+}
+
+// Whether more than `most` of the bits begin .. end are set.
+inline bool more_bits(const uint32_t* bits, int64_t begin, int64_t end, int64_t most) {
+    int64_t n = 0;
+    for (int64_t w = begin >> 5; w * 32 < end && n <= most; ++w) {
+        uint32_t word = bits[w];
+        if (w * 32 < begin) word &= ~0u << (begin & 31);
+        if (end - w * 32 < 32) word &= (1u << (end & 31)) - 1;
+        n += ones(word);
+    }
+    return n > most;
+}
+
+// Appends the leaves of which every live item is excluded, rising. `excluded` are n positions of items, rising and
+// distinct; `items` has a bit a position (null: all items are live); indptr is null where each leaf has one item.
+inline void find_dead(const int64_t* excluded, int64_t n, const uint32_t* items, Offsets indptr, int64_t n_leaves,
+                      std::vector<int64_t>& dead) {
+    int64_t leaf = 0;
+    for (int64_t i = 0; i < n;) {
+        if (!indptr.data) {
+            if (!items || bit_of(items, excluded[i])) dead.push_back(excluded[i]);
+            ++i;
+            continue;
+        }
+        int64_t past = n_leaves;  // leaf .. past has the leaf of the position
+        while (past - leaf > 1) {
+            const int64_t middle = leaf + (past - leaf) / 2;
+            (indptr[middle] <= excluded[i] ? leaf : past) = middle;
+        }
+        const int64_t begin = indptr[leaf], end = indptr[leaf + 1];
+        int64_t gone = 0;
+        for (; i < n && excluded[i] < end; ++i) gone += !items || bit_of(items, excluded[i]);
+        if (gone && !(items ? more_bits(items, begin, end, gone) : end - begin > gone)) dead.push_back(leaf);
+    }
 }
 
 // Live leaves before each word.

@@ -128,7 +128,8 @@ class StepOf final : public Step {
         int64_t words = (trie_.shape.logits_size + 31) / 32;
         std::memset(out, 0, (size_t)(n * words) * 4);
         for (int64_t i = 0; i < n; ++i) {
-            const FilterView* filter = live ? live[i / per] : nullptr;
+            FilterView part;
+            const FilterView* filter = of_node(nodes[i], live ? live[i / per] : nullptr, part);
             uint32_t* row = out + i * words;
             int level = level_of(nodes[i]);
             if (nodes[i] >= 0 && level < trie_.shape.depth && !filter) {
@@ -157,7 +158,8 @@ class StepOf final : public Step {
             out.indptr[i] = k;
             if (nodes[i] < 0) continue;
             if (i + kAhead < n) trie_.prefetch(nodes[i + kAhead]);
-            const FilterView* filter = live ? live[i / per] : nullptr;
+            FilterView part;
+            const FilterView* filter = of_node(nodes[i], live ? live[i / per] : nullptr, part);
             int64_t leaf = may_end(nodes[i], filter);
             if (leaf >= 0) {
                 out.tokens[k] = (int32_t)trie_.shape.end_token;
@@ -176,7 +178,8 @@ class StepOf final : public Step {
             const float* from = logits + i * size;
             float* to = out + i * size;
             std::fill(to, to + size, kMinus);
-            each(nodes[i], live ? live[i / per] : nullptr, [&](int64_t token, int64_t) {
+            FilterView part;
+            each(nodes[i], of_node(nodes[i], live ? live[i / per] : nullptr, part), [&](int64_t token, int64_t) {
                 to[token] = from[token];
                 return true;
             });
@@ -229,6 +232,16 @@ class StepOf final : public Step {
         }
     }
 
+    // A request's filter for one node: null where all leaves of the node are live. Most nodes have no excluded leaf, so
+    // looking at the list once a node leaves nothing to do for each child.
+    const FilterView* of_node(int64_t node, const FilterView* filter, FilterView& part) const {
+        if (!filter || node < 0) return filter;
+        if (!filter->n_dead) return filter->words ? filter : nullptr;
+        auto [low, high] = trie_.interval(node);
+        part = filter->within(low, high);
+        return part.words || part.n_dead ? &part : nullptr;
+    }
+
     int64_t may_end(int64_t node, const FilterView* live) const {
         if (trie_.shape.end_token < 0 || level_of(node) == kEnded) return -1;
         int64_t leaf = trie_.terminal(node);
@@ -269,7 +282,8 @@ class StepOf final : public Step {
                 if (!live || live->any(low, high)) best.push(in.scores[at], (int32_t)m, -1, kStayPlace);
                 continue;
             }
-            if (!beam(in, at, (int32_t)m, node, live, best, row, values)) return at;
+            FilterView part;
+            if (!beam(in, at, (int32_t)m, node, of_node(node, live, part), best, row, values)) return at;
         }
         best.finish();
         write(in, out, b, best);

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from wfsa.items import Beams, ItemFilter, ItemIndex
+from wfsa.items.filter import AnyFilter
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Case:
     """An index, filters for its live subsets, and numbers for a search."""
 
     index: ItemIndex
-    filters: list[ItemFilter | None] | None
+    filters: list[AnyFilter | None] | None
     n_requests: int
     width: int
     seed: int
@@ -60,13 +61,17 @@ def cases(draw: st.DrawFn) -> Case:
         layout=draw(st.sampled_from(["interval", "csr"])), small=draw(st.sampled_from([1, 2, 5, 32])), threads=1,
     )  # fmt: skip
     n_requests = draw(st.integers(1, 3))
-    filters = None
+    filters: list[AnyFilter | None] | None = None
     if draw(st.booleans()):
         share = draw(st.sampled_from([0.0, 0.2, 0.7, 1.0]))
         filters = [
             ItemFilter.of_rows(index, rng.random(index.n_items) < share) if rng.random() < 0.8 else None
             for _ in range(n_requests)
         ]
+    if draw(st.booleans()):  # what each request excludes besides
+        some = draw(st.sampled_from([0, 1, 5, 40]))
+        seen = [rng.permutation(index.n_items)[:some] if rng.random() < 0.8 else None for _ in range(n_requests)]
+        filters = index.excluding(seen, filters)
     return Case(index, filters, n_requests, draw(st.sampled_from([1, 2, 4, 7, 16])), seed)
 
 

@@ -19,14 +19,14 @@ TYPES = {
     "nodes_ptr": "*i64", "scores_ptr": "*fp32", "valid_ptr": "*i8", "logits_ptr": "*fp32", "keys_ptr": "*i64",
     "which_ptr": "*i64", "meta": "*i64", "codes_ptr": "*i16", "lengths_ptr": "*u8", "out_nodes": "*i64",
     "out_scores": "*fp32", "out_valid": "*i8", "tokens_ptr": "*i64", "filter_stride": "i64", "N_LEAVES": "i64",
-    "N_HEAD": "i64",
+    "N_HEAD": "i64", "rows_ptr": "*i64", "dead_ptr": "*i64",
 }  # fmt: skip
 CONSTANTS: dict[str, Any] = {
     "N_LEVELS": 4, "DEPTH": 2, "SMALL_LIMIT": 32, "SMALL_STEPS": 6, "CODE_MASK": 65535, "CSR": False, "RAGGED": False,
-    "HAS_HIGH": False, "HAS_END": False, "FILTER": False, "NORM": 0, "K": 128, "COUNT": False, "BLOCK": 1024,
+    "HAS_HIGH": False, "HAS_END": False, "FILTER": 0, "NORM": 0, "K": 128, "COUNT": False, "BLOCK": 1024,
     "STEPS": 12, "BITS": True,
 }  # fmt: skip
-EVERYTHING = {"CSR": True, "RAGGED": True, "HAS_HIGH": True, "HAS_END": True, "FILTER": True}
+EVERYTHING = {"CSR": True, "RAGGED": True, "HAS_HIGH": True, "HAS_END": True, "FILTER": 2}
 VARIANTS: list[tuple[Any, dict[str, Any]]] = [
     (kernels.advance, {"BLOCK": 128}),
     (kernels.advance, {"BLOCK": 128, **EVERYTHING}),
@@ -35,7 +35,7 @@ VARIANTS: list[tuple[Any, dict[str, Any]]] = [
     (kernels.candidates, {"K": 16, "COUNT": True}),
     (kernels.candidates, {}),
     *((kernels.candidates, {"K": 64, "COUNT": True, "NORM": norm, **EVERYTHING}) for norm in (1, 2, 3)),
-    (kernels.candidates, {"K": 64, "COUNT": True, "NORM": 2, "FILTER": True, "HAS_END": True, "RAGGED": True}),
+    (kernels.candidates, {"K": 64, "COUNT": True, "NORM": 2, "FILTER": 1, "HAS_END": True, "RAGGED": True}),
     (kernels.select, {"K": 16, "COUNT": True}),
     (kernels.select, EVERYTHING),
 ]

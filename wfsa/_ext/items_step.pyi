@@ -11,14 +11,20 @@ _Int64s = npt.NDArray[np.int64]
 _Filters = Sequence[FilterCore | None] | None
 
 class FilterCore:
-    words: npt.NDArray[np.int32]
-    before: _Array
-    def __init__(self, words: npt.NDArray[np.int32], before: _Array) -> None: ...
+    words: Any  # int32[U / 32 + 1] or None
+    before: Any  # int32 or int64 of the same length, or None
+    dead: _Int64s | None
+    def __init__(
+        self, words: npt.NDArray[np.int32] | None, before: _Array | None, dead: _Int64s | None = None
+    ) -> None: ...
 
 def live_items(rows: npt.NDArray[np.int32], order: _Array, threads: int) -> npt.NDArray[np.int32]: ...
 def live_leaves(
     items: npt.NDArray[np.int32], firsts: npt.NDArray[np.int32], n_leaves: int
 ) -> npt.NDArray[np.int32]: ...
+def dead_leaves(
+    excluded: _Int64s, item_words: npt.NDArray[np.int32] | None, indptr: _Array | None, n_leaves: int
+) -> _Int64s: ...
 def live_before(words: npt.NDArray[np.int32], before: _Array) -> None: ...
 def log_sum_exp(row: npt.NDArray[np.float32]) -> float: ...
 

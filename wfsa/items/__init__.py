@@ -1,7 +1,7 @@
 """Closed item sets: which semantic ids exist, as a constraint on a generative recommender's beam search."""
 
 from wfsa.items.beams import Beams
-from wfsa.items.filter import ItemFilter
+from wfsa.items.filter import ExcludingFilter, ItemFilter
 from wfsa.items.index import ItemIndex
 from wfsa.items.live import Catalogue, LiveItems
 from wfsa.items.live_filter import LiveFilter
@@ -11,6 +11,7 @@ from wfsa.items.rows import ItemChunk
 __all__ = [
     "Beams",
     "Catalogue",
+    "ExcludingFilter",
     "Follower",
     "ItemChunk",
     "ItemFilter",

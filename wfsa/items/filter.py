@@ -27,12 +27,12 @@ import os
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.items_step import FilterCore, live_before, live_items, live_leaves
+from wfsa._ext.items_step import FilterCore, dead_leaves, live_before, live_items, live_leaves
 from wfsa.errors import ItemError
 from wfsa.items.bits import popcount
 from wfsa.items.head import offset_dtype
@@ -265,6 +265,54 @@ def check_flags(live: Any, n_items: int) -> npt.NDArray[np.bool_]:
     return flags
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExcludingFilter:
+    """A filter, or the whole index, less a few items: what a user has seen. Made by ``ItemIndex.excluding``.
+
+    The bits of ``base`` are shared by all requests. A request adds two short lists, so that making one takes the time
+    of its own ids::
+
+        a node with leaves low .. high has live items
+            ⇔  base.rank(high) - base.rank(low)  >  the number of dead leaves in low .. high
+
+    base        the filter, or None: all items are live
+    excluded    int64[n]: positions of the excluded items, rising and distinct
+    dead        int64[m]: the leaves that are live in ``base`` and have no item left, rising
+    """
+
+    fingerprint: str
+    base: ItemFilter | None
+    excluded: Int64s
+    dead: Int64s
+    core: FilterCore = field(init=False)
+
+    def __post_init__(self) -> None:
+        words, before = (None, None) if self.base is None else (self.base.words, self.base.before)
+        object.__setattr__(self, "core", FilterCore(words, before, self.dead))
+
+    @classmethod
+    def of_positions(cls, index: IndexData, excluded: Int64s, base: ItemFilter | None) -> ExcludingFilter:
+        """From the positions of the excluded items, rising and distinct; the array is kept."""
+        item_words = None if base is None else base.item_words
+        dead = dead_leaves(excluded, item_words, index.item_indptr, index.n_leaves)
+        return cls(index.fingerprint, base, excluded, dead)
+
+    def __repr__(self) -> str:
+        base = "all items" if self.base is None else f"{self.base.n_live:,} live items"
+        return f"ExcludingFilter({base}, less {len(self.excluded):,} items, of index {self.fingerprint})"
+
+    def is_live(self, positions: Int64s) -> npt.NDArray[np.bool_]:
+        """Whether the item at each of ``positions`` (0 .. N - 1) is live."""
+        kept = ~np.isin(positions, self.excluded)
+        return kept if self.base is None else kept & self.base.is_live(positions)
+
+    def any_live(self, low: Int64s, high: Int64s) -> npt.NDArray[np.bool_]:
+        """Whether a leaf of ``low .. high`` is live."""
+        n_live = high - low if self.base is None else self.base.rank(high) - self.base.rank(low)
+        alive: npt.NDArray[np.bool_] = n_live > np.searchsorted(self.dead, high) - np.searchsorted(self.dead, low)
+        return alive
+
+
 def _threads() -> int:
     return min(len(os.sched_getaffinity(0)), 8)
 
@@ -276,26 +324,27 @@ def _words(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     return words
 
 
-Filters = ItemFilter | Sequence[ItemFilter | None] | None
+AnyFilter = ItemFilter | ExcludingFilter
+Filters = AnyFilter | Sequence[AnyFilter | None] | None
 
 
-def filter_of_request(filters: Filters, request: int) -> ItemFilter | None:
+def filter_of_request(filters: Filters, request: int) -> AnyFilter | None:
     """One filter for all requests, or one (or None) a request."""
-    return filters if filters is None or isinstance(filters, ItemFilter) else filters[request]
+    return filters if filters is None or isinstance(filters, AnyFilter) else filters[request]
 
 
 def check_filters(filters: Filters, n_requests: int, fingerprint: str) -> None:
     """Raise ItemError on filters of another index than the one with this fingerprint, or not one a request."""
     if filters is None:
         return
-    if isinstance(filters, str) or not isinstance(filters, (ItemFilter, Sequence)):
+    if isinstance(filters, str) or not isinstance(filters, (AnyFilter, Sequence)):
         raise ItemError(f"a {type(filters).__name__} in place of an ItemFilter: give one, or a list with one a request")
-    listed = [filters] if isinstance(filters, ItemFilter) else list(filters)
-    if not isinstance(filters, ItemFilter) and len(listed) != n_requests:
+    listed = [filters] if isinstance(filters, AnyFilter) else list(filters)
+    if not isinstance(filters, AnyFilter) and len(listed) != n_requests:
         raise ItemError(f"{len(listed)} filters for {n_requests} requests")
     for one in listed:
         if one is not None:
-            if not isinstance(one, ItemFilter):
+            if not isinstance(one, AnyFilter):
                 raise ItemError(f"a {type(one).__name__} in place of an ItemFilter")
             check_fingerprint(one.fingerprint, fingerprint)
 
@@ -309,20 +358,48 @@ def check_fingerprint(of_filter: str, of_index: str) -> None:
         )
 
 
-def stack_filters(
-    filters: Filters, n_requests: int, fingerprint: str
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], Int64s] | None:
-    """For a device: words int32[F, W] and before int[F, W] of the F different filters, and each request's row (or -1).
+class StackedFilters(NamedTuple):
+    """The F different filters of some requests, as arrays for a device.
 
-    None where no request has a filter. Raises ItemError as ``check_filters`` does.
+    which   int64[B]: the number of each request's filter, or -1 for none
+    words   int32[R, W] and before int[R, W]: as in ItemFilter, a row a set of bits; R is at least 1
+    rows    int64[F]: the row of each filter, or -1: all leaves are live. None: filter f has row f
+    dead    int64[n]: ``f * (U + 1) + leaf`` for every leaf that filter f excludes, rising; then large numbers up to a
+            power of two, so that shapes seldom change. None with ``rows``
     """
+
+    which: Int64s
+    words: npt.NDArray[np.int32]
+    before: npt.NDArray[Any]
+    rows: Int64s | None
+    dead: Int64s | None
+
+
+def stack_filters(filters: Filters, n_requests: int, fingerprint: str, n_leaves: int) -> StackedFilters | None:
+    """The requests' filters for a device; None where no request has one. Raises ItemError as ``check_filters`` does."""
     check_filters(filters, n_requests, fingerprint)
     if filters is None:
         return None
-    listed = [filters] * n_requests if isinstance(filters, ItemFilter) else list(filters)
-    kept = {id(one): one for one in listed if one is not None}
-    if not kept:
+    listed = [filters] * n_requests if isinstance(filters, AnyFilter) else list(filters)
+    different = list({id(one): one for one in listed if one is not None}.values())
+    if not different:
         return None
-    rows = {key: row for row, key in enumerate(kept)}
-    which = np.asarray([-1 if one is None else rows[id(one)] for one in listed], np.int64)
-    return np.stack([one.words for one in kept.values()]), np.stack([one.before for one in kept.values()]), which
+    numbers = {id(one): number for number, one in enumerate(different)}
+    which = np.asarray([-1 if one is None else numbers[id(one)] for one in listed], np.int64)
+    bases = [one.base if isinstance(one, ExcludingFilter) else one for one in different]
+    shared = {id(base): base for base in bases if base is not None}
+    words = np.stack([base.words for base in shared.values()] or [np.zeros(1, np.int32)])
+    before = np.stack([base.before for base in shared.values()] or [np.zeros(1, np.int32)])
+    if not any(isinstance(one, ExcludingFilter) for one in different):
+        return StackedFilters(which, words, before, None, None)
+    row_of = {key: row for row, key in enumerate(shared)}
+    rows = np.asarray([-1 if base is None else row_of[id(base)] for base in bases], np.int64)
+    parts = [
+        number * (n_leaves + 1) + one.dead
+        for number, one in enumerate(different)
+        if isinstance(one, ExcludingFilter)
+    ]
+    n_dead = sum(map(len, parts))
+    dead = np.full(1 << max(n_dead - 1, 1).bit_length(), np.iinfo(np.int64).max, np.int64)
+    dead[:n_dead] = np.concatenate(parts)
+    return StackedFilters(which, words, before, rows, dead)

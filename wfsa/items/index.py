@@ -29,8 +29,9 @@ from wfsa.items.backends import numpy as reference
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.build import MAX_THREADS, BuildOptions, Progress, build, default_threads
 from wfsa.items.distributed import OnRay, cluster
+from wfsa.items.excluding import excluding
 from wfsa.items.files import ParquetColumns, is_path, open_file
-from wfsa.items.filter import Filters
+from wfsa.items.filter import AnyFilter, Filters
 from wfsa.items.index_data import IndexData
 from wfsa.items.interval import SMALL
 from wfsa.items.item_ids import ItemId
@@ -283,6 +284,17 @@ class ItemIndex(IndexData):
     def start(self, n_requests: int, width: int) -> Beams:
         """One valid beam a request at the root, as ``Beams.start(index, n_requests, width)``."""
         return Beams.start(self, n_requests, width)
+
+    def excluding(self, exclude: Sequence[Any], filters: Filters = None) -> list[AnyFilter | None]:
+        """Filters that also leave out what each request must not return, such as the items that its user has seen.
+
+        exclude   for each request its ids, in any form that ``ItemFilter.of_ids`` takes, or None
+        filters   what is live besides: one for all requests, or one (or None) a request. Its bits are shared
+
+        The result has one filter (or None) a request, and goes wherever filters go. Making it takes the time of the
+        given ids. Raises ItemError on an id that no item has, on filters of another index, or not one a request.
+        """
+        return excluding(self, exclude, filters)
 
     # --- the step -------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from wfsa.errors import ItemError
 from wfsa.items import answers
 from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.bits import pack_bits
-from wfsa.items.filter import Filters, ItemFilter, check_flags
+from wfsa.items.filter import AnyFilter, Filters, ItemFilter, check_flags
 from wfsa.items.index import ItemIndex
 from wfsa.items.item_ids import (
     Ids,
@@ -338,7 +338,7 @@ class LiveItems:
         base, delta = self._filters(filters, nodes.shape[0])
         for side, index, given in ((0, self.base, base), (1, self.delta, delta)):
             low, high = index.layout.intervals(np.ascontiguousarray(nodes[..., side]))
-            if isinstance(given, ItemFilter):
+            if isinstance(given, AnyFilter):
                 out[..., side][~given.any_live(low, high)] = NONE
             else:
                 for request, one in enumerate(given or ()):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa._ext.items_ids import split_list
-from wfsa.items.filter import Filters, ItemFilter, check_filters
+from wfsa.items.filter import AnyFilter, Filters, check_filters
 from wfsa.items.index_data import IndexData
 from wfsa.items.item_ids import ItemId, StringIds, ids_at
 from wfsa.items.nodes import Int64s
@@ -40,7 +40,7 @@ def live_positions(index: IndexData, nodes: Int64s, filters: Filters = None) -> 
         positions = np.repeat(begins - indptr[:-1], counts) + np.arange(indptr[-1])
     if filters is None:
         return indptr, positions
-    if isinstance(filters, ItemFilter):
+    if isinstance(filters, AnyFilter):
         live = filters.is_live(positions)
     else:
         live = np.ones(len(positions), np.bool_)

@@ -15,7 +15,7 @@ from wfsa._ext.items_step import FilterCore
 from wfsa.errors import ItemError
 from wfsa.items.backends import numpy as reference
 from wfsa.items.beams import NORMALISATIONS, Beams, Normalise, check_normalise
-from wfsa.items.filter import Filters, ItemFilter, check_filters
+from wfsa.items.filter import AnyFilter, Filters, check_filters
 from wfsa.items.index_data import IndexData
 from wfsa.items.nodes import Int64s
 
@@ -83,6 +83,6 @@ def _prepare(index: IndexData, nodes: Int64s, filters: Filters) -> tuple[Int64s,
     n_requests = nodes.shape[0] if nodes.ndim else 1
     check_filters(filters, n_requests, index.fingerprint)
     share = max(nodes.size // max(n_requests, 1), 1)
-    if isinstance(filters, ItemFilter):
+    if isinstance(filters, AnyFilter):
         return flat, share, [filters.core] * n_requests
     return flat, share, [None if one is None else one.core for one in filters]

@@ -44,6 +44,7 @@ class ArrayOps(NamedTuple):
     zeros_like  of the same shape and dtype
     gather      int64 values of a flat array; indices past its ends are clamped, their values mean nothing
     take_along  of an array along its last axis
+    count_less  how many values of a rising array are less than each of the others
     """
 
     upload: Callable[[npt.NDArray[Any]], Tensor]
@@ -51,23 +52,26 @@ class ArrayOps(NamedTuple):
     zeros_like: Callable[[Tensor], Tensor]
     gather: Callable[[Tensor, Tensor], Tensor]
     take_along: Callable[[Tensor, Tensor], Tensor]
+    count_less: Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeviceFilters:
-    """F filters on a device, and which of them each request uses.
+    """F filters on a device, and which of them each request uses: the arrays of ``StackedFilters``.
 
-    words int32[F, W], before int[F, W]: as in ItemFilter; which int64[B]: a row of them, or -1 for none. In torch
-    ``which`` may be written in place between steps, also under a CUDA graph. ``fingerprint``: that of their index.
+    In torch ``which`` may be written in place between steps, also under a CUDA graph. ``fingerprint``: that of their
+    index.
     """
 
+    which: Tensor
     words: Tensor
     before: Tensor
-    which: Tensor
+    rows: Tensor | None
+    dead: Tensor | None
     fingerprint: str
 
     def __repr__(self) -> str:
-        n_filters, n_requests = self.words.shape[0], self.which.shape[0]
+        n_filters, n_requests = (self.words if self.rows is None else self.rows).shape[0], self.which.shape[0]
         return f"DeviceFilters({n_filters} filters for {n_requests} requests, of index {self.fingerprint})"
 
     def check(self, fingerprint: str, n_requests: int) -> None:
@@ -172,11 +176,19 @@ class DeviceLayout:
         return NodeFields(*taken)
 
     def rank(self, filters: DeviceFilters, which: Tensor, leaves: Tensor) -> Tensor:
-        """Live leaves before each of ``leaves``, which are clamped to 0 .. n_leaves; ``which`` broadcasts to them."""
-        leaves = leaves.clip(0, self.n_leaves)
-        word = which.clip(min=0) * filters.words.shape[1] + (leaves >> 5)
+        """Live leaves before each of ``leaves``, which are clamped to 0 .. n_leaves; ``which`` broadcasts to them.
+
+        Where filters exclude leaves, the result is short of that by a number that depends on the filter alone.
+        """
+        leaves, which = leaves.clip(0, self.n_leaves), which.clip(min=0)
+        row = which if filters.rows is None else self.ops.gather(filters.rows, which)
+        word = row.clip(min=0) * filters.words.shape[1] + (leaves >> 5)
         below = self.ops.gather(filters.words.reshape(-1), word) & ((1 << (leaves & 31)) - 1)
-        return self.ops.gather(filters.before.reshape(-1), word) + popcount(below)
+        rank = self.ops.gather(filters.before.reshape(-1), word) + popcount(below)
+        if filters.dead is None:
+            return rank
+        excluded = self.ops.count_less(filters.dead, which * (self.n_leaves + 1) + leaves)
+        return self.ops.where(row < 0, leaves, rank) - excluded
 
     def if_live(self, flags: Tensor, filters: DeviceFilters | None, which: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """``flags`` where a leaf of low .. high is live (all are, where ``which`` is -1 or ``filters`` None)."""

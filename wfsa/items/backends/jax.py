@@ -75,12 +75,12 @@ class JaxItems(LayoutPytree):
 
     def filters(self, filters: Filters, n_requests: int) -> DeviceFilters | None:
         """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once."""
-        stacked = stack_filters(filters, n_requests, self.fingerprint)
+        stacked = stack_filters(filters, n_requests, self.fingerprint, self.layout.n_leaves)
         if stacked is None:
             return None
         with jax.enable_x64(True):
-            words, before, which = jax.device_put(stacked, self.device)
-        return DeviceFilters(words, before, which, self.fingerprint)
+            which, words, before, rows, dead = jax.device_put(stacked, self.device)
+        return DeviceFilters(which, words, before, rows, dead, self.fingerprint)
 
     def _check(self, nodes: Tensor, logits: Tensor | None = None) -> None:
         if nodes.dtype != jnp.int64:

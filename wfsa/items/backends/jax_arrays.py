@@ -29,7 +29,7 @@ from wfsa.items.csr import CsrLayout
 from wfsa.items.interval import IntervalLayout
 
 jax.tree_util.register_dataclass(Beams, list(Beams.__slots__), [])
-jax.tree_util.register_dataclass(DeviceFilters, ["words", "before", "which"], ["fingerprint"])
+jax.tree_util.register_dataclass(DeviceFilters, ["which", "words", "before", "rows", "dead"], ["fingerprint"])
 
 
 def jax_ops(device: Any) -> ArrayOps:
@@ -40,6 +40,7 @@ def jax_ops(device: Any) -> ArrayOps:
         zeros_like=jnp.zeros_like,
         gather=lambda array, at: array[at.clip(0, array.shape[0] - 1)].astype(jnp.int64),
         take_along=lambda array, at: array[at],
+        count_less=jnp.searchsorted,
     )
 
 

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from wfsa.errors import ItemError
 from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.bits import pack_bits
-from wfsa.items.filter import Filters, ItemFilter, check_filters, filter_of_request
+from wfsa.items.filter import AnyFilter, Filters, check_filters, filter_of_request
 from wfsa.items.index_data import IndexData
 from wfsa.items.nodes import ENDED, NONE, Int64s, pack
 
 
 def continuations(
-    index: IndexData, node: int, live: ItemFilter | None = None
+    index: IndexData, node: int, live: AnyFilter | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Tokens and child nodes of one node: the end token first where an item ends here, then the codes' by code."""
     codes, children, low, high = index.layout.expand(node)
@@ -37,7 +37,7 @@ def continuations(
     return tokens, children
 
 
-def _each(index: IndexData, nodes: Int64s, filters: Filters) -> Iterator[tuple[int, int, ItemFilter | None]]:
+def _each(index: IndexData, nodes: Int64s, filters: Filters) -> Iterator[tuple[int, int, AnyFilter | None]]:
     """Position in the flattened array, node and filter, for every node."""
     n_requests = nodes.shape[0] if nodes.ndim else 1
     check_filters(filters, n_requests, index.fingerprint)

@@ -52,6 +52,7 @@ def torch_ops(device: Any) -> ArrayOps:
         zeros_like=torch.zeros_like,
         gather=gather,
         take_along=lambda array, at: torch.take_along_dim(array, at, -1),
+        count_less=lambda array, values: torch.searchsorted(array, values.contiguous()),
     )
 
 
@@ -87,12 +88,13 @@ class TorchItems:
 
     def filters(self, filters: Filters, n_requests: int) -> DeviceFilters | None:
         """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once."""
-        fingerprint = self.index.fingerprint
-        stacked = stack_filters(filters, n_requests, fingerprint)
+        stacked = stack_filters(filters, n_requests, self.index.fingerprint, self.index.n_leaves)
         if stacked is None:
             return None
-        words, before, which = (torch.tensor(x, device=self.device) for x in stacked)
-        return DeviceFilters(words, before, which, fingerprint)
+        which, words, before, rows, dead = (
+            None if array is None else torch.tensor(array, device=self.device) for array in stacked
+        )
+        return DeviceFilters(which, words, before, rows, dead, self.index.fingerprint)
 
     def _nodes(self, nodes: Tensor) -> None:
         if nodes.dtype != torch.int64 or nodes.device.type != self.device.type:

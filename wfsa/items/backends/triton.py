@@ -39,6 +39,11 @@ COUNTED_WIDTH: Final = 64
 _NORMS: Final = {"full": 0, "level": 1, "valid": 2, "none": 3}
 
 
+def _filter_kind(filters: DeviceFilters | None) -> int:
+    """The kernels' FILTER."""
+    return 0 if filters is None else 1 if filters.dead is None else 2
+
+
 class TritonItems(TorchItems):
     """An ItemIndex on a device, with fused kernels. Raises LimitError on steps wider than ``MAX_WIDTH``."""
 
@@ -80,8 +85,11 @@ class TritonItems(TorchItems):
 
     def _filter_arguments(self, filters: DeviceFilters | None, which: Tensor | None) -> tuple[Tensor, ...]:
         if filters is None or which is None:
-            return self.meta, self.meta, self.meta, 0
-        return which.contiguous(), filters.words, filters.before, filters.words.shape[1]
+            return self.meta, self.meta, self.meta, 0, self.meta, self.meta, 0
+        words = which.contiguous(), filters.words, filters.before, filters.words.shape[1]
+        if filters.rows is None or filters.dead is None:
+            return *words, self.meta, self.meta, 0
+        return *words, filters.rows, filters.dead, filters.dead.shape[0]
 
     def _scan(self, nodes: Tensor, logits: Tensor, out: Tensor, filters: DeviceFilters | None, bits: bool) -> None:
         if nodes.numel() == 0:
@@ -89,7 +97,7 @@ class TritonItems(TorchItems):
         which = self._which(filters, tuple(nodes.shape))
         kernels.scan[(nodes.numel(),)](
             nodes.contiguous(), logits, out, *self._filter_arguments(filters, which), *self.arrays, out.shape[-1],
-            **self.sizes_, **self.constants, FILTER=filters is not None, BITS=bits, BLOCK=SCAN_BLOCK,
+            **self.sizes_, **self.constants, FILTER=_filter_kind(filters), BITS=bits, BLOCK=SCAN_BLOCK,
         )  # fmt: skip
 
     def allowed(self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None) -> Tensor:
@@ -120,7 +128,7 @@ class TritonItems(TorchItems):
             which = self._which(filters, tuple(nodes.shape))
             kernels.advance[(triton.cdiv(nodes.numel(), SCAN_BLOCK),)](
                 nodes.contiguous(), tokens.contiguous(), out, *self._filter_arguments(filters, which), *self.arrays,
-                nodes.numel(), **self.sizes_, **self.constants, FILTER=filters is not None, STEPS=self.layout.steps,
+                nodes.numel(), **self.sizes_, **self.constants, FILTER=_filter_kind(filters), STEPS=self.layout.steps,
                 BLOCK=SCAN_BLOCK,
             )  # fmt: skip
         return out
@@ -158,7 +166,7 @@ class TritonItems(TorchItems):
             kernels.candidates[(n_requests * n_beams,)](
                 old, beams.scores.contiguous(), beams.valid.contiguous().view(torch.int8), logits.contiguous(), keys,
                 *self._filter_arguments(filters, which), *self.arrays, n_beams, self.logits_size, **self.sizes_,
-                **self.constants, FILTER=filters is not None, NORM=_NORMS[normalise], K=k, COUNT=k <= COUNTED_WIDTH,
+                **self.constants, FILTER=_filter_kind(filters), NORM=_NORMS[normalise], K=k, COUNT=k <= COUNTED_WIDTH,
                 BLOCK=BLOCK,
             )  # fmt: skip
             kernels.select[(n_requests,)](

@@ -13,6 +13,9 @@ holds whatever the order of the programs.
 Functions without a grid are elementwise: they work for one node in a scalar and for many in a block alike. Arguments
 named ``*_ptr`` are the arrays of device_layout.py; a missing one is replaced by any other and never read.
 ``meta``: int64[4, L + 2], rows slot_offset, sizes, first token, end of states (csr), for level 0 .. L + 1.
+
+A request's filter: ``filter_row`` is where its words begin, below 0 where all leaves are live; it excludes the leaves
+``dead_ptr[dead_begin .. dead_end] - dead_key``. FILTER: 0 none, 1 words alone, 2 words and excluded leaves.
 """
 
 # Triton's language is not typed, and its functions are not Python's.
@@ -66,11 +69,47 @@ def rank_live(filter_words, filter_before, row, leaf, mask):
 
 
 @triton.jit
-def is_live(filtered, filter_words, filter_before, row, low, high, mask):
+def count_less(dead_ptr, begin, end, key, mask):
+    """The first place of ``begin .. end`` (scalars) whose value is not less than ``key``, or ``end``."""
+    low, high = begin + key * 0, end + key * 0
+    left = end - begin
+    while left > 0:
+        middle = (low + high) >> 1
+        open_ = low < high
+        right = open_ & (read(dead_ptr, middle, mask & open_) < key)
+        low = tl.where(right, middle + 1, low)
+        high = tl.where(open_ & ~right, middle, high)
+        left = left >> 1
+    return low
+
+
+@triton.jit
+def is_live(filtered, filter_words, filter_before, row, dead_ptr, dead_key, dead_begin, dead_end, low, high, mask,
+            FILTER: tl.constexpr):  # fmt: skip
     """Whether a leaf of ``low .. high`` is live, or there is no filter; ``mask``: where it matters."""
     ask = filtered & mask
+    if FILTER == 2:
+        has_words = row + low * 0 >= 0  # a block's comparison: see ``spread``
+        bits = ask & has_words
+        n_live = rank_live(filter_words, filter_before, row, high, bits)
+        n_live -= rank_live(filter_words, filter_before, row, low, bits)
+        first = count_less(dead_ptr, dead_begin, dead_end, dead_key + low, ask)
+        n_dead = count_less(dead_ptr, dead_begin, dead_end, dead_key + high, ask) - first
+        return ~filtered | (tl.where(has_words, n_live, high - low) > n_dead)
     before_low = rank_live(filter_words, filter_before, row, low, ask)
     return ~filtered | (rank_live(filter_words, filter_before, row, high, ask) > before_low)
+
+
+@triton.jit
+def filter_of(which_ptr, at, mask, filter_stride, rows_ptr, N_LEAVES, FILTER: tl.constexpr):
+    """Of each request: whether it has a filter, ``filter_row`` and ``dead_key``."""
+    which = tl.load(which_ptr + at, mask=mask, other=-1)
+    filtered = which >= 0
+    number = tl.where(filtered, which, 0)
+    row = number
+    if FILTER == 2:
+        row = read(rows_ptr, number, filtered)
+    return filtered, row * filter_stride, number * (N_LEAVES + 1)
 
 
 @triton.jit
@@ -200,17 +239,20 @@ def child(kind, level, base, stop, column, number, i, mask, meta, starts_ptr, co
 
 @triton.jit
 def live_children(kind, level, base, stop, column, number, i, present, filtered, filter_words, filter_before,
-                  filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
-                  N_HEAD, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr,
-                  SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr, HAS_HIGH: tl.constexpr,
-                  ):  # fmt: skip
+                  filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr, head_state_ptr,
+                  leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr,
+                  SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr,
+                  HAS_HIGH: tl.constexpr, FILTER: tl.constexpr):  # fmt: skip
     """Those of the ``present`` entries i whose child has a live leaf below it, or all where there is no filter."""
     _child, low, high = child(
         kind, level, base, stop, column, number, i, present & filtered, meta, starts_ptr, codes_ptr, head_state_ptr,
         leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR,
         HAS_HIGH,
     )  # fmt: skip
-    return present & is_live(filtered, filter_words, filter_before, filter_row, low, high, present)
+    return present & is_live(
+        filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low, high, present,
+        FILTER,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -255,8 +297,8 @@ def best_of(best, more, K: tl.constexpr, COUNT: tl.constexpr):
 
 
 @triton.jit
-def last_steps(there, width, own, ended, low, high, filtered, filter_words, filter_before, filter_row,
-               HAS_END: tl.constexpr, FILTER: tl.constexpr):  # fmt: skip
+def last_steps(there, width, own, ended, low, high, filtered, filter_words, filter_before, filter_row, dead_ptr,
+               dead_key, dead_begin, dead_end, HAS_END: tl.constexpr, FILTER: tl.constexpr):  # fmt: skip
     """Whether the end token may come, and whether the node is finished; of a live item."""
     closing = there & ~there
     finished = there & (width == 0)
@@ -264,12 +306,14 @@ def last_steps(there, width, own, ended, low, high, filtered, filter_words, filt
         finished = ended
         closing = own & ~ended
     if FILTER:
-        ask = filtered & there
-        before_low = rank_live(filter_words, filter_before, filter_row, low, ask)
-        alive = ~filtered | (rank_live(filter_words, filter_before, filter_row, high, ask) > before_low)
-        finished = finished & alive
-        own_live = rank_live(filter_words, filter_before, filter_row, low + 1, ask & closing) > before_low
-        closing = closing & (~filtered | own_live)
+        finished = finished & is_live(
+            filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low, high,
+            there, FILTER,
+        )  # fmt: skip
+        closing = closing & is_live(
+            filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low, low + 1,
+            closing, FILTER,
+        )  # fmt: skip
     return closing, finished
 
 
@@ -318,11 +362,11 @@ def dense_norm(logits_ptr, begin, end, wanted, END, WITH_END: tl.constexpr, BLOC
 
 @triton.jit
 def entries_norm(logits_ptr, kind, level, base, width, stop, column, number, token_base, filtered, end_value,
-                 filter_words, filter_before, filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr,
-                 leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr,
-                 SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr,
-                 HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr, SUM: tl.constexpr,
-                 K: tl.constexpr):  # fmt: skip
+                 filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr,
+                 codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS: tl.constexpr,
+                 DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr,
+                 CSR: tl.constexpr, HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr,
+                 SUM: tl.constexpr, K: tl.constexpr):  # fmt: skip
     """Log-sum-exp of the logits of a node's children and of ``end_value`` (SUM; else 0), and whether one is bad."""
     lanes = tl.arange(0, K)
     top = tl.full([K], NEGATIVE, tl.float32)
@@ -335,8 +379,9 @@ def entries_norm(logits_ptr, kind, level, base, width, stop, column, number, tok
         if FILTER:
             present = live_children(
                 kind, level, base, stop, column, number, i, present, filtered, filter_words, filter_before,
-                filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
-                N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
+                filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr, head_state_ptr,
+                leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK,
+                CSR, HAS_HIGH, FILTER,
             )  # fmt: skip
         x = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
         poor = poor | is_bad(x)
@@ -362,8 +407,8 @@ def entries_norm(logits_ptr, kind, level, base, width, stop, column, number, tok
 
 @triton.jit
 def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr, filter_words, filter_before,
-               filter_stride, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr,
-               head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, V, N_LEAVES, N_HEAD, END,
+               filter_stride, rows_ptr, dead_ptr, N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr,
+               before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, V, N_LEAVES, N_HEAD, END,
                N_LEVELS: tl.constexpr, DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr,
                CODE_MASK: tl.constexpr, CSR: tl.constexpr, RAGGED: tl.constexpr, HAS_HIGH: tl.constexpr,
                HAS_END: tl.constexpr, FILTER: tl.constexpr, NORM: tl.constexpr, K: tl.constexpr, COUNT: tl.constexpr,
@@ -383,14 +428,21 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
     logits_ptr += row * V
 
     filter_row = row * 0
+    dead_key, dead_begin, dead_end = filter_row, filter_row, filter_row
     filtered = node != node
     if FILTER:
-        which = tl.load(which_ptr + request)
-        filtered = which >= 0
-        filter_row = tl.where(filtered, which, 0) * filter_stride
+        filtered, filter_row, dead_key = filter_of(
+            which_ptr, request, node == node, filter_stride, rows_ptr, N_LEAVES, FILTER
+        )
+    if FILTER == 2:  # those below this node alone: most nodes have none
+        dead_end += N_DEAD
+        first = count_less(dead_ptr, dead_begin, dead_end, dead_key + low, filtered)
+        dead_end = count_less(dead_ptr, dead_begin, dead_end, dead_key + high, filtered)
+        dead_begin = first
     closing, finished = last_steps(
-        there, width, own, ended, low, high, filtered, filter_words, filter_before, filter_row, HAS_END, FILTER
-    )
+        there, width, own, ended, low, high, filtered, filter_words, filter_before, filter_row, dead_ptr,
+        dead_key, dead_begin, dead_end, HAS_END, FILTER,
+    )  # fmt: skip
     end_value = tl.load(logits_ptr + END, mask=closing, other=NEGATIVE).to(tl.float32)
 
     kinds, levels, some = kind + lanes * 0, level + lanes * 0, spread(filtered, lanes)
@@ -403,9 +455,9 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
     else:
         norm, bad = entries_norm(
             logits_ptr, kinds, levels, base, width, stop, column, number, token_base, some, end_value, filter_words,
-            filter_before, filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr,
-            N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH, HAS_END, FILTER,
-            NORM == 2, K,
+            filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr,
+            head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS,
+            CODE_MASK, CSR, HAS_HIGH, HAS_END, FILTER, NORM == 2, K,
         )  # fmt: skip
     fine = spread(bad == 0, lanes)
 
@@ -422,8 +474,9 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         if FILTER:
             present = live_children(
                 kinds, levels, base, stop, column, number, i, present, some, filter_words, filter_before,
-                filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
-                N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
+                filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr, head_state_ptr,
+                leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK,
+                CSR, HAS_HIGH, FILTER,
             )  # fmt: skip
         logit = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
         token = token_base + code
@@ -504,33 +557,42 @@ def select(keys_ptr, nodes_ptr, sequences_ptr, out_nodes, out_scores, out_valid,
 
 
 @triton.jit
-def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before, filter_stride, meta, starts_ptr,
-         codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, V,
-         N_LEAVES, N_HEAD, END, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr,
-         SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr, RAGGED: tl.constexpr,
-         HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr, BITS: tl.constexpr,
+def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr,
+         N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
+         leaf_low_ptr, leaf_high_ptr, V, N_LEAVES, N_HEAD, END, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr,
+         SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr,
+         RAGGED: tl.constexpr, HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr, BITS: tl.constexpr,
          BLOCK: tl.constexpr):  # fmt: skip
     """Of each node's allowed tokens: the bits into ``out`` int32[n, V] (BITS; V words) or the logits into [n, V]."""
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
     node = tl.load(nodes_ptr + row)
-    level, kind, base, width, stop, number, low, _end, own, ended = node_fields(
+    level, kind, base, width, stop, number, low, high, own, ended = node_fields(
         node, meta, starts_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
         N_LEVELS, DEPTH, CSR, RAGGED, HAS_HIGH,
     )  # fmt: skip
     column = tl.where(level < N_LEVELS, level - DEPTH, 0) * N_LEAVES
     token_base = tl.load(meta + 2 * (N_LEVELS + 2) + level)
     filter_row = row * 0
+    dead_key, dead_begin, dead_end = filter_row, filter_row, filter_row
     filtered = node != node
     if FILTER:
-        which = tl.load(which_ptr + row)
-        filtered = which >= 0
-        filter_row = tl.where(filtered, which, 0) * filter_stride
+        filtered, filter_row, dead_key = filter_of(
+            which_ptr, row, node == node, filter_stride, rows_ptr, N_LEAVES, FILTER
+        )
+    if FILTER == 2:  # those below this node alone: most nodes have none
+        dead_end += N_DEAD
+        first = count_less(dead_ptr, dead_begin, dead_end, dead_key + low, filtered)
+        dead_end = count_less(dead_ptr, dead_begin, dead_end, dead_key + high, filtered)
+        dead_begin = first
     closing = node != node
     if HAS_END:
         closing = own & ~ended
         if FILTER:
-            closing = closing & is_live(filtered, filter_words, filter_before, filter_row, low, low + 1, closing)
+            closing = closing & is_live(
+                filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low,
+                low + 1, closing, FILTER,
+            )  # fmt: skip
     kinds, levels, some = kind + lanes * 0, level + lanes * 0, spread(filtered, lanes)
     n = width + closing.to(tl.int64)
     at = width * 0
@@ -540,8 +602,9 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
         if FILTER:
             present = live_children(
                 kinds, levels, base, stop, column, number, i, present, some, filter_words, filter_before,
-                filter_row, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
-                N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
+                filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr, head_state_ptr,
+                leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK,
+                CSR, HAS_HIGH, FILTER,
             )  # fmt: skip
         last = (i == width) & spread(closing, lanes)
         token = tl.where(last, END, token_base + code)
@@ -556,12 +619,12 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
 
 
 @triton.jit
-def advance(nodes_ptr, tokens_ptr, out_ptr, which_ptr, filter_words, filter_before, filter_stride, meta, starts_ptr,
-            codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N,
-            N_LEAVES, N_HEAD, END, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr,
-            SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr, RAGGED: tl.constexpr,
-            HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr, STEPS: tl.constexpr,
-            BLOCK: tl.constexpr):  # fmt: skip
+def advance(nodes_ptr, tokens_ptr, out_ptr, which_ptr, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr,
+            N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
+            leaf_low_ptr, leaf_high_ptr, N, N_LEAVES, N_HEAD, END, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr,
+            SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr,
+            RAGGED: tl.constexpr, HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr,
+            STEPS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """The node after each token, -1 where it is not allowed."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < N
@@ -574,22 +637,28 @@ def advance(nodes_ptr, tokens_ptr, out_ptr, which_ptr, filter_words, filter_befo
     column = tl.where(level < N_LEVELS, level - DEPTH, 0) * N_LEAVES
     code = token - tl.load(meta + 2 * (N_LEVELS + 2) + level)
     filter_row = at * 0
+    dead_key, dead_begin = filter_row, tl.program_id(0).to(tl.int64) * 0
+    dead_end = dead_begin + N_DEAD
     filtered = node != node
     if FILTER:
-        which = tl.load(which_ptr + at, mask=inside, other=-1)
-        filtered = which >= 0
-        filter_row = tl.where(filtered, which, 0) * filter_stride
+        filtered, filter_row, dead_key = filter_of(which_ptr, at, inside, filter_stride, rows_ptr, N_LEAVES, FILTER)
     i, found = find(kind, base, width, column, code, inside & (node >= 0), starts_ptr, codes_ptr, CODE_MASK, CSR, STEPS)
     after, child_low, child_high = child(
         kind, level, base, stop, column, number, i, found, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr,
         leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
     )  # fmt: skip
     if FILTER:
-        found = found & is_live(filtered, filter_words, filter_before, filter_row, child_low, child_high, found)
+        found = found & is_live(
+            filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, child_low,
+            child_high, found, FILTER,
+        )  # fmt: skip
     after = tl.where(found, after, -1)
     if HAS_END:
         closing = own & ~ended & (token == END)
         if FILTER:
-            closing = closing & is_live(filtered, filter_words, filter_before, filter_row, low, low + 1, closing)
+            closing = closing & is_live(
+                filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low,
+                low + 1, closing, FILTER,
+            )  # fmt: skip
         after = tl.where(closing, ENDED_LEAF | low, after)
     tl.store(out_ptr + at, after, mask=inside)
