@@ -119,6 +119,16 @@ def test_each_request_has_its_own_exclusions() -> None:
         assert by_request == [[x for x in every if x not in (1000, 1007)], every, every, [1199]]
 
 
+def test_unknown_ids_can_be_left_out() -> None:
+    """A user may have seen what is no longer in the catalogue."""
+    index = ItemIndex.build([[1, 2], [1, 2], [0, 3]], ["A", "B", "C"])
+    gone, both, nobody = index.excluding([["Z"], ["Z", "B"], None], missing="ignore")
+    assert gone is None and nobody is None and both is not None
+    assert both.is_live(np.arange(3)).sum() == 2
+    with pytest.raises(ItemError, match="missing"):
+        index.excluding([["Z"]], missing="drop")  # type: ignore[arg-type]
+
+
 def test_unknown_ids_are_an_error() -> None:
     index = ItemIndex.build([[0], [1], [2]], ["a", "b", "c"])
     with pytest.raises(ItemError, match="no item has the id 'x'"):

@@ -17,18 +17,21 @@ import numpy as np
 from wfsa.errors import ItemError
 from wfsa.items.filter import AnyFilter, ExcludingFilter, Filters, check_filters, filter_of_request
 from wfsa.items.index_data import IndexData
-from wfsa.items.node_items import positions_of_rows
+from wfsa.items.item_ids import Missing, check_missing, unknown_id, wanted_ids
 from wfsa.items.nodes import Int64s
 
 
-def excluding(index: IndexData, exclude: Sequence[Any], filters: Filters) -> list[AnyFilter | None]:
+def excluding(
+    index: IndexData, exclude: Sequence[Any], filters: Filters, missing: Missing = "error"
+) -> list[AnyFilter | None]:
     """See ``ItemIndex.excluding``."""
+    check_missing(missing)
     listed = _lists(exclude)
     check_filters(filters, len(listed), index.fingerprint)
     made: list[AnyFilter | None] = []
     for request, ids in enumerate(listed):
         shared = filter_of_request(filters, request)
-        made.append(shared if ids is None else without(index, shared, _positions(index, ids)))
+        made.append(shared if ids is None else without(index, shared, _positions(index, ids, missing)))
     return made
 
 
@@ -41,8 +44,13 @@ def without(index: IndexData, shared: AnyFilter | None, excluded: Int64s) -> Any
     return ExcludingFilter.of_positions(index, np.unique(excluded), shared)
 
 
-def _positions(index: IndexData, ids: Any) -> Int64s:
-    return positions_of_rows(index, np.unique(index.rows_of_ids(ids)))
+def _positions(index: IndexData, ids: Any, missing: Missing) -> Int64s:
+    """The positions of the items with these ids, rising and distinct."""
+    wanted = wanted_ids(index.ids, ids)
+    positions, counts = index.id_map.get().find(wanted)
+    if missing == "error" and not counts.all():
+        raise unknown_id(wanted, counts > 0)
+    return np.unique(positions)
 
 
 def _lists(exclude: Any) -> list[Any]:

@@ -84,12 +84,14 @@ class ItemFilter:
     @property
     def words(self) -> npt.NDArray[np.int32]:
         """int32[U // 32 + 1]: a bit a leaf."""
-        return self.core.words
+        words: npt.NDArray[np.int32] = self.core.words
+        return words
 
     @property
     def before(self) -> npt.NDArray[Any]:
         """int32 or int64 [U // 32 + 1]: live leaves before each word."""
-        return self.core.before
+        before: npt.NDArray[Any] = self.core.before
+        return before
 
     @classmethod
     def of_item_words(cls, index: IndexData, item_words: npt.NDArray[np.int32]) -> ItemFilter:

@@ -34,7 +34,7 @@ from wfsa.items.files import ParquetColumns, is_path, open_file
 from wfsa.items.filter import AnyFilter, Filters
 from wfsa.items.index_data import IndexData
 from wfsa.items.interval import SMALL
-from wfsa.items.item_ids import ItemId
+from wfsa.items.item_ids import ItemId, Missing
 from wfsa.items.nodes import Int64s
 from wfsa.items.sharded_build import Here, build_sharded
 from wfsa.items.shards import is_sharded, load_base, place_of
@@ -285,16 +285,19 @@ class ItemIndex(IndexData):
         """One valid beam a request at the root, as ``Beams.start(index, n_requests, width)``."""
         return Beams.start(self, n_requests, width)
 
-    def excluding(self, exclude: Sequence[Any], filters: Filters = None) -> list[AnyFilter | None]:
+    def excluding(
+        self, exclude: Sequence[Any], filters: Filters = None, *, missing: Missing = "error"
+    ) -> list[AnyFilter | None]:
         """Filters that also leave out what each request must not return, such as the items that its user has seen.
 
         exclude   for each request its ids, in any form that ``ItemFilter.of_ids`` takes, or None
         filters   what is live besides: one for all requests, or one (or None) a request. Its bits are shared
+        missing   "error": raise ItemError on an id that no item has; "ignore": leave such ids out
 
         The result has one filter (or None) a request, and goes wherever filters go. Making it takes the time of the
-        given ids. Raises ItemError on an id that no item has, on filters of another index, or not one a request.
+        given ids. Raises ItemError on filters of another index, or not one a request.
         """
-        return excluding(self, exclude, filters)
+        return excluding(self, exclude, filters, missing)
 
     # --- the step -------------------------------------------------------------------------------------------------
 
