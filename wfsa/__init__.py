@@ -5,6 +5,7 @@
     state = constraint.start()                                one for each text
     state.get_mask(), state.commit(token_id)                  at each step
 
+``compile`` takes a schema, a type, a list of strings or a compiled pattern.
 Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``; tools: ``compile_tools``; batches: ``fill_bitmasks``,
 ``allocate_bitmask``, ``apply_bitmask_``; drafts of speculative decoding: ``fill_tree``, ``fill_chain``.
 Every error is a ``WfsaError``, and says where and what to do.
@@ -19,9 +20,9 @@ from wfsa.bitmask import allocate_bitmask, apply_bitmask_
 from wfsa.caches import cache_info, set_cache_budget
 from wfsa.calls import Call, Calls, read_calls
 from wfsa.check_schema import check_json_schema
+from wfsa.compile_any import compile
 from wfsa.compile_options import CompileOptions
 from wfsa.compiler import (
-    compile,
     compile_gbnf,
     compile_json_schema,
     compile_lark,

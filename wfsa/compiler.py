@@ -14,6 +14,7 @@ In "background" mode a thread of the process does the latter after the constrain
 from __future__ import annotations
 
 import logging
+import re
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -281,14 +282,26 @@ def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
 
 
 def compile_regex(
-    pattern: str, vocab: Vocab, *, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
+    pattern: str | re.Pattern[str],
+    vocab: Vocab,
+    *,
+    options: CompileOptions | None = None,
+    **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a regex; the whole text must match.
+    """Compile a regex, a text or ``re.compile(...)`` with its flags; the whole text must match.
 
     Raises GrammarError (no pattern, or none of a regular language), LimitError, VocabError.
     """
     with _Run("compile_regex", options, keywords) as run:
-        return _compiled(read_regex(pattern), vocab, run)
+        return _compiled(read_regex(_pattern_text(pattern)), vocab, run)
+
+
+def _pattern_text(pattern: Any) -> Any:
+    """The text of a compiled pattern, with its flags in front; anything else as it is."""
+    if not isinstance(pattern, re.Pattern) or isinstance(pattern.pattern, bytes):
+        return pattern
+    flags = "".join(letter for letter in "aimsx" if pattern.flags & re.RegexFlag[letter.upper()])
+    return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 
 
 def compile_gbnf(

@@ -68,15 +68,16 @@ class Constraint(ABC):
 
     # --- decoding -------------------------------------------------------------------------------------------
 
-    def start(self, *, stop_ids: Iterable[int] | None = None) -> State:
+    def start(self, *, stop_ids: Iterable[int | str] | None = None) -> State:
         """A state before the first token.
 
-        `stop_ids` are the tokens that end this sequence, in place of the vocabulary's end tokens: allowed exactly where
-        the text may end, never as text, and committing one finishes the state.  ``min_tokens`` counts without them.
+        `stop_ids` are the tokens that end this sequence, in place of the vocabulary's end tokens; an id, the name of a
+        special token, or a text, which stands for all tokens with this text.  They are allowed exactly where the text
+        may end, never as text, and committing one finishes the state.  ``min_tokens`` counts without them.
         Where no other tokens spell what a stop token spells, what needs it cannot be written any more: masks leave it
         out, as far as ``min_tokens`` is known.
-        Raises StateError where every text needs it, where `stop_ids` is empty or out of range, or where the grammar
-        itself takes one of these tokens, or an end token of the vocabulary, by its id.
+        Raises StateError where every text needs it, where `stop_ids` is empty, unknown or out of range, or where the
+        grammar itself takes one of these tokens, or an end token of the vocabulary, by its id.
         """
         return self._start(self._checked_stops(stop_ids))
 
@@ -99,10 +100,12 @@ class Constraint(ABC):
     @abstractmethod
     def _start(self, stop_ids: list[int] | None) -> State: ...
 
-    def _checked_stops(self, stop_ids: Iterable[int] | None) -> list[int] | None:
+    def _checked_stops(self, stop_ids: Iterable[int | str] | None) -> list[int] | None:
         if stop_ids is None:
             return None
-        stops = sorted({index(i) for i in stop_ids})
+        if isinstance(stop_ids, (str, bytes)):
+            raise StateError(f"stop_ids is one text, {stop_ids!r}; give a list of ids or texts")
+        stops = sorted({number for i in stop_ids for number in self._ids_of(i)})
         if not stops:
             raise StateError("stop_ids is empty: the text could never end; None stands for the vocabulary's end tokens")
         if not 0 <= stops[0] <= stops[-1] < self.vocab.n_tokens:
@@ -114,6 +117,21 @@ class Constraint(ABC):
             if both:
                 raise StateError(f"{what} {min(both)} is a token of the grammar; stop_ids cannot be used with it")
         return stops
+
+    def _ids_of(self, token: int | str) -> list[int]:
+        """The ids of a token: a special one by its name, all that have a text; an id as it is."""
+        if not isinstance(token, str):
+            return [index(token)]
+        special = self.vocab.token_name_to_id(token)
+        if special is not None:
+            return [special]
+        data = token.encode("utf-8", "surrogatepass")
+        found = [number for number, text in enumerate(self.vocab.tokens) if text == data]
+        if not data or not found:
+            raise StateError(
+                f"no token of the vocabulary is {token!r}; a stop text of several tokens is the host's (stop=...)"
+            )
+        return found
 
     def expand_in_background(self) -> None:  # noqa: B027 - where there is nothing to expand
         """Expand what is missing on a thread of the process, beside decoding, as ``mode="background"`` does at once.

@@ -37,6 +37,7 @@ from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.python_types import is_function, is_type
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaEntries, SchemaReport, placed
 from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.strict import strict_schema
 from wfsa.grammar.json_schema.widening import Widening
 
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
@@ -182,7 +183,7 @@ def _response_schema(response_format: dict[str, Any]) -> Any:
     holder = response_format.get("json_schema", response_format)
     if not isinstance(holder, dict) or "schema" not in holder:
         raise SchemaError("the response_format has no schema; at $")
-    return holder["schema"]
+    return strict_schema(holder["schema"]) if holder.get("strict") is True else holder["schema"]
 
 
 def _tools(listed: Any, path: str, pointer: str) -> Iterator[ToolSchema]:
@@ -262,5 +263,7 @@ def _tool(item: Any, path: str, pointer: str) -> ToolSchema:
                     schema = schema_of(schema)
                 except SchemaError as error:
                     raise SchemaError(f"{str(error).removesuffix(' at $')} at {path}.{key}") from None
+            if item.get("strict") is True:
+                schema = strict_schema(schema)
             return ToolSchema(name, schema, f"{path}.{key}", f"{pointer}/{key}", kind)
     return ToolSchema(name, _NO_ARGUMENTS, path, pointer)

@@ -84,6 +84,10 @@ PACKAGE: dict[str, set[str]] = {
         "wfsa/arguments.py", "wfsa/calls.py", "wfsa/collector.py",
         "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
     },
+    "wfsa/compile_any.py": {
+        "grammar", "grammar/json_schema", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
+        "wfsa/errors.py", "wfsa/texts", "wfsa/vocab",
+    },
     "wfsa/requests.py": {
         "grammar", "grammar/json_schema", "grammar/structural_tag", "wfsa/compile_options.py", "wfsa/compiler.py",
         "wfsa/constraint.py", "wfsa/errors.py", "wfsa/texts", "wfsa/vocab",
@@ -120,8 +124,8 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/__init__.py": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py", "wfsa/check_schema.py",
-        "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/grammar_constraint.py",
-        "wfsa/errors.py", "wfsa/integrations", "wfsa/requests.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py",
+        "wfsa/compile_any.py", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
+        "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/integrations", "wfsa/requests.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py",
         "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},

@@ -20,6 +20,7 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict, cast
 
 import numpy as np
@@ -85,7 +86,7 @@ class TextConstraint(Constraint):
 
     if TYPE_CHECKING:
 
-        def start(self, *, stop_ids: Iterable[int] | None = None) -> TextState: ...
+        def start(self, *, stop_ids: Iterable[int | str] | None = None) -> TextState: ...
 
     def _start(self, stop_ids: list[int] | None) -> TextState:
         return self._core.start(self, stop_ids, TextState)
@@ -175,11 +176,13 @@ def compile_texts(
     return constraint
 
 
-def compile_choice(choices: Iterable[str | bytes], vocab: Vocab) -> TextConstraint:
-    """One of a few strings, as serving stacks call it; :func:`compile_texts` of a list.
+def compile_choice(choices: Iterable[str | bytes] | type[Enum], vocab: Vocab) -> TextConstraint:
+    """One of a few strings, as serving stacks call it; :func:`compile_texts` of a list, or of an Enum's values.
 
     ``state.text_index()`` says which.  Raises ItemError, VocabError.
     """
+    if isinstance(choices, type) and issubclass(choices, Enum):
+        choices = [member.value for member in choices]
     return compile_texts(choices, vocab)
 
 
