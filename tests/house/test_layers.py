@@ -125,8 +125,8 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/__init__.py": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py", "wfsa/check_schema.py",
         "wfsa/compile_any.py", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
-        "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/integrations", "wfsa/requests.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py",
-        "wfsa/vocab",
+        "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/integrations", "wfsa/requests.py", "wfsa/storage",
+        "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/explorer": {
