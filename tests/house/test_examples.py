@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,27 @@ import pytest
 import wfsa
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SHORT = ["recommender.py", "server.py"]
+SHORT = ["agent.py", "recommender.py", "server.py"]
 MOST_LINES = 39
 pytestmark = pytest.mark.engine
 
 
 @pytest.mark.parametrize("name", SHORT)
-def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_runs(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     if name == "recommender.py":
         pytest.importorskip("pyarrow", reason="NO PYARROW: examples/recommender.py was not run")
+    if name == "agent.py":
+        for package in ("torch", "transformers", "pydantic"):
+            pytest.importorskip(package, reason=f"NO {package.upper()}: examples/agent.py was not run")
+        from tests.integrations import tiny
+
+        tokenizer = tiny.tokenizer("<tool_call>", "</tool_call>")
+        tokenizer.chat_template = tiny.CHAT
+        tokenizer.save_pretrained(tmp_path)
+        tiny.model().save_pretrained(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["agent.py", str(tmp_path)])
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     assert capsys.readouterr().out.strip()
 

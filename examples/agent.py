@@ -1,0 +1,39 @@
+"""An agent: an object from a model, and tools with typed arguments, called in a loop."""
+
+import sys
+from datetime import date
+from enum import Enum
+
+from pydantic import BaseModel, Field
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+import wfsa
+
+name = sys.argv[1] if len(sys.argv) > 1 else "Qwen/Qwen2.5-0.5B-Instruct"  # or a folder
+tokenizer, model = AutoTokenizer.from_pretrained(name), AutoModelForCausalLM.from_pretrained(name)
+Room = Enum("Room", {"SINGLE": "single", "DOUBLE": "double"})
+
+
+class Ticket(BaseModel):
+    title: str = Field(max_length=30)
+    priority: int = Field(ge=1, le=3)
+
+
+def book(day: date, room: Room, nights: int = 1) -> str:
+    """Book a room from a day on."""
+    return f"booked: {nights} x {room.value}, from {day:%A}"
+
+
+(ticket,) = wfsa.generate(model, tokenizer, "The printer is on fire. As JSON: ", Ticket, max_new_tokens=60)
+print("priority", ticket.priority, ticket.title)
+
+vocab = wfsa.Vocab.from_tokenizer(tokenizer, model_config=model)
+constraint = wfsa.compile_tools([book], vocab, format="hermes", tool_choice="required")
+chat = [{"role": "user", "content": "A double room for two nights from 4 December 2026, please."}]
+for _ in range(3):
+    (text,) = wfsa.generate(model, tokenizer, chat, constraint, max_new_tokens=120)
+    calls = constraint.calls(text)
+    results = [call.function(**call.arguments) for call in calls]  # day is a date here, and room a Room
+    chat += [{"role": "assistant", "content": text}, *({"role": "tool", "content": one} for one in results)]
+    constraint = wfsa.compile_tools([book], vocab, format="hermes")  # now the model may answer, too
+print(*(f"{message['role']}: {message['content']}" for message in chat), sep="\n")
