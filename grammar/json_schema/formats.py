@@ -54,19 +54,19 @@ from wfsa.grammar.regular import ANY_CHAR, Regular, both, repeat
 _YEAR = "[0-9]{4}"
 _FOUR_DIVIDES = "(?:[02468][048]|[13579][26])"  # two digits that 4 divides
 _LEAP_YEAR = f"(?:{_FOUR_DIVIDES}00|[0-9]{{2}}(?:0[48]|[2468][048]|[13579][26]))"
-_DATE = (
+DATE = (
     f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
     f"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     f"|02-(?:0[1-9]|1[0-9]|2[0-8]))"
     f"|{_LEAP_YEAR}-02-29)"
 )
-_HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
-_PARTS = r"(?:\.[0-9]+)?"
+HOUR, SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
+FRACTION_OF_SECOND = r"(?:\.[0-9]+)?"
 _TIME = (
-    f"(?:{_HOUR}:{_SIXTY}:{_SIXTY}{_PARTS}(?:[zZ]|[+-]{_HOUR}:{_SIXTY})"
-    f"|23:59:60{_PARTS}(?:[zZ]|[+-]00:00))"
+    f"(?:{HOUR}:{SIXTY}:{SIXTY}{FRACTION_OF_SECOND}(?:[zZ]|[+-]{HOUR}:{SIXTY})"
+    f"|23:59:60{FRACTION_OF_SECOND}(?:[zZ]|[+-]00:00))"
 )
-_WIDE_TIME = f"{_HOUR}:{_SIXTY}:(?:{_SIXTY}|60){_PARTS}(?:[zZ]|[+-]{_HOUR}:{_SIXTY})"
+_WIDE_TIME = f"{HOUR}:{SIXTY}:(?:{SIXTY}|60){FRACTION_OF_SECOND}(?:[zZ]|[+-]{HOUR}:{SIXTY})"
 _HEX = "[0-9a-fA-F]"
 _UUID = f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
 _DURATION = (
@@ -78,9 +78,9 @@ _DURATION = (
 
 # Every format, as a pattern or as a function that makes the language.
 _SOURCES: dict[str, str | Callable[[], Regular]] = {
-    "date": _DATE,
+    "date": DATE,
     "time": _TIME,
-    "date-time": f"{_DATE}[tT]{_TIME}",
+    "date-time": f"{DATE}[tT]{_TIME}",
     "duration": _DURATION,
     "uuid": _UUID,
     "ipv4": IPV4,
@@ -119,7 +119,7 @@ _SOURCES["quoted email of any length"] = quoted_email_of_any_length
 _ANY = "(?s:.)*"
 _WIDE = {
     "time": _WIDE_TIME,
-    "date-time": f"{_DATE}[tT]{_WIDE_TIME}",
+    "date-time": f"{DATE}[tT]{_WIDE_TIME}",
     "hostname": r"[A-Za-z0-9.\-]+",
     OLD_HOSTNAME: r"[A-Za-z0-9.\-]+",
     "email": f"{_ANY}@{_ANY}",

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wfsa.errors import SchemaError
+from wfsa.grammar.json_schema.python_checks import narrowed
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 _TYPES = (type, types.UnionType)
@@ -103,10 +104,13 @@ def _arguments_of(function: Any) -> Any:
 
 @functools.cache
 def _generator() -> type:
-    """pydantic's generator of schemas, with closed objects."""
+    """pydantic's generator of schemas, with closed objects and with what validators check."""
     from pydantic.json_schema import GenerateJsonSchema
 
-    class ClosedObjects(GenerateJsonSchema):
+    class CheckedTypes(GenerateJsonSchema):
+        def generate_inner(self, schema: Any) -> Any:
+            return narrowed(super().generate_inner(schema), schema)
+
         def model_schema(self, schema: Any) -> Any:
             made = super().model_schema(schema)
             return made if schema.get("root_model") else _closed(made)
@@ -119,7 +123,7 @@ def _generator() -> type:
             extra = schema.get("extra_behavior") or schema.get("config", {}).get("extra_fields_behavior")
             return made if extra == "allow" else _closed(made)
 
-    return ClosedObjects
+    return CheckedTypes
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
