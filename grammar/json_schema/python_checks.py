@@ -15,8 +15,7 @@ where texts have several spellings:
     texts            ``\w``, ``\s``, ``\d``, ``\D`` and ``\W`` as in the Rust regex engine, or less
     keys of dicts    numbers and booleans in the spelling of JSON
 
-The module imports nothing of pydantic.  Only the validator checks ``PastDate`` and ``FutureDate``, which depend on the
-day, and what users add.
+The module imports nothing of pydantic.  docs/schema-support.md lists what only the validator checks.
 """
 
 from __future__ import annotations
