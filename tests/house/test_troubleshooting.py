@@ -108,6 +108,20 @@ def cut_off() -> None:
     wfsa.generate(tiny.model(), tiny.tokenizer(), "x", unknown, max_new_tokens=2)
 
 
+def refused_by_the_type() -> None:
+    from typing import Annotated
+
+    from pydantic import AfterValidator
+
+    from tests.integrations import tiny
+
+    def refuse(value: int) -> int:
+        raise ValueError("refused")
+
+    number = Annotated[int, AfterValidator(refuse)]
+    wfsa.generate(tiny.model(), tiny.tokenizer(), "x", number, max_new_tokens=20)
+
+
 def missing_package() -> None:
     from wfsa.items.extras import needs
 
@@ -164,6 +178,7 @@ TRIGGERS: list[Callable[[], Any]] = [
     lambda: pickle.dumps(copy.copy(string_state())),
     forced_token,
     cut_off,
+    refused_by_the_type,
     missing_package,
     unknown_host,
 ]
@@ -175,7 +190,7 @@ TRIGGERS: list[Callable[[], Any]] = [
     ids=[message[:40] for message in messages()],  # a function's address would differ between processes
 )
 def test_message_is_written(message: str, bring_about: Callable[[], Any]) -> None:
-    if bring_about in (narrow_model, forced_token, cut_off):
+    if bring_about in (narrow_model, forced_token, cut_off, refused_by_the_type):
         pytest.importorskip("transformers", reason="NO TRANSFORMERS: a message of its integration was not compared")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
