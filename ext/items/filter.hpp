@@ -175,6 +175,8 @@ inline bool more_bits(const uint32_t* bits, int64_t begin, int64_t end, int64_t 
 // distinct; `items` has a bit a position (null: all items are live); indptr is null where each leaf has one item.
 inline void find_dead(const int64_t* excluded, int64_t n, const uint32_t* items, Offsets indptr, int64_t n_leaves,
                       std::vector<int64_t>& dead) {
+    // A leaf has an item or more, so the leaf of position p is p at most, and at least p less the items that share.
+    const int64_t most_behind = indptr.data ? indptr[n_leaves] - n_leaves : 0;
     int64_t leaf = 0;
     for (int64_t i = 0; i < n;) {
         if (!indptr.data) {
@@ -182,7 +184,8 @@ inline void find_dead(const int64_t* excluded, int64_t n, const uint32_t* items,
             ++i;
             continue;
         }
-        int64_t past = n_leaves;  // leaf .. past has the leaf of the position
+        leaf = std::max(leaf, excluded[i] - most_behind);
+        int64_t past = std::min(n_leaves, excluded[i] + 1);  // leaf .. past has the leaf of the position
         while (past - leaf > 1) {
             const int64_t middle = leaf + (past - leaf) / 2;
             (indptr[middle] <= excluded[i] ? leaf : past) = middle;

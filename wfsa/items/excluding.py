@@ -45,12 +45,12 @@ def without(index: IndexData, shared: AnyFilter | None, excluded: Int64s) -> Any
 
 
 def _positions(index: IndexData, ids: Any, missing: Missing) -> Int64s:
-    """The positions of the items with these ids, rising and distinct."""
+    """The positions of the items with these ids."""
     wanted = wanted_ids(index.ids, ids)
     positions, counts = index.id_map.get().find(wanted)
     if missing == "error" and not counts.all():
         raise unknown_id(wanted, counts > 0)
-    return np.unique(positions)
+    return positions
 
 
 def _lists(exclude: Any) -> list[Any]:
