@@ -166,8 +166,10 @@ def test_stop_ids_that_cannot_be(constraint: wfsa.Constraint) -> None:
     for bad in (-1, VOCAB.n_tokens):
         with pytest.raises(wfsa.StateError, match=f"stop id {bad} is out of range"):
             constraint.start(stop_ids=[bad])
+    with pytest.raises(wfsa.StateError, match="no token of the vocabulary is 'not a token'"):
+        constraint.start(stop_ids=["not a token"])
     with pytest.raises(TypeError):
-        constraint.start(stop_ids=["a"])  # type: ignore[list-item]
+        constraint.start(stop_ids=[1.5])  # type: ignore[list-item]
 
 
 def test_stop_ids_and_tokens_of_the_grammar() -> None:

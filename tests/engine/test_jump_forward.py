@@ -101,6 +101,6 @@ def test_what_could_become_longer_is_held_back() -> None:
 def test_special_tokens_are_no_text() -> None:
     """A tokenizer that reads a special token's name as the token: it is not taken."""
     vocab = wfsa.Vocab([b"<x>", b"<", b"x", b">", b""], special_ids=[0], eos_ids=[4])
-    state = wfsa.compile_texts(["<x>"], vocab).start()
+    state = wfsa.compile_texts(["<x>"], vocab, special_names="letters").start()
     assert state.forced_tokens(lambda text: [0]) == []
     assert state.forced_tokens(lambda text: [1, 2, 3][: len(text)]) == [1, 2, 3]
