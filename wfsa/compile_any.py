@@ -35,7 +35,8 @@ def compile(
     Texts of grammars and patterns look alike, so they have functions of their own: ``compile_lark``, ``compile_gbnf``,
     ``compile_regex``; and so have lists of tools: ``compile_tools``.
 
-    Raises GrammarError for a source of another kind, and what the functions named here raise.
+    Raises GrammarError for a source of another kind, TypeError for options of a choice, and what the functions named
+    here raise.
     """
     if isinstance(source, Vocab):
         raise GrammarError("the vocabulary is the second argument: wfsa.compile(source, vocab)")
@@ -47,7 +48,11 @@ def compile(
     if isinstance(source, re.Pattern):
         return compiler.compile_regex(source, vocab, options=options, **keywords)
     if _is_choice(source):
+        if options is not None or keywords:
+            raise TypeError("a choice has no options: it is complete at once")
         return compile_choice(source, vocab)
+    if isinstance(source, dict) and any(is_type(value) or callable(value) for value in source.values()):
+        raise GrammarError("a dict of tools by name: call wfsa.compile_tools(tools, vocab, format=...)")
     is_json = isinstance(source, (str, bytes)) and source.strip()[:1] in ("{", b"{")
     if is_json or isinstance(source, (dict, bool)) or is_type(source) or is_function(source):
         return compiler.compile_json_schema(source, vocab, options=options, **keywords)
@@ -75,6 +80,8 @@ def _remedy(source: Any) -> str:
             return "a list of tools: call wfsa.compile_tools(tools, vocab, format=...)"
         if not listed:
             return f"an empty {type(source).__name__} allows no text"
+    if callable(source):
+        return "an object that can be called is a tool: call wfsa.compile_tools([tool], vocab, format=...)"
     return (
         f"wfsa.compile takes a schema, a type, a list of strings, a compiled pattern or a Grammar, not "
         f"{type(source).__name__}"

@@ -25,6 +25,11 @@ class Level(Enum):
     LOW = 1
 
 
+class Desk:
+    def __call__(self, guests: int) -> None:
+        raise AssertionError("it is never called")
+
+
 def texts(constraint: wfsa.Constraint, *candidates: str) -> list[str]:
     """Those of the candidates that are sentences."""
     found = []
@@ -70,6 +75,8 @@ def test_source_is_compiled_by_its_type(source: Any, good: str, bad: str) -> Non
         ("[a-z]+", "a choice is a list of texts"),
         ([book], r"call wfsa\.compile_tools"),
         ([{"name": "f", "parameters": {}}], r"call wfsa\.compile_tools"),
+        ({"book": book}, r"call wfsa\.compile_tools"),
+        (Desk(), r"call wfsa\.compile_tools"),
         ([], "an empty list allows no text"),
         (3, "not int"),
         (None, "not NoneType"),
@@ -82,6 +89,11 @@ def test_anything_else_is_an_error_with_the_remedy(source: Any, remedy: str) -> 
         wfsa.compile(source, VOCAB)
     with pytest.raises(wfsa.WfsaError, match="already"):
         wfsa.compile(wfsa.compile(int, VOCAB), VOCAB)
+
+
+def test_choice_has_no_options() -> None:
+    with pytest.raises(TypeError, match="no options"):
+        wfsa.compile(["a"], VOCAB, mode="lazy")
 
 
 def test_choices_of_an_enum() -> None:
