@@ -9,6 +9,15 @@ from decimal import Decimal
 from typing import Any
 
 
+def has_utf8(text: str) -> bool:
+    """Whether a text can be written in UTF-8, and so in a document: it has no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def read_json(text: str | bytes | bytearray, parse_constant: Callable[[str], Any] | None = None) -> Any:
     """The value, with a Decimal for each number that has a fraction or an exponent.
 

@@ -477,11 +477,7 @@ class _TokenNames:
         self._vocab = vocab
 
     def ids_of(self, text: str) -> list[int]:
-        special = self._vocab.token_name_to_id(text)
-        if special is not None:
-            return [special]
-        data = text.encode()
-        return [number for number, token in enumerate(self._vocab.tokens) if token == data]
+        return self._vocab.ids_of_text(text)
 
     def special_names(self) -> dict[str, int]:
         ends = set(self._vocab.eos_ids.tolist())

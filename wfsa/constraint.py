@@ -119,15 +119,10 @@ class Constraint(ABC):
         return stops
 
     def _ids_of(self, token: int | str) -> list[int]:
-        """The ids of a token: a special one by its name, all that have a text; an id as it is."""
         if not isinstance(token, str):
             return [index(token)]
-        special = self.vocab.token_name_to_id(token)
-        if special is not None:
-            return [special]
-        data = token.encode("utf-8", "surrogatepass")
-        found = [number for number, text in enumerate(self.vocab.tokens) if text == data]
-        if not data or not found:
+        found = self.vocab.ids_of_text(token)
+        if not token or not found:
             raise StateError(
                 f"no token of the vocabulary is {token!r}; a stop text of several tokens is the host's (stop=...)"
             )

@@ -25,7 +25,7 @@ from wfsa.errors import SchemaError
 from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.json_schema.strict import strict_schema
+from wfsa.grammar.json_schema.strict import as_asked
 from wfsa.grammar.json_text import read_json
 from wfsa.grammar.structural_tag.tools import tools_tag
 from wfsa.texts import compile_choice
@@ -161,7 +161,7 @@ def _of_response_format(given: Any) -> Iterator[tuple[str, str, Any]]:
         schema = holder.get("schema", holder.get("schema_")) if isinstance(holder, Mapping) else None
         if schema is None:
             raise SchemaError("the response_format has no schema; at $.response_format.json_schema")
-        yield "response_format", "json", strict_schema(schema) if holder.get("strict") is True else schema
+        yield "response_format", "json", as_asked(schema, holder)
     elif kind != "text":
         known = "text, json_object, json_schema and structural_tag"
         raise SchemaError(

@@ -39,23 +39,27 @@ class MostValues:
     `MAX_ROUNDS` is taken as endless, and so is what comes after `MAX_BOUNDS` schemas.
     """
 
-    __slots__ = ("_bounds", "_few", "_read")
+    __slots__ = ("_bounds", "_few", "_n_settled", "_read")
 
     def __init__(self, read: Alternatives) -> None:
         self._read = read
         self._few = FewValues(read, MAX_FEW)
         self._bounds: dict[int, tuple[Handle, int]] = {}
+        self._n_settled = 0  # of the bounds, in the order in which they were noted: those that no longer grow
 
     def of_union(self, handles: Sequence[Handle]) -> int:
-        bound = self._of_union(handles)
-        rounds, before = 0, -1
-        while before != (before := sum(most for _, most in self._bounds.values()) + len(self._bounds)):
-            rounds += 1
-            for number, (handle, most) in list(self._bounds.items()):
+        """An upper bound on the number of values that are in any of the given children."""
+        self._of_union(handles)  # notes the children
+        rounds, grows = 0, True
+        while grows:
+            rounds, grows, n_known = rounds + 1, False, len(self._bounds)
+            for number, (handle, most) in list(self._bounds.items())[self._n_settled :]:
                 if most < ENDLESS and (more := self._of_union([handle])) > most:
                     self._bounds[number] = handle, more if rounds < MAX_ROUNDS else ENDLESS
-            bound = self._of_union(handles)
-        return bound
+                    grows = True
+            grows = grows or len(self._bounds) > n_known
+        self._n_settled = len(self._bounds)
+        return self._of_union(handles)
 
     def _of(self, handle: Handle) -> int:
         """The bound of a child as far as it is known."""

@@ -15,6 +15,7 @@ from wfsa.errors import LimitError
 from wfsa.grammar.json_schema.alternatives import Alternatives
 from wfsa.grammar.json_schema.shape import STRING, Handle, KeyClass, Shape, property_of
 from wfsa.grammar.json_schema.spelling import pattern_language, text_language
+from wfsa.grammar.json_text import has_utf8
 from wfsa.grammar.regex.derivative import is_empty
 from wfsa.grammar.regular import ANY_TEXT, Literal, Regular, alt, both, minus
 
@@ -55,7 +56,7 @@ def name_classes(read: Alternatives, shape: Shape) -> Iterator[NameClass]:
     A name that may or may not have a format is in no class.  Raises LimitError on more than `MAX_CLASSES`.
     """
     atoms = _atoms(read, shape)
-    taken: list[Regular] = [Literal(name.encode()) for name in listed_names(shape) if _is_text(name)]
+    taken: list[Regular] = [Literal(name.encode()) for name in listed_names(shape) if has_utf8(name)]
     found: list[NameClass] = []
     for inside, outside in _parts(atoms, shape.path):
         chosen = {atoms[k][0] for k in inside}
@@ -153,12 +154,3 @@ def _holds(keys: KeyClass, chosen: set[Any]) -> bool:
         and (keys.pattern is None or keys.pattern in chosen)
         and (keys.key is None or id(keys.key) in chosen)
     )
-
-
-def _is_text(name: str) -> bool:
-    """Whether some document spells a name."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

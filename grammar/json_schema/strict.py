@@ -19,6 +19,11 @@ def strict_schema(schema: Any) -> Any:
     return _Strict().of(schema)
 
 
+def as_asked(schema: Any, holder: Any) -> Any:
+    """`schema`, or the strict one where the tool or response format that holds it says ``"strict": true``."""
+    return strict_schema(schema) if holder.get("strict") is True else schema
+
+
 class _Strict:
     def __init__(self) -> None:
         self._made: dict[int, dict[str, Any]] = {}  # by the number of a schema, which the caller keeps alive

@@ -34,11 +34,12 @@ from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.places import pointer_of
-from wfsa.grammar.json_schema.python_types import is_function, is_type
+from wfsa.grammar.json_schema.python_types import is_type
 from wfsa.grammar.json_schema.report import ReportEntry, SchemaEntries, SchemaReport, placed
 from wfsa.grammar.json_schema.sources import schema_of
-from wfsa.grammar.json_schema.strict import strict_schema
+from wfsa.grammar.json_schema.strict import as_asked
 from wfsa.grammar.json_schema.widening import Widening
+from wfsa.grammar.json_text import has_utf8
 
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
 _DRAFT_NAMES = {
@@ -183,7 +184,7 @@ def _response_schema(response_format: dict[str, Any]) -> Any:
     holder = response_format.get("json_schema", response_format)
     if not isinstance(holder, dict) or "schema" not in holder:
         raise SchemaError("the response_format has no schema; at $")
-    return strict_schema(holder["schema"]) if holder.get("strict") is True else holder["schema"]
+    return as_asked(holder["schema"], holder)
 
 
 def _tools(listed: Any, path: str, pointer: str) -> Iterator[ToolSchema]:
@@ -200,18 +201,9 @@ def _tools(listed: Any, path: str, pointer: str) -> Iterator[ToolSchema]:
         yield tool
 
 
-def _is_text(name: str) -> bool:
-    """Whether a name can be written in UTF-8."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _named_tool(name: str, value: Any, i: int) -> ToolSchema:
     path = f"$.{name}" if name.isidentifier() else f"$[{i}]"
-    if not _is_text(name):
+    if not has_utf8(name):
         raise SchemaError(f"a tool needs a name, and {shown(name)} is none; at {path}")
     if isinstance(value, (dict, bool)):
         if isinstance(value, dict) and value.get("type") == "function":
@@ -241,7 +233,7 @@ def _tool(item: Any, path: str, pointer: str) -> ToolSchema:
     if isinstance(item, ToolSchema):
         return item
     if not isinstance(item, dict):
-        if not (isinstance(item, type) or is_function(item) or callable(item)):
+        if not callable(item):
             raise SchemaError(f"a tool must be an object, a Python type or function, not {shown(item)}; at {path}")
         return _of_python(_name_of(item), item, path, pointer)
     kind = item.get("type", "function")
@@ -252,7 +244,7 @@ def _tool(item: Any, path: str, pointer: str) -> ToolSchema:
         if not isinstance(item, dict):
             raise SchemaError(f"function must be an object, not {shown(item)}; at {path}")
     name = item.get("name")
-    if not isinstance(name, str) or not _is_text(name):
+    if not isinstance(name, str) or not has_utf8(name):
         raise SchemaError(f"a tool needs a name, and {shown(name)} is none; at {path}")
     for key in _SCHEMA_KEYS:
         if item.get(key) is not None:
@@ -263,7 +255,5 @@ def _tool(item: Any, path: str, pointer: str) -> ToolSchema:
                     schema = schema_of(schema)
                 except SchemaError as error:
                     raise SchemaError(f"{str(error).removesuffix(' at $')} at {path}.{key}") from None
-            if item.get("strict") is True:
-                schema = strict_schema(schema)
-            return ToolSchema(name, schema, f"{path}.{key}", f"{pointer}/{key}", kind)
+            return ToolSchema(name, as_asked(schema, item), f"{path}.{key}", f"{pointer}/{key}", kind)
     return ToolSchema(name, _NO_ARGUMENTS, path, pointer)

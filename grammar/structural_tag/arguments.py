@@ -45,6 +45,7 @@ from wfsa.grammar.json_schema.shape import (
     number_of,
 )
 from wfsa.grammar.json_schema.spelling import text_language
+from wfsa.grammar.json_text import has_utf8
 from wfsa.grammar.regular import Regular, Words, alt
 from wfsa.grammar.structural_tag.style_productions import SPACE, StyleProductions
 from wfsa.grammar.structural_tag.xml_styles import Style, untrimmed
@@ -193,7 +194,7 @@ class _ArgumentLowering:
                 continue
             if shape.values is not None:
                 texts = [v for v in shape.values if isinstance(v, str) and self.memo.read.members.accepts(v, shape)]
-                words = {word for text in texts if (word := _encoded(text)) is not None and not self.ends_in(word)}
+                words = {word for text in texts if has_utf8(text) and not self.ends_in(word := text.encode())}
                 if words:
                     languages.append(Words(frozenset(words)))
                 elif texts:
@@ -220,11 +221,3 @@ class _ArgumentLowering:
     def ends_in(self, word: bytes) -> bool:
         """Whether what ends a value occurs in a text."""
         return any(mark in word for mark in self.barred)
-
-
-def _encoded(text: str) -> bytes | None:
-    """The bytes of a text; None for a lone surrogate."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return None

@@ -118,7 +118,7 @@ class _Lowering:
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
         self.numbers = SchemaNumbers()
-        self.schemas: dict[Hashable, Inline] = {}  # by schema and options
+        self.schemas: dict[Hashable, Inline] = {}  # by the schema and what differs from format to format
         self.lowered: list[tuple[str, LoweredSchema]] = []  # with the places of the schemas
         self.notes: list[ReportEntry] = []
         self.depth = 0
@@ -205,7 +205,8 @@ class _Lowering:
         if style is None and name != "json":
             fail(path, f"the style {shown(name)} is not known here; known are json, {', '.join(STYLES)}")
         barred = self.barred(f["excludes"], style, path)
-        key = name, objects_only, options, barred, self.numbers.of(schema)
+        differs = options.property_order, options.max_whitespace
+        key = name, objects_only, *differs, barred, self.numbers.of(schema)
         got = self.schemas.get(key)
         if got is None:
             dropped = frozenset("$" + p[len(path) :] for p in self.too_large if p.startswith(path))

@@ -466,7 +466,7 @@ def test_the_source_is_edited_where_it_is_shown(opened: Page) -> None:
     opened.until("document.querySelector('.fault') === null")
     opened.until("document.getElementById('status').textContent.startsWith('compiled')")
     assert page.input_value("#source-field") == before and page.evaluate("document.activeElement.id") == "source-field"
-    assert "at most 120" in page.inner_text("#verdict")
+    opened.until("document.getElementById('verdict').innerText.includes('at most 120')")
 
 
 UNDER_THE_FIELD = """() => { const field = document.getElementById("source-field");

@@ -86,6 +86,14 @@ def test_schemas_in_text_have_their_options_and_a_bound_on_white_space() -> None
     assert not takes(compiled(schema(two)), '{"b": 1, "a": 2}')
 
 
+def test_schemas_of_formats_refer_to_the_registry() -> None:
+    options = wfsa.SchemaOptions(registry={"https://example.org/seven": {"const": 7}})
+    holder = schema({"properties": {"a": {"$ref": "https://example.org/seven"}}, "required": ["a"]})
+    form = {"type": "sequence", "elements": [tag("<a>", holder, "</a>"), tag("<b>", holder, "</b>")]}
+    constraint = wfsa.compile_structural_tag({"format": form}, VOCAB, schema_options=options)
+    assert takes(constraint, '<a>{"a": 7}</a><b>{"a": 7}</b>') and not takes(constraint, '<a>{"a": 8')
+
+
 def test_the_report_has_every_schema_at_its_place() -> None:
     items = {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}
     form = {"type": "sequence", "elements": [{**ANY, "max_tokens": 5}, tag("<", schema(items), ">")]}

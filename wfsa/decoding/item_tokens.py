@@ -29,7 +29,7 @@ class ItemTokens:
     __slots__ = ("items", "levels", "live")
 
     def __init__(self, items: ItemIndex | LiveItems, live: ItemFilter | LiveFilter | None = None) -> None:
-        self.levels = items.base.levels if isinstance(items, LiveItems) else items.levels
+        self.levels = items.levels
         if items.has_prefix_items and self.levels.end_token is None:
             raise DecodingError("an item is a prefix of another: build the index with an end_token")
         self.items, self.live = cast(Any, items), live  # each takes its own kind of filter: children refuses others

@@ -131,10 +131,9 @@ class _OnHost:
     """The steps of an index or of one state of a catalogue."""
 
     def __init__(self, items: ItemIndex | LiveItems, filters: Any, n_requests: int) -> None:
-        levels = items.base.levels if isinstance(items, LiveItems) else items.levels
         self._items: Any = items
         self._filters, self._n_requests = filters, n_requests
-        self.n_steps = len(levels) + (levels.end_token is not None)
+        self.n_steps = len(items.levels) + (items.levels.end_token is not None)
 
     def start(self) -> Beams:
         started: Beams = self._items.start(self._n_requests, 1)

@@ -17,7 +17,7 @@ import numpy as np
 from wfsa.errors import ItemError
 from wfsa.items.filter import AnyFilter, ExcludingFilter, Filters, check_filters, filter_of_request
 from wfsa.items.index_data import IndexData
-from wfsa.items.item_ids import Missing, check_missing, unknown_id, wanted_ids
+from wfsa.items.item_ids import Missing, check_missing, wanted_ids
 from wfsa.items.nodes import Int64s
 
 
@@ -31,7 +31,10 @@ def excluding(
     made: list[AnyFilter | None] = []
     for request, ids in enumerate(listed):
         shared = filter_of_request(filters, request)
-        made.append(shared if ids is None else without(index, shared, _positions(index, ids, missing)))
+        if ids is not None:
+            positions, _ = index.positions_of_ids(wanted_ids(index.ids, ids), missing)
+            shared = without(index, shared, positions)
+        made.append(shared)
     return made
 
 
@@ -42,15 +45,6 @@ def without(index: IndexData, shared: AnyFilter | None, excluded: Int64s) -> Any
     if isinstance(shared, ExcludingFilter):
         return ExcludingFilter.of_positions(index, np.union1d(shared.excluded, excluded), shared.base)
     return ExcludingFilter.of_positions(index, np.unique(excluded), shared)
-
-
-def _positions(index: IndexData, ids: Any, missing: Missing) -> Int64s:
-    """The positions of the items with these ids."""
-    wanted = wanted_ids(index.ids, ids)
-    positions, counts = index.id_map.get().find(wanted)
-    if missing == "error" and not counts.all():
-        raise unknown_id(wanted, counts > 0)
-    return positions
 
 
 def _lists(exclude: Any) -> list[Any]:

@@ -38,7 +38,7 @@ from wfsa.items.bits import popcount
 from wfsa.items.head import offset_dtype
 from wfsa.items.id_map import MAX_ITEMS
 from wfsa.items.index_data import IndexData
-from wfsa.items.item_ids import Missing, check_missing, rows_among, unknown_id, wanted_ids
+from wfsa.items.item_ids import Missing, check_missing, rows_among, wanted_ids
 from wfsa.items.nodes import Int64s
 from wfsa.storage import item_filter_file
 
@@ -139,10 +139,7 @@ class ItemFilter:
         wanted = wanted_ids(index.ids, ids)
         if len(wanted) * _FEW > index.n_items or index.n_items > MAX_ITEMS:
             return cls.of_rows(index, rows_among(index.ids, index.n_items, wanted, missing))
-        positions, counts = index.id_map.get().find(wanted)
-        if missing == "error" and not counts.all():
-            raise unknown_id(wanted, counts > 0)
-        return cls.of_positions(index, positions)
+        return cls.of_positions(index, index.positions_of_ids(wanted, missing)[0])
 
     @classmethod
     def of_positions(cls, index: IndexData, positions: Int64s) -> ItemFilter:

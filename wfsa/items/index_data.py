@@ -18,7 +18,7 @@ from wfsa.items.csr import CsrLayout
 from wfsa.items.head import HeadShape
 from wfsa.items.id_map import LazyIdMap
 from wfsa.items.interval import IntervalLayout
-from wfsa.items.item_ids import Ids, StringIds, kind_of, unknown_id, wanted_ids
+from wfsa.items.item_ids import Ids, Missing, StringIds, kind_of, unknown_id, wanted_ids
 from wfsa.items.levels import Levels
 from wfsa.items.nodes import Int64s
 
@@ -156,6 +156,25 @@ class IndexData:
         wanted = positions.astype(self.item_indptr.dtype)  # of another type the whole array would be converted
         return np.searchsorted(self.item_indptr, wanted, side="right") - 1
 
+    def rows_at(self, positions: Int64s) -> Int64s:
+        """Input rows of the items at positions of the leaf order."""
+        if self.item_order is None:
+            return positions
+        rows: Int64s = self.item_order[positions].astype(np.int64)
+        return rows
+
+    def positions_of_ids(self, wanted: Ids, missing: Missing = "error") -> tuple[Int64s, Int64s]:
+        """Positions int64[total] of the wanted ids, one id after another, and how many items each has, int64[n].
+
+        missing   "error": raise ItemError on an id that no item has; "ignore": leave such ids out
+
+        The wanted ids are of the kind of the index's. The first call makes its map of ids (``wfsa/items/id_map.py``).
+        """
+        positions, counts = self.id_map.get().find(wanted)
+        if missing == "error" and not counts.all():
+            raise unknown_id(wanted, counts > 0)
+        return positions, counts
+
     def rows_of_ids(self, ids: Any) -> Int64s:
         """Input rows of item ids, in the order of the ids; every row with an id, rising, where several have it.
 
@@ -163,10 +182,8 @@ class IndexData:
         an id that no item has. The first call makes the index's map of ids (``wfsa/items/id_map.py``).
         """
         wanted = wanted_ids(self.ids, ids)
-        positions, counts = self.id_map.get().find(wanted)
-        if not counts.all():
-            raise unknown_id(wanted, counts > 0)
-        rows = positions if self.item_order is None else self.item_order[positions].astype(np.int64)
+        positions, counts = self.positions_of_ids(wanted)
+        rows = self.rows_at(positions)
         return rows if len(rows) == len(wanted) else rows[np.lexsort((rows, np.repeat(np.arange(len(counts)), counts)))]
 
 

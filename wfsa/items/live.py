@@ -41,8 +41,8 @@ from wfsa.items.item_ids import (
     select_ids,
     wanted_ids,
 )
+from wfsa.items.levels import Levels
 from wfsa.items.live_filter import LiveFilter, LiveFilters, check_lineage
-from wfsa.items.node_items import rows_at
 from wfsa.items.nodes import ENDED, NONE, Int64s
 from wfsa.items.rows import ItemChunk, Rows, read_rows
 
@@ -76,7 +76,7 @@ class LiveItems:
     def __repr__(self) -> str:
         gone = int(np.count_nonzero(self.removed))
         return (
-            f"LiveItems({self.n_items:,} items of {self.base.levels.describe()}: "
+            f"LiveItems({self.n_items:,} items of {self.levels.describe()}: "
             f"{self.base.n_items:,} in the base, less {gone:,} removed, and {self.delta.n_items:,} added)"
         )
 
@@ -84,6 +84,11 @@ class LiveItems:
     def n_items(self) -> int:
         """Live items."""
         return self.base.n_items - int(np.count_nonzero(self.removed)) + self.delta.n_items
+
+    @property
+    def levels(self) -> Levels:
+        """Of both indexes."""
+        return self.base.levels
 
     @property
     def root(self) -> Int64s:
@@ -110,7 +115,7 @@ class LiveItems:
                 f"no live item has the id {ids_at(wanted, np.flatnonzero(~found)[:1])[0]!r}; "
                 'missing="ignore" leaves such ids out'
             )
-        n_base, numbers = self.base.n_items, self.numbers[rows_at(self.delta, rows)]
+        n_base, numbers = self.base.n_items, self.numbers[self.delta.rows_at(rows)]
         inside = np.concatenate([positions[known[counts > 0]], numbers[numbers < n_base]])
         later = np.zeros(self.n_numbers - n_base, np.bool_)
         later[numbers[numbers >= n_base] - n_base] = True
@@ -124,7 +129,7 @@ class LiveItems:
         kept = check_flags(base, self.base.n_items) & ~self.removed
         inside = self.numbers[check_flags(delta, self.delta.n_items)]
         n_base = self.base.n_items
-        kept[rows_at(self.base, inside[inside < n_base])] = True  # ids of the base whose items were replaced
+        kept[self.base.rows_at(inside[inside < n_base])] = True  # ids of the base whose items were replaced
         added = np.zeros(self.n_numbers - n_base, np.bool_)
         added[inside[inside >= n_base] - n_base] = True
         return LiveFilter(ItemFilter.of_rows(self.base, kept), added, False, self.lineage)
@@ -156,7 +161,7 @@ class LiveItems:
     def allowed(self, nodes: Int64s, filters: LiveFilters = None) -> npt.NDArray[np.int32]:
         """Packed masks int32[…, words] of int64[…, 2]."""
         indptr, tokens, _ = self.children(nodes, filters)
-        n_words = self.base.levels.n_words
+        n_words = self.levels.n_words
         present = np.zeros((len(indptr) - 1, n_words * 32), np.bool_)
         present[np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)), tokens] = True
         return pack_bits(present).reshape(*nodes.shape[:-1], n_words)
@@ -253,7 +258,7 @@ class LiveItems:
         if logits.shape != (n_requests, n_beams, self.base.logits_size):
             want = [n_requests, n_beams, self.base.logits_size]
             raise ItemError(f"logits have shape {list(logits.shape)}, not {want}")
-        if self.base.levels.end_token is None and self.has_prefix_items:
+        if self.levels.end_token is None and self.has_prefix_items:
             raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
         width = n_beams if width is None else width
         indptr, tokens, following = self.children(beams.nodes, filters)
@@ -305,7 +310,7 @@ class LiveItems:
                 if len(positions):
                     codes = index.layout.sequences(index.leaves_at(positions))
                     offsets = np.concatenate([[0], np.cumsum((codes >= 0).sum(axis=1))]).astype(np.int64)
-                    ids = select_ids(index.ids, rows_at(index, positions))
+                    ids = select_ids(index.ids, index.rows_at(positions))
                     yield read_rows((codes[codes >= 0], offsets), index.n_levels), ids
 
     # --- parts ----------------------------------------------------------------------------------------------------
@@ -538,7 +543,7 @@ class Catalogue:
         """The base's row of each id, -1 where no live item of the base has it. ItemError on ids of another kind."""
         positions, base = self._base_positions(ids), self._state.base
         if base.n_items:
-            rows = rows_at(base, np.maximum(positions, 0))
+            rows = base.rows_at(np.maximum(positions, 0))
             return np.where((positions >= 0) & ~self._state.removed[rows], rows, -1)
         return positions
 

@@ -54,25 +54,17 @@ def live_positions(index: IndexData, nodes: Int64s, filters: Filters = None) -> 
     return kept[indptr], positions[live]
 
 
-def rows_at(index: IndexData, positions: Int64s) -> Int64s:
-    """Input rows of the items at positions."""
-    if index.item_order is None:
-        return positions
-    rows: Int64s = index.item_order[positions].astype(np.int64)
-    return rows
-
-
 def item_ids(index: IndexData, nodes: Int64s, filters: Filters = None) -> list[list[ItemId]]:
     """See ``ItemIndex.item_ids``."""
     indptr, positions = live_positions(index, nodes, filters)
-    return split_list(ids_at(index.ids, rows_at(index, positions)), indptr)
+    return split_list(ids_at(index.ids, index.rows_at(positions)), indptr)
 
 
 def first_item(index: IndexData, nodes: Int64s, filters: Filters = None) -> npt.NDArray[Any]:
     """See ``ItemIndex.first_item``."""
     indptr, positions = live_positions(index, nodes, filters)
     some = indptr[1:] > indptr[:-1]
-    rows = rows_at(index, positions[indptr[:-1][some]])
+    rows = index.rows_at(positions[indptr[:-1][some]])
     if isinstance(index.ids, StringIds):
         names = np.full(len(some), None, object)
         names[some] = index.ids.at(rows)

@@ -66,9 +66,8 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         given: Any = items.items if isinstance(items, (Catalogue, Follower)) else items
         self.index: Any = items.index if isinstance(items, TorchItems) else given
         self.items = items if isinstance(items, TorchItems) else None
-        self.levels = given.base.levels if isinstance(given, LiveItems) else self.index.levels
         self.prompt_length = int(prompt_length)
-        self.eos_token_id = self.levels.end_token if eos_token_id is None else int(eos_token_id)
+        self.eos_token_id = self.index.levels.end_token if eos_token_id is None else int(eos_token_id)
         n = len(filters) if isinstance(filters, (list, tuple)) else 1
         if isinstance(given, LiveItems):
             given.children(given.start(n, 1).nodes, self.filters)  # refuses what does not fit
@@ -91,7 +90,7 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """Scores float[rows, V], masked; ``input_ids`` int64[rows, prompt and generated]."""
-        width = self.levels.logits_size
+        width = self.index.levels.logits_size
         if scores.shape[-1] < width:
             raise ItemError(f"scores have {scores.shape[-1]} entries, the items' tokens need {width}")
         if self.eos_token_id is not None and self.eos_token_id >= scores.shape[-1]:
@@ -123,7 +122,7 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         nodes = nodes_of_tokens(items, written)
         done = is_complete(items, nodes)
         packed = items.allowed(nodes, filters_of_rows(self.filters, len(written)))
-        width = self.levels.logits_size
+        width = self.index.levels.logits_size
         allowed = np.zeros((len(written), scores.shape[-1]), np.bool_)
         bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little", count=width)
         allowed[:, :width] = bits.view(np.bool_) & ~done[:, None]

@@ -378,6 +378,14 @@ class Vocab:
         wanted = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
         return self.special_names.get(wanted)
 
+    def ids_of_text(self, text: str) -> list[int]:
+        """The ids of a token: the special one of this name, else all tokens that have this text."""
+        special = self.token_name_to_id(text)
+        if special is not None:
+            return [special]
+        data = text.encode("utf-8", "surrogatepass")
+        return [token_id for token_id, token in enumerate(self.tokens) if token == data]
+
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hex, over the arrays, the sizes and the special and end ids."""

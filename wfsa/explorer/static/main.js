@@ -30,8 +30,8 @@ const byId = (name) => document.getElementById(name);
 const status = byId("status");
 let facts = null; // of what is compiled
 let compiling = 0;
-let waiting = null; // for the answer to the last compile; null when it is there
-let typed = 0;
+let waiting = null; // for the answer to the last compile; null when it is there, or when nobody wants it any more
+let typed = 0; // the timer of the compile that follows what is typed
 let steps = []; // texts before tokens that were chosen
 let vocabularies = [];
 
@@ -61,11 +61,19 @@ export function asked() {
   return body;
 }
 
-async function compile() {
-  const mine = ++compiling;
+// The answer to the last compile is of a source or of options that are no longer there.
+function forget() {
+  compiling++;
   clearTimeout(typed);
+  typed = 0;
+  if (waiting) waiting.abort();
+  waiting = null;
+}
+
+async function compile() {
+  forget();
+  const mine = compiling;
   const body = asked();
-  if (waiting) waiting.abort(); // nobody wants the answer any more
   waiting = new AbortController();
   say("compiling …");
   let made;
@@ -149,7 +157,7 @@ function place(pointer) {
 
 // For who drives the page: what was asked for is shown, and nothing more comes of itself.
 function settle() {
-  if (!follow.busy && !waiting) document.documentElement.dataset.settled = String(follow.version);
+  if (!follow.busy && !waiting && !typed) document.documentElement.dataset.settled = String(follow.version);
 }
 
 function opened(name) {
@@ -175,7 +183,7 @@ const follow = new Follow(
 
 const source = new SourceView(byId("source"), {
   changed: () => {
-    clearTimeout(typed);
+    forget();
     if (source.text.length <= QUICK) typed = setTimeout(compile, 300);
     else say("Ctrl+Enter or Compile compiles it");
   },
