@@ -16,7 +16,8 @@ from contextlib import ContextDecorator
 from types import TracebackType
 
 from wfsa.errors import LimitError, SchemaError, WfsaError
-from wfsa.grammar.allowance import Exhausted
+
+from .allowance import Exhausted
 
 _MAX_SHOWN = 200  # characters of an exception's text
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wfsa.grammar.expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq, derives_empty, nullable_rules
-from wfsa.grammar.inline import inlined
-from wfsa.grammar.ir import Grammar, GrammarBuilder, Policy, Ties, Tokens
-from wfsa.grammar.regular import EPSILON, Regular
+from .expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq, derives_empty, nullable_rules
+from .inline import inlined
+from .ir import Grammar, GrammarBuilder, Policy, Ties, Tokens
+from .regular import EPSILON, Regular
 
 
 def emit_rules(

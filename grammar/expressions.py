@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from wfsa.grammar.ir import Grammar, Match, Tokens
-from wfsa.grammar.regex.restrict import nullable
-from wfsa.grammar.regular import Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
+from .ir import Grammar, Match, Tokens
+from .regex.restrict import nullable
+from .regular import Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
 
 
 @dataclass(frozen=True, slots=True)

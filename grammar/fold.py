@@ -28,12 +28,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.emit import emit_rules
-from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq, Weights, references
-from wfsa.grammar.ir import Grammar
-from wfsa.grammar.regex.restrict import nullable
-from wfsa.grammar.regular import EPSILON, NOTHING, Alt, Cat, Literal, Regular, Repeat, alt, cat, repeat
+
+from .allowance import check
+from .emit import emit_rules
+from .expressions import Choice, Expr, Many, Ref, Seq, Weights, references
+from .ir import Grammar
+from .regex.restrict import nullable
+from .regular import EPSILON, NOTHING, Alt, Cat, Literal, Regular, Repeat, alt, cat, repeat
 
 BUDGET = 1000  # the weight of a terminal
 MAX_DEPTH = 40  # of an expression that is put in the place of its name

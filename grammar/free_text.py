@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterable
 from functools import lru_cache
 
-from wfsa.grammar.regular import ANY_CHAR, ANY_TEXT, NOTHING, Regular, Table, both, repeat
+from .regular import ANY_CHAR, ANY_TEXT, NOTHING, Regular, Table, both, repeat
 
 
 @lru_cache(maxsize=256)

@@ -26,12 +26,13 @@ from bisect import bisect_right
 from typing import NoReturn
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.boundary import Boundary
-from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq
-from wfsa.grammar.fold import fold_rules
-from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.grammar.regular import ANY_CHAR, EPSILON, MAX_CODE_POINT, NOTHING, Regular, chars, literal, negate_ranges
+
+from .allowance import check
+from .boundary import Boundary
+from .expressions import Choice, Expr, Many, Ref, Seq
+from .fold import fold_rules
+from .ir import Grammar, Tokens
+from .regular import ANY_CHAR, EPSILON, MAX_CODE_POINT, NOTHING, Regular, chars, literal, negate_ranges
 
 _NAMES = re.compile("[a-zA-Z0-9_-]*")
 _BLANKS = re.compile("[ \\t\\r\\n]*")

@@ -16,10 +16,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.ir import Grammar, GrammarBuilder, Terminal, Tokens, Unordered
-from wfsa.grammar.regex.restrict import nullable
-from wfsa.grammar.regular import And, Cat, Regular, Repeat, Unit, both, cat, repeat
+
+from .allowance import check
+from .ir import Grammar, GrammarBuilder, Terminal, Tokens, Unordered
+from .regex.restrict import nullable
+from .regular import And, Cat, Regular, Repeat, Unit, both, cat, repeat
 
 
 def inlined(grammar: Grammar, out: GrammarBuilder, origin: str = "") -> int:

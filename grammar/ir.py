@@ -56,7 +56,8 @@ from itertools import chain
 from typing import Literal as OneOf
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regular import And, Cat, Regular, Repeat, Unit, has_units
+
+from .regular import And, Cat, Regular, Repeat, Unit, has_units
 
 MAX_UNITS = (1 << 31) - 1  # what is counted is less: units of a terminal, members of an unordered list
 MAX_GROUPS = 64  # of an unordered list

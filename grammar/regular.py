@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wfsa.grammar.allowance import check
+from .allowance import check
 
 Ranges = tuple[tuple[int, int], ...]
 MAX_CODE_POINT = 0x10FFFF

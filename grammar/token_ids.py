@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.ir import Tokens
+
+from .ir import Tokens
 
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 MAX_IDS = 1 << 22

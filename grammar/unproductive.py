@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from wfsa.grammar.ir import Grammar
+from .ir import Grammar
 
 
 def why_nothing(grammar: Grammar, empty_terminals: Collection[int]) -> str:

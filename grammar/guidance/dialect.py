@@ -12,7 +12,7 @@ Strings, regular expressions and comments are skipped by Lark's own lexemes.
 
 from __future__ import annotations
 
-from wfsa.grammar.lark.syntax import lexemes
+from ..lark.syntax import lexemes
 
 _KEYWORDS = frozenset(("json", "regex", "lark", "llguidance", "if"))
 _NAMES = frozenset(("RULE", "TERMINAL"))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wfsa.grammar.inline import uncounted
-from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.grammar.regular import alt, both, cat, char_set, chars, literal, negate_ranges, star
+from ..inline import uncounted
+from ..ir import Grammar, Tokens
+from ..regular import alt, both, cat, char_set, chars, literal, negate_ranges, star
 
 _BACKSLASH = ord("\\")
 

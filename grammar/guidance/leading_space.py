@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wfsa.grammar.allowance import check
-from wfsa.grammar.inline import uncounted
-from wfsa.grammar.ir import Grammar, Terminal, Tokens
-from wfsa.grammar.regex.restrict import nullable
-from wfsa.grammar.regular import ByteSet, Cat, both, cat, has_units, negate_ranges, star
+from ..allowance import check
+from ..inline import uncounted
+from ..ir import Grammar, Terminal, Tokens
+from ..regex.restrict import nullable
+from ..regular import ByteSet, Cat, both, cat, has_units, negate_ranges, star
 
 _WHITE_SPACE = ((9, 10), (13, 13), (32, 32))
 _NO_SPACE_FIRST = cat(ByteSet(negate_ranges(_WHITE_SPACE, 255)), star(ByteSet(((0, 255),))))

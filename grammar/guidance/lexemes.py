@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.guidance.nodes import Place
+
+from ..allowance import check
+from .nodes import Place
 
 JSON_KEYWORDS: Final = ("%json", "%regex", "%llguidance")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wfsa.grammar.guidance.parameters import ALWAYS, Condition, Step
+from .parameters import ALWAYS, Condition, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,14 +27,15 @@ from typing import Any
 from typing import Literal as OneOf
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.boundary import Boundary
-from wfsa.grammar.emit import emit_rules
-from wfsa.grammar.expressions import Inline
-from wfsa.grammar.guidance.dialect import is_guidance
-from wfsa.grammar.guidance.rules import Rules
-from wfsa.grammar.guidance.syntax import parse
-from wfsa.grammar.ir import Grammar
-from wfsa.grammar.lark.reader import library_terminal, read_lark
+
+from ..boundary import Boundary
+from ..emit import emit_rules
+from ..expressions import Inline
+from ..ir import Grammar
+from ..lark.reader import library_terminal, read_lark
+from .dialect import is_guidance
+from .rules import Rules
+from .syntax import parse
 
 LarkDialect = OneOf["auto", "lark", "llguidance"]
 

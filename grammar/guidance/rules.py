@@ -21,9 +21,14 @@ from functools import partial
 from typing import Any
 
 from wfsa.errors import GrammarError, GrammarWarning
-from wfsa.grammar.allowance import check
-from wfsa.grammar.expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq
-from wfsa.grammar.guidance.nodes import (
+
+from ..allowance import check
+from ..expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq
+from ..ir import Match, RuleAttributes
+from ..regex.shortest import shortest
+from ..regular import EPSILON, Regular, cat, minus
+from ..token_ids import tokens_of
+from .nodes import (
     Alternatives,
     Atom,
     CharRange,
@@ -42,14 +47,10 @@ from wfsa.grammar.guidance.nodes import (
     Substring,
     Text,
 )
-from wfsa.grammar.guidance.parameters import ALWAYS
-from wfsa.grammar.guidance.schemas import schema_grammar
-from wfsa.grammar.guidance.syntax import parse
-from wfsa.grammar.guidance.terminals import Terminals
-from wfsa.grammar.ir import Match, RuleAttributes
-from wfsa.grammar.regex.shortest import shortest
-from wfsa.grammar.regular import EPSILON, Regular, cat, minus
-from wfsa.grammar.token_ids import tokens_of
+from .parameters import ALWAYS
+from .schemas import schema_grammar
+from .syntax import parse
+from .terminals import Terminals
 
 MAX_INSTANCES = 20_000  # of rules with parameters
 Library = Callable[[tuple[str, ...], str], Regular]  # a terminal of Lark's library, by file and name

@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from wfsa.errors import GrammarError, LimitError, SchemaError
-from wfsa.grammar.guidance.escapes import with_escapes
-from wfsa.grammar.guidance.leading_space import without_leading_space
-from wfsa.grammar.guidance.nodes import Place
-from wfsa.grammar.ir import Grammar
-from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
-from wfsa.grammar.json_schema.options import Whitespace
+
+from ..ir import Grammar
+from ..json_schema import SchemaOptions, read_json_schema
+from ..json_schema.options import Whitespace
+from .escapes import with_escapes
+from .leading_space import without_leading_space
+from .nodes import Place
 
 _OPTIONS: Final = SchemaOptions(max_whitespace=None)
 _SEPARATORS: Final[dict[tuple[str, str], Whitespace]] = {(",", ":"): "compact", (", ", ": "): "python"}

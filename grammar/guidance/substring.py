@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.regular import EPSILON, Regular, Table
+
+from ..allowance import check
+from ..regular import EPSILON, Regular, Table
 
 MAX_STATES = 1 << 20
 _AT_END = (-1, 0)  # of no piece: between two

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final, NoReturn
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.guidance.lexemes import Lexeme, Lexemes, string_value
-from wfsa.grammar.guidance.nodes import (
+
+from ..allowance import check
+from .lexemes import Lexeme, Lexemes, string_value
+from .nodes import (
     Alternatives,
     Atom,
     CharRange,
@@ -29,8 +30,8 @@ from wfsa.grammar.guidance.nodes import (
     TerminalDefinition,
     Text,
 )
-from wfsa.grammar.guidance.parameters import ALWAYS, COMPARISONS, N_BITS, Bits, Condition, Step, clear_bit, set_bit
-from wfsa.grammar.guidance.substring import words_of
+from .parameters import ALWAYS, COMPARISONS, N_BITS, Bits, Condition, Step, clear_bit, set_bit
+from .substring import words_of
 
 MAX_DEPTH = 60  # of groups and grammars inside each other
 MAX_COUNT = 1 << 24  # of a repetition

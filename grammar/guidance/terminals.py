@@ -10,8 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.guidance.nodes import (
+
+from ..allowance import check
+from ..regex.pattern import parse_regex
+from ..regular import ByteSet, Regular, alt, both, cat, chars, literal, minus, repeat, star
+from .nodes import (
     Alternatives,
     Atom,
     CharRange,
@@ -24,10 +27,8 @@ from wfsa.grammar.guidance.nodes import (
     TerminalDefinition,
     Text,
 )
-from wfsa.grammar.guidance.parameters import ALWAYS
-from wfsa.grammar.guidance.substring import substrings
-from wfsa.grammar.regex.pattern import parse_regex
-from wfsa.grammar.regular import ByteSet, Regular, alt, both, cat, chars, literal, minus, repeat, star
+from .parameters import ALWAYS
+from .substring import substrings
 
 _ANY_BYTES = star(ByteSet(((0, 255),)))
 

@@ -1,10 +1,10 @@
 """JSON Schema: a schema in, a grammar of the JSON texts of its documents out (see :mod:`.lowering`)."""
 
-from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport
-from wfsa.grammar.json_schema.sources import SchemaSource
-from wfsa.grammar.json_schema.tools import read_tools
+from .lowering import LoweredSchema, read_json_schema
+from .options import SchemaOptions
+from .report import ReportEntry, SchemaReport
+from .sources import SchemaSource
+from .tools import read_tools
 
 __all__ = [
     "LoweredSchema", "ReportEntry", "SchemaOptions", "SchemaReport", "SchemaSource", "read_json_schema", "read_tools",

@@ -29,13 +29,14 @@ from itertools import combinations
 from typing import Any, Literal
 
 from wfsa.errors import LimitError, SchemaError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.json_schema.closing import closed
-from wfsa.grammar.json_schema.comparing import Comparisons
-from wfsa.grammar.json_schema.document import Document, segment
-from wfsa.grammar.json_schema.keywords import UNEVALUATED, Found, read_keywords, shown
-from wfsa.grammar.json_schema.membership import Membership
-from wfsa.grammar.json_schema.shape import (
+
+from ..allowance import check
+from .closing import closed
+from .comparing import Comparisons
+from .document import Document, segment
+from .keywords import UNEVALUATED, Found, read_keywords, shown
+from .membership import Membership
+from .shape import (
     NOT_SEEN,
     OBJECT,
     BeingRead,
@@ -55,8 +56,8 @@ from wfsa.grammar.json_schema.shape import (
     some_property,
     unseen,
 )
-from wfsa.grammar.json_schema.truth import FALSE, TRUE, Function, Truth
-from wfsa.grammar.json_schema.widening import CAUGHT
+from .truth import FALSE, TRUE, Function, Truth
+from .widening import CAUGHT
 
 MAX_ALTERNATIVES = 8192
 MAX_COMPOUNDS = 20000

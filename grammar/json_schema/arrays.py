@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from wfsa.grammar.json_schema.counted_items import CountedItems
-from wfsa.grammar.json_schema.item_pools import ItemPools, lacking, not_known, short_parts
-from wfsa.grammar.json_schema.item_values import MAX_DISTINCT, distinct, listed_values, longest
-from wfsa.grammar.json_schema.memo import Memo, in_advance
-from wfsa.grammar.json_schema.scarce_items import MAX_KINDS, ScarceItems
-from wfsa.grammar.json_schema.shape import Handle, Shape
-from wfsa.grammar.json_schema.value_counts import ValueCounts
-from wfsa.grammar.json_schema.widening import CAUGHT
+from .counted_items import CountedItems
+from .item_pools import ItemPools, lacking, not_known, short_parts
+from .item_values import MAX_DISTINCT, distinct, listed_values, longest
+from .memo import Memo, in_advance
+from .scarce_items import MAX_KINDS, ScarceItems
+from .shape import Handle, Shape
+from .value_counts import ValueCounts
+from .widening import CAUGHT
 
 
 class Arrays:

@@ -14,8 +14,8 @@ Left as they are: what says something of its additional properties itself (``add
 
 from __future__ import annotations
 
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.shape import NOT_SEEN, OBJECT, Handle, KeyClass, Shape, unseen
+from .options import SchemaOptions
+from .shape import NOT_SEEN, OBJECT, Handle, KeyClass, Shape, unseen
 
 
 def closed(shape: Shape, options: SchemaOptions) -> Shape:

@@ -19,8 +19,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema.finite import json_key
-from wfsa.grammar.json_schema.shape import (
+
+from ..regex.derivative import is_empty
+from ..regex.restrict import lengths
+from ..regular import both, minus
+from .finite import json_key
+from .shape import (
     ARRAY,
     BOOLEAN,
     NULL,
@@ -36,13 +40,10 @@ from wfsa.grammar.json_schema.shape import (
     number_of,
     property_of,
 )
-from wfsa.grammar.json_schema.spelling import pattern_language
-from wfsa.grammar.regex.derivative import is_empty
-from wfsa.grammar.regex.restrict import lengths
-from wfsa.grammar.regular import both, minus
+from .spelling import pattern_language
 
 if TYPE_CHECKING:
-    from wfsa.grammar.json_schema.alternatives import Alternatives
+    from .alternatives import Alternatives
 
 DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
 MAX_PAIRS = 256  # alternatives of two children that are compared

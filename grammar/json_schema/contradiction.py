@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from wfsa.grammar.json_schema.document import Document, draft_of, segment
-from wfsa.grammar.json_schema.keywords import READERS
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.words import keyword_text
+from .document import Document, draft_of, segment
+from .keywords import READERS
+from .options import SchemaOptions
+from .words import keyword_text
 
 MAX_TESTS = 250
 MAX_PLACES = 4  # that are shown

@@ -17,12 +17,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema.item_pools import ItemPools
-from wfsa.grammar.json_schema.item_values import MAX_DISTINCT, distinct
-from wfsa.grammar.json_schema.memo import Memo, in_advance
-from wfsa.grammar.json_schema.scarce_items import MAX_KINDS, ScarceItems, kinds_of
-from wfsa.grammar.json_schema.shape import Handle, Shape, item_of
-from wfsa.grammar.json_schema.widening import Unenforceable
+
+from .item_pools import ItemPools
+from .item_values import MAX_DISTINCT, distinct
+from .memo import Memo, in_advance
+from .scarce_items import MAX_KINDS, ScarceItems, kinds_of
+from .shape import Handle, Shape, item_of
+from .widening import Unenforceable
 
 Used = int | tuple[int, ...]
 State = tuple[int, tuple[int, ...], Used]

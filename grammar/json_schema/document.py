@@ -23,12 +23,13 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from wfsa.errors import LimitError, SchemaError
-from wfsa.grammar.json_schema.metaschemas import metaschema
-from wfsa.grammar.json_schema.misspelt import UnknownWords
-from wfsa.grammar.json_schema.number_spellings import Wholes
-from wfsa.grammar.json_schema.options import SchemaOptions, listed_drafts
-from wfsa.grammar.json_schema.places import subschemas
-from wfsa.grammar.json_schema.widening import Widenings
+
+from .metaschemas import metaschema
+from .misspelt import UnknownWords
+from .number_spellings import Wholes
+from .options import SchemaOptions, listed_drafts
+from .places import subschemas
+from .widening import Widenings
 
 _TOO_OLD = re.compile(r"json-schema\.org/draft-0[0-3]/")
 MAX_COPIES = 500  # resources, each under one dynamic scope

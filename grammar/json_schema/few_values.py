@@ -13,11 +13,15 @@ from itertools import pairwise, product
 from typing import Any
 
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.finite import json_key
-from wfsa.grammar.json_schema.name_classes import listed_names, name_classes, value_of
-from wfsa.grammar.json_schema.scalar_counts import listed_numbers
-from wfsa.grammar.json_schema.shape import (
+
+from ..regex.derivative import MAX_WORK, add_cuts, is_empty, is_of_characters, n_nodes, step
+from ..regex.restrict import nullable
+from ..regular import MAX_CODE_POINT, NOTHING, Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
+from .alternatives import Alternatives
+from .finite import json_key
+from .name_classes import listed_names, name_classes, value_of
+from .scalar_counts import listed_numbers
+from .shape import (
     ARRAY,
     BOOLEAN,
     NULL,
@@ -29,10 +33,7 @@ from wfsa.grammar.json_schema.shape import (
     asks_nothing,
     item_of,
 )
-from wfsa.grammar.json_schema.spelling import contains_bytes, text_language
-from wfsa.grammar.regex.derivative import MAX_WORK, add_cuts, is_empty, is_of_characters, n_nodes, step
-from wfsa.grammar.regex.restrict import nullable
-from wfsa.grammar.regular import MAX_CODE_POINT, NOTHING, Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
+from .spelling import contains_bytes, text_language
 
 Values = dict[Any, Any]  # by what makes them equal (finite.json_key)
 CANDIDATES = 64  # values and words that are looked at for one shape

@@ -15,9 +15,9 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from wfsa.grammar.allowance import check
-from wfsa.grammar.json_schema.intervals import decimal_of, n_digits
-from wfsa.grammar.json_schema.spelling import quoted
+from ..allowance import check
+from .intervals import decimal_of, n_digits
+from .spelling import quoted
 
 Key = tuple[str, Any]
 MAX_SPELLED = 2048  # characters of the constants of one enum that are taken in every spelling

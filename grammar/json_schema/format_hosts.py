@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import unicodedata
 
-from wfsa.grammar.regex.pattern import parse_regex
-from wfsa.grammar.regular import ANY_CHAR, Literal, Regular, alt, both, cat, repeat
+from ..regex.pattern import parse_regex
+from ..regular import ANY_CHAR, Literal, Regular, alt, both, cat, repeat
 
 _BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 IPV4 = rf"(?:{_BYTE}(?:\.{_BYTE}){{3}})"

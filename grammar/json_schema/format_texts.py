@@ -14,7 +14,7 @@ r"""Formats of references and notations: URIs and IRIs, URI templates, JSON poin
 
 from __future__ import annotations
 
-from wfsa.grammar.json_schema.format_hosts import IPV6
+from .format_hosts import IPV6
 
 _UCS = "\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U000e1000-\U000efffd" + "".join(
     f"{chr(plane << 16)}-{chr((plane << 16) + 0xFFFD)}" for plane in range(1, 14)

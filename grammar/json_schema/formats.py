@@ -31,8 +31,11 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import product
 
-from wfsa.grammar.json_schema import contents, format_texts
-from wfsa.grammar.json_schema.format_hosts import (
+from ..regex.pattern import parse_regex
+from ..regex.restrict import lengths
+from ..regular import ANY_CHAR, Regular, both, repeat
+from . import contents, format_texts
+from .format_hosts import (
     IPV4,
     IPV6,
     QUOTED_LENGTH,
@@ -46,9 +49,6 @@ from wfsa.grammar.json_schema.format_hosts import (
     idn_hostname,
     quoted_email_of_any_length,
 )
-from wfsa.grammar.regex.pattern import parse_regex
-from wfsa.grammar.regex.restrict import lengths
-from wfsa.grammar.regular import ANY_CHAR, Regular, both, repeat
 
 # Patterns in the Python dialect, end to end; [0-9] and not \d, which is Unicode there.
 _YEAR = "[0-9]{4}"

@@ -21,11 +21,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wfsa.errors import LimitError
-from wfsa.grammar.ir import Grammar, Terminal
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.productions import Productions
-from wfsa.grammar.json_schema.trim import trimmed
-from wfsa.grammar.regular import Literal
+
+from ..ir import Grammar, Terminal
+from ..regular import Literal
+from .options import SchemaOptions
+from .productions import Productions
+from .trim import trimmed
 
 Place = tuple[int, int]  # nonterminal, depth
 

@@ -25,7 +25,8 @@ import math
 from decimal import Decimal
 
 from wfsa.errors import LimitError
-from wfsa.grammar.regular import (
+
+from ..regular import (
     EPSILON,
     NOTHING,
     Chars,

@@ -23,12 +23,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.item_values import is_endless
-from wfsa.grammar.json_schema.scalar_counts import ENDLESS
-from wfsa.grammar.json_schema.scarce_items import kinds_of
-from wfsa.grammar.json_schema.shape import Handle, Shape, item_of, number_of
-from wfsa.grammar.json_schema.value_counts import ValueCounts
+
+from .alternatives import Alternatives
+from .item_values import is_endless
+from .scalar_counts import ENDLESS
+from .scarce_items import kinds_of
+from .shape import Handle, Shape, item_of, number_of
+from .value_counts import ValueCounts
 
 MAX_CONDITIONS = 8  # different schemas of places and kinds
 MAX_POOLS = 32

@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import Any
 
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.few_values import FewValues
-from wfsa.grammar.json_schema.finite import json_key
-from wfsa.grammar.json_schema.productions import Distinct
-from wfsa.grammar.json_schema.scalar_counts import common_step, has_no_fraction, steps_of
-from wfsa.grammar.json_schema.scalars import FEW
-from wfsa.grammar.json_schema.shape import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, Handle, Shape, item_of
+from .alternatives import Alternatives
+from .few_values import FewValues
+from .finite import json_key
+from .productions import Distinct
+from .scalar_counts import common_step, has_no_fraction, steps_of
+from .scalars import FEW
+from .shape import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, Handle, Shape, item_of
 
 MAX_DISTINCT = 10  # values of the items of an array that must not repeat, remembered by the grammar
 MAX_FEW = 32  # values that are listed to see whether there are enough of them

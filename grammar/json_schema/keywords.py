@@ -15,13 +15,14 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from wfsa.errors import GrammarError, LimitError, SchemaError
-from wfsa.grammar.json_schema.contents import JSON, encoding_pattern, holds_json
-from wfsa.grammar.json_schema.document import Document, segment
-from wfsa.grammar.json_schema.finite import is_json, json_key
-from wfsa.grammar.json_schema.formats import format_name
-from wfsa.grammar.json_schema.intervals import MAX_DIGITS, exact, n_digits
-from wfsa.grammar.json_schema.misspelt import MEANT
-from wfsa.grammar.json_schema.shape import (
+
+from .contents import JSON, encoding_pattern, holds_json
+from .document import Document, segment
+from .finite import is_json, json_key
+from .formats import format_name
+from .intervals import MAX_DIGITS, exact, n_digits
+from .misspelt import MEANT
+from .shape import (
     ARRAY,
     BOOLEAN,
     INTEGER,
@@ -39,8 +40,8 @@ from wfsa.grammar.json_schema.shape import (
     Shape,
     Tracks,
 )
-from wfsa.grammar.json_schema.spelling import pattern_language
-from wfsa.grammar.json_schema.widening import CAUGHT, Unenforceable
+from .spelling import pattern_language
+from .widening import CAUGHT, Unenforceable
 
 TYPES = {
     "string": STRING, "object": OBJECT, "integer": INTEGER, "number": NUMBER, "array": ARRAY, "boolean": BOOLEAN,

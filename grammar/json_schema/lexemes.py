@@ -25,13 +25,14 @@ import json
 from collections.abc import Iterable
 from decimal import Decimal
 
-from wfsa.grammar.free_text import without
-from wfsa.grammar.json_schema.intervals import INTEGER as INTEGER_TREE
-from wfsa.grammar.json_schema.intervals import NUMBER as NUMBER_TREE
-from wfsa.grammar.json_schema.number_spellings import within
-from wfsa.grammar.json_schema.options import SchemaOptions, Spelling, Whitespace
-from wfsa.grammar.json_schema.shape import BOOLEAN, FRACTION, INTEGER, NULL, SCALARS, STRING
-from wfsa.grammar.json_schema.spelling import (
+from ..free_text import without
+from ..regular import EPSILON, Chars, Literal, Regular, alt, both, cat, minus, repeat
+from .intervals import INTEGER as INTEGER_TREE
+from .intervals import NUMBER as NUMBER_TREE
+from .number_spellings import within
+from .options import SchemaOptions, Spelling, Whitespace
+from .shape import BOOLEAN, FRACTION, INTEGER, NULL, SCALARS, STRING
+from .spelling import (
     ANY_STRING,
     CANONICAL_STRING,
     COUNTED_STRING,
@@ -40,7 +41,6 @@ from wfsa.grammar.json_schema.spelling import (
     spelled,
     spelled_text,
 )
-from wfsa.grammar.regular import EPSILON, Chars, Literal, Regular, alt, both, cat, minus, repeat
 
 _BLANK = Chars(((9, 10), (13, 13), (32, 32)))
 _MAX_CACHED = 4096

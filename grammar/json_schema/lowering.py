@@ -30,20 +30,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.boundary import Boundary
-from wfsa.grammar.ir import Grammar
-from wfsa.grammar.json_schema.arrays import Arrays
-from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.indentation import indented
-from wfsa.grammar.json_schema.memo import Memo
-from wfsa.grammar.json_schema.misspelt import Slip
-from wfsa.grammar.json_schema.objects import Objects
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.relaxing import ARRAY_STEPS, OBJECT_STEPS, relaxed, without_names_in_doubt
-from wfsa.grammar.json_schema.report import SchemaEntries, SchemaReport
-from wfsa.grammar.json_schema.scalars import Scalars, ScalarUnion
-from wfsa.grammar.json_schema.shape import (
+
+from ..allowance import check
+from ..boundary import Boundary
+from ..ir import Grammar
+from .arrays import Arrays
+from .document import Document, draft_of
+from .indentation import indented
+from .memo import Memo
+from .misspelt import Slip
+from .objects import Objects
+from .options import SchemaOptions
+from .relaxing import ARRAY_STEPS, OBJECT_STEPS, relaxed, without_names_in_doubt
+from .report import SchemaEntries, SchemaReport
+from .scalars import Scalars, ScalarUnion
+from .shape import (
     ARRAY,
     BOOLEAN,
     NULL,
@@ -57,9 +58,9 @@ from wfsa.grammar.json_schema.shape import (
     Shape,
     path_of,
 )
-from wfsa.grammar.json_schema.sources import SchemaSource, schema_of
-from wfsa.grammar.json_schema.trim import trimmed
-from wfsa.grammar.json_schema.widening import Widening
+from .sources import SchemaSource, schema_of
+from .trim import trimmed
+from .widening import Widening
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
 MAX_NESTING = 1000  # segments of a path

@@ -12,10 +12,10 @@ from decimal import Decimal, InvalidOperation, localcontext
 from functools import lru_cache
 from typing import Any
 
-from wfsa.grammar.json_schema.finite import Key, is_whole, json_key
-from wfsa.grammar.json_schema.formats import wide_language
-from wfsa.grammar.json_schema.intervals import decimal_of
-from wfsa.grammar.json_schema.shape import (
+from .finite import Key, is_whole, json_key
+from .formats import wide_language
+from .intervals import decimal_of
+from .shape import (
     ARRAY,
     BOOLEAN,
     FRACTION,
@@ -30,7 +30,7 @@ from wfsa.grammar.json_schema.shape import (
     item_of,
     property_of,
 )
-from wfsa.grammar.json_schema.spelling import contains_text, has_format, pattern_language
+from .spelling import contains_text, has_format, pattern_language
 
 
 class Membership:

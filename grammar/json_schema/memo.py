@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.document import Document
-from wfsa.grammar.json_schema.lexemes import lexemes
-from wfsa.grammar.json_schema.productions import Productions
-from wfsa.grammar.json_schema.shape import Handle, Shape, number_of, path_of
+from .alternatives import Alternatives
+from .document import Document
+from .lexemes import lexemes
+from .productions import Productions
+from .shape import Handle, Shape, number_of, path_of
 
 
 class Memo:

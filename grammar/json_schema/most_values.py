@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.few_values import FewValues
-from wfsa.grammar.json_schema.finite import Key, json_key
-from wfsa.grammar.json_schema.name_classes import listed_names, name_classes, value_of
-from wfsa.grammar.json_schema.scalar_counts import ENDLESS, count_numbers, n_words
-from wfsa.grammar.json_schema.shape import (
+
+from ..regex.derivative import is_empty
+from .alternatives import Alternatives
+from .few_values import FewValues
+from .finite import Key, json_key
+from .name_classes import listed_names, name_classes, value_of
+from .scalar_counts import ENDLESS, count_numbers, n_words
+from .shape import (
     ARRAY,
     BOOLEAN,
     NULL,
@@ -22,8 +24,7 @@ from wfsa.grammar.json_schema.shape import (
     item_of,
     number_of,
 )
-from wfsa.grammar.json_schema.spelling import text_language
-from wfsa.grammar.regex.derivative import is_empty
+from .spelling import text_language
 
 MAX_FEW = 64  # arrays and objects that are listed
 MAX_ROUNDS = 8  # in which upper bounds may grow

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.shape import STRING, Handle, KeyClass, Shape, property_of
-from wfsa.grammar.json_schema.spelling import pattern_language, text_language
-from wfsa.grammar.json_text import has_utf8
-from wfsa.grammar.regex.derivative import is_empty
-from wfsa.grammar.regular import ANY_TEXT, Literal, Regular, alt, both, minus
+
+from ..json_text import has_utf8
+from ..regex.derivative import is_empty
+from ..regular import ANY_TEXT, Literal, Regular, alt, both, minus
+from .alternatives import Alternatives
+from .shape import STRING, Handle, KeyClass, Shape, property_of
+from .spelling import pattern_language, text_language
 
 FEW_ATOMS = 4  # patterns and name schemas in one object that are combined without a look at which exclude each other
 MAX_CLASSES = 256  # of names in one object

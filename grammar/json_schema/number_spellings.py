@@ -33,8 +33,9 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema.intervals import INTEGER, MAX_DIGITS, MINUS_SIGN, NUMBER
-from wfsa.grammar.regular import NOTHING, Regular, Table, both, cat, minus
+
+from ..regular import NOTHING, Regular, Table, both, cat, minus
+from .intervals import INTEGER, MAX_DIGITS, MINUS_SIGN, NUMBER
 
 PLACES = 16
 MAX_STATES = 8000  # of the mantissas under one multipleOf

@@ -12,11 +12,11 @@ from __future__ import annotations
 from functools import reduce
 from operator import and_, or_
 
-from wfsa.grammar.ir import MAX_UNITS
-from wfsa.grammar.json_schema.memo import Memo, in_advance
-from wfsa.grammar.json_schema.name_classes import listed_names, name_classes, value_of
-from wfsa.grammar.json_schema.productions import Choice, Extra, Member, Options
-from wfsa.grammar.json_schema.shape import Handle, Shape, number_of
+from ..ir import MAX_UNITS
+from .memo import Memo, in_advance
+from .name_classes import listed_names, name_classes, value_of
+from .productions import Choice, Extra, Member, Options
+from .shape import Handle, Shape, number_of
 
 MAX_KINDS = 256  # of values of one property
 

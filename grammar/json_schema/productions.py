@@ -29,11 +29,12 @@ from typing import Any
 from typing import Literal as OneOf
 
 from wfsa.errors import LimitError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.ir import MAX_GROUPS, Grammar, Marks, Terminal, Unordered
-from wfsa.grammar.json_schema.finite import scalar_spellings
-from wfsa.grammar.json_schema.lexemes import Lexemes
-from wfsa.grammar.regular import Literal, Regular, Words, alt, both
+
+from ..allowance import check
+from ..ir import MAX_GROUPS, Grammar, Marks, Terminal, Unordered
+from ..regular import Literal, Regular, Words, alt, both
+from .finite import scalar_spellings
+from .lexemes import Lexemes
 
 MAX_CHAIN = 64
 

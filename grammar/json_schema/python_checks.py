@@ -25,9 +25,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from wfsa.grammar.json_schema.contents import encoding_pattern
-from wfsa.grammar.json_schema.format_hosts import IPV4, IPV6
-from wfsa.grammar.json_schema.formats import DATE, FRACTION_OF_SECOND, HOUR, SIXTY
+from .contents import encoding_pattern
+from .format_hosts import IPV4, IPV6
+from .formats import DATE, FRACTION_OF_SECOND, HOUR, SIXTY
 
 Schema = dict[str, Any]
 

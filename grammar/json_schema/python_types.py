@@ -19,7 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 from wfsa.errors import SchemaError
-from wfsa.grammar.json_schema.python_checks import narrowed
+
+from .python_checks import narrowed
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 _TYPES = (type, types.UnionType)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wfsa.grammar.json_schema.memo import Memo
-from wfsa.grammar.json_schema.shape import Shape
-from wfsa.grammar.json_schema.widening import CAUGHT
+from .memo import Memo
+from .shape import Shape
+from .widening import CAUGHT
 
 # Fields of a shape that are dropped together, a step at a time.
 OBJECT_STEPS: tuple[tuple[str, ...], ...] = (

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, get_args, overload
 
-from wfsa.grammar.json_schema.contents import encoding_pattern, holds_json
-from wfsa.grammar.json_schema.finite import MAX_SPELLED, is_cheap
-from wfsa.grammar.json_schema.formats import NARROWED, format_name
-from wfsa.grammar.json_schema.keywords import READERS
-from wfsa.grammar.json_schema.number_spellings import PLACES
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.places import pointer_of, subschemas
-from wfsa.grammar.json_schema.widening import Widening
+from .contents import encoding_pattern, holds_json
+from .finite import MAX_SPELLED, is_cheap
+from .formats import NARROWED, format_name
+from .keywords import READERS
+from .number_spellings import PLACES
+from .options import SchemaOptions
+from .places import pointer_of, subschemas
+from .widening import Widening
 
 Status = Literal["enforced", "narrowed", "annotation", "widened"]
 

@@ -9,10 +9,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from wfsa.grammar.json_schema.shape import FRACTION, INTEGER, Shape
-from wfsa.grammar.regex.derivative import MAX_WORK, add_cuts, is_empty, is_of_characters, n_nodes, step
-from wfsa.grammar.regex.restrict import nullable
-from wfsa.grammar.regular import MAX_CODE_POINT, NOTHING, Regular
+from ..regex.derivative import MAX_WORK, add_cuts, is_empty, is_of_characters, n_nodes, step
+from ..regex.restrict import nullable
+from ..regular import MAX_CODE_POINT, NOTHING, Regular
+from .shape import FRACTION, INTEGER, Shape
 
 ENDLESS = 1 << 62
 ENOUGH = 1 << 21  # words that are counted of a language

@@ -16,18 +16,19 @@ from decimal import Decimal
 from typing import Any
 
 from wfsa.errors import LimitError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.ir import MAX_UNITS
-from wfsa.grammar.json_schema.finite import is_cheap, scalar_spellings
-from wfsa.grammar.json_schema.formats import by_length, format_language
-from wfsa.grammar.json_schema.intervals import exact, numbers
-from wfsa.grammar.json_schema.lexemes import type_names
-from wfsa.grammar.json_schema.memo import Memo
-from wfsa.grammar.json_schema.number_spellings import every_spelling
-from wfsa.grammar.json_schema.shape import BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, STRING, Shape
-from wfsa.grammar.json_schema.spelling import pattern_language, string_language
-from wfsa.grammar.regex.restrict import lengths
-from wfsa.grammar.regular import NOTHING, Literal, Regular, alt
+
+from ..allowance import check
+from ..ir import MAX_UNITS
+from ..regex.restrict import lengths
+from ..regular import NOTHING, Literal, Regular, alt
+from .finite import is_cheap, scalar_spellings
+from .formats import by_length, format_language
+from .intervals import exact, numbers
+from .lexemes import type_names
+from .memo import Memo
+from .number_spellings import every_spelling
+from .shape import BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, STRING, Shape
+from .spelling import pattern_language, string_language
 
 Conditions = tuple[Any, ...]  # of a set of numbers or strings: all that its spellings depend on
 

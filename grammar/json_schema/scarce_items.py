@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.few_values import FewValues, Values
-from wfsa.grammar.json_schema.shape import Handle, Shape, item_of
+from .alternatives import Alternatives
+from .few_values import FewValues, Values
+from .shape import Handle, Shape, item_of
 
 MAX_SCARCE = 64  # values that are set apart
 MAX_KINDS = 8  # of items that are counted

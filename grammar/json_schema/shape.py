@@ -31,7 +31,8 @@ from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
 from wfsa.errors import SchemaError
-from wfsa.grammar.json_schema.finite import json_key
+
+from .finite import json_key
 
 NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << i for i in range(7))  # FRACTION: numbers not whole
 NUMBER = INTEGER | FRACTION

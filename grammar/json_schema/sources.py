@@ -12,10 +12,11 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from wfsa.errors import SchemaError
-from wfsa.grammar.boundary import Boundary
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.python_types import is_type, type_schema
-from wfsa.grammar.json_text import read_json
+
+from ..boundary import Boundary
+from ..json_text import read_json
+from .options import SchemaOptions
+from .python_types import is_type, type_schema
 
 
 @dataclass(frozen=True, slots=True)

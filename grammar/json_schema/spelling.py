@@ -21,11 +21,9 @@ from __future__ import annotations
 from functools import lru_cache
 from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
 
-from wfsa.grammar.json_schema.formats import bounded_language, by_length, format_language, wide_language
-from wfsa.grammar.json_schema.options import Spelling
-from wfsa.grammar.regex.pattern import search_language
-from wfsa.grammar.regex.restrict import lengths
-from wfsa.grammar.regular import (
+from ..regex.pattern import search_language
+from ..regex.restrict import lengths
+from ..regular import (
     ANY_CHAR,
     NOTHING,
     Alt,
@@ -48,6 +46,8 @@ from wfsa.grammar.regular import (
     repeat,
     star,
 )
+from .formats import bounded_language, by_length, format_language, wide_language
+from .options import Spelling
 
 QUOTE = Literal(b'"')
 

@@ -28,18 +28,19 @@ from functools import partial
 from typing import Any
 
 from wfsa.errors import SchemaError
-from wfsa.grammar.boundary import Boundary
-from wfsa.grammar.json_schema.document import contents_of, draft_of
-from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.places import pointer_of
-from wfsa.grammar.json_schema.python_types import is_type
-from wfsa.grammar.json_schema.report import ReportEntry, SchemaEntries, SchemaReport, placed
-from wfsa.grammar.json_schema.sources import schema_of
-from wfsa.grammar.json_schema.strict import as_asked
-from wfsa.grammar.json_schema.widening import Widening
-from wfsa.grammar.json_text import has_utf8
+
+from ..boundary import Boundary
+from ..json_text import has_utf8
+from .document import contents_of, draft_of
+from .keywords import shown
+from .lowering import LoweredSchema, read_json_schema
+from .options import SchemaOptions
+from .places import pointer_of
+from .python_types import is_type
+from .report import ReportEntry, SchemaEntries, SchemaReport, placed
+from .sources import schema_of
+from .strict import as_asked
+from .widening import Widening
 
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
 _DRAFT_NAMES = {

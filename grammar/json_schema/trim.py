@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wfsa.grammar.ir import Unordered
+from ..ir import Unordered
 
 Rule = tuple[int, tuple[int, ...]]
 

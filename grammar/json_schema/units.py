@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wfsa.grammar.json_schema.keywords import READERS
+from .keywords import READERS
 
 _BESIDE = {  # keyword -> what it is read with, unchanged
     "contains": ("minContains", "maxContains"), "if": ("then", "else"), "minimum": ("exclusiveMinimum",),

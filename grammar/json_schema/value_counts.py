@@ -16,12 +16,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.few_values import FewValues
-from wfsa.grammar.json_schema.finite import Key, json_key
-from wfsa.grammar.json_schema.most_values import MostValues
-from wfsa.grammar.json_schema.scalar_counts import ENDLESS, UNKNOWN, Count, count_numbers, listed_numbers, n_words
-from wfsa.grammar.json_schema.shape import (
+from .alternatives import Alternatives
+from .few_values import FewValues
+from .finite import Key, json_key
+from .most_values import MostValues
+from .scalar_counts import ENDLESS, UNKNOWN, Count, count_numbers, listed_numbers, n_words
+from .shape import (
     ARRAY,
     BOOLEAN,
     NULL,
@@ -33,7 +33,7 @@ from wfsa.grammar.json_schema.shape import (
     item_of,
     number_of,
 )
-from wfsa.grammar.json_schema.spelling import text_language
+from .spelling import text_language
 
 MAX_LISTED = 4096  # numbers of one range that are listed
 MAX_FEW = 64  # values of other types that are listed

@@ -33,8 +33,8 @@ from typing import NamedTuple
 from lark.load_grammar import _TERMINAL_NAMES
 from lark.utils import is_id_continue, is_id_start
 
-from wfsa.grammar.lark.terminals import Pattern, is_nullable, regular, width
-from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
+from ..regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
+from .terminals import Pattern, is_nullable, regular, width
 
 
 class Names:

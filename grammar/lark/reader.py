@@ -44,13 +44,14 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.tree import Tree
 
 from wfsa.errors import GrammarError, WfsaError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.boundary import Boundary
-from wfsa.grammar.ir import Grammar
-from wfsa.grammar.lark.rules import Lowering
-from wfsa.grammar.lark.syntax import parse_statements, without_special
-from wfsa.grammar.lark.terminals import TerminalPatterns, UndefinedSymbol, regular
-from wfsa.grammar.regular import Regular
+
+from ..allowance import check
+from ..boundary import Boundary
+from ..ir import Grammar
+from ..regular import Regular
+from .rules import Lowering
+from .syntax import parse_statements, without_special
+from .terminals import TerminalPatterns, UndefinedSymbol, regular
 
 Mangle = Callable[[str], str]
 

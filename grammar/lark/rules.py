@@ -36,10 +36,12 @@ from lark.load_grammar import Definition
 from lark.tree import Tree
 
 from wfsa.errors import GrammarError, GrammarWarning
-from wfsa.grammar.allowance import check
-from wfsa.grammar.ir import Grammar, Terminal, Tokens
-from wfsa.grammar.lark.order import Candidate, Names, in_order
-from wfsa.grammar.lark.terminals import (
+
+from ..allowance import check
+from ..ir import Grammar, Terminal, Tokens
+from ..regex.pattern import sees_outside
+from .order import Candidate, Names, in_order
+from .terminals import (
     Pattern,
     TerminalPatterns,
     UndefinedSymbol,
@@ -49,7 +51,6 @@ from wfsa.grammar.lark.terminals import (
     regular,
     tokens_terminal,
 )
-from wfsa.grammar.regex.pattern import sees_outside
 
 MAX_INSTANCES = 10_000  # of templates
 LINEAR = 64  # repetitions up to this count use a chain, above it a counter

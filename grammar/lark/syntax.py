@@ -36,7 +36,7 @@ from lark.grammar import NonTerminal, Terminal
 from lark.lexer import Token
 from lark.tree import SlottedTree
 
-from wfsa.grammar.allowance import check
+from ..allowance import check
 
 Tree = SlottedTree
 

@@ -23,11 +23,12 @@ from lark.load_grammar import Definition
 from lark.utils import get_regexp_width
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.ir import Tokens
-from wfsa.grammar.regex import first_match  # noqa: F401  # loaded here, so that the first grammar does not wait for it
-from wfsa.grammar.regex.pattern import first_language, parse_regex
-from wfsa.grammar.regular import Alt, And, Cat, Literal, Minus, Regular, Repeat, literal
-from wfsa.grammar.token_ids import tokens_of
+
+from ..ir import Tokens
+from ..regex import first_match  # noqa: F401  # loaded here, so that the first grammar does not wait for it
+from ..regex.pattern import first_language, parse_regex
+from ..regular import Alt, And, Cat, Literal, Minus, Regular, Repeat, literal
+from ..token_ids import tokens_of
 
 MAX_PATTERN = 1_000_000  # characters of one joined regular expression: A: B B, B: C C, ... doubles it at each step
 _NO_LIMIT = 1 << 32  # the width of a pattern without a longest match; every sum is clipped to it

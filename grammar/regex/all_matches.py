@@ -21,13 +21,14 @@ Rejected: a deterministic automaton; unanchored patterns with counted repetition
 from __future__ import annotations
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.regex.derivative import step
-from wfsa.grammar.regex.loops import MAX_TREE, Debts, settle, step_debts
-from wfsa.grammar.regex.nodes import Node
-from wfsa.grammar.regex.program import MATCH, MAX_PROGRAM, Check, End, Program, Read, Split, TooLarge, Turn, solve
-from wfsa.grammar.regex.restrict import in_ranges, nullable
-from wfsa.grammar.regular import Regular
+
+from ..allowance import check
+from ..regular import Regular
+from .derivative import step
+from .loops import MAX_TREE, Debts, settle, step_debts
+from .nodes import Node
+from .program import MATCH, MAX_PROGRAM, Check, End, Program, Read, Split, TooLarge, Turn, solve
+from .restrict import in_ranges, nullable
 
 MAX_STATES = 1_000
 

@@ -31,10 +31,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regex.loops import loop_before
-from wfsa.grammar.regex.nodes import Assertion, Choice, Item, Loop, Node, Seq, is_edge
-from wfsa.grammar.regex.restrict import lengths, nullable, restrict
-from wfsa.grammar.regular import ANY_TEXT, EPSILON, NOTHING, Regular, alt, cat, repeat
+
+from ..regular import ANY_TEXT, EPSILON, NOTHING, Regular, alt, cat, repeat
+from .loops import loop_before
+from .nodes import Assertion, Choice, Item, Loop, Node, Seq, is_edge
+from .restrict import lengths, nullable, restrict
 
 MAX_BRANCHES = 512
 MAX_UNROLL = 16
@@ -117,7 +118,7 @@ def _resolve_all(node: Node, pattern: str, left_open: bool, right_open: bool) ->
     except GrammarError:
         if left_open or right_open:
             raise
-    from wfsa.grammar.regex.all_matches import all_matches  # few patterns need it
+    from .all_matches import all_matches  # few patterns need it
 
     return all_matches(node, pattern)
 

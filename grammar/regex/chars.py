@@ -15,8 +15,9 @@ from typing import Literal as OneOf
 from typing import NoReturn
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regular import ANY_CHAR, MAX_CODE_POINT, NOTHING, Ranges, Regular, chars, negate_ranges, normal_ranges
-from wfsa.grammar.unicode import sets as unicode_sets
+
+from ..regular import ANY_CHAR, MAX_CODE_POINT, NOTHING, Ranges, Regular, chars, negate_ranges, normal_ranges
+from ..unicode import sets as unicode_sets
 
 Dialect = OneOf["python", "ecma"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from wfsa.grammar.regex.restrict import in_ranges, nullable
-from wfsa.grammar.regular import (
+from ..regular import (
     EPSILON,
     MAX_CODE_POINT,
     NOTHING,
@@ -23,6 +22,7 @@ from wfsa.grammar.regular import (
     minus,
     repeat,
 )
+from .restrict import in_ranges, nullable
 
 MAX_WORK = 3_000  # nodes of trees of which derivatives are taken: some hundredths of a second
 

@@ -26,12 +26,13 @@ Cost: a few states for a string or a comment, and then a millisecond or two.
 from __future__ import annotations
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.regex.derivative import step
-from wfsa.grammar.regex.loops import Debts, settle, step_debts
-from wfsa.grammar.regex.nodes import Node
-from wfsa.grammar.regex.program import MATCH, Check, End, Program, Read, Split, TooLarge, Turn, solve
-from wfsa.grammar.regex.restrict import in_ranges, nullable
-from wfsa.grammar.regular import NOTHING, Regular
+
+from ..regular import NOTHING, Regular
+from .derivative import step
+from .loops import Debts, settle, step_debts
+from .nodes import Node
+from .program import MATCH, Check, End, Program, Read, Split, TooLarge, Turn, solve
+from .restrict import in_ranges, nullable
 
 MAX_STATES = 200
 _TOO_LARGE = "it mixes lazy quantifiers with too much else; write a loop that cannot pass over its end, as in "

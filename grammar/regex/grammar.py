@@ -8,10 +8,11 @@ counts in powers of two.  Ordinary patterns are one terminal, whatever their str
 from __future__ import annotations
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.boundary import Boundary
-from wfsa.grammar.fold import fold_rules
-from wfsa.grammar.ir import Grammar
-from wfsa.grammar.regex.pattern import Dialect, parse_regex
+
+from ..boundary import Boundary
+from ..fold import fold_rules
+from ..ir import Grammar
+from .pattern import Dialect, parse_regex
 
 
 @Boundary(GrammarError)

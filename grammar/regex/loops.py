@@ -25,11 +25,9 @@ from itertools import pairwise
 from typing import TypeVar
 
 from wfsa.errors import GrammarError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.regex.derivative import add_cuts, step
-from wfsa.grammar.regex.nodes import Assertion, Item, Loop
-from wfsa.grammar.regex.restrict import nullable, restrict
-from wfsa.grammar.regular import (
+
+from ..allowance import check
+from ..regular import (
     ANY_TEXT,
     EPSILON,
     MAX_CODE_POINT,
@@ -46,6 +44,9 @@ from wfsa.grammar.regular import (
     minus,
     star,
 )
+from .derivative import add_cuts, step
+from .nodes import Assertion, Item, Loop
+from .restrict import nullable, restrict
 
 MAX_STATES = 64
 MAX_TREE = 3_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wfsa.grammar.regular import ANY_TEXT, EPSILON, Regular, cat
+from ..regular import ANY_TEXT, EPSILON, Regular, cat
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from wfsa.grammar.allowance import check
-from wfsa.grammar.regex.assertions import is_open_to_outside, look_around, whole_language
-from wfsa.grammar.regex.chars import ASCII, DOT_ALL, IGNORE_CASE, MULTILINE, VERBOSE, Characters, Dialect
-from wfsa.grammar.regex.nodes import Assertion, Choice, Loop, Node, Seq, end_of_text, is_edge, start_of_text
-from wfsa.grammar.regular import (
+from ..allowance import check
+from ..regular import (
     ANY_CHAR,
     ANY_TEXT,
     EPSILON,
@@ -41,7 +38,10 @@ from wfsa.grammar.regular import (
     negate_ranges,
     repeat,
 )
-from wfsa.grammar.unicode import sets as unicode_sets
+from ..unicode import sets as unicode_sets
+from .assertions import is_open_to_outside, look_around, whole_language
+from .chars import ASCII, DOT_ALL, IGNORE_CASE, MULTILINE, VERBOSE, Characters, Dialect
+from .nodes import Assertion, Choice, Loop, Node, Seq, end_of_text, is_edge, start_of_text
 
 _INLINE_FLAGS = {"i": IGNORE_CASE, "m": MULTILINE, "s": DOT_ALL, "x": VERBOSE, "a": ASCII, "u": 0, "U": 0}
 _SPECIAL = frozenset("\\[(.^$*+?{|)")
@@ -70,7 +70,7 @@ def first_language(pattern: str, flags: str = "") -> Regular:
     node = parser.parse()
     if not parser.lazy:
         return parse_regex(pattern, flags=flags)
-    from wfsa.grammar.regex.first_match import first_matches  # few patterns need it
+    from .first_match import first_matches  # few patterns need it
 
     return first_matches(node)
 

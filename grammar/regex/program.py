@@ -10,10 +10,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from wfsa.grammar.allowance import check
-from wfsa.grammar.regex.loops import eliminate
-from wfsa.grammar.regex.nodes import Assertion, Choice, Loop, Node, Seq
-from wfsa.grammar.regular import (
+from ..allowance import check
+from ..regular import (
     EPSILON,
     MAX_CODE_POINT,
     NOTHING,
@@ -28,6 +26,8 @@ from wfsa.grammar.regular import (
     Repeat,
     chars,
 )
+from .loops import eliminate
+from .nodes import Assertion, Choice, Loop, Node, Seq
 
 MAX_PROGRAM = 4_000
 MATCH = 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from wfsa.grammar.regex.nodes import Assertion
-from wfsa.grammar.regular import (
+from ..regular import (
     ANY_TEXT,
     EPSILON,
     MAX_CODE_POINT,
@@ -28,6 +27,7 @@ from wfsa.grammar.regular import (
     negate_ranges,
     repeat,
 )
+from .nodes import Assertion
 
 # ---- lengths and nullability, in code points ---------------------------------------------------------------------
 

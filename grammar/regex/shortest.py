@@ -10,7 +10,7 @@ it is the only one.
 
 from __future__ import annotations
 
-from wfsa.grammar.regular import ByteSet, Regular, cat, minus, plus
+from ..regular import ByteSet, Regular, cat, minus, plus
 
 _BYTES = plus(ByteSet(((0, 255),)))
 

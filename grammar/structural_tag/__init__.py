@@ -1,5 +1,5 @@
 """Structural tags: text with free parts, tags and calls in it (see :mod:`.lowering`)."""
 
-from wfsa.grammar.structural_tag.lowering import TokenNames, read_structural_tag
+from .lowering import TokenNames, read_structural_tag
 
 __all__ = ["TokenNames", "read_structural_tag"]

@@ -24,14 +24,15 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from wfsa.errors import LimitError
-from wfsa.grammar.expressions import Expr
-from wfsa.grammar.ir import Grammar
-from wfsa.grammar.json_schema.closing import closed
-from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.lowering import LoweredSchema, Lowering, lowered_schema, narrowed, type_of
-from wfsa.grammar.json_schema.memo import Memo
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.shape import (
+
+from ..expressions import Expr
+from ..ir import Grammar
+from ..json_schema.closing import closed
+from ..json_schema.document import Document, draft_of
+from ..json_schema.lowering import LoweredSchema, Lowering, lowered_schema, narrowed, type_of
+from ..json_schema.memo import Memo
+from ..json_schema.options import SchemaOptions
+from ..json_schema.shape import (
     ARRAY,
     BOOLEAN,
     NOTHING_AT_ALL,
@@ -44,11 +45,11 @@ from wfsa.grammar.json_schema.shape import (
     Tracks,
     number_of,
 )
-from wfsa.grammar.json_schema.spelling import text_language
-from wfsa.grammar.json_text import has_utf8
-from wfsa.grammar.regular import Regular, Words, alt
-from wfsa.grammar.structural_tag.style_productions import SPACE, StyleProductions
-from wfsa.grammar.structural_tag.xml_styles import Style, untrimmed
+from ..json_schema.spelling import text_language
+from ..json_text import has_utf8
+from ..regular import Regular, Words, alt
+from .style_productions import SPACE, StyleProductions
+from .xml_styles import Style, untrimmed
 
 _KINDS = (("number", NUMBER), ("boolean", BOOLEAN), ("null", NULL), ("array", ARRAY), ("object", OBJECT))
 _TEXT_FIELDS = ("min_length", "max_length", "patterns", "formats", "not_patterns", "not_formats")

@@ -17,11 +17,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wfsa.errors import DecodingError
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.tools import ToolSchema
-from wfsa.grammar.structural_tag.tools import FORMATS, PYTHON_TAG, CallFormat, trigger_of
-from wfsa.grammar.structural_tag.xml_styles import STYLES
-from wfsa.grammar.structural_tag.xml_values import WHITE, Cursor, read_json_value, read_xml_arguments
+
+from ..json_schema.options import SchemaOptions
+from ..json_schema.tools import ToolSchema
+from .tools import FORMATS, PYTHON_TAG, CallFormat, trigger_of
+from .xml_styles import STYLES
+from .xml_values import WHITE, Cursor, read_json_value, read_xml_arguments
 
 
 class WrittenCall(NamedTuple):

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from wfsa.errors import SchemaError
-from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.json_text import read_json
+
+from ..json_schema.keywords import shown
+from ..json_text import read_json
 
 _MAX_COUNT = (1 << 31) - 1
 

@@ -28,25 +28,26 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from wfsa.errors import GrammarError, LimitError, SchemaError
-from wfsa.grammar.allowance import check
-from wfsa.grammar.boundary import Boundary
-from wfsa.grammar.emit import emit_rules
-from wfsa.grammar.expressions import Choice, Expr, Inline, Many, Ref, Seq
-from wfsa.grammar.free_text import free_text, text_until
-from wfsa.grammar.gbnf import read_gbnf
-from wfsa.grammar.inline import takes_empty
-from wfsa.grammar.ir import Grammar, Tokens
-from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.json_schema.lowering import LoweredSchema, read_json_schema
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.places import pointer_of
-from wfsa.grammar.json_schema.report import ReportEntry, SchemaReport, TagEntries
-from wfsa.grammar.regex.grammar import read_regex
-from wfsa.grammar.regular import EPSILON, Literal, Regular, both, cat
-from wfsa.grammar.structural_tag.arguments import read_arguments
-from wfsa.grammar.structural_tag.fields import fail, fields_of, whole, wrong_text, wrong_token
-from wfsa.grammar.structural_tag.schema_numbers import SchemaNumbers
-from wfsa.grammar.structural_tag.xml_styles import STYLES, Style
+
+from ..allowance import check
+from ..boundary import Boundary
+from ..emit import emit_rules
+from ..expressions import Choice, Expr, Inline, Many, Ref, Seq
+from ..free_text import free_text, text_until
+from ..gbnf import read_gbnf
+from ..inline import takes_empty
+from ..ir import Grammar, Tokens
+from ..json_schema.keywords import shown
+from ..json_schema.lowering import LoweredSchema, read_json_schema
+from ..json_schema.options import SchemaOptions
+from ..json_schema.places import pointer_of
+from ..json_schema.report import ReportEntry, SchemaReport, TagEntries
+from ..regex.grammar import read_regex
+from ..regular import EPSILON, Literal, Regular, both, cat
+from .arguments import read_arguments
+from .fields import fail, fields_of, whole, wrong_text, wrong_token
+from .schema_numbers import SchemaNumbers
+from .xml_styles import STYLES, Style
 
 _OUTSIDE_STRINGS = frozenset("{}[]:, \t\n\r0123456789+-.eEtrufalsn")
 MAX_DEPTH = 60  # of formats in formats

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
-from wfsa.grammar.expressions import Choice, Expr, Seq
-from wfsa.grammar.ir import Tokens
-from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.json_schema.productions import MAX_STATES, Distinct, Extra, Member, Options, Productions
-from wfsa.grammar.regular import (
+
+from ..expressions import Choice, Expr, Seq
+from ..ir import Tokens
+from ..json_schema.keywords import shown
+from ..json_schema.productions import MAX_STATES, Distinct, Extra, Member, Options, Productions
+from ..regular import (
     EPSILON,
     ByteSet,
     Literal,
@@ -33,7 +34,7 @@ from wfsa.grammar.regular import (
     plus,
     repeat,
 )
-from wfsa.grammar.structural_tag.xml_styles import Style
+from .xml_styles import Style
 
 MAX_SPACE = 20
 SPACE = repeat(ByteSet(((9, 10), (13, 13), (32, 32))), 0, MAX_SPACE)

@@ -16,9 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from wfsa.errors import SchemaError
-from wfsa.grammar.boundary import Boundary
-from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.json_schema.tools import ToolSchema, listed_tools
+
+from ..boundary import Boundary
+from ..json_schema.keywords import shown
+from ..json_schema.tools import ToolSchema, listed_tools
 
 Format = dict[str, Any]
 PYTHON_TAG = "<|python_tag|>"  # in front of llama3's calls, or not

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wfsa.grammar.regular import ANY_TEXT, Literal, Regular, alt, cat, minus
+from ..regular import ANY_TEXT, Literal, Regular, alt, cat, minus
 
 _TYPES = ("string", "number", "boolean", "null", "array", "object")
 

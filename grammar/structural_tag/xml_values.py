@@ -15,11 +15,12 @@ from itertools import islice, product
 from typing import Any, NoReturn
 
 from wfsa.errors import DecodingError, WfsaError
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.options import SchemaOptions
-from wfsa.grammar.json_schema.shape import Handle, item_of, property_of
-from wfsa.grammar.structural_tag.xml_styles import Style
+
+from ..json_schema.alternatives import Alternatives
+from ..json_schema.document import Document, draft_of
+from ..json_schema.options import SchemaOptions
+from ..json_schema.shape import Handle, item_of, property_of
+from .xml_styles import Style
 
 WHITE = " \t\n\r"
 MAX_READINGS = 4096  # of one object, that are tried against the schema

@@ -23,8 +23,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from wfsa.grammar.regular import MAX_CODE_POINT, Ranges, negate_ranges, normal_ranges
-from wfsa.grammar.unicode.scripts import PROPERTIES, SCRIPTS
+from ..regular import MAX_CODE_POINT, Ranges, negate_ranges, normal_ranges
+from .scripts import PROPERTIES, SCRIPTS
 
 ALL: Ranges = ((0, MAX_CODE_POINT),)
 ASCII_DIGIT: Ranges = ((48, 57),)

@@ -318,3 +318,11 @@ def test_the_boundary_takes_regular_trees_and_errors_only() -> None:
         if path.suffix == ".pyx":
             taken = {other for other in native_uses(path) if other.endswith(".py")} - {"wfsa/_ext/__init__.py"}
             assert taken <= {"grammar/regular.py", "wfsa/errors.py"}, f"{path.name} imports {sorted(taken)}"
+
+
+@pytest.mark.parametrize("path", [p for p in PYTHON if name_of(p).startswith("grammar/")], ids=name_of)
+def test_front_ends_import_each_other_relatively(path: Path) -> None:
+    """Tools that follow no symlink then find every file of `grammar/` from within it."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    modules = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    assert not [name for name in modules if name.startswith("wfsa.grammar")]
