@@ -2,10 +2,10 @@
 
 import numpy as np
 
-import wfsa.store
+import wfsa.fleet.store
 
 vocab = wfsa.Vocab([bytes([byte]) for byte in range(256)] + [b'{"', b'": ', b'", "', b'"}', b"</s>"], eos_ids=[260])
-store = wfsa.store.ConstraintStore(None, vocab)  # compiles each schema once, for all threads of the server
+store = wfsa.fleet.store.ConstraintStore(None, vocab)  # compiles each schema once, for all threads of the server
 large = np.random.default_rng(0).normal(size=(vocab.size, vocab.size))  # the model: the logits after each token
 
 

@@ -35,10 +35,10 @@ from benches.markdown import facts, number, table, write
 from benches.recorded_data import DATA, json_lines, read_vocabulary
 from benches.schemas.sample import even_share
 from benches.supervisor import ROOT, tell
+from wfsa.fleet.store import ConstraintStore
+from wfsa.fleet.store.artifact import name_of
 from wfsa.storage.array_file import from_bytes
 from wfsa.storage.places import Place
-from wfsa.store import ConstraintStore
-from wfsa.store.artifact import name_of
 
 PROCESSES = 8
 FAULTS = {"errors": 0.05, "delays": 0.05, "delay_seconds": 1.5, "cut": 0.1}

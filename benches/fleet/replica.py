@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import wfsa
+from wfsa.fleet.store import ConstraintStore
+from wfsa.fleet.store import remote as remote_module
 from wfsa.storage.places import Place
-from wfsa.store import ConstraintStore
-from wfsa.store import remote as remote_module
 
 
 def with_faults(faults: dict[str, float], chance: random.Random) -> None:

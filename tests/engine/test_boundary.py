@@ -13,9 +13,9 @@ import pytest
 import wfsa
 import wfsa.compiler
 from tests.fuzz.limits import byte_vocab
+from wfsa.fleet.store import ConstraintStore
 from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.regular import Regular
-from wfsa.store import ConstraintStore
 
 pytestmark = pytest.mark.engine
 VOCAB = byte_vocab()
@@ -197,7 +197,7 @@ def test_compile_options_say_what_they_take(name: str, value: Any) -> None:
 
 
 def test_hostile_files_do_not_end_a_farm(tmp_path: Path) -> None:
-    from wfsa.farm import compile_all, read_sources
+    from wfsa.fleet.farm import compile_all, read_sources
 
     sources = tmp_path / "sources"
     sources.mkdir()

@@ -21,9 +21,9 @@ import wfsa
 from tests.fuzz import mutate
 from tests.fuzz.limits import LIMITS, alarm, byte_vocab, examples
 from tests.fuzz.test_front_ends import seeds
+from wfsa.fleet.store.request import Request
 from wfsa.grammar.json_schema.keywords import READERS
 from wfsa.grammar.structural_tag.fields import FIELDS
-from wfsa.store.request import Request
 
 pytestmark = pytest.mark.engine
 VOCAB = byte_vocab()

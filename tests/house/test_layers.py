@@ -100,14 +100,14 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/engine_comparison.py": {
         "grammar/json_schema", "wfsa/caches.py", "wfsa/compiler.py", "wfsa/errors.py", "wfsa/vocab",
     },
-    "wfsa/metrics.py": {"wfsa/caches.py", "wfsa/errors.py"},
-    "wfsa/store": {
+    "wfsa/fleet": {"wfsa/caches.py", "wfsa/errors.py"},
+    "wfsa/fleet/store": {
         "grammar", "grammar/json_schema", "wfsa/compile_options.py", "wfsa/constraint.py", "wfsa/errors.py",
         "wfsa/grammar_constraint.py", "wfsa/requests.py", "wfsa/storage", "wfsa/version.py", "wfsa/vocab",
     },
-    "wfsa/farm": {
+    "wfsa/fleet/farm": {
         "grammar/json_schema", "wfsa/compile_options.py", "wfsa/errors.py", "wfsa/requests.py", "wfsa/storage",
-        "wfsa/store", "wfsa/vocab",
+        "wfsa/fleet/store", "wfsa/vocab",
     },
     "wfsa/reference": {"grammar", "wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
@@ -119,8 +119,8 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/model_cache.py"},
     "wfsa/integrations": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/compile_options.py", "wfsa/compiler.py",
-        "wfsa/__init__.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/metrics.py", "wfsa/requests.py",
-        "wfsa/store", "wfsa/vocab",
+        "wfsa/__init__.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/fleet", "wfsa/fleet/store", "wfsa/items",
+        "wfsa/requests.py", "wfsa/vocab",
     },
     "wfsa/__init__.py": {
         "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py", "wfsa/check_schema.py",
@@ -136,8 +136,8 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/cli": {
         "grammar/json_schema", "wfsa/__init__.py", "wfsa/demo", "wfsa/engine_comparison.py", "wfsa/errors.py",
-        "wfsa/explain.py", "wfsa/explorer", "wfsa/farm", "wfsa/items", "wfsa/progress_bar.py",
-        "wfsa/schema_costs.py", "wfsa/storage", "wfsa/store", "wfsa/version.py", "wfsa/vocab",
+        "wfsa/explain.py", "wfsa/explorer", "wfsa/fleet/farm", "wfsa/items", "wfsa/progress_bar.py",
+        "wfsa/schema_costs.py", "wfsa/storage", "wfsa/fleet/store", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/__main__.py": {"wfsa/cli"},
 }  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import wfsa
+from wfsa.fleet.store import ConstraintStore
 from wfsa.grammar.structural_tag.tools import FORMATS
-from wfsa.store import ConstraintStore
 
 pytestmark = pytest.mark.engine
 SPECIAL = ["<|python_tag|>", "[TOOL_CALLS]", "<|eos|>"]

@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     import wfsa
-    from wfsa.farm import compile_all, read_sources
-    from wfsa.farm.run import LIMITS
+    from wfsa.fleet.farm import compile_all, read_sources
+    from wfsa.fleet.farm.run import LIMITS
 
     given = option_settings.read(arguments.set, wfsa.CompileOptions, wfsa.SchemaOptions)
     names = option_settings.fields(wfsa.SchemaOptions) & given.keys()

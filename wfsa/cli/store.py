@@ -84,7 +84,7 @@ def _store(arguments: argparse.Namespace) -> Any:
 
 def _own(store: Any) -> Iterator[tuple[Any, re.Match[str]]]:
     """What stores have written, and its names in parts: the folder, or the bucket, may hold other files, too."""
-    from wfsa.store.artifact import OWN
+    from wfsa.fleet.store.artifact import OWN
 
     for entry in store.listing():
         name = OWN.fullmatch(entry.name)
@@ -121,8 +121,8 @@ def _ls(arguments: argparse.Namespace) -> int:
 def _found(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """The constraint of the source, and what the store did for it."""
     import wfsa
-    from wfsa.farm.sources import KIND_OF_SUFFIX, as_source
-    from wfsa.store import ConstraintStore
+    from wfsa.fleet.farm.sources import KIND_OF_SUFFIX, as_source
+    from wfsa.fleet.store import ConstraintStore
 
     source: Path = arguments.source
     kind = "json" if str(source) == "-" else KIND_OF_SUFFIX.get(source.suffix.lower())
@@ -186,8 +186,8 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 def _check(data: bytes, name: re.Match[str]) -> None:
     """ArtifactError unless an artifact is what its name says, to the last byte."""
+    from wfsa.fleet.store.artifact import check_key
     from wfsa.storage import array_file, constraint_file, text_file
-    from wfsa.store.artifact import check_key
 
     file = array_file.from_bytes(data, name[0])
     check_key(file, name["key"])
@@ -202,8 +202,8 @@ def _check(data: bytes, name: re.Match[str]) -> None:
 
 
 def _prune(arguments: argparse.Namespace) -> int:
+    from wfsa.fleet.store.request import RELEASE
     from wfsa.storage.places import is_half_written
-    from wfsa.store.request import RELEASE
 
     if arguments.days is None and arguments.megabytes is None and not arguments.other_releases:
         raise WfsaError("say what to remove: --days, --megabytes, --other-releases")

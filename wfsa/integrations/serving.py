@@ -14,8 +14,8 @@ from typing import Any, Final
 import wfsa
 from wfsa.compile_options import CompileOptions, Mode
 from wfsa.errors import StateError
-from wfsa.metrics import Metrics
-from wfsa.store import ConstraintStore
+from wfsa.fleet.metrics import Metrics
+from wfsa.fleet.store import ConstraintStore
 
 _LOG: Final = logging.getLogger("wfsa.integrations")
 

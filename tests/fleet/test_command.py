@@ -12,10 +12,10 @@ import pytest
 
 import wfsa
 from wfsa.cli import main
+from wfsa.fleet.store import ConstraintStore
+from wfsa.fleet.store.artifact import name_of, pack
+from wfsa.fleet.store.request import RELEASE
 from wfsa.storage import array_file
-from wfsa.store import ConstraintStore
-from wfsa.store.artifact import name_of, pack
-from wfsa.store.request import RELEASE
 
 OTHER = f"0.0.1-{RELEASE.rpartition('-')[2]}"
 VOCABULARY, KEY = 16 * "a", 64 * "b"

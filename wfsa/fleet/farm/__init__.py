@@ -9,8 +9,8 @@
     run           all of it: :func:`compile_all`
 """
 
-from wfsa.farm.run import FarmReport, compile_all
-from wfsa.farm.sources import Source, read_sources
-from wfsa.farm.worker import Outcome
+from wfsa.fleet.farm.run import FarmReport, compile_all
+from wfsa.fleet.farm.sources import Source, read_sources
+from wfsa.fleet.farm.worker import Outcome
 
 __all__ = ["FarmReport", "Outcome", "Source", "compile_all", "read_sources"]

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfsa.store import RemoteFailure
-from wfsa.store.disk import Disk
-from wfsa.store.later import Later
-from wfsa.store.remote import Remote
+from wfsa.fleet.store import RemoteFailure
+from wfsa.fleet.store.disk import Disk
+from wfsa.fleet.store.later import Later
+from wfsa.fleet.store.remote import Remote
 
 OWN = re.compile(r"(d/)?\d+")
 
@@ -56,7 +56,7 @@ def test_a_hanging_remote_costs_its_time_once(faulty: Any) -> None:
 def test_failures_are_told_once_and_so_is_their_end(faulty: Any, caplog: pytest.LogCaptureFixture) -> None:
     remote = _remote(retry_seconds=0.05)
     faulty.error = ConnectionError("nobody there")
-    with caplog.at_level(logging.WARNING, "wfsa.store"):
+    with caplog.at_level(logging.WARNING, "wfsa.fleet.store"):
         for _ in range(3):
             with pytest.raises(RemoteFailure, match="ConnectionError: nobody there"):
                 remote.get("a")
@@ -97,7 +97,7 @@ def test_a_refused_read_is_an_object_that_is_not_there(faulty: Any, caplog: pyte
     remote = _remote(retry_seconds=30.0)
     remote.put("a", b"x")
     faulty.refused = {"read b", "write c", "write d"}
-    with caplog.at_level(logging.WARNING, "wfsa.store"):
+    with caplog.at_level(logging.WARNING, "wfsa.fleet.store"):
         for _ in range(3):
             assert remote.get("b") is None and not remote.has("b") and remote.get("a") == b"x"
         for name in "cd":
@@ -169,7 +169,7 @@ def test_a_disk_keeps_its_limit_over_restarts_and_leaves_other_files_alone(tmp_p
 def test_a_disk_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_bytes(b"")
     disk = Disk(tmp_path / "file" / "below", 1000, OWN)  # a folder below a file
-    with caplog.at_level(logging.WARNING, "wfsa.store"):
+    with caplog.at_level(logging.WARNING, "wfsa.fleet.store"):
         assert not disk.put("a", b"x") and not disk.put("b", b"x") and disk.path("a") is None
     assert len(caplog.records) == 1 and "not kept on disk" in caplog.text
     disk.remove("a")

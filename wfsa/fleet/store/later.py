@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-_LOG: Final = logging.getLogger("wfsa.store")
+_LOG: Final = logging.getLogger("wfsa.fleet.store")
 
 
 class Later:

@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from wfsa.store.disk import Disk
-from wfsa.store.later import Later
-from wfsa.store.remote import Remote, RemoteFailure
+from wfsa.fleet.store.disk import Disk
+from wfsa.fleet.store.later import Later
+from wfsa.fleet.store.remote import Remote, RemoteFailure
 
-_LOG: Final = logging.getLogger("wfsa.store")
+_LOG: Final = logging.getLogger("wfsa.fleet.store")
 _MOST_AT_ONCE: Final = 64  # artifacts that are kept alive until they are written
 _MOST_WAITING: Final = 1 << 16  # keys
 

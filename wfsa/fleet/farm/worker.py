@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import SchemaWarning, WfsaError
-from wfsa.farm.memory_limit import memory_limit
-from wfsa.farm.sources import Source
+from wfsa.fleet.farm.memory_limit import memory_limit
+from wfsa.fleet.farm.sources import Source
+from wfsa.fleet.store.artifact import name_of, pack
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.requests import compile_kind
 from wfsa.storage.places import Place
-from wfsa.store.artifact import name_of, pack
 from wfsa.vocab import Vocab
 
 FAILED_SUFFIX: Final = ".failed.json"

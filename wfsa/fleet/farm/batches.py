@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from wfsa.errors import WfsaError
-from wfsa.farm.sources import Source
-from wfsa.farm.worker import FAILED_SUFFIX, Outcome, Settings, Task, failed_before
+from wfsa.fleet.farm.sources import Source
+from wfsa.fleet.farm.worker import FAILED_SUFFIX, Outcome, Settings, Task, failed_before
+from wfsa.fleet.store.artifact import key_in, name_of
+from wfsa.fleet.store.request import Request
 from wfsa.storage.places import Place
-from wfsa.store.artifact import key_in, name_of
-from wfsa.store.request import Request
 from wfsa.vocab import Vocab
 
 _PORTION_BYTES: Final = 200_000  # of source text, which is what compile times follow

@@ -27,7 +27,7 @@ from wfsa.errors import WfsaError
 from wfsa.installing import how_to_install
 
 if TYPE_CHECKING:
-    from wfsa.store import ConstraintStore
+    from wfsa.fleet.store import ConstraintStore
 
 _SECONDS: Final = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 _MASK_SECONDS: Final = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 1)
@@ -62,7 +62,7 @@ class Metrics:
         caches.set_function(lambda: cache_info()["total"]["bytes"])
 
     def observe(self, where: str, seconds: float) -> None:
-        """What a :class:`wfsa.store.ConstraintStore` takes as `observe`."""
+        """What a :class:`wfsa.fleet.store.ConstraintStore` takes as `observe`."""
         self._constraints.labels(where).observe(seconds)
 
     @contextlib.contextmanager

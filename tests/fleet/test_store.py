@@ -17,13 +17,13 @@ import pytest
 
 import wfsa
 from wfsa.compile_options import CompileOptions
+from wfsa.fleet.store import ConstraintStore
+from wfsa.fleet.store import store as store_module
+from wfsa.fleet.store.artifact import name_of, pack
+from wfsa.fleet.store.request import RELEASE
 from wfsa.requests import compile_kind
 from wfsa.storage.array_file import from_bytes
 from wfsa.storage.places import Place
-from wfsa.store import ConstraintStore
-from wfsa.store import store as store_module
-from wfsa.store.artifact import name_of, pack
-from wfsa.store.request import RELEASE
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "y"]}}, "required": ["a"]}
 GOOD, BAD = b'{"a": 12, "b": "x"}', b'{"a": 1.5}'
@@ -279,7 +279,7 @@ def test_damage_is_told_once_and_mended(
     path = (near if level == "disk" else far) / name_of(key, vocab)
     good = path.read_bytes()
     path.write_bytes(_damages(good, pack(wfsa.compile_regex("a", vocab), "other"))[damage])
-    with caplog.at_level(logging.WARNING, "wfsa.store"), ConstraintStore(
+    with caplog.at_level(logging.WARNING, "wfsa.fleet.store"), ConstraintStore(
         None if level == "disk" else far, vocab, **place
     ) as store:
         assert _accepts(store.get(SCHEMA), GOOD)
@@ -525,7 +525,7 @@ def test_a_file_that_goes_while_it_is_looked_for_is_not_damaged(
 ) -> None:
     with ConstraintStore(None, vocab, disk_bytes=1 << 30, folder=tmp_path) as store:
         store.get(SCHEMA)
-    monkeypatch.setattr("wfsa.store.disk.Disk.path", lambda disk, name: tmp_path / "gone")
+    monkeypatch.setattr("wfsa.fleet.store.disk.Disk.path", lambda disk, name: tmp_path / "gone")
     with ConstraintStore(None, vocab, disk_bytes=1 << 30, folder=tmp_path) as store:
         assert _accepts(store.get(SCHEMA), GOOD) and store.stats().damaged == 0 and store.stats().compiles == 1
 
@@ -541,7 +541,7 @@ def test_a_full_disk_costs_the_disk_only(
     def full(path: Any, pieces: Any) -> None:
         raise OSError(28, os.strerror(28), str(path))
 
-    monkeypatch.setattr("wfsa.store.disk.replace_file", full)
+    monkeypatch.setattr("wfsa.fleet.store.disk.replace_file", full)
     with ConstraintStore(tmp_path / "far", vocab, disk_bytes=1 << 20, folder=tmp_path / "near") as store:
         for letter in "abc":
             store.get(letter, kind="regex")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import wfsa
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import SchemaError, WfsaError
-from wfsa.store.request import Request, canonical_json
+from wfsa.fleet.store.request import Request, canonical_json
 
 NUMBERS = st.one_of(
     st.integers(),

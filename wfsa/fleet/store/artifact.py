@@ -11,8 +11,8 @@ from typing import Final
 
 from wfsa.constraint import Constraint
 from wfsa.errors import ArtifactError
+from wfsa.fleet.store.request import RELEASE
 from wfsa.storage import array_file
-from wfsa.store.request import RELEASE
 from wfsa.vocab import Vocab
 
 _SUFFIX = ".wfsa"

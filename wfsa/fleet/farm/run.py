@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import WfsaError
-from wfsa.farm.batches import plan
-from wfsa.farm.on_ray import run_on_ray
-from wfsa.farm.processes import run_in_processes
-from wfsa.farm.sources import Source
-from wfsa.farm.worker import Outcome, Settings
+from wfsa.fleet.farm.batches import plan
+from wfsa.fleet.farm.on_ray import run_on_ray
+from wfsa.fleet.farm.processes import run_in_processes
+from wfsa.fleet.farm.sources import Source
+from wfsa.fleet.farm.worker import Outcome, Settings
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.storage.places import Place
 from wfsa.vocab import Vocab

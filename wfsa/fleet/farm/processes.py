@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfsa.errors import WfsaError
-from wfsa.farm.batches import Portion
-from wfsa.farm.worker import Outcome, Output, Settings, compile_portion, lost
+from wfsa.fleet.farm.batches import Portion
+from wfsa.fleet.farm.worker import Outcome, Output, Settings, compile_portion, lost
 from wfsa.installing import how_to_install
 from wfsa.storage.places import Place
 from wfsa.vocab import Vocab

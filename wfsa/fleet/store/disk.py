@@ -19,7 +19,7 @@ from typing import Final
 
 from wfsa.storage.atomic_write import replace_file
 
-_LOG: Final = logging.getLogger("wfsa.store")
+_LOG: Final = logging.getLogger("wfsa.fleet.store")
 _PARTS: Final = 16
 _SECONDS: Final = 60.0  # of use within which the time is not set again
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import wfsa
+from wfsa.fleet.store import ConstraintStore
+from wfsa.fleet.store.artifact import name_of
 from wfsa.storage.places import Place
-from wfsa.store import ConstraintStore
-from wfsa.store.artifact import name_of
 
 ROOT = Path(__file__).resolve().parents[2]
 N_SCHEMAS, N_PROCESSES = 24, 8
@@ -45,7 +45,7 @@ def schemas() -> list[tuple[Any, str, str]]:
 
 
 def _run(url: str, options: dict[str, Any], vocab: Path, schemas: Path) -> list[dict[str, int]]:
-    command = [sys.executable, "-m", "tests.store.fleet_worker", url, json.dumps(options), str(vocab), str(schemas)]
+    command = [sys.executable, "-m", "tests.fleet.fleet_worker", url, json.dumps(options), str(vocab), str(schemas)]
     processes = [
         subprocess.Popen([*command, str(seed)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for seed in range(N_PROCESSES)

@@ -39,17 +39,17 @@ from typing import TYPE_CHECKING, Any, Final
 from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import ArtifactError
+from wfsa.fleet.store.artifact import OWN, name_of, pack, unpack
+from wfsa.fleet.store.disk import Disk
+from wfsa.fleet.store.later import Later
+from wfsa.fleet.store.publisher import Publisher
+from wfsa.fleet.store.remote import Remote, RemoteFailure
+from wfsa.fleet.store.request import Request
+from wfsa.fleet.store.stats import StoreStats
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.requests import compile_kind, source_of
 from wfsa.storage.regular_file import read_regular
-from wfsa.store.artifact import OWN, name_of, pack, unpack
-from wfsa.store.disk import Disk
-from wfsa.store.later import Later
-from wfsa.store.publisher import Publisher
-from wfsa.store.remote import Remote, RemoteFailure
-from wfsa.store.request import Request
-from wfsa.store.stats import StoreStats
 from wfsa.vocab import Vocab, require_vocab
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from wfsa.compile_options import CompileKeywords
 
-_LOG: Final = logging.getLogger("wfsa.store")
+_LOG: Final = logging.getLogger("wfsa.fleet.store")
 _KEYS: Final = 1 << 14  # of sources whose keys are remembered
 _MEASURED: Final = 1.0  # seconds between two looks at how large a constraint has grown
 _FIRST_LOOK, _LONGEST_LOOK = 1.0, 300.0  # seconds between two looks for the artifact of another process
@@ -106,7 +106,7 @@ class ConstraintStore:
     url             where all share: any URL of fsspec, or a folder; None: this process and its disk only
     memory_bytes    of constraints held in memory, least recently used first out
     disk_bytes      of artifacts kept on this machine; 0 for none, as is the default where `url` is on its file system
-    folder          of those; None: ``wfsa/store`` below $XDG_CACHE_HOME, else below ``~/.cache``
+    folder          of those; None: ``wfsa/fleet/store`` below $XDG_CACHE_HOME, else below ``~/.cache``
     url_options     what fsspec takes beside the URL, as ``{"endpoint_url": "http://…"}``
     remote_seconds  a request to the remote may take, and twenty times that to write; then work goes on without it
     retry_seconds   without requests to a remote after one failed

@@ -26,7 +26,7 @@ from wfsa.errors import WfsaError
 from wfsa.storage.places import Place
 from wfsa.storage.regular_file import NotRegularFile
 
-_LOG: Final = logging.getLogger("wfsa.store")
+_LOG: Final = logging.getLogger("wfsa.fleet.store")
 _MOST_AT_ONCE: Final = 32  # requests under way, hanging ones among them
 _FIRST_PAUSE: Final = 1 / 32  # of `retry_seconds`
 T = TypeVar("T")

@@ -3,8 +3,8 @@
 Importing this imports nothing that is not a dependency of wfsa; opening a store at a URL needs the extra ``store``.
 """
 
-from wfsa.store.remote import RemoteFailure
-from wfsa.store.stats import StoreStats
-from wfsa.store.store import ConstraintStore
+from wfsa.fleet.store.remote import RemoteFailure
+from wfsa.fleet.store.stats import StoreStats
+from wfsa.fleet.store.store import ConstraintStore
 
 __all__ = ["ConstraintStore", "RemoteFailure", "StoreStats"]

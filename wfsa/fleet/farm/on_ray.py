@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from wfsa.errors import WfsaError
-from wfsa.farm.batches import Portion
-from wfsa.farm.worker import Outcome, Output, Settings, compile_portion, lost
+from wfsa.fleet.farm.batches import Portion
+from wfsa.fleet.farm.worker import Outcome, Output, Settings, compile_portion, lost
 from wfsa.storage.places import Place
 from wfsa.storage.ray_cluster import cluster
 from wfsa.vocab import Vocab

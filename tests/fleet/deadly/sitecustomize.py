@@ -13,7 +13,7 @@ if DEADLY or HUNGRY:
         """Waits for the module to be there, and replaces its compiler."""
 
         def find_spec(self, name, path, target=None):  # type: ignore[no-untyped-def]
-            if name != "wfsa.farm.worker":
+            if name != "wfsa.fleet.farm.worker":
                 return None
             sys.meta_path.remove(self)
             import importlib.util

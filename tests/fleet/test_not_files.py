@@ -14,11 +14,11 @@ from typing import TypeVar
 import pytest
 
 import wfsa
+from wfsa.fleet.store import ConstraintStore
+from wfsa.fleet.store.artifact import name_of
 from wfsa.storage import array_file
 from wfsa.storage.places import Place
 from wfsa.storage.regular_file import NotRegularFile, open_regular, read_regular
-from wfsa.store import ConstraintStore
-from wfsa.store.artifact import name_of
 
 T = TypeVar("T")
 SECONDS = 60.0  # within which what does not wait has ended

@@ -8,10 +8,10 @@ import urllib.request
 import pytest
 
 import wfsa
-from wfsa.store import ConstraintStore
+from wfsa.fleet.store import ConstraintStore
 
 prometheus = pytest.importorskip("prometheus_client")
-from wfsa.metrics import Metrics  # noqa: E402
+from wfsa.fleet.metrics import Metrics  # noqa: E402
 
 
 def test_metrics_over_http(vocab: wfsa.Vocab) -> None:

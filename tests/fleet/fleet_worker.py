@@ -1,6 +1,6 @@
 """A replica in a process of its own: asks a store for schemas, and says in JSON what it got.
 
-    python -m tests.store.fleet_worker URL URL_OPTIONS VOCAB SCHEMAS
+    python -m tests.fleet.fleet_worker URL URL_OPTIONS VOCAB SCHEMAS
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import wfsa
-from wfsa.store import ConstraintStore
+from wfsa.fleet.store import ConstraintStore
 
 
 def main(url: str, url_options: str, vocab: str, schemas: str, seed: str) -> None:
