@@ -246,7 +246,7 @@ class Constraint(ABC):
         while not is_end and good < len(data) and probe.commit_bytes(data[good : good + 1]):
             good += 1
         bad = b"" if is_end else data[good : good + 1]
-        reasons = self._reasons(probe.text(), bad)
+        reasons = "; ".join(self.reasons(probe.text(), bad))
         after = f" after {data[:good]!r}" if good else ""
         if is_end:
             return f"{named} is refused: the text cannot end here; {reasons or f'expected {self._expected(probe)}'}"
@@ -275,7 +275,11 @@ class Constraint(ABC):
     def _expected(self, state: State) -> str:
         return ", ".join(self.describe(t) for t in state.expected_terminals()[:8]) or "nothing"
 
-    def _reasons(self, text: bytes, byte: bytes) -> str:
-        """Why `byte` cannot follow `text`, in the words of what the constraint was made from; "" for none."""
-        return ""
+    def reasons(self, text: bytes, byte: bytes) -> list[str]:
+        """Why `byte` (b"" for the end) cannot follow `text`, in the words of what the constraint was made from.
+
+        A constraint from a JSON Schema names keywords with their JSON pointers, any other one nothing.  `text` is the
+        beginning of a document.
+        """
+        return []
 

@@ -11,8 +11,7 @@ set of them that does not is the reason.
 
 Cost: one small compilation for each keyword on the way to the place, some milliseconds in all.
 
-Constraints explain themselves, and explaining compiles; so that this is no circle, the compiler hands its function to
-`compile_parts_with` when it is loaded, and this module imports neither.
+Constraints explain themselves, and explaining compiles: the caller gives the function that compiles a keyword.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any, Final
 
 from wfsa.errors import WfsaError
@@ -32,7 +30,6 @@ from wfsa.grammar.json_schema.places import pointer_of
 from wfsa.grammar.json_schema.prefix import WHITESPACE, Written, written
 from wfsa.grammar.json_schema.units import units
 from wfsa.grammar.json_schema.words import MAX_SHOWN, keyword_text, list_text, value_text
-from wfsa.vocab import Vocab
 
 END: Final = b""  # the end of the text, in place of a byte
 _AFTER_A_VALUE: Final = b",]} \t\r\n"  # what can stand behind a number
@@ -46,33 +43,21 @@ _SECONDS: Final = 2.0  # for one compilation
 _MAX_SECONDS: Final = 8.0  # for one answer: many small compilations, and long texts, add up
 
 
-@lru_cache(maxsize=1)
-def byte_vocab() -> Vocab:
-    """All bytes, and an end."""
-    return Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
-
-
-PartCompiler = Callable[[Grammar, Vocab, float], Any]  # (grammar, vocabulary, seconds it may take) -> its constraint
-_part_compiler: PartCompiler | None = None
-
-
-def compile_parts_with(compiler: PartCompiler) -> None:
-    """Have keywords compiled by this function; it raises WfsaError for what it cannot compile."""
-    global _part_compiler
-    _part_compiler = compiler
+# (a keyword's grammar, seconds it may take) -> its constraint over :func:`wfsa.vocab.byte_vocab`; raises WfsaError
+PartCompiler = Callable[[Grammar, float], Any]
 
 
 class _TooMuch(Exception):
     """The budget of one answer is spent."""
 
 
-def reasons(source: SchemaSource, text: bytes, byte: bytes) -> list[str]:
+def reasons(source: SchemaSource, text: bytes, byte: bytes, compile_part: PartCompiler) -> list[str]:
     """Why `byte` (`END` for the end) cannot follow `text`: keywords with their pointers; empty if none can be named.
 
     `text` is known to be the beginning of a document.
     """
     try:
-        found = _Explainer(source).reasons(text, byte)
+        found = _Explainer(source, compile_part).reasons(text, byte)
     except (WfsaError, _TooMuch, RecursionError):
         return []
     if source.tools:
@@ -96,8 +81,8 @@ def _of_a_call(found: list[str]) -> list[str]:
 
 
 class _Explainer:
-    def __init__(self, source: SchemaSource) -> None:
-        self.source = source
+    def __init__(self, source: SchemaSource, compile_part: PartCompiler) -> None:
+        self.compile_part = compile_part
         options = source.options.as_written()  # a keyword by itself names no properties but its own
         self.closes = options != source.options
         self.document = Document(source.schema, draft_of(source.schema, options.draft), options)
@@ -140,8 +125,7 @@ class _Explainer:
         if self.n_parts > _MAX_PARTS or left <= 0:
             raise _TooMuch
         try:
-            assert _part_compiler is not None, "importing wfsa loads the compiler"
-            return _part_compiler(read_part(self.document, part, path), byte_vocab(), min(_SECONDS, left))
+            return self.compile_part(read_part(self.document, part, path), min(_SECONDS, left))
         except WfsaError:  # satisfied by nothing, or not to be enforced by itself
             return None
 

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 from wfsa._ext.constraint import ConstraintCore
 from wfsa._ext.state import State
 from wfsa.calls import CallReader, Calls
+from wfsa.compilation import Compilation, TooLarge, build_tables
+from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint, FileKind
-from wfsa.errors import ArtifactError
-from wfsa.grammar.ir import RuleAttributes
+from wfsa.errors import ArtifactError, LimitError
+from wfsa.explain import reasons
+from wfsa.grammar.ir import Grammar, RuleAttributes
 from wfsa.grammar.json_schema import SchemaReport, SchemaSource
 from wfsa.storage import constraint_file
 from wfsa.storage.array_file import ArrayFile, Arrays
-from wfsa.vocab import Vocab
+from wfsa.vocab import Vocab, byte_vocab
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -118,12 +121,8 @@ class GrammarConstraint(Constraint):
         origin = self.terminal_origins[terminal]
         return f"{self.terminal_names[terminal]} ({origin})" if origin else self.terminal_names[terminal]
 
-    def _reasons(self, text: bytes, byte: bytes) -> str:
-        if self.source is None:
-            return ""
-        from wfsa.explain import reasons
-
-        return "; ".join(reasons(self.source, text, byte))
+    def reasons(self, text: bytes, byte: bytes) -> list[str]:
+        return [] if self.source is None else reasons(self.source, text, byte, _compile_part)
 
     def _sizes(self) -> str:
         counts = self._core.counts()
@@ -166,3 +165,13 @@ class GrammarConstraint(Constraint):
                 on_path.discard(state)
                 path.pop()
         return max(depth.values())
+
+
+def _compile_part(grammar: Grammar, seconds: float) -> GrammarConstraint:
+    """Compile one keyword of a schema over single bytes, for an explanation."""
+    vocab = byte_vocab()
+    with Compilation("compile", CompileOptions(mode="lazy", max_seconds=seconds), {}) as run:
+        core = build_tables(grammar, vocab, run)
+        if isinstance(core, TooLarge):
+            raise LimitError(core.message)
+        return GrammarConstraint(core, vocab, (), (), {"seconds": run.seconds(), "stages": {}})

@@ -14,7 +14,7 @@ import wfsa
 from tests.cli.test_cli import SCHEMA, Run, artifact, refused, run, vocab  # noqa: F401 - fixtures
 from wfsa.cli.suggestions import did_you_mean
 from wfsa.cli.text_arguments import drop_refused_line_end
-from wfsa.explain import byte_vocab
+from wfsa.vocab import byte_vocab
 
 GOOD = '{"name": "Ada", "age": 36}'
 

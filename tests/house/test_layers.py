@@ -74,15 +74,20 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/jump_forward.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/constraint.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/jump_forward.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/calls.py": {"grammar/json_schema", "grammar/structural_tag", "wfsa/errors.py"},
+    "wfsa/compilation.py": {
+        "grammar", "wfsa/_ext", "wfsa/arguments.py", "wfsa/collector.py", "wfsa/compile_options.py", "wfsa/errors.py",
+        "wfsa/vocab",
+    },
     "wfsa/grammar_constraint.py": {
-        "grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/calls.py", "wfsa/constraint.py", "wfsa/errors.py",
-        "wfsa/explain.py", "wfsa/storage", "wfsa/vocab",
+        "grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/calls.py", "wfsa/compilation.py",
+        "wfsa/compile_options.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/storage",
+        "wfsa/vocab",
     },
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
         "grammar", "grammar/guidance", "grammar/json_schema", "grammar/regex", "grammar/structural_tag", "wfsa/_ext",
-        "wfsa/arguments.py", "wfsa/calls.py", "wfsa/collector.py",
-        "wfsa/compile_options.py", "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/vocab",
+        "wfsa/calls.py", "wfsa/compilation.py", "wfsa/compile_options.py", "wfsa/errors.py",
+        "wfsa/grammar_constraint.py", "wfsa/vocab",
     },
     "wfsa/compile_any.py": {
         "grammar", "grammar/json_schema", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
@@ -111,7 +116,7 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/reference": {"grammar", "wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
-    "wfsa/explain.py": {"grammar", "grammar/json_schema", "wfsa/errors.py", "wfsa/vocab"},
+    "wfsa/explain.py": {"grammar", "grammar/json_schema", "wfsa/errors.py"},
     "wfsa/model_cache.py": set(),
     "wfsa/installing.py": set(),
     "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/model_cache.py", "wfsa/storage"},
@@ -131,12 +136,12 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/explorer": {
         "grammar", "grammar/guidance", "grammar/json_schema", "grammar/regex", "wfsa/__init__.py", "wfsa/_ext",
-        "wfsa/compile_options.py", "wfsa/demo", "wfsa/engine_comparison.py", "wfsa/errors.py", "wfsa/explain.py",
+        "wfsa/compile_options.py", "wfsa/demo", "wfsa/engine_comparison.py", "wfsa/errors.py",
         "wfsa/items", "wfsa/reference", "wfsa/schema_advice.py", "wfsa/vocab",
     },
     "wfsa/cli": {
         "grammar/json_schema", "wfsa/__init__.py", "wfsa/demo", "wfsa/engine_comparison.py", "wfsa/errors.py",
-        "wfsa/explain.py", "wfsa/explorer", "wfsa/fleet/farm", "wfsa/items", "wfsa/progress_bar.py",
+        "wfsa/explorer", "wfsa/fleet/farm", "wfsa/items", "wfsa/progress_bar.py",
         "wfsa/schema_costs.py", "wfsa/storage", "wfsa/fleet/store", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/__main__.py": {"wfsa/cli"},

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import wfsa
-from wfsa.explain import byte_vocab
 from wfsa.grammar.json_schema.keywords import READERS
+from wfsa.vocab import byte_vocab
 
 pytestmark = pytest.mark.engine
 BYTES = byte_vocab()

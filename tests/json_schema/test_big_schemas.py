@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 import wfsa
 from wfsa._ext.regular import automaton
-from wfsa.explain import byte_vocab
 from wfsa.grammar.json_schema import read_json_schema
 from wfsa.grammar.regular import Alt, Literal, alt, cat, star
+from wfsa.vocab import byte_vocab
 
 pytestmark = pytest.mark.engine
 BYTES = byte_vocab()

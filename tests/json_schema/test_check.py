@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import wfsa
-from wfsa.explain import byte_vocab
 from wfsa.grammar.json_schema import read_json_schema
+from wfsa.vocab import byte_vocab
 
 pytestmark = pytest.mark.engine
 SCHEMA: dict[str, Any] = {

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa.explain import byte_vocab
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema, read_tools
+from wfsa.vocab import byte_vocab
 
 from ..oracles.documents import Documents
 from .test_random_schemas import SCALARS, schemas, values

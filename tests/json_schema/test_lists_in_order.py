@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import wfsa
 from tests.json_schema.test_random_schemas import SCALARS, parts_of, schemas, values
-from wfsa.explain import byte_vocab
 from wfsa.grammar.json_schema import productions
+from wfsa.vocab import byte_vocab
 
 pytestmark = pytest.mark.engine
 BYTES = byte_vocab()

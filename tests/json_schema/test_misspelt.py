@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa.explain import byte_vocab
 from wfsa.grammar.json_schema.keywords import READERS
 from wfsa.grammar.json_schema.misspelt import ASSERTIONS, MAX_WORDS, MEANT, distance, intended
 from wfsa.grammar.json_schema.places import subschemas
+from wfsa.vocab import byte_vocab
 
 BYTES = byte_vocab()
 

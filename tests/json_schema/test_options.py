@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import wfsa
-from wfsa.explain import byte_vocab
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema, read_tools
+from wfsa.vocab import byte_vocab
 
 BYTES = byte_vocab()
 TYPES = [

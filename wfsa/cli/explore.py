@@ -12,8 +12,8 @@ from wfsa.cli import sources
 from wfsa.cli.files import read_text, require_folder
 from wfsa.cli.text_arguments import drop_refused_line_end
 from wfsa.errors import WfsaError
-from wfsa.explain import byte_vocab
 from wfsa.installing import how_to_install
+from wfsa.vocab import byte_vocab
 
 EXAMPLES: Final = """\
 examples:

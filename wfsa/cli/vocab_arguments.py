@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wfsa.cli import terminal
 from wfsa.errors import VocabError
-from wfsa.vocab import Vocab
+from wfsa.vocab import Vocab, byte_vocab
 
 
 def add_arguments(parser: argparse.ArgumentParser, default: str | None = None, *, copies: bool = False) -> None:
@@ -49,8 +49,6 @@ def read_or_bytes(arguments: argparse.Namespace, says_bytes: bool) -> Vocab:
     """The vocabulary that ``--vocab`` names, else a token for each byte; `says_bytes` says so on standard error."""
     if arguments.vocab is not None:
         return read(arguments)
-    from wfsa.explain import byte_vocab
-
     if says_bytes:
         terminal.say_error("wfsa: no --vocab is given, so every byte is a token")
     return byte_vocab()

@@ -21,11 +21,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from wfsa.errors import GrammarError, LimitError, WfsaError
-from wfsa.explain import byte_vocab
 from wfsa.explorer.compiled import Compiled
 from wfsa.explorer.reasons import terminal_name, terminal_place
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.installing import how_to_install
+from wfsa.vocab import byte_vocab
 
 _MOST_RULES: Final = 600  # of which the whole is made
 _MOST_TERMINAL_STATES: Final = 4000  # the same

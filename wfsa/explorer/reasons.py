@@ -1,7 +1,7 @@
 """Why a byte cannot follow, with links: each reason leads to the place in the schema or grammar that gives it.
 
-The words are those of `wfsa.explain`; a reason begins with a JSON pointer, and a pointer may hold anything, ": " too.
-So the pointer is the longest beginning of the reason that leads somewhere in the schema.
+The words are those of `Constraint.reasons`; a reason begins with a JSON pointer, and a pointer may hold anything, ": "
+too.  So the pointer is the longest beginning of the reason that leads somewhere in the schema.
 
 A grammar gives no such words: there it is told which terminals the byte would begin, and in which rules they stand.
 """
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
-from wfsa.explain import reasons
 from wfsa.explorer.compiled import Compiled
 from wfsa.explorer.terminals import Terminals
 from wfsa.grammar.json_schema.places import pointer_of
@@ -136,7 +135,7 @@ def why(compiled: Compiled, state: Any, byte: bytes) -> dict[str, Any]:
     if byte and byte in allowed:
         told = [[{"place": "", "words": "no token of the vocabulary spells what stands here"}]]
     elif source is not None:
-        told = [linked(source.schema, reason) for reason in reasons(source, state.text(), byte)]
+        told = [linked(source.schema, reason) for reason in compiled.constraint.reasons(state.text(), byte)]
     else:
         told = _out_of_place(compiled, state, byte)
     return {"reasons": told, "expected": expected(compiled, state), "bytes": allowed.hex()}

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
-from wfsa.explain import byte_vocab
 from wfsa.grammar.ir import Grammar
 from wfsa.reference.lexer import Lexer
 from wfsa.reference.longest import Rules
@@ -22,6 +21,7 @@ from wfsa.reference.lr import Item
 from wfsa.reference.normal_form import NormalForm, Rule, Symbol
 from wfsa.reference.runtime import CfgState, LongestState, State, begun
 from wfsa.reference.stacks import Stacks
+from wfsa.vocab import byte_vocab
 
 _BYTES: Final = 256
 T = TypeVar("T")

@@ -1,5 +1,5 @@
 """Vocabularies: tokens as bytes, and where they are read from."""
 
-from wfsa.vocab.vocabulary import Vocab, require_vocab
+from wfsa.vocab.vocabulary import Vocab, byte_vocab, require_vocab
 
-__all__ = ["Vocab", "require_vocab"]
+__all__ = ["Vocab", "byte_vocab", "require_vocab"]

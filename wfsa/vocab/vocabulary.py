@@ -26,6 +26,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from operator import index
 from pathlib import Path
@@ -455,3 +456,9 @@ def require_vocab(vocab: Any) -> Vocab:
     else:
         remedy = "wfsa.Vocab.from_tokenizer(tokenizer) makes one of a tokenizer, wfsa.Vocab(tokens) of a list of bytes"
     raise VocabError(f"a wfsa.Vocab is wanted, not {kind}: {remedy}")
+
+
+@lru_cache(maxsize=1)
+def byte_vocab() -> Vocab:
+    """The 256 bytes, a token each, and an end of the text."""
+    return Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
