@@ -19,7 +19,8 @@ from wfsa.caches import cache_info, empty_caches, set_cache_budget
 from wfsa.compiler import compile_json_schema
 from wfsa.errors import WfsaError
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.grammar.json_schema.places import Step, pointer, subschemas
+from wfsa.grammar.json_schema.keyword_table import subschemas
+from wfsa.grammar.json_schema.places import Step, pointer
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.schema_advice import advice
 from wfsa.vocab import Vocab

@@ -26,8 +26,7 @@ from wfsa.grammar.json_schema import (
     read_json_schema,
 )
 from wfsa.grammar.json_schema.formats import NAMES, NARROWED
-from wfsa.grammar.json_schema.keywords import READERS
-from wfsa.grammar.json_schema.report import BESIDE
+from wfsa.grammar.json_schema.keyword_table import KEYWORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "schema-support.md"
@@ -92,12 +91,7 @@ OPTIONS = {"property_order": "any", "spelling": "any", "unique_items": "unchecke
 
 def drafts_of(keyword: str) -> list[int]:
     """The drafts in which a keyword is read."""
-    if keyword in BESIDE:
-        other, since = BESIDE[keyword]
-        return [d for d in DRAFTS if d >= since and other in READERS[d]]
-    if keyword == "additionalItems":
-        return [d for d in DRAFTS if "items" in READERS[d]]
-    return [d for d in DRAFTS if keyword in READERS[d]]
+    return list(KEYWORDS.rows[keyword].drafts)
 
 
 def verdict(keyword: str, schema: dict[str, Any], draft: int, **options: Any) -> tuple[str, str]:

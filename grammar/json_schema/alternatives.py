@@ -33,9 +33,11 @@ from wfsa.errors import LimitError, SchemaError
 from ..allowance import check
 from .closing import closed
 from .comparing import Comparisons
-from .document import Document, segment
-from .keywords import UNEVALUATED, Found, read_keywords, shown
+from .document import Document
+from .keywords import Found, shown
 from .membership import Membership
+from .places import segment
+from .schema_object import read_keywords
 from .shape import (
     NOT_SEEN,
     OBJECT,
@@ -144,6 +146,9 @@ class Alternatives:
         assert found.ref is not None
         return self._meet(out, self._alternatives_of(*self._target(found.ref, path), found.tracks), path)
 
+    def _also_dynamic(self, ref: str, path: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
+        return self._meet(out, self._alternatives_of(*self.document.dynamic(ref, path), tracks), path)
+
     def _alternatives_of(self, target: Any, path: str, tracks: Tracks) -> list[Shape]:
         if not isinstance(target, (dict, bool)):
             raise SchemaError(f"a reference leads to something that is no schema at {path}")
@@ -153,16 +158,13 @@ class Alternatives:
         """What the applicators of one schema object leave of `out`."""
         parts = found.parts
         assert parts is not None
-        if "$dynamicRef" in parts:
-
-            def referred(shapes: list[Shape]) -> list[Shape]:
-                target = self.document.dynamic(parts["$dynamicRef"], path)
-                return self._meet(shapes, self._alternatives_of(*target, found.tracks), path)
-
-            out = self._kept(referred, out, "$dynamicRef", path, found.tracks)
+        for keyword in ("$dynamicRef", "$recursiveRef"):
+            if keyword in parts:
+                referred = partial(self._also_dynamic, parts[keyword], path, found.tracks)
+                out = self._kept(referred, out, keyword, path, found.tracks)
         for keyword, apply in self._applicators(parts, schema, path, found.tracks):
             out = self._kept(apply, out, keyword, path, found.tracks)
-        for keyword in UNEVALUATED:
+        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
             if keyword in parts:
                 apply = partial(self._all_evaluated, keyword, parts[keyword], path)
                 out = self._kept(apply, out, keyword, path, found.tracks)

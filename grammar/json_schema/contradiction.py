@@ -20,25 +20,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from .document import Document, draft_of, segment
-from .keywords import READERS
+from .document import Document, draft_of
+from .keyword_table import KEYWORDS, Applies, Holds, keyword_text, subschemas
 from .options import SchemaOptions
-from .words import keyword_text
+from .places import path_of_steps, segment
 
 MAX_TESTS = 250
 MAX_PLACES = 4  # that are shown
 _MAX_DEPTH = 100
 
-_SINGLE = ("items", "additionalProperties", "additionalItems", "contains", "propertyNames", "unevaluatedItems",
-           "unevaluatedProperties")  # fmt: skip
-_LISTS = ("allOf", "anyOf", "prefixItems", "items")
-_MAPS = ("properties", "patternProperties", "dependentSchemas")
-_NAMING = {"properties", "patternProperties", "prefixItems"}  # what others are counted from
-_FROM_NAMES = {"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "items"}
-_INTO_VALUES = {"items", "additionalProperties", "additionalItems", "contains", "unevaluatedItems",
-                "unevaluatedProperties", "properties", "patternProperties", "prefixItems"}  # fmt: skip
 _KINDS = ("number", "string", "array", "object")
-_UNTOUCHED = {"$id", "id", "maxContains"}
+_EACH = {Applies.ALL, Applies.CHILDREN, Applies.SOME, Applies.NAMES}
+_GROWING = {*_EACH, Applies.ANY}  # where a value more in a subschema is a value more in the schema
 
 
 class Place(NamedTuple):
@@ -78,23 +71,26 @@ class _Search:
         if not isinstance(schema, dict) or id(schema) in self.seen or depth > _MAX_DEPTH:
             return
         self.seen.add(id(schema))
-        readers = READERS[self.document.draft_at(path)]
-        words = [word for word in schema if word in readers and word not in _UNTOUCHED]
-        self.shrink([word for word in words if word not in _NAMING], partial(_popped, schema))
-        if not _FROM_NAMES & schema.keys():
-            self.shrink([word for word in words if word in _NAMING], partial(_popped, schema))
+        words = list(_asking(schema, self.document.draft_at(path)))
+        naming = _naming()
+        self.shrink([word for word in words if word not in naming], partial(_popped, schema))
+        if not any(KEYWORDS.rows[word].rest_of for word in words if word in schema):
+            self.shrink([word for word in words if word in naming], partial(_popped, schema))
         if schema.get("type") == "integer":
             schema["type"] = "number"
             if self.still_empty():
                 self.kinds.add(id(schema))
             schema["type"] = "integer"
         for keyword, value in list(schema.items()):
-            if keyword in ("allOf", "prefixItems") and isinstance(value, list):
-                self.shrink(list(range(len(value))), partial(_freed, value))
-            elif keyword in _MAPS and isinstance(value, dict):
-                self.shrink(list(value), partial(_freed, value))
-            elif keyword == "required" and isinstance(value, list):
+            row = KEYWORDS.rows.get(keyword)
+            if keyword == "required" and isinstance(value, list):
                 self.shrink(list(dict.fromkeys(value)), partial(_left_out, schema, "required"))
+            elif row is None or row.applies not in _EACH:
+                continue
+            elif isinstance(value, list) and Holds.LIST in row.holds:
+                self.shrink(list(range(len(value))), partial(_freed, value))
+            elif isinstance(value, dict) and Holds.MAP in row.holds:
+                self.shrink(list(value), partial(_freed, value))
         for _, child, where in _below(self.document, schema, path):
             self.reduce(child, where, depth + 1)
 
@@ -108,17 +104,16 @@ class _Search:
         below: dict[str, list[tuple[Any, str]]] = {}
         for keyword, child, where in _below(self.document, schema, path):
             below.setdefault(keyword, []).append((child, where))
-        for keyword in schema:
-            if keyword not in READERS[self.document.draft_at(path)] or keyword in _UNTOUCHED:
-                continue
+        for keyword in _asking(schema, self.document.draft_at(path)):
+            row = KEYWORDS.rows[keyword]
             children = [(child, where) for child, where in below.get(keyword, ()) if child is not True]
             inner: list[Place] = []
             if any(id(child) in seen for child, _ in children):
                 inner = [Place(path + segment(keyword), f"{path}{segment(keyword)}: recurs without end", depth)]
-            elif keyword not in _SINGLE or not any(child is False for child, _ in children):
-                deeper = depth + (keyword in _INTO_VALUES)
+            elif Holds.ONE not in row.holds or not any(child is False for child, _ in children):
+                deeper = depth + (row.applies in (Applies.CHILDREN, Applies.SOME))
                 inner = [place for child, where in children for place in self.places(child, where, deeper, seen)]
-            if not inner and keyword not in _NAMING:
+            if not inner and keyword not in _naming():
                 is_kind = keyword == "type" and (schema["type"] in _KINDS or id(schema) in self.kinds)
                 text = f"{path}{segment(keyword)}: {keyword_text(keyword, schema)}"
                 inner = [Place(path + segment(keyword), text, depth, is_kind)]
@@ -162,18 +157,24 @@ def _against(places: list[Place]) -> str:
     return f"{'; '.join(texts[:MAX_PLACES])}{more} exclude each other"
 
 
+def _naming() -> set[str]:
+    """The keywords that name what others do not speak of."""
+    return {word for row in KEYWORDS.rows.values() for word in row.rest_of}
+
+
+def _asking(schema: dict[str, Any], draft: int) -> Iterator[str]:
+    """The keywords that ask for something."""
+    readers = KEYWORDS.readers[draft]
+    return (word for word in schema if word in readers and KEYWORDS.rows[word].role == "assertion")
+
+
 def _below(document: Document, schema: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
     """(keyword, subschema, its path): those in which a value more is one more for `schema`; targets of references."""
     for keyword, value in schema.items():
-        where = path + segment(keyword)
         if keyword == "$ref" and isinstance(value, str):
             yield keyword, *document.resolve(value, path)
-        elif keyword in _SINGLE and isinstance(value, (dict, bool)):
-            yield keyword, value, where
-        elif keyword in _LISTS and isinstance(value, list):
-            yield from ((keyword, child, f"{where}[{i}]") for i, child in enumerate(value))
-        elif keyword in _MAPS and isinstance(value, dict):
-            yield from ((keyword, child, where + segment(name)) for name, child in value.items())
+        elif keyword in KEYWORDS.rows and KEYWORDS.rows[keyword].applies in _GROWING:
+            yield from ((keyword, child, path + path_of_steps(steps)) for steps, child in subschemas({keyword: value}))
 
 
 def _popped(schema: dict[str, Any], word: str) -> Callable[[], None]:

@@ -17,18 +17,18 @@ that it decides, so there are few, and only documents with dynamic anchors have 
 from __future__ import annotations
 
 import copy
-import json
 import re
 from typing import Any
 from urllib.parse import unquote, urljoin
 
 from wfsa.errors import LimitError, SchemaError
 
+from .keyword_table import subschemas
 from .metaschemas import metaschema
 from .misspelt import UnknownWords
 from .number_spellings import Wholes
 from .options import SchemaOptions, listed_drafts
-from .places import subschemas
+from .places import path_of_steps, segment
 from .widening import Widenings
 
 _TOO_OLD = re.compile(r"json-schema\.org/draft-0[0-3]/")
@@ -36,11 +36,6 @@ MAX_COPIES = 500  # resources, each under one dynamic scope
 MAX_SCANNED = 10_000  # levels that are searched for identifiers: their paths add up to the square of the depth
 
 Scope = dict[str, str]  # name of a dynamic anchor -> base URI of the outermost resource that has it
-
-
-def segment(name: str) -> str:
-    """``.age``, or ``["a b"]`` where the name is no identifier."""
-    return "." + name if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
 
 
 def _position(name: str, n_items: int) -> int | None:
@@ -318,8 +313,7 @@ class Document:
             if draft == 2019 and node.get("$recursiveAnchor") is True and self._resource(path)[1] == path:
                 self._dynamic.setdefault(base, {}).setdefault("", (node, path))
             for steps, child in subschemas(node):
-                below = "".join(segment(s) if isinstance(s, str) else f"[{s}]" for s in steps)
-                todo.append((child, path + below, base, depth + 1))
+                todo.append((child, path + path_of_steps(steps), base, depth + 1))
 
 
 def joined(base: str, uri: str, path: str) -> str:

@@ -1,9 +1,8 @@
-"""Reading one schema object, keyword by keyword, into a `Shape`.
+"""The readers of keywords: each puts what one keyword says into the shape of its schema object.
 
-Input: the dict, its path.  Output: the shape, and the ``$ref`` and the applicators (``anyOf``, ``not``, ...) found
-beside it: they need other schemas, so :mod:`.alternatives` follows them.
-Each keyword has one small reader ``(found, shape, value, schema)`` in a table per draft; what is in no table is an
-annotation and is skipped.
+A reader is ``(found, shape, value, schema)``: `value` is the keyword's value, `schema` the object that it is in.  What
+needs other schemas (``$ref``, ``anyOf``, ``not``, ...) is checked here, noted in `Found`, and followed by
+:mod:`.alternatives`.  Which reader belongs to which keyword of which draft says :mod:`.keyword_table`.
 
 Nothing is checked twice, and nothing is built for a keyword at its default.  Children are stored as handles, unread.
 """
@@ -17,16 +16,15 @@ from typing import Any, NoReturn
 from wfsa.errors import GrammarError, LimitError, SchemaError
 
 from .contents import JSON, encoding_pattern, holds_json
-from .document import Document, segment
 from .finite import is_json, json_key
 from .formats import format_name
 from .intervals import MAX_DIGITS, exact, n_digits
-from .misspelt import MEANT
+from .options import SchemaOptions
+from .places import segment
 from .shape import (
     ARRAY,
     BOOLEAN,
     INTEGER,
-    NOT_SEEN,
     NULL,
     NUMBER,
     OBJECT,
@@ -36,33 +34,40 @@ from .shape import (
     Handle,
     KeyClass,
     Keyed,
-    Seen,
     Shape,
     Tracks,
 )
 from .spelling import pattern_language
-from .widening import CAUGHT, Unenforceable
+from .widening import Unenforceable, Widenings
 
 TYPES = {
     "string": STRING, "object": OBJECT, "integer": INTEGER, "number": NUMBER, "array": ARRAY, "boolean": BOOLEAN,
     "null": NULL,
 }  # fmt: skip
 
-Keyword = Callable[["Found", Shape, Any, dict[str, Any]], None]
+Reader = Callable[["Found", Shape, Any, dict[str, Any]], None]
 
 
 class Found:
-    """What one schema object holds besides its shape."""
+    """What a schema object holds besides its shape, and what its readers have to know."""
 
-    __slots__ = ("document", "draft", "lost_pattern", "parts", "ref", "tracks")
+    __slots__ = ("draft", "identifier", "lost_pattern", "options", "parts", "ref", "tracks", "widenings")
 
-    def __init__(self, document: Document, draft: int, tracks: Tracks) -> None:
-        self.document = document
+    def __init__(self, options: SchemaOptions, widenings: Widenings, draft: int, tracks: Tracks) -> None:
+        self.options = options
+        self.widenings = widenings
         self.draft = draft
-        self.tracks = tracks  # is it noted what the keywords evaluate
+        self.tracks = tracks  # whether it is noted what the keywords evaluate
+        self.identifier: str | None = None  # its ``$id``
         self.ref: str | None = None
-        self.lost_pattern = False  # is there a pattern of names that cannot be read
+        self.lost_pattern = False  # whether a pattern of names cannot be read
         self.parts: dict[str, Any] | None = None  # applicators in place, by keyword
+
+    def add(self, keyword: str, value: Any) -> None:
+        """Note an applicator."""
+        if self.parts is None:
+            self.parts = {}
+        self.parts[keyword] = value
 
 
 def shown(value: Any) -> str:
@@ -104,7 +109,7 @@ def _count(shape: Shape, keyword: str, value: Any) -> int:
 # ---- any type ----------------------------------------------------------------------------------------------------
 
 
-def _type(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def type_(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, str):
         mask = TYPES.get(value, 0)
         if not mask:
@@ -121,7 +126,7 @@ def _type(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> Non
     shape.mask &= mask
 
 
-def _enum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def enum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list):
         fail(shape, "enum", f"enum must be a list, not {shown(value)}")
     if not is_json(value):
@@ -129,7 +134,7 @@ def _enum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> Non
     _values(shape, value)
 
 
-def _const(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def const(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not is_json(value):
         fail(shape, "const", f"{shown(value)} is no JSON value")
     _values(shape, [value])
@@ -142,17 +147,15 @@ def _values(shape: Shape, values: list[Any]) -> None:
     shape.values = values
 
 
-def _part(keyword: str, is_right: Callable[[Any], bool], what: str) -> Keyword:
+def part(keyword: str, is_right: Callable[[Any], bool], what: str) -> Reader:
     """A reader for an applicator: it is checked here and followed by :mod:`.alternatives`."""
 
-    def note(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    def read(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
         if not is_right(value):
             fail(shape, keyword, f"{keyword} must be {what}, not {shown(value)}")
-        if found.parts is None:
-            found.parts = {}
-        found.parts[keyword] = value
+        found.add(keyword, value)
 
-    return note
+    return read
 
 
 def _is_schema(value: Any) -> bool:
@@ -167,37 +170,35 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-_LIST = "a list of schemas that is not empty"
-_SCHEMA = "an object or a boolean"
+def branches(keyword: str) -> Reader:
+    return part(keyword, _are_schemas, "a list of schemas that is not empty")
 
 
-def _condition(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def one_schema(keyword: str) -> Reader:
+    return part(keyword, _is_schema, "an object or a boolean")
+
+
+def dynamic_ref(keyword: str) -> Reader:
+    return part(keyword, lambda value: isinstance(value, str), "a string")
+
+
+def condition(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     for word in ("if", "then", "else"):
         if word in schema and not _is_schema(schema[word]):
             fail(shape, word, f"a schema must be an object or a boolean, not {shown(schema[word])}")
     if "then" in schema or "else" in schema or found.tracks:
-        if found.parts is None:
-            found.parts = {}
-        found.parts["if"] = value
+        found.add("if", value)
 
 
-def _ref(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def ref(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
         fail(shape, "$ref", f"$ref must be a string, not {shown(value)}")
     found.ref = value
 
 
-def _dynamic_ref(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    if not isinstance(value, str):
-        fail(shape, "$dynamicRef", f"$dynamicRef must be a string, not {shown(value)}")
-    if found.parts is None:
-        found.parts = {}
-    found.parts["$dynamicRef"] = value
-
-
-def _identifier(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def identifier(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, str) and not (found.draft <= 7 and "$ref" in schema):
-        found.document.enter(schema, shape.path, value)
+        found.identifier = value
 
 
 # ---- numbers -----------------------------------------------------------------------------------------------------
@@ -213,29 +214,29 @@ def _lower_high(shape: Shape, bound: Decimal, is_open: bool) -> None:
         shape.high, shape.high_open = bound, is_open
 
 
-def _minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     is_open = found.draft <= 4 and schema.get("exclusiveMinimum") is True
     _raise_low(shape, _number(shape, "minimum", value), is_open)
 
 
-def _maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     is_open = found.draft <= 4 and schema.get("exclusiveMaximum") is True
     _lower_high(shape, _number(shape, "maximum", value), is_open)
 
 
-def _exclusive_minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def exclusive_minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, bool) and found.draft <= 4:
         return  # read with `minimum`
     _raise_low(shape, _number(shape, "exclusiveMinimum", value), True)
 
 
-def _exclusive_maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def exclusive_maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, bool) and found.draft <= 4:
         return
     _lower_high(shape, _number(shape, "exclusiveMaximum", value), True)
 
 
-def _multiple_of(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def multiple_of(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     number = _number(shape, "multipleOf", value)
     if number <= 0:
         fail(shape, "multipleOf", f"multipleOf must be above 0, not {shown(value)}")
@@ -245,35 +246,35 @@ def _multiple_of(found: Found, shape: Shape, value: Any, schema: dict[str, Any])
 # ---- strings -----------------------------------------------------------------------------------------------------
 
 
-def _min_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def min_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     shape.min_length = _count(shape, "minLength", value)
 
 
-def _max_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def max_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     shape.max_length = _count(shape, "maxLength", value)
 
 
-def _pattern(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def pattern(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     _checked_pattern(value, shape.path + ".pattern")
     shape.patterns = (*shape.patterns, value)
 
 
-def _format(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def format_(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
         fail(shape, "format", f"format must be a string, not {shown(value)}")
     name = format_name(value, found.draft)
-    if name is not None and found.document.options.formats == "assert":
+    if name is not None and found.options.formats == "assert":
         shape.formats = (*shape.formats, name)
 
 
-def _content_encoding(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def content_encoding(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     pattern = encoding_pattern(value)
-    if pattern is not None and found.document.options.formats == "assert":
+    if pattern is not None and found.options.formats == "assert":
         shape.patterns = (*shape.patterns, pattern)
 
 
-def _content_media_type(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    if holds_json(schema) and found.document.options.formats == "assert":
+def content_media_type(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    if holds_json(schema) and found.options.formats == "assert":
         if "contentEncoding" in schema:
             raise Unenforceable(f"{JSON} in {schema['contentEncoding']} cannot be enforced at {shape.path}")
         shape.formats = (*shape.formats, JSON)
@@ -293,7 +294,7 @@ def _tuple_items(shape: Shape, keyword: str, value: list[Any]) -> None:
     shape.prefix = tuple(_handle(shape, keyword, v, f"{path}[{i}]") for i, v in enumerate(value))
 
 
-def _items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, list):  # the form of the drafts up to 2019-09
         _tuple_items(shape, "items", value)
         if "additionalItems" in schema:
@@ -303,21 +304,21 @@ def _items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> No
         shape.rest = _handle(shape, "items", value, shape.path + ".items")
 
 
-def _prefix_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def prefix_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list):
         fail(shape, "prefixItems", f"prefixItems must be a list of schemas, not {shown(value)}")
     _tuple_items(shape, "prefixItems", value)
 
 
-def _min_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def min_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     shape.min_items = _count(shape, "minItems", value)
 
 
-def _max_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def max_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     shape.max_items = _count(shape, "maxItems", value)
 
 
-def _contains(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def contains(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     handle = _handle(shape, "contains", value, shape.path + ".contains")
     low, high = 1, None
     if found.draft >= 2019:
@@ -330,17 +331,17 @@ def _contains(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) ->
     shape.seen = shape.seen._replace(contained=(handle,)) if found.draft >= 2020 else shape.seen
 
 
-def _unique_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def unique_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, bool):
         fail(shape, "uniqueItems", f"uniqueItems must be true or false, not {shown(value)}")
-    if value and found.document.options.unique_items == "exact":
+    if value and found.options.unique_items == "exact":
         shape.unique = True
 
 
 # ---- objects -----------------------------------------------------------------------------------------------------
 
 
-def _properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, dict):
         fail(shape, "properties", f"properties must be an object, not {shown(value)}")
     base = shape.path + ".properties"
@@ -355,18 +356,18 @@ def _properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) 
     shape.properties = out
 
 
-def _additional_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def additional_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if value is not True:
         shape.additional = _handle(shape, "additionalProperties", value, shape.path + ".additionalProperties")
 
 
-def _required(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def required(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         fail(shape, "required", f"required must be a list of names, not {shown(value)}")
     shape.required = tuple(value)
 
 
-def _pattern_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def pattern_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, dict):
         fail(shape, "patternProperties", f"patternProperties must be an object, not {shown(value)}")
     base = shape.path + ".patternProperties"
@@ -377,7 +378,7 @@ def _pattern_properties(found: Found, shape: Shape, value: Any, schema: dict[str
         try:
             _checked_pattern(pattern, base + segment(pattern))
         except Unenforceable as err:
-            found.document.widenings.add(shape.path, "patternProperties", err)
+            found.widenings.add(shape.path, "patternProperties", err)
             found.lost_pattern = shape.loose = True
             continue
         handle = _handle(shape, "patternProperties", child, base + segment(pattern))
@@ -385,18 +386,18 @@ def _pattern_properties(found: Found, shape: Shape, value: Any, schema: dict[str
     shape.universals = (*shape.universals, *universals)
 
 
-def _property_names(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def property_names(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     handle = _handle(shape, "propertyNames", value, shape.path + ".propertyNames")
     if value is not True:
         keys = KeyClass(key=Compound("not", (handle,)))
         shape.universals = (*shape.universals, (keys, (False, handle[1] if isinstance(handle, tuple) else shape.path)))
 
 
-def _min_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def min_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     shape.min_properties = _count(shape, "minProperties", value)
 
 
-def _max_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def max_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     shape.max_properties = _count(shape, "maxProperties", value)
 
 
@@ -409,10 +410,10 @@ def _checked_pattern(value: Any, path: str) -> None:
         raise Unenforceable(f"{err} at {path}") from None
 
 
-def _dependencies(keyword: str) -> Keyword:
+def dependencies(keyword: str) -> Reader:
     """``dependentRequired``, ``dependentSchemas``, and ``dependencies``, which is both."""
 
-    def note(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    def read(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
         if not isinstance(value, dict):
             fail(shape, keyword, f"{keyword} must be an object, not {shown(value)}")
         for name, asked in value.items():
@@ -422,122 +423,6 @@ def _dependencies(keyword: str) -> Keyword:
             if not names and not (_is_schema(asked) and keyword != "dependentRequired"):
                 fail(shape, keyword, f"what {shown(name)} asks for must be names or a schema, not {shown(asked)}")
         if value:
-            if found.parts is None:
-                found.parts = {}
-            found.parts[keyword] = value
+            found.add(keyword, value)
 
-    return note
-
-
-UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
-
-
-def _unevaluated(keyword: str) -> Keyword:
-    def note(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-        if not _is_schema(value):
-            fail(shape, keyword, f"a schema must be {_SCHEMA}, not {shown(value)}")
-        if found.parts is None:
-            found.parts = {}
-        found.parts[keyword] = value
-
-    return note
-
-
-_BASE: dict[str, Keyword] = {
-    "type": _type, "enum": _enum, "$ref": _ref,
-    "allOf": _part("allOf", _are_schemas, _LIST), "anyOf": _part("anyOf", _are_schemas, _LIST),
-    "oneOf": _part("oneOf", _are_schemas, _LIST), "not": _part("not", _is_schema, _SCHEMA),
-    "minimum": _minimum, "maximum": _maximum, "multipleOf": _multiple_of,
-    "exclusiveMinimum": _exclusive_minimum, "exclusiveMaximum": _exclusive_maximum,
-    "minLength": _min_length, "maxLength": _max_length, "pattern": _pattern, "format": _format,
-    "items": _items, "minItems": _min_items, "maxItems": _max_items, "uniqueItems": _unique_items,
-    "properties": _properties, "additionalProperties": _additional_properties, "required": _required,
-    "patternProperties": _pattern_properties, "minProperties": _min_properties, "maxProperties": _max_properties,
-    "dependencies": _dependencies("dependencies"),
-}  # fmt: skip
-
-_DRAFT_6 = {
-    **_BASE, "$id": _identifier, "const": _const, "contains": _contains, "propertyNames": _property_names,
-}  # fmt: skip
-_SINCE_7 = {**_DRAFT_6, "if": _condition}
-_DRAFT_7 = {**_SINCE_7, "contentEncoding": _content_encoding, "contentMediaType": _content_media_type}
-_SINCE_2019 = {
-    **_SINCE_7,
-    "dependentRequired": _dependencies("dependentRequired"), "dependentSchemas": _dependencies("dependentSchemas"),
-    "unevaluatedItems": _unevaluated("unevaluatedItems"),
-    "unevaluatedProperties": _unevaluated("unevaluatedProperties"),
-}  # fmt: skip
-_DRAFT_2019 = {**_SINCE_2019, "$recursiveRef": _dynamic_ref}
-# What no ``$schema`` declares is read as draft 2020-12; the list form of `items` has only one meaning and is taken too.
-_DRAFT_2020 = {**_SINCE_2019, "prefixItems": _prefix_items, "$dynamicRef": _dynamic_ref}
-READERS: dict[int, dict[str, Keyword]] = {
-    4: {**_BASE, "id": _identifier}, 6: _DRAFT_6, 7: _DRAFT_7, 2019: _DRAFT_2019, 2020: _DRAFT_2020,
-}  # fmt: skip
-
-
-def read_keywords(
-    schema: dict[str, Any], path: str, document: Document, tracks: Tracks = Tracks.NONE
-) -> tuple[Shape, Found]:
-    """The shape of one schema object, and what else it refers to.
-
-    What the keywords evaluate is noted if `tracks` says so, and if one of them is ``unevaluated...``.
-    """
-    draft = document.draft_at(path)
-    readers = READERS[draft]
-    if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
-        tracks = Tracks.ALL if draft >= 2019 else tracks
-    shape, found = Shape(path), Found(document, draft, tracks)
-    if "$ref" in schema and draft <= 7:  # everything beside it is ignored in these drafts
-        _ref(found, shape, schema["$ref"], schema)
-        return shape, found
-    for keyword, value in schema.items():
-        read = readers.get(keyword)
-        if read is None:
-            if keyword not in MEANT:
-                document.unknown.add(keyword, path)
-            continue
-        try:
-            read(found, shape, value, schema)
-        except CAUGHT as err:
-            document.widenings.add(path, keyword, err)
-            shape.loose = True
-    if found.lost_pattern and "additional" in shape.__dict__:
-        document.widenings.add(path, "additionalProperties", "a name may match a pattern that is not enforced")
-        del shape.additional
-    if shape.universals and "additional" in shape.__dict__:
-        # All others: not named, and not matching a pattern either.
-        patterns = frozenset(keys.pattern for keys, _ in shape.universals if keys.pattern is not None)
-        if patterns:
-            others = KeyClass(names=frozenset(shape.properties), patterns=patterns)
-            shape.universals = (*shape.universals, (others, shape.additional))
-            del shape.additional
-    plain = shape.__dict__
-    shape.free = len(plain) - ("seen" in plain) == 1  # only the path
-    if tracks:
-        _note_seen(shape, schema, draft)
-    return shape, found
-
-
-_OF_OBJECTS = frozenset((
-    "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties",
-    "maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
-))  # fmt: skip
-
-
-def _note_seen(shape: Shape, schema: dict[str, Any], draft: int) -> None:
-    """What this object's own keywords evaluate."""
-    properties, patterns, items = schema.get("properties"), schema.get("patternProperties"), schema.get("items")
-    tuple_items = items if isinstance(items, list) else schema.get("prefixItems") if draft >= 2020 else None
-    seen = Seen(
-        frozenset(properties) if isinstance(properties, dict) else frozenset(),
-        frozenset(patterns) if isinstance(patterns, dict) else frozenset(),
-        "additionalProperties" in schema,
-        len(tuple_items) if isinstance(tuple_items, list) else 0,
-        isinstance(items, (dict, bool)) or (isinstance(items, list) and "additionalItems" in schema),
-        shape.seen.contained,
-        not _OF_OBJECTS.isdisjoint(schema) or "object" in schema.get("type", ()),
-    )
-    if shape.loose and isinstance(patterns, dict):
-        seen = seen._replace(all_names=True, patterns=frozenset())
-    if seen != NOT_SEEN:
-        shape.seen = seen
+    return read

@@ -1,7 +1,7 @@
 """A JSON Schema in, a grammar of its documents out.
 
     document      references                       }
-    keywords      one schema object -> `Shape`     }  shapes: what the values are
+    schema_object one schema object -> `Shape`     }  shapes: what the values are
     shape         intersection                     }
     alternatives  $ref, anyOf                      }
     truth         equal combinations of children   }

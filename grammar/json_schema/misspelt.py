@@ -7,7 +7,7 @@ Method.  A word is a slip if it is a keyword of no draft, and one edit (two from
 away from one that says something about documents: a letter too many, missing, in place of another, or two exchanged
 (optimal string alignment, after F. J. Damerau 1964), letter case aside.  What is near an annotation only (``titel``)
 harms nobody and is left alone; so are words that begin with a mark (``_enum`` is how people switch a keyword off) and
-those of `MEANT`.  Of 824 unknown words in 9,849 schemas in use 41 are told, each a slip.
+those of `MEANT_ELSEWHERE`.  Of 824 unknown words in 9,849 schemas in use 41 are told, each a slip.
 
 Cost: unknown keywords only, each spelling once; at most `MAX_WORDS` of one document.
 """
@@ -18,27 +18,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-# What says something about documents, in any draft, and the holders of what references lead to.
-ASSERTIONS = (
-    "type", "enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then",
-    "else", "minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
-    "pattern", "format", "items", "prefixItems", "additionalItems", "unevaluatedItems", "minItems", "maxItems",
-    "uniqueItems", "contains", "minContains", "maxContains", "properties", "additionalProperties",
-    "unevaluatedProperties", "required", "patternProperties", "propertyNames", "minProperties", "maxProperties",
-    "dependencies", "dependentRequired", "dependentSchemas", "contentEncoding", "contentMediaType", "$defs",
-    "definitions",
-)  # fmt: skip
-# Annotations, and words with a meaning elsewhere, some of them near an assertion.
-MEANT = frozenset((
-    "$anchor", "$comment", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "contentSchema",
-    "default", "definition", "deprecated", "description", "example", "examples",
-    "id", "inclusiveMaximum", "inclusiveMinimum", "multiple", "note", "readOnly", "title", "writeOnly", *ASSERTIONS,
-))  # fmt: skip
+from .keyword_table import KEYWORDS
+
+# Words with a meaning elsewhere, some of them near a keyword that says something about documents.
+MEANT_ELSEWHERE = frozenset(("definition", "example", "inclusiveMaximum", "inclusiveMinimum", "multiple", "note"))
 LONG = 8
-MAX_LENGTH = 2 + max(map(len, ASSERTIONS)) + 1
+MAX_LENGTH = 64
 MAX_WORDS = 1000
 MAX_SHOWN = 8
-_BY_LOWER = {word.lower(): word for word in ASSERTIONS}
 
 
 class Slip(NamedTuple):
@@ -84,15 +71,17 @@ def slips_text(slips: Sequence[Slip]) -> str:
     return f"unknown keywords say nothing about documents: {'; '.join(texts)}{more}"
 
 
-@lru_cache(maxsize=4096)
 def intended(word: str) -> str | None:
     """The keyword that an unknown word was probably meant to be; None if it is near none."""
-    if word in MEANT or word.startswith(("_", "@", "x-")) or not 2 < len(word) < MAX_LENGTH:
+    if word in KEYWORDS.known or word in MEANT_ELSEWHERE or word.startswith(("_", "@", "x-")):
         return None
+    return _nearest(word, KEYWORDS.targets) if 2 < len(word) <= MAX_LENGTH else None
+
+
+@lru_cache(maxsize=4096)
+def _nearest(word: str, targets: tuple[str, ...]) -> str | None:
     lowered = word.lower()
-    if lowered in _BY_LOWER:
-        return _BY_LOWER[lowered]
-    near = ((distance(lowered, other, 2 if len(other) >= LONG else 1), known) for other, known in _BY_LOWER.items())
+    near = ((distance(lowered, name.lower(), 2 if len(name) >= LONG else 1), name) for name in targets)
     found = min((pair for pair in near if pair[0] is not None), default=None, key=lambda pair: pair[0] or 0)
     return None if found is None else found[1]
 

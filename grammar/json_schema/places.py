@@ -1,30 +1,24 @@
-"""Where in a schema object its subschemas stand.
-
-Only there an identifier is an identifier, and a keyword a keyword: under ``enum``, ``default`` or an unknown word
-everything is data, whatever it looks like.  The table is the same for all drafts; a keyword that a draft does not have
-yet is read as a place for schemas all the same, since a reference may lead there.
-"""
+"""Places of a schema: paths as in messages (``$.properties.a[0]``) and JSON pointers (``/properties/a/0``)."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
-
-ONE = frozenset((
-    "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not",
-    "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
-))  # fmt: skip
-LISTS = frozenset(("allOf", "anyOf", "items", "oneOf", "prefixItems"))
-MAPS = frozenset((
-    "$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties",
-))  # fmt: skip
+from collections.abc import Iterable, Sequence
 
 Step = str | int
 
-
 _STEP = re.compile(r'\.([^.\[(]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\(\d+\)')
+
+
+def segment(name: str) -> str:
+    """``.age``, or ``["a b"]`` where the name is not an identifier."""
+    return "." + name if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
+
+
+def path_of_steps(steps: Iterable[Step]) -> str:
+    """The path below a schema object: ``.properties.a`` for ``("properties", "a")``."""
+    return "".join(segment(step) if isinstance(step, str) else f"[{step}]" for step in steps)
 
 
 def pointer_of(path: str, outside: Sequence[str] = ()) -> str:
@@ -49,18 +43,3 @@ def pointer_of(path: str, outside: Sequence[str] = ()) -> str:
 def pointer(steps: Iterable[Step]) -> str:
     """The JSON pointer of steps from the root (RFC 6901): ``("items", "a/b", 0)`` is ``/items/a~1b/0``."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-
-
-def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]:
-    """Every subschema, with the steps that lead to it: ``("properties", "a")``, ``("anyOf", 0)``, ``("not",)``."""
-    for keyword, value in schema.items():
-        if isinstance(value, dict) and keyword in MAPS:
-            for name, child in value.items():
-                if isinstance(child, (dict, bool)) and isinstance(name, str):
-                    yield (keyword, name), child
-        elif isinstance(value, list) and keyword in LISTS:
-            for i, child in enumerate(value):
-                if isinstance(child, (dict, bool)):
-                    yield (keyword, i), child
-        elif isinstance(value, (dict, bool)) and keyword in ONE:
-            yield (keyword,), value

@@ -18,19 +18,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from decimal import Decimal
-from typing import Any, Literal, NamedTuple, get_args, overload
+from typing import Any, NamedTuple, get_args, overload
 
-from .contents import encoding_pattern, holds_json
-from .finite import MAX_SPELLED, is_cheap
-from .formats import NARROWED, format_name
-from .keywords import READERS
-from .number_spellings import PLACES
+from .keyword_table import KEYWORDS, Keyword, subschemas
 from .options import SchemaOptions
-from .places import pointer_of, subschemas
+from .places import pointer as pointer_text
+from .places import pointer_of
+from .verdicts import ENFORCED, Status, Verdict
 from .widening import Widening
-
-Status = Literal["enforced", "narrowed", "annotation", "widened"]
 
 
 class ReportEntry(NamedTuple):
@@ -42,19 +37,7 @@ class ReportEntry(NamedTuple):
     note: str = ""
 
 
-_CANONICAL = "strings only as json.dumps(ensure_ascii=False) spells them"
-_COUNT_OR_CLASS = ("minProperties", "maxProperties", "dependentSchemas", "unevaluatedProperties")
-_NO_EXPONENT = "no exponents (0.001, not 1e-3), no -0"
-FAR = PLACES + 4
 _MAX_WIDTH = 60  # of a column of a report that is printed; longer places move the rest of their line
-_PLACES = (
-    f"beside an exponent at most {PLACES} digits before and behind the point (not 1{'0' * FAR}e-{FAR})"
-)
-_LOCATIONS = frozenset((
-    "$id", "id", "$defs", "definitions", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor",
-))  # fmt: skip
-# Keywords that another one reads, and the first draft that has both.
-BESIDE = {"then": ("if", 7), "else": ("if", 7), "minContains": ("contains", 2019), "maxContains": ("contains", 2019)}
 _WHITESPACE = {
     "flexible": "{any} before every lexeme, none behind the document",
     "compact": "no whitespace",
@@ -171,47 +154,24 @@ class SchemaEntries:
         out += (ReportEntry(*place, "widened", f"not enforced: {why}") for place, why in lost.items())
         return iter(out)
 
-    def reads(self, keyword: str, schema: dict[str, Any]) -> bool:
-        """Whether a keyword of `schema` says anything in this draft."""
-        if "$ref" in schema and self.draft <= 7:
-            return keyword == "$ref"
-        if keyword in BESIDE:
-            other, since = BESIDE[keyword]
-            return other in schema and self.draft >= since
-        if keyword == "additionalItems":
-            return isinstance(schema.get("items"), list)
-        if keyword == "if":
-            return self.draft >= 7 and ("then" in schema or "else" in schema)
-        return keyword in READERS[self.draft]
-
     def _of(self, pointer: str, schema: dict[str, Any]) -> Iterator[ReportEntry]:
         for keyword, value in schema.items():
-            if keyword in _LOCATIONS:
-                continue
-            status, note = self._judged(keyword, value, schema)
-            yield ReportEntry(pointer, keyword, status, note)
+            row = KEYWORDS.rows.get(keyword)
+            if row is None or row.role != "location":
+                yield ReportEntry(pointer, keyword, *self._judged(row, value, schema))
 
-    def _judged(self, keyword: str, value: Any, schema: dict[str, Any]) -> tuple[Status, str]:
-        if not self.reads(keyword, schema):
+    def _judged(self, row: Keyword | None, value: Any, schema: dict[str, Any]) -> Verdict:
+        if row is None or not row.says_something(schema, self.draft):
             beside = "$ref" in schema and self.draft <= 7
             return "annotation", f"draft {self.draft} ignores what stands beside $ref" if beside else ""
-        if keyword == "uniqueItems" and value is True and self.options.unique_items == "unchecked":
-            return "widened", "arrays with equal items are admitted"
-        if keyword == "format" and not (self.options.formats == "assert" and format_name(value, self.draft)):
-            return "annotation", f"the format {value!r} is not checked"
-        if keyword in ("contentEncoding", "contentMediaType"):
-            known = encoding_pattern(value) is not None if keyword == "contentEncoding" else holds_json(schema)
-            if self.options.formats != "assert" or not known:
-                return "annotation", f"what is in {value!r} is not checked"
-        note = _narrowing(keyword, value, schema, self.options)
-        return ("narrowed" if note else "enforced"), note
+        return ENFORCED if row.judge is None else row.judge(value, schema, self.options, self.draft)
 
     def _children(self, pointer: str, schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """The subschemas that are applied or may be referred to, with their pointers."""
         for steps, child in subschemas(schema):
-            if steps[0] in _LOCATIONS or self.reads(str(steps[0]), schema):
-                words = (str(step).replace("~", "~0").replace("/", "~1") for step in steps)
-                yield "/".join((pointer, *words)), child
+            row = KEYWORDS.rows[str(steps[0])]
+            if row.role == "location" or row.says_something(schema, self.draft):
+                yield pointer + pointer_text(steps), child
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,61 +218,3 @@ def _shown(options: SchemaOptions) -> str:
     """The options in a line, but for the registry."""
     names = (option.name for option in fields(options) if option.name != "registry")
     return ", ".join(f"{name}={getattr(options, name)}" for name in names)
-
-
-def _narrowing(keyword: str, value: Any, schema: dict[str, Any], options: SchemaOptions) -> str:
-    """Which admitted documents `keyword` makes the grammar refuse."""
-    canonical = options.spelling == "canonical"
-    if keyword == "format" and (value in NARROWED or "maxLength" in schema):
-        part = f"of {value} a sublanguage (wfsa.grammar.json_schema.formats)"
-        return f"{_CANONICAL}; {part}" if canonical else part
-    if keyword == "contentMediaType":
-        part = "a sublanguage, not nested deeply (wfsa.grammar.json_schema.contents)"
-        return f"{_CANONICAL}; {part}" if canonical else part
-    if keyword in ("pattern", "format", "contentEncoding", "patternProperties", "propertyNames"):
-        return _CANONICAL if canonical else ""
-    if keyword == "multipleOf":
-        return _NO_EXPONENT if canonical else _PLACES
-    if keyword in ("enum", "const"):
-        return _constants(value if keyword == "enum" else [value], options)
-    if keyword == "type" and "integer" in (value if isinstance(value, list) else [value]):
-        if "number" in value:
-            return ""
-        return "integers without fraction and exponent (1, not 1.0)" if canonical else _PLACES
-    if keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
-        if isinstance(value, bool):
-            return ""
-        return _NO_EXPONENT if canonical else _PLACES if value else ""
-    if keyword in ("properties", "required", "dependentRequired", "dependencies") and value:
-        if keyword == "required" and isinstance(schema.get("properties"), dict) and {*value} <= {*schema["properties"]}:
-            return ""
-        order = "in the order of the schema, all others last" if options.property_order == "declared" else ""
-        words = ", ".join(filter(None, (order, "canonically spelled" if canonical else "")))
-        return words and f"names {words}"
-    if keyword in _COUNT_OR_CLASS and value is not True:
-        return "names canonically spelled" if canonical else ""
-    return ""
-
-
-def _constants(values: Any, options: SchemaOptions) -> str:
-    """Which spellings of the values of an enum are refused."""
-    notes = []
-    kinds = [type(v) for v in _within(values)]
-    if options.spelling == "canonical":
-        notes.append("only the usual spelling of each value")
-    elif not is_cheap(values):
-        notes.append(f"only the usual spelling of each value, since they have more than {MAX_SPELLED} characters")
-    elif {int, float, Decimal}.intersection(kinds):
-        notes.append(_PLACES)
-    if dict in kinds and options.property_order == "declared":
-        notes.append("objects in the order of their names here")
-    return "; ".join(notes)
-
-
-def _within(values: Any) -> list[Any]:
-    """Values and all that is in them."""
-    todo = list(values)
-    for value in todo:  # grows while it is walked
-        if isinstance(value, (list, dict)):
-            todo += value if isinstance(value, list) else value.values()
-    return todo

@@ -10,37 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .keywords import READERS
-
-_BESIDE = {  # keyword -> what it is read with, unchanged
-    "contains": ("minContains", "maxContains"), "if": ("then", "else"), "minimum": ("exclusiveMinimum",),
-    "maximum": ("exclusiveMaximum",),
-}  # fmt: skip
-_REST = ("additionalProperties", "additionalItems")
-_WHOLE = ("unevaluatedItems", "unevaluatedProperties")  # they depend on everything beside them
+from .keyword_table import KEYWORDS
 
 
 def units(schema: dict[str, Any], draft: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """(keyword, the part of `schema` that it takes), for all keywords that say something in this draft."""
-    readers = READERS[draft]
+    readers = KEYWORDS.readers[draft]
     if "$ref" in schema and draft <= 7:
         yield "$ref", {"$ref": schema["$ref"]}
         return
     for keyword, value in schema.items():
-        if keyword not in readers or keyword in ("id", "$id") or (keyword in _REST and value is True):
+        row = KEYWORDS.rows.get(keyword)
+        if row is None or keyword not in readers or row.role == "location" or (row.rest_of and value is True):
             continue
-        part = {keyword: value}
-        if keyword in _WHOLE:
-            part = schema
-        elif keyword == "additionalProperties":
-            part = {word: dict.fromkeys(schema[word], True) for word in ("properties", "patternProperties")
-                    if isinstance(schema.get(word), dict)} | part  # fmt: skip
-        elif keyword == "items" and isinstance(value, list):
-            part |= {"additionalItems": schema["additionalItems"]} if "additionalItems" in schema else {}
-        elif keyword == "items" and isinstance(schema.get("prefixItems"), list):
-            part["prefixItems"] = [True] * len(schema["prefixItems"])
-        elif keyword in ("minimum", "maximum") and draft > 4:
-            pass
-        else:
-            part |= {word: schema[word] for word in _BESIDE.get(keyword, ()) if word in schema}
-        yield keyword, part
+        if row.is_last:
+            yield keyword, schema
+            continue
+        named = {word: _emptied(schema[word]) for word in row.rest_of if isinstance(schema.get(word), (dict, list))}
+        # What has a reader of its own is a unit of its own; draft 4's true and false are none.
+        read_too = {word: schema[word] for word in row.reads_with
+                    if word in schema and (word not in readers or isinstance(schema[word], bool))}  # fmt: skip
+        yield keyword, {**named, keyword: value, **read_too}
+
+
+def _emptied(holder: Any) -> Any:
+    """The names or positions of a holder of schemas, with nothing asked of their values."""
+    return dict.fromkeys(holder, True) if isinstance(holder, dict) else [True] * len(holder)

@@ -1,14 +1,17 @@
-"""A schema's keywords in words, and its places as JSON pointers: ``/properties/age/maximum: at most 120``.
+"""What keywords ask for, in words: ``at most 120`` in ``/properties/age/maximum: at most 120``.
 
 One keyword gives one short phrase that is read after its pointer and a colon.  It says what the keyword asks for; what
-a document did wrong is added by whoever knows the document.
+a document did wrong is added by whoever knows the document.  Each keyword's phrase is in its row of
+:mod:`.keyword_table`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+Phrase = Callable[[Any, dict[str, Any]], str]  # (value of the keyword, the schema object) -> what it asks for
 
 MAX_SHOWN = 6  # values of an enum, names of a list
 _MAX_TEXT = 40  # characters of one value
@@ -32,62 +35,43 @@ def list_text(values: Iterable[Any]) -> str:
     return text if len(listed) <= MAX_SHOWN else f"{text}, … ({len(listed)} values)"
 
 
-def keyword_text(keyword: str, schema: dict[str, Any]) -> str:
-    """What `keyword` of `schema` asks for."""
-    value = schema[keyword]
-    if keyword == "type":
-        names = value if isinstance(value, list) else [value]
-        return " or ".join(_ARTICLES.get(name, f"a {name}") for name in names)
-    if keyword == "enum" and isinstance(value, list):
-        return f"one of {list_text(value)}" if value else "one of no values"
-    if keyword == "required" and isinstance(value, list):
-        return f"{list_text(value)} must be there"
-    if keyword in ("minimum", "maximum") and schema.get("exclusive" + keyword.capitalize()) is True:
-        return f"{'above' if keyword == 'minimum' else 'below'} {value_text(value)}"
-    if keyword in _COUNTED:
-        bound, what = _COUNTED[keyword]
-        return f"{bound} {value_text(value)} {what if value == 1 else _PLURALS[what]}"
-    if keyword in _SIMPLE:
-        return _SIMPLE[keyword].format(_pattern_text(value) if keyword == "pattern" else value_text(value))
-    if keyword == "format":
-        return f"a string of the format {value}"
-    if keyword == "uniqueItems":
-        return "no item twice"
-    if keyword == "contains":
-        return _contains_text(schema)
-    if keyword in ("additionalProperties", "unevaluatedProperties"):
-        return "no other properties" if value is False else "what all other properties have to fit"
-    if keyword in ("items", "additionalItems", "unevaluatedItems"):
-        return "no further items" if value is False else "what the items have to fit"
-    return _OTHERS.get(keyword, keyword)
+def type_text(value: Any, schema: dict[str, Any]) -> str:
+    names = value if isinstance(value, list) else [value]
+    return " or ".join(_ARTICLES.get(name, f"a {name}") for name in names)
 
 
-_COUNTED = {
-    "minLength": ("at least", "character"), "maxLength": ("at most", "character"),
-    "minItems": ("at least", "item"), "maxItems": ("at most", "item"),
-    "minProperties": ("at least", "property"), "maxProperties": ("at most", "property"),
-}  # fmt: skip
-_PLURALS = {"character": "characters", "item": "items", "property": "properties"}
-_SIMPLE = {
-    "const": "only {}", "minimum": "at least {}", "maximum": "at most {}", "exclusiveMinimum": "above {}",
-    "exclusiveMaximum": "below {}", "multipleOf": "a multiple of {}", "pattern": "a match of {}",
-}  # fmt: skip
-_OTHERS = {
-    "not": "what fits it is refused", "anyOf": "at least one of the branches has to fit",
-    "oneOf": "exactly one of the branches has to fit", "allOf": "all of the branches have to fit",
-    "if": "where `if` fits `then` has to, elsewhere `else`", "$ref": "what it refers to",
-    "properties": "what the properties have to fit", "patternProperties": "what properties of such names have to fit",
-    "propertyNames": "what the names have to fit", "prefixItems": "what the first items have to fit",
-    "dependentRequired": "which names ask for others", "dependencies": "which names ask for more",
-    "dependentSchemas": "which names ask for more",
-}  # fmt: skip
+def enum_text(value: Any, schema: dict[str, Any]) -> str:
+    return f"one of {list_text(value)}" if value else "one of no values"
 
 
-def _pattern_text(pattern: str) -> str:
-    return f"/{pattern}/" if len(pattern) <= 2 * _MAX_TEXT else f"/{pattern[: 2 * _MAX_TEXT]}…/"
+def required_text(value: Any, schema: dict[str, Any]) -> str:
+    return f"{list_text(value)} must be there"
 
 
-def _contains_text(schema: dict[str, Any]) -> str:
+def pattern_text(value: str, schema: dict[str, Any]) -> str:
+    return f"a match of /{value if len(value) <= 2 * _MAX_TEXT else value[: 2 * _MAX_TEXT] + '…'}/"
+
+
+def format_text(value: str, schema: dict[str, Any]) -> str:
+    return f"a string of the format {value}"
+
+
+def contains_text(value: Any, schema: dict[str, Any]) -> str:
     low, high = schema.get("minContains", 1), schema.get("maxContains")
     counts = f"at least {low}" if high is None else f"{low} to {high}"
     return f"{counts} of the items must fit"
+
+
+def bound_text(closed: str, opened: str, exclusive: str) -> Phrase:
+    """``at least 3``, or ``above 3`` where draft 4's `exclusive` is true."""
+    return lambda value, schema: f"{opened if schema.get(exclusive) is True else closed} {value_text(value)}"
+
+
+def count_text(bound: str, one: str, several: str) -> Phrase:
+    """``at most 1 character``, ``at most 9 characters``."""
+    return lambda value, schema: f"{bound} {value_text(value)} {one if value == 1 else several}"
+
+
+def rest_text(if_false: str, otherwise: str) -> Phrase:
+    """A phrase for what is not named elsewhere."""
+    return lambda value, schema: if_false if value is False else otherwise

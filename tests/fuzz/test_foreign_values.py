@@ -22,7 +22,7 @@ from tests.fuzz import mutate
 from tests.fuzz.limits import LIMITS, alarm, byte_vocab, examples
 from tests.fuzz.test_front_ends import seeds
 from wfsa.fleet.store.request import Request
-from wfsa.grammar.json_schema.keywords import READERS
+from wfsa.grammar.json_schema.keyword_table import KEYWORDS as TABLE
 from wfsa.grammar.structural_tag.fields import FIELDS
 
 pytestmark = pytest.mark.engine
@@ -91,7 +91,7 @@ OTHERS: list[Any] = [
     in_itself(), list_in_itself(), deep(50), deep(3000), [deep(3000)], {"a": in_itself()},
 ]  # fmt: skip
 HOSTILE = [*NUMBERS, *TEXTS, *OTHERS]
-KNOWN = {name for readers in READERS.values() for name in readers}
+KNOWN = {name for readers in TABLE.readers.values() for name in readers}
 KEYWORDS = sorted({*KNOWN, *mutate.KEYWORDS, "$id", "id", "$anchor", "$schema", "$vocabulary", "$comment"})
 ALL_TYPES = ["object", "array", "string", "number", "integer", "null", "boolean"]
 

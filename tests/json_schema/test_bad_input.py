@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import wfsa
-from wfsa.grammar.json_schema.keywords import READERS
+from wfsa.grammar.json_schema.keyword_table import KEYWORDS
 from wfsa.vocab import byte_vocab
 
 pytestmark = pytest.mark.engine
@@ -61,7 +61,7 @@ UNSTATED = {"map"}  # a map may or may not be a schema: {"a": 1} is one
 
 
 def test_every_keyword_is_here() -> None:
-    assert {*READERS[2020]} == {*RIGHT}
+    assert {*KEYWORDS.readers[2020]} == {*RIGHT}
 
 
 @pytest.mark.parametrize("keyword", sorted(RIGHT))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
-from wfsa.grammar.json_schema.keywords import READERS
+from wfsa.grammar.json_schema.keyword_table import KEYWORDS
 
 from ..oracles.documents import Documents
 
@@ -149,7 +149,7 @@ def test_every_reader_is_reported() -> None:
         "contentMediaType": "application/json",
     }  # fmt: skip
     maps = ("properties", "patternProperties", "dependencies", "dependentRequired", "dependentSchemas")
-    for draft, readers in READERS.items():
+    for draft, readers in KEYWORDS.readers.items():
         for keyword in readers:
             value = vacuous.get(keyword, {} if keyword in maps else 3 if keyword.startswith(("m", "ex")) else True)
             if keyword in ("$id", "id"):
