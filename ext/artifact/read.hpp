@@ -6,6 +6,7 @@
 // Sets of tokens, tails and universes are looked for at the vocabulary, so that what another constraint has already is
 // not held twice.
 #pragma once
+#include "artifact/read_fields.hpp"
 #include "artifact/write.hpp"
 
 namespace wfsa {
@@ -70,7 +71,7 @@ inline int32_t restore_unordered(const Unpacker& u, int32_t n_lr, int32_t n_term
 
 class ArtifactReader {
   public:
-    ArtifactReader(const Arrays& in, Engine& e) : u_(in), e_(e), n_tokens_(e.vocab->n_tokens()) {}
+    ArtifactReader(const Arrays& in, Engine& e) : u_(in), fields_(in), e_(e), n_tokens_(e.vocab->n_tokens()) {}
 
     void read() {
         head();
@@ -91,6 +92,7 @@ class ArtifactReader {
     static constexpr int64_t kMostWhiteSpace = int64_t(1) << 20;
     static constexpr int64_t kMostPlaces = 1 << 25;  // slots of all finishes; a file could name the same tails often
     Unpacker u_;
+    FieldReader fields_;
     Engine& e_;
     int64_t n_tokens_;
     int32_t n_terms_ = 0, n_symbols_ = 0;
@@ -132,38 +134,9 @@ class ArtifactReader {
 
     void terminals() {
         Terminals& t = e_.lexer.terms;
-        const size_t n = size_t(n_terms_);
-        t.term = u_.values("component_term", 0, n_terms_);
-        const int64_t n_comp = int64_t(t.term.size());
-        t.start = u_.values("term_start", -1, n_comp, n);
-        t.rank = u_.values("term_rank", 0, kBig, n);
-        for (int32_t m : u_.values("term_match", 0, 3, n)) t.match.push_back(uint8_t(m));
-        t.least = u_.values("term_least", 0, kBig, n);
-        t.most = u_.values("term_most", 0, kBig, n);
-        t.counted = u_.flags("term_counted", n);
-        t.ignore = u_.flags("term_ignore", n);
-        t.restarts_lexing = u_.flags("term_inlined", n);
-        t.accept = u_.flags("component_accept", size_t(n_comp));
-        t.edges = edges("component_edge", n_comp);
-        t.indptr = u_.indptr("component_indptr", t.edges.size());
-        check(int64_t(t.indptr.size()) == n_comp + 1, "component_indptr has the wrong length");
-        for (int64_t c = 0; c < n_comp; ++c)
-            for (int32_t e = t.indptr[size_t(c)]; e < t.indptr[size_t(c) + 1]; ++e)
-                check(t.term[size_t(t.edges[size_t(e)].target)] == t.term[size_t(c)], "an edge leads to another terminal");
-        check(std::is_sorted(t.term.begin(), t.term.end()), "the components of a terminal do not lie together");
-        for (int32_t k = 0; k < n_terms_; ++k) {
-            const auto first = std::lower_bound(t.term.begin(), t.term.end(), k);
-            const bool there = first != t.term.end() && *first == k;
-            check(t.start[size_t(k)] == (there ? int32_t(first - t.term.begin()) : -1), "a terminal begins elsewhere");
-            t.find_units_left(k, t.start[size_t(k)]);
-        }
-        t.name.assign(size_t(n_comp), -1);
-        t.kind.assign(size_t(n_comp), -1);  // only shortens expansion
-        e_.token_ids = u_.rows("term_tokens", 0, n_tokens_, n);
+        fields_.table("terminals", t, int64_t(n_terms_));
+        e_.token_ids = u_.rows("term_tokens", 0, n_tokens_, size_t(n_terms_));
         e_.index_tokens();
-        const vector<int32_t>& follow = u_.values("follow", -kBig, kBig, n * 8);
-        t.follow.resize(n);
-        for (size_t i = 0; i < follow.size(); i += 2) t.follow[i / 8].w[i / 2 % 4] = word(follow, i);
     }
 
     void lr_tables() {

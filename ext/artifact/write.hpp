@@ -7,6 +7,7 @@
 // of the finishes that name it, and is made again when the constraint is loaded (read.hpp).
 #pragma once
 #include "artifact/token_sets.hpp"
+#include "artifact/write_fields.hpp"
 #include "runtime/engine.hpp"
 
 namespace wfsa {
@@ -61,22 +62,8 @@ class ArtifactWriter {
         of_["head"] = {e_.grammar.n_terms, e_.grammar.n_symbols, e_.end_term, t.longest, e_.frozen,
                        int32_t(e_.vocab->size)};
         of_["ignored"] = e_.ignored;
-        of_["term_start"] = t.start;
-        of_["term_rank"] = t.rank;
-        of_["term_match"].assign(t.match.begin(), t.match.end());
-        of_["term_least"] = t.least;
-        of_["term_most"] = t.most;
-        of_["term_counted"].assign(t.counted.begin(), t.counted.end());
-        of_["term_ignore"].assign(t.ignore.begin(), t.ignore.end());
-        of_["term_inlined"].assign(t.restarts_lexing.begin(), t.restarts_lexing.end());
-        of_["component_indptr"] = t.indptr;
-        of_["component_term"] = t.term;
-        of_["component_accept"].assign(t.accept.begin(), t.accept.end());
-        put_edges("component_edge", t.edges);
+        FieldWriter(out_).table("terminals", t, e_.grammar.n_terms);
         out_.put_rows("term_tokens", e_.token_ids);
-        vector<int32_t>& follow = of_["follow"];
-        for (const ByteBits& b : t.follow)
-            for (uint64_t w : b.w) follow.insert(follow.end(), {int32_t(w), int32_t(w >> 32)});
     }
 
     void lr_tables() {

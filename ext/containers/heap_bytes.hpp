@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
+#include <string>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "containers/fields.hpp"
 #include "containers/stable_vector.hpp"
 
 namespace wfsa {
@@ -24,9 +27,12 @@ template <class T> size_t heap_bytes(const StableVector<T>&);
 template <class K, class V> size_t heap_bytes(const std::map<K, V>&);
 template <class K, class V, class H> size_t heap_bytes(const std::unordered_map<K, V, H>&);
 template <class K, class H> size_t heap_bytes(const std::unordered_set<K, H>&);
+template <class T> size_t heap_bytes(const std::shared_ptr<T>&) { return 0; }  // counted by whoever shares it
 template <class A, class B, class = std::enable_if_t<!std::is_trivially_destructible<std::pair<A, B>>::value>>
 size_t heap_bytes(const std::pair<A, B>& x) { return heap_bytes(x.first) + heap_bytes(x.second); }
 template <class T> auto heap_bytes(const T& x) -> decltype(x.heap_bytes()) { return x.heap_bytes(); }
+template <class T>
+std::enable_if_t<HasFields<T>::value && !std::is_trivially_destructible<T>::value, size_t> heap_bytes(const T&);
 
 template <class Range> size_t heap_bytes_within(const Range& range) {
     size_t n = 0;
@@ -51,5 +57,35 @@ template <class K, class V, class H> size_t heap_bytes(const std::unordered_map<
 template <class K, class H> size_t heap_bytes(const std::unordered_set<K, H>& m) {
     return block_bytes(8 * m.bucket_count()) + m.size() * block_bytes(8 + sizeof(K)) + heap_bytes_within(m);
 }
+
+// The bytes of all fields.
+class FieldBytes : public Fields<FieldBytes> {
+  public:
+    size_t n = 0;
+    template <class T, class... Limits> void kept(const char*, const T& x, const Limits&...) { n += heap_bytes(x); }
+    template <class T> void visit_made(const T& x) { n += heap_bytes(x); }
+    template <class T> void visit_expansion(const T& x) { n += heap_bytes(x); }
+};
+template <class T>
+std::enable_if_t<HasFields<T>::value && !std::is_trivially_destructible<T>::value, size_t> heap_bytes(const T& x) {
+    FieldBytes bytes;
+    T::fields(x, bytes);
+    return bytes.n;
+}
+
+// Bytes by part (Fields::part), those that only expansion needs apart.
+class Meter : public Fields<Meter> {
+  public:
+    std::map<std::string, int64_t> bytes;
+
+    Meter() : expansion_(&bytes["expansion"]) {}
+    void part(const char* name) { at_ = &bytes[name]; }
+    template <class T, class... Limits> void kept(const char*, const T& x, const Limits&...) { visit_made(x); }
+    template <class T> void visit_made(const T& x) { *at_ += int64_t(heap_bytes(x)); }
+    template <class T> void visit_expansion(const T& x) { *expansion_ += int64_t(heap_bytes(x)); }
+
+  private:
+    int64_t *at_ = nullptr, *expansion_;
+};
 
 }  // namespace wfsa

@@ -162,7 +162,7 @@ class Lexer {
                wfsa::heap_bytes(key_) + wfsa::heap_bytes(alone_);
     }
     void close(Retired& out) {
-        terms.close(out);
+        Closer(out).table("terminals", terms, 0);
         keys_.close(out);
         out.take(ids_);
         out.take(slots_);

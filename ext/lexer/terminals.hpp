@@ -43,6 +43,43 @@ struct Terminals {
 
     static constexpr int32_t kNoMost = INT32_MAX;
 
+    template <class Self, class V> static void fields(Self& t, V& v, int64_t n_terms) {
+        const size_t n = size_t(n_terms);
+        const Within flag{0, 2}, units{0, int64_t(1) << 31};
+        v.part("terminals");
+        v.kept("term", t.term, Within{0, n_terms});
+        const int64_t n_components = int64_t(t.term.size());
+        v.kept("accept", t.accept, flag, size_t(n_components));
+        v.kept("edges", t.edges, Within{0, n_components});
+        v.kept("indptr", t.indptr, Pointers{t.edges.size()}, size_t(n_components) + 1);
+        v.kept("start", t.start, Within{-1, n_components}, n);
+        v.kept("rank", t.rank, units, n);
+        v.kept("match", t.match, Within{0, 3}, n);
+        v.kept("least", t.least, units, n);
+        v.kept("most", t.most, units, n);
+        v.kept("counted", t.counted, flag, n);
+        v.kept("ignore", t.ignore, flag, n);
+        v.kept("restarts_lexing", t.restarts_lexing, flag, n);
+        v.kept("follow", t.follow, Within{-units.hi, units.hi}, n);
+        v.made(t.fewest_left, t.most_left, t.by_bounds);
+        v.expansion(t.name, t.kind, t.changes_indptr, t.changes, t.alike_for);
+    }
+    // After the fields are read: the components of a terminal lie together, the first one is its start.
+    void restored(int64_t n_terms) {
+        if (!std::is_sorted(term.begin(), term.end())) throw Damaged("the components of a terminal do not lie together");
+        for (size_t c = 0; c < term.size(); ++c)
+            for (int32_t e = indptr[c]; e < indptr[c + 1]; ++e)
+                if (term[size_t(edges[size_t(e)].target)] != term[c]) throw Damaged("an edge leads to another terminal");
+        for (int32_t k = 0; k < n_terms; ++k) {
+            const auto first = std::lower_bound(term.begin(), term.end(), k);
+            const bool there = first != term.end() && *first == k;
+            if (start[size_t(k)] != (there ? int32_t(first - term.begin()) : -1)) throw Damaged("a terminal begins elsewhere");
+            find_units_left(k, start[size_t(k)]);
+        }
+        name.assign(term.size(), -1);  // these only shorten expansion
+        kind.assign(term.size(), -1);
+    }
+
     void add(const Dfa& d, const vector<int64_t>& names, const Likeness& likeness, int32_t rank_, int32_t match_,
              bool ignore_, bool counted_ = false, int32_t least_ = 0, int32_t most_ = kNoMost) {
         int32_t base = int32_t(term.size()), t = int32_t(start.size());
@@ -147,13 +184,6 @@ struct Terminals {
             if (bytes_to(edges + d.indptr[s], edges + d.indptr[s + 1], s) >= kManyBytes) return true;
         }
         return false;
-    }
-    // What only expansion needs.
-    void close(Retired& out) {
-        out.take(name);
-        out.take(kind);
-        out.take(changes_indptr);
-        out.take(changes);
     }
     bool competes(int32_t c) const { return match[size_t(term[c])] != uint8_t(Match::kAny); }
     bool goes_on(int32_t c) const { return indptr[c] < indptr[c + 1]; }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "containers/fields.hpp"
 #include "containers/vector_hash.hpp"
 #include "errors.hpp"
 #include "regular/loops.hpp"
@@ -33,6 +34,14 @@ struct Edge {
         return target_before == target && count_before == count && hi_before + 1 == lo;
     }
     int32_t label() const { return lo << 9 | hi << 1 | count; }
+
+    template <class Self, class V> static void fields(Self& e, V& v) {
+        v.kept("target", e.target, v.within);
+        v.kept("lo", e.lo, Within{0, 256});
+        v.kept("hi", e.hi, Within{0, 256});
+        v.kept("count", e.count, Within{0, 2});
+    }
+    void check() const { if (lo > hi) throw Damaged("an edge is empty"); }
 };
 
 struct Dfa {

@@ -19,13 +19,12 @@ inline size_t heap_bytes(const UnorderedList& l) { return heap_bytes_of(l.requir
 
 inline std::map<std::string, int64_t> memory_of(const Engine& e) {
     const GrowthLock::Reading reading(e.lock);  // other threads may be decoding
-    const Terminals& t = e.lexer.terms;
     const NormalGrammar& g = e.grammar;
     const LrTables& lr = e.lr;
-    std::map<std::string, int64_t> out;
-    out["terminals"] = int64_t(heap_bytes_of(
-        t.indptr, t.edges, t.term, t.accept, t.start, t.rank, t.match, t.least, t.most, t.counted, t.fewest_left, t.most_left, t.by_bounds, t.ignore,
-        t.restarts_lexing, t.name, t.kind, t.changes_indptr, t.changes, t.follow, e.token_ids, e.token_terms, e.ignored));
+    Meter meter;
+    meter.table("terminals", e.lexer.terms, 0);
+    std::map<std::string, int64_t>& out = meter.bytes;
+    out["terminals"] += int64_t(heap_bytes_of(e.token_ids, e.token_terms, e.ignored));
     out["rules"] = int64_t(heap_bytes_of(g.rules, g.rule_indptr, g.origin, g.distinct, g.unordered, e.distinct));
     out["parser states"] = int64_t(heap_bytes_of(
         lr.goto_indptr, lr.goto_symbol, lr.goto_target, lr.n_shifts, lr.completed_indptr, lr.completed,
@@ -34,7 +33,7 @@ inline std::map<std::string, int64_t> memory_of(const Engine& e) {
     out["lexer states"] = int64_t(e.lexer.heap_bytes());
     out["profiles"] = int64_t(e.profiler.heap_bytes());
     out["stack reading"] = int64_t(heap_bytes_of(e.universes, e.weights, e.dwa, e.joint, e.bulk));
-    out["expansion"] = int64_t(e.lexer.expansion_bytes() + e.staying.bytes() + e.profiler.expansion_bytes());
+    out["expansion"] += int64_t(e.lexer.expansion_bytes() + e.staying.bytes() + e.profiler.expansion_bytes());
     out["engine"] = int64_t(sizeof(Engine));
     return out;
 }

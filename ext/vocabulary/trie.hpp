@@ -46,6 +46,7 @@ struct ByteBits {
         for (int32_t i = lo >> 6; i <= hi >> 6; ++i)
             w[size_t(i)] |= ~0ull << (i == lo >> 6 ? lo & 63 : 0) & ~0ull >> (i == hi >> 6 ? 63 - (hi & 63) : 0);
     }
+    template <class Self, class V> static void fields(Self& b, V& v) { v.kept("words", b.w); }
 };
 
 struct Word {  // a token's bytes, or the rest of them after a split; `text` must outlive the trie

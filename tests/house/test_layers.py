@@ -39,7 +39,7 @@ KERNELS: dict[str, set[str]] = {
     "ext/ahead": {"ext/runtime"},
     "ext/ahead.hpp": {"ext/ahead", "ext/runtime"},
     "ext/background.hpp": {"ext/ahead.hpp"},
-    "ext/artifact": {"ext/errors.hpp", "ext/runtime"},
+    "ext/artifact": {"ext/containers", "ext/errors.hpp", "ext/runtime"},
     "ext/texts": {"ext/containers", "ext/errors.hpp", "ext/runtime", "ext/vocabulary"},
     "ext/items": set(),
     # The Cython modules: they check what comes in, walk the regular trees, and raise the project's errors.

@@ -1,0 +1,103 @@
+// A table lists its fields once, in a static function `fields(self, visitor)`; whatever is done to all of them is a visitor.
+//
+//   visitor.kept(name, x, limits...)    in the artifact; what its values may be is for the reader (artifact/read_fields.hpp)
+//   visitor.made(x, ...)                made again from the others when the table is loaded (`restored` of the table)
+//   visitor.expansion(x, ...)           needed by expansion only: let go once nothing is left to expand
+//   visitor.given(...)                  as `kept` or `made`, and said by the grammar: fresh tables begin with a copy
+//   visitor.table(name, x, ...)         a table within this one; what follows is passed to its `fields`
+//   visitor.rows(name, row, n, get, put)  in the artifact, what is held in another form: n rows, each a struct with fields
+//   visitor.flags(name, x, ...)         bits of one number, of a struct
+//   visitor.part(name)                  under which name memory() counts what follows
+//
+// A visitor ignores what it does not override. Tables are visited const or not; `self` is of either kind.
+#pragma once
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "containers/retired.hpp"
+
+namespace wfsa {
+
+// What values may be when they are read, and where a list has n rows: one behind the other in so many values.
+struct Within {
+    int64_t lo = 0, hi = 0;  // lo <= x < hi
+};
+struct Pointers {
+    size_t n;
+};
+
+struct AnyVisitor;
+template <class T, class = void> struct HasFields : std::false_type {};
+template <class T> struct HasFields<T, std::void_t<decltype(&T::template fields<T, AnyVisitor>)>> : std::true_type {};
+
+template <class Visitor> class Fields {
+  public:
+    static constexpr Within within{};  // for structs in lists, whose reader has one
+    void part(const char*) {}
+    template <class... Flag> void flags(const char*, Flag&...) {}
+    template <class T, class... Limits> void kept(const char*, T&, const Limits&...) {}
+    template <class Row, class Get, class Put> void rows(const char*, const Row&, size_t, const Get&, const Put&) {}
+    template <class T> void visit_made(T&) {}
+    template <class T> void visit_expansion(T&) {}
+    template <class... T> void made(T&... x) { (self().visit_made(x), ...); }
+    template <class... T> void expansion(T&... x) { (self().visit_expansion(x), ...); }
+    template <class T, class... Limits> void given(const char* name, T& x, const Limits&... limits) {
+        if constexpr (HasFields<std::remove_const_t<T>>::value) self().table(name, x, limits...);
+        else self().kept(name, x, limits...);
+    }
+    template <class... T> void given(T&... x) { (self().visit_made(x), ...); }
+    template <class T, class... More> void table(const char*, T& x, const More&... more) {
+        std::remove_const_t<T>::fields(x, self(), more...);
+    }
+
+  protected:
+    Visitor& self() { return static_cast<Visitor&>(*this); }
+};
+
+// Takes out what only expansion needs.
+class Closer : public Fields<Closer> {
+  public:
+    explicit Closer(Retired& out) : out_(out) {}
+    template <class T> void visit_expansion(T& x) { out_.take(x); }
+
+  private:
+    Retired& out_;
+};
+
+// Copies what the grammar says from one table to another one of its kind: `from` visits the first, then `to` the second.
+class Copier {
+  public:
+    class From : public Fields<From> {
+      public:
+        template <class T, class... Limits> void given(const char*, const T& x, const Limits&...) { at_.push_back(&x); }
+        template <class... T> void given(const T&... x) { (at_.push_back(&x), ...); }
+
+      private:
+        friend class Copier;
+        std::vector<const void*> at_;  // in the order in which both tables are visited
+    };
+    class To : public Fields<To> {
+      public:
+        template <class T, class... Limits> void given(const char*, T& x, const Limits&...) { copy(x); }
+        template <class... T> void given(T&... x) { (copy(x), ...); }
+
+      private:
+        friend class Copier;
+        std::vector<const void*> at_;
+        size_t n_ = 0;
+        template <class T> void copy(T& x) { x = *static_cast<const T*>(at_[n_++]); }
+        template <class T, size_t N> void copy(T (&x)[N]) {
+            std::copy_n(*static_cast<const T (*)[N]>(at_[n_++]), N, x);
+        }
+    };
+    template <class T, class... More> static void copy(const T& from, T& to, const More&... more) {
+        From source;
+        T::fields(from, source, more...);
+        To target;
+        target.at_ = std::move(source.at_);
+        T::fields(to, target, more...);
+    }
+};
+
+}  // namespace wfsa
