@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
+from wfsa import constraint_file
 from wfsa._ext.constraint import ConstraintCore
 from wfsa._ext.state import State
 from wfsa.calls import CallReader, Calls
@@ -16,7 +17,6 @@ from wfsa.errors import ArtifactError, LimitError
 from wfsa.explain import reasons
 from wfsa.grammar.ir import Grammar, RuleAttributes
 from wfsa.grammar.json_schema import SchemaReport, SchemaSource
-from wfsa.storage import constraint_file
 from wfsa.storage.array_file import ArrayFile, Arrays
 from wfsa.vocab import Vocab, byte_vocab
 

@@ -19,7 +19,8 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 import wfsa
-from wfsa.storage import array_file, constraint_file
+from wfsa import constraint_file
+from wfsa.storage import array_file
 
 pytestmark = pytest.mark.engine
 EOS = 256

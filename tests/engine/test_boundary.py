@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import wfsa
-import wfsa.compiler
+import wfsa.compilation
 from tests.fuzz.limits import byte_vocab
 from wfsa.fleet.store import ConstraintStore
 from wfsa.grammar.boundary import Boundary
@@ -134,7 +134,7 @@ def test_a_defect_in_the_schema_front_end_is_a_schema_error_with_a_place(monkeyp
 
 
 def test_a_defect_behind_the_front_end_is_a_grammar_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wfsa.compiler, "automaton", fails)
+    monkeypatch.setattr(wfsa.compilation, "automaton", fails)
     with pytest.raises(wfsa.GrammarError, match="this is a defect of wfsa") as caught:
         wfsa.compile_regex("a", VOCAB)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -180,7 +180,7 @@ def test_a_terminal_nested_too_deeply_is_a_limit(monkeypatch: pytest.MonkeyPatch
     def deep(pattern: Regular, max_states: int) -> Any:
         raise RecursionError
 
-    monkeypatch.setattr(wfsa.compiler, "automaton", deep)
+    monkeypatch.setattr(wfsa.compilation, "automaton", deep)
     with pytest.raises(wfsa.LimitError, match="nested too deeply; flatten it"):
         wfsa.compile_json_schema({"type": "integer"}, VOCAB)
 

@@ -186,8 +186,10 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 def _check(data: bytes, name: re.Match[str]) -> None:
     """ArtifactError unless an artifact is what its name says, to the last byte."""
+    from wfsa import constraint_file
     from wfsa.fleet.store.artifact import check_key
-    from wfsa.storage import array_file, constraint_file, text_file
+    from wfsa.storage import array_file
+    from wfsa.texts import text_file
 
     file = array_file.from_bytes(data, name[0])
     check_key(file, name["key"])

@@ -11,11 +11,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-import wfsa
 from wfsa.compile_options import CompileOptions, Mode
+from wfsa.constraint import Constraint
 from wfsa.errors import StateError
 from wfsa.fleet.metrics import Metrics
 from wfsa.fleet.store import ConstraintStore
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.vocab import Vocab
 
 _LOG: Final = logging.getLogger("wfsa.integrations")
 
@@ -64,9 +66,9 @@ class Constraints:
     `read_only`: they are made only to see whether they can be, in this process and with as little work as that takes.
     """
 
-    def __init__(self, vocab: wfsa.Vocab, settings: Settings, *, read_only: bool = False) -> None:
+    def __init__(self, vocab: Vocab, settings: Settings, *, read_only: bool = False) -> None:
         self.vocab, self.settings = vocab, settings
-        self._options = wfsa.SchemaOptions(**settings.schema_options)
+        self._options = SchemaOptions(**settings.schema_options)
         mode: Mode = "lazy" if read_only else "background"
         self._limits = CompileOptions(mode, max_seconds=settings.max_seconds, max_memory=settings.max_memory)
         self.metrics = metrics_of(settings.metrics_port) if settings.metrics_port and not read_only else None
@@ -84,7 +86,7 @@ class Constraints:
             self.metrics.watch(self.store)
             self.metrics.count_states(self._texts.__len__)
 
-    def of(self, kind: str, text: str) -> wfsa.Constraint:
+    def of(self, kind: str, text: str) -> Constraint:
         """The constraint of a request; raises what compiling raises."""
         return self.store.get(text, self._limits, kind=kind, schema_options=self._options)
 
@@ -114,7 +116,7 @@ def metrics_of(port: int) -> Metrics:
     return metrics
 
 
-def _prepare_budgets(constraint: wfsa.Constraint) -> None:
+def _prepare_budgets(constraint: Constraint) -> None:
     """Make what masks under a budget need, which no step of a batch should wait for."""
     start = constraint.start()
     with contextlib.suppress(StateError):  # it is not known how many tokens its texts need
@@ -122,13 +124,13 @@ def _prepare_budgets(constraint: wfsa.Constraint) -> None:
         start.get_mask(budget=1 << 40)
 
 
-_vocabularies: dict[int, tuple[Any, wfsa.Vocab]] = {}
+_vocabularies: dict[int, tuple[Any, Vocab]] = {}
 
 
-def vocabulary_of(tokenizer: Any, size: int | None = None) -> wfsa.Vocab:
+def vocabulary_of(tokenizer: Any, size: int | None = None) -> Vocab:
     """That of a tokenizer, kept with it; `size` is the width of the model's logits."""
     known = _vocabularies.get(id(tokenizer))
     if known is None or known[0] is not tokenizer or (size is not None and known[1].size != size):
-        known = tokenizer, wfsa.Vocab.from_tokenizer(tokenizer, size=size)
+        known = tokenizer, Vocab.from_tokenizer(tokenizer, size=size)
         _vocabularies[id(tokenizer)] = known
     return known[1]

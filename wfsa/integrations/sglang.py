@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-import wfsa
+from wfsa._ext.state import State, fill_bitmasks, fill_tree
+from wfsa.bitmask import apply_bitmask_
 from wfsa.errors import WfsaError
 from wfsa.integrations.serving import Constraints, Settings, vocabulary_of
 from wfsa.integrations.token_limit import TokenLimit, fill_within
@@ -100,7 +101,7 @@ def traverse_tree(
     wrap_up = grammar.settings.wrap_up
 
     def fill(budgets: list[int | None]) -> None:
-        wfsa.fill_tree(state, following, siblings, drafts, allocate_token_bitmask, budgets=budgets[0], wrap_up=wrap_up)
+        fill_tree(state, following, siblings, drafts, allocate_token_bitmask, budgets=budgets[0], wrap_up=wrap_up)
 
     fill_within([state], [grammar.budget()], fill)
 
@@ -112,7 +113,7 @@ def grammar_class() -> type[Any]:
     from sglang.srt.constrained.base_grammar_backend import BaseGrammarObject
 
     class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
-        def __init__(self, state: wfsa.State, n_words: int, constraints: Constraints) -> None:
+        def __init__(self, state: State, n_words: int, constraints: Constraints) -> None:
             super().__init__()
             self.state, self.n_words, self.constraints = state, n_words, constraints
             self.settings = constraints.settings
@@ -167,7 +168,7 @@ def grammar_class() -> type[Any]:
             with grammars[0].constraints.timed_masks():
                 fill_within(
                     states, [one.budget() for one in grammars],
-                    lambda budgets: wfsa.fill_bitmasks(states, vocab_mask, budgets=budgets, **options),
+                    lambda budgets: fill_bitmasks(states, vocab_mask, budgets=budgets, **options),
                 )
 
         @staticmethod
@@ -180,7 +181,7 @@ def grammar_class() -> type[Any]:
 
         @staticmethod
         def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
-            wfsa.apply_bitmask_(logits, vocab_mask)
+            apply_bitmask_(logits, vocab_mask)
 
         def copy(self) -> WfsaGrammar:
             return WfsaGrammar(self.state.fork(), self.n_words, self.constraints)

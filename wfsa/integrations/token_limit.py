@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-import wfsa
+from wfsa._ext.state import State
 from wfsa.errors import BudgetError, StateError
 
 _LOG = logging.getLogger("wfsa")
@@ -20,11 +20,11 @@ class TokenLimit:
         self._end: int | None = None
         self._fits: bool | None = None  # None: not asked yet
 
-    def set(self, left: int, state: wfsa.State) -> None:
+    def set(self, left: int, state: State) -> None:
         """So many tokens may come from here on, the end token among them."""
         self._end = left + state.n_commits
 
-    def budget(self, state: wfsa.State) -> int | None:
+    def budget(self, state: State) -> int | None:
         """What is left for the text where it stands."""
         if self._end is None or state.is_finished():
             return None
@@ -39,7 +39,7 @@ class TokenLimit:
                 self._fits = False
         return left if self._fits else None
 
-    def validate(self, state: wfsa.State, drafts: Sequence[int]) -> int:
+    def validate(self, state: State, drafts: Sequence[int]) -> int:
         """How many of these tokens, which are allowed, the text can take one after the other and still fit."""
         if self.budget(state) is None:
             return len(drafts)
@@ -53,7 +53,7 @@ class TokenLimit:
 
 
 def fill_within(
-    states: Sequence[wfsa.State], budgets: list[int | None], fill: Callable[[list[int | None]], object]
+    states: Sequence[State], budgets: list[int | None], fill: Callable[[list[int | None]], object]
 ) -> None:
     """Call `fill` with these budgets; with none for a state that was led past its masks, which needs more by now.
 

@@ -31,10 +31,10 @@ from concurrent.futures import Future
 from dataclasses import fields
 from typing import Any, Literal, get_args
 
-import wfsa
 from wfsa.errors import WfsaError
 from wfsa.integrations.serving import Constraints, Settings, vocabulary_of
 from wfsa.integrations.vllm_requests import KINDS, settings_of
+from wfsa.vocab import Vocab
 
 _NAME = "wfsa"
 _ON = ("1", "true", "yes", "on")
@@ -111,7 +111,7 @@ class _Reader:
     """Reads requests where they come in, and keeps what was read."""
 
     def __init__(self, settings: Settings) -> None:
-        self.of_bytes = Constraints(wfsa.Vocab([bytes([byte]) for byte in range(256)]), settings, read_only=True)
+        self.of_bytes = Constraints(Vocab([bytes([byte]) for byte in range(256)]), settings, read_only=True)
         self.of_tokens: Constraints | None = None
 
     def read(self, kind: str, text: str, tokenizer: Any) -> None:

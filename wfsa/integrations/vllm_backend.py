@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
 
-import wfsa
+from wfsa._ext.state import State, fill_bitmasks
 from wfsa.integrations.serving import Constraints, vocabulary_of
 from wfsa.integrations.token_limit import TokenLimit, fill_within
 from wfsa.integrations.vllm_requests import KINDS, settings_of
@@ -23,7 +23,7 @@ LOG = logging.getLogger("wfsa.vllm")
 class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
     """One request's text; called by one thread at a time."""
 
-    def __init__(self, backend: WfsaBackend, state: wfsa.State) -> None:
+    def __init__(self, backend: WfsaBackend, state: State) -> None:
         self.backend, self.state = backend, state
         self.limit = TokenLimit()
         backend.constraints.count(self)
@@ -84,7 +84,7 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
     def is_token(self, token: int) -> bool:
         return 0 <= token < self.vocab.n_tokens
 
-    def why(self, state: wfsa.State, token: int) -> str:
+    def why(self, state: State, token: int) -> str:
         return state.explain(token) if self.is_token(token) else f"the vocabulary has {self.vocab.n_tokens} tokens"
 
     def rows_of(self, bitmask: torch.Tensor) -> npt.NDArray[np.int32]:
@@ -119,4 +119,4 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
             options: dict[str, Any] = {"rows": places, "threads": threads, "wrap_up": wrap_up}
             left = [limit.budget(state) for limit, state in zip(limits, states, strict=True)]
             with self.constraints.timed_masks():
-                fill_within(states, left, lambda budgets: wfsa.fill_bitmasks(states, rows, budgets=budgets, **options))
+                fill_within(states, left, lambda budgets: fill_bitmasks(states, rows, budgets=budgets, **options))

@@ -30,8 +30,8 @@ from wfsa._ext.state import State
 from wfsa._ext.texts import TextsCore
 from wfsa.constraint import Constraint, FileKind
 from wfsa.errors import ItemError
-from wfsa.storage import text_file
 from wfsa.storage.array_file import ArrayFile, Arrays
+from wfsa.texts import text_file
 from wfsa.vocab import Vocab, require_vocab
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ import numpy.typing as npt
 
 from wfsa._ext.vocabulary import VocabCore
 from wfsa.errors import ArtifactError, VocabError
-from wfsa.storage import vocab_file
 from wfsa.vocab import files as vocab_files
+from wfsa.vocab import vocab_file
 from wfsa.vocab.ends import choose_ends, within_logits
 from wfsa.vocab.folder import read_folder
 from wfsa.vocab.model_config import ModelFacts, model_facts

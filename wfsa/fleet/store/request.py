@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, Final
 
+from wfsa import constraint_file
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import SchemaError, WfsaError
 from wfsa.grammar.boundary import Boundary
@@ -28,7 +29,7 @@ from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.json_text import read_json
 from wfsa.requests import KINDS
-from wfsa.storage import constraint_file, text_file
+from wfsa.texts import text_file
 from wfsa.version import __version__
 from wfsa.vocab import Vocab
 
