@@ -25,7 +25,7 @@ from wfsa.errors import WfsaError
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaSource
 from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.keyword_table import keyword_text
+from wfsa.grammar.json_schema.keyword_table import KEYWORDS, Applies, keyword_text
 from wfsa.grammar.json_schema.lowering import read_part
 from wfsa.grammar.json_schema.places import pointer_of, segment
 from wfsa.grammar.json_schema.prefix import WHITESPACE, Written, written
@@ -154,8 +154,8 @@ class _Explainer:
         self, parts: list[tuple[str, dict[str, Any]]], schema: dict[str, Any], path: str, text: bytes, byte: bytes
     ) -> Iterator[str]:
         """A smallest set of keywords that refuse only together."""
-        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
-            if keyword in schema and not self.refuses(_without(schema, keyword), path, text, byte):
+        for keyword, row in KEYWORDS.rows.items():
+            if row.is_last and keyword in schema and not self.refuses(_without(schema, keyword), path, text, byte):
                 yield f"{self.pointer(path)}/{keyword}: {keyword_text(keyword, schema)}"
                 return
         kept = dict(schema)
@@ -204,7 +204,7 @@ class _Explainer:
             yield *self.document.resolve(value, path), text, byte
         elif keyword in ("$dynamicRef", "$recursiveRef"):
             yield *self.document.dynamic(value, path), text, byte
-        elif keyword in ("allOf", "anyOf", "oneOf"):
+        elif isinstance(value, list) and KEYWORDS.rows[keyword].applies in (Applies.ALL, Applies.ANY, Applies.ONE):
             for i, branch in enumerate(value):
                 if self.refuses(branch, f"{where}[{i}]", text, byte):  # it took the text so far
                     yield branch, f"{where}[{i}]", text, byte
@@ -225,26 +225,25 @@ def _without(schema: dict[str, Any], keyword: str) -> dict[str, Any]:
 
 def _children(keyword: str, part: dict[str, Any], where: str, here: Written) -> Iterator[tuple[Any, str]]:
     """The subschemas of a keyword that hold for the last member or item."""
-    value = part[keyword]
+    value, row = part[keyword], KEYWORDS.rows[keyword]
+    if row.applies is not Applies.CHILDREN or row.speaks_of != here.kind:
+        return
     if here.kind == "object" and here.names:
         name = here.names[-1]
         if keyword == "properties" and name in value:
             yield value[name], where + segment(name)
         elif keyword == "patternProperties":
             yield from ((child, where + segment(pattern)) for pattern, child in value.items())
-        elif keyword == "additionalProperties" and name not in part.get("properties", ()):
+        elif keyword != "properties" and name not in part.get("properties", ()):
             yield value, where
     elif here.kind == "array":
         i = here.n_items - 1
-        if keyword == "items" and isinstance(value, list):
-            if i < len(value):
-                yield value[i], f"{where}[{i}]"
-            elif "additionalItems" in part:
-                yield part["additionalItems"], where.removesuffix("items") + "additionalItems"
-        elif keyword == "items" and i >= len(part.get("prefixItems", ())):
-            yield value, where
-        elif keyword == "prefixItems" and i < len(value):
+        if isinstance(value, list) and i < len(value):
             yield value[i], f"{where}[{i}]"
+        elif isinstance(value, list) and "additionalItems" in part:
+            yield part["additionalItems"], where.removesuffix("items") + "additionalItems"
+        elif not isinstance(value, list) and i >= len(part.get("prefixItems", ())):
+            yield value, where
 
 
 def _inner(text: bytes, byte: bytes) -> tuple[Written, bytes, bytes] | None:
