@@ -19,7 +19,6 @@ from wfsa._ext.state import State, fill_bitmasks, fill_chain, fill_tree
 from wfsa.bitmask import allocate_bitmask, apply_bitmask_
 from wfsa.caches import cache_info, set_cache_budget
 from wfsa.calls import Call, Calls, read_calls
-from wfsa.check_schema import check_json_schema
 from wfsa.compile_any import compile
 from wfsa.compile_options import CompileOptions
 from wfsa.compiler import (
@@ -50,6 +49,7 @@ from wfsa.errors import (
 )
 from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, SchemaReport
 from wfsa.grammar_constraint import GrammarConstraint
+from wfsa.inspect.check_schema import check_json_schema
 from wfsa.integrations.generate import generate
 from wfsa.requests import compile_request
 from wfsa.texts import TextConstraint, TextState, compile_choice, compile_texts

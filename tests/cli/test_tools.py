@@ -22,12 +22,12 @@ import pytest
 from tests.cli.test_cli import SCHEMA, Run, artifact, run, vocab  # noqa: F401 - fixtures
 from wfsa.caches import cache_info
 from wfsa.cli.check import coloured
-from wfsa.cli.trace import trace
 from wfsa.compiler import compile_json_schema
-from wfsa.engine_comparison import Cut, _row, compare
 from wfsa.errors import VocabError
-from wfsa.schema_advice import advice
-from wfsa.schema_costs import schema_costs
+from wfsa.inspect.engine_comparison import Cut, _row, compare
+from wfsa.inspect.schema_advice import advice
+from wfsa.inspect.schema_costs import schema_costs
+from wfsa.inspect.trace import trace
 from wfsa.vocab import Vocab
 from wfsa.vocab.cut import Greedy, cut
 
@@ -216,7 +216,7 @@ def test_what_only_the_first_compilations_pay_is_not_of_the_schema(monkeypatch: 
         now[0] += next(durations)
         return SimpleNamespace(stats={"stages": {}, "lexer_states": 1})
 
-    module = importlib.import_module("wfsa.schema_costs")
+    module = importlib.import_module("wfsa.inspect.schema_costs")
     monkeypatch.setattr(module, "compile_json_schema", compiled)
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     costs = schema_costs({"properties": {"a": {"type": "integer"}}}, BYTES)

@@ -98,13 +98,9 @@ PACKAGE: dict[str, set[str]] = {
         "grammar", "grammar/json_schema", "grammar/structural_tag", "wfsa/compiler.py", "wfsa/constraint.py",
         "wfsa/errors.py", "wfsa/texts",
     },
-    "wfsa/schema_advice.py": set(),
-    "wfsa/schema_costs.py": {
-        "grammar/json_schema", "wfsa/caches.py", "wfsa/compiler.py", "wfsa/errors.py", "wfsa/schema_advice.py",
-        "wfsa/vocab",
-    },
-    "wfsa/engine_comparison.py": {
-        "grammar/json_schema", "wfsa/caches.py", "wfsa/compiler.py", "wfsa/errors.py", "wfsa/vocab",
+    "wfsa/inspect": {
+        "grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/caches.py", "wfsa/compiler.py", "wfsa/constraint.py",
+        "wfsa/errors.py", "wfsa/grammar_constraint.py", "wfsa/vocab",
     },
     "wfsa/fleet": {"wfsa/caches.py", "wfsa/errors.py"},
     "wfsa/fleet/store": {
@@ -117,7 +113,6 @@ PACKAGE: dict[str, set[str]] = {
         "wfsa/fleet/store", "wfsa/vocab",
     },
     "wfsa/reference": {"grammar", "wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
-    "wfsa/check_schema.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py"},
     "wfsa/explain.py": {"grammar", "grammar/json_schema", "wfsa/errors.py"},
     "wfsa/model_cache.py": set(),
     "wfsa/installing.py": set(),
@@ -129,21 +124,21 @@ PACKAGE: dict[str, set[str]] = {
         "wfsa/constraint.py", "wfsa/errors.py", "wfsa/fleet", "wfsa/fleet/store", "wfsa/items", "wfsa/vocab",
     },
     "wfsa/__init__.py": {
-        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py", "wfsa/check_schema.py",
+        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py",
         "wfsa/compile_any.py", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
-        "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/integrations", "wfsa/requests.py",
+        "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/inspect", "wfsa/integrations", "wfsa/requests.py",
         "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/explorer": {
         "grammar", "grammar/guidance", "grammar/json_schema", "grammar/regex", "wfsa/__init__.py", "wfsa/_ext",
-        "wfsa/compile_options.py", "wfsa/demo", "wfsa/engine_comparison.py", "wfsa/errors.py",
-        "wfsa/items", "wfsa/reference", "wfsa/schema_advice.py", "wfsa/vocab",
+        "wfsa/compile_options.py", "wfsa/demo", "wfsa/inspect", "wfsa/errors.py",
+        "wfsa/items", "wfsa/reference", "wfsa/vocab",
     },
     "wfsa/cli": {
-        "grammar/json_schema", "wfsa/__init__.py", "wfsa/constraint_file.py", "wfsa/demo", "wfsa/engine_comparison.py",
-        "wfsa/errors.py", "wfsa/explorer", "wfsa/fleet/farm", "wfsa/fleet/store", "wfsa/items", "wfsa/progress_bar.py",
-        "wfsa/schema_costs.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
+        "grammar/json_schema", "wfsa/__init__.py", "wfsa/constraint_file.py", "wfsa/demo", "wfsa/errors.py",
+        "wfsa/explorer", "wfsa/fleet/farm", "wfsa/fleet/store", "wfsa/inspect", "wfsa/items", "wfsa/progress_bar.py",
+        "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/__main__.py": {"wfsa/cli"},
 }  # fmt: skip

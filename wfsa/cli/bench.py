@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from rich.table import Table
 
-    from wfsa.engine_comparison import compare, drawn_texts
+    from wfsa.inspect.engine_comparison import compare, drawn_texts
 
     schema = read_text(arguments.source)
     vocab = vocab_arguments.read(arguments)

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.table import Table
 
     import wfsa
-    from wfsa.schema_costs import schema_costs
+    from wfsa.inspect.schema_costs import schema_costs
 
     chosen = option_settings.read(arguments.set, wfsa.SchemaOptions)
     costs = schema_costs(

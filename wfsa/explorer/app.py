@@ -26,7 +26,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from wfsa.engine_comparison import installed
 from wfsa.errors import LimitError, WfsaError
 from wfsa.explorer import cost, export, gallery
 from wfsa.explorer.bench import bench
@@ -39,6 +38,7 @@ from wfsa.explorer.reasons import expected, why
 from wfsa.explorer.report import error_places, lenient_helps, report
 from wfsa.explorer.vocabularies import NamedVocab
 from wfsa.explorer.walk import Walk, utf8
+from wfsa.inspect.engine_comparison import installed
 
 _TYPES: Final = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 MOST_TEXT: Final = 2_000_000  # bytes of a document

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from wfsa.engine_comparison import compare, drawn_texts, installed
 from wfsa.errors import LimitError, WfsaError
 from wfsa.explorer.compiled import Compiled, Limits
+from wfsa.inspect.engine_comparison import compare, drawn_texts, installed
 
 _REPEATS: Final = 3  # of each compile
 _COMPILES: Final = 3  # an engine has the time of so many compilations, in all

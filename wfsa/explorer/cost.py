@@ -9,7 +9,7 @@ compiled a few times, and the least counts.
 The time is for the parts: the whole, compiled already, gets a quarter of it for a second, warm number, and a part half
 of what is left.  The dearest are looked into first, and in each the children with the longest text; what is left over
 stands as one entry beside its siblings and makes the tree incomplete.  (What the whole takes less without a place,
-:mod:`wfsa.schema_costs` measures, in more time; widths that add up are wanted here.)
+:mod:`wfsa.inspect.schema_costs` measures, in more time; widths that add up are wanted here.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wfsa.grammar.json_schema.document import Document, draft_of
 from wfsa.grammar.json_schema.keyword_table import subschemas
 from wfsa.grammar.json_schema.lowering import read_part
 from wfsa.grammar.json_schema.places import pointer_of, segment
-from wfsa.schema_advice import advice
+from wfsa.inspect.schema_advice import advice
 
 _SECONDS: Final = 3.0
 _LEAST_SECONDS: Final = 0.05  # for a place, however late it is

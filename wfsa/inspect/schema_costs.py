@@ -22,7 +22,7 @@ from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar.json_schema.keyword_table import KEYWORDS, Applies, subschemas
 from wfsa.grammar.json_schema.places import Step, pointer
 from wfsa.grammar.json_schema.sources import schema_of
-from wfsa.schema_advice import advice
+from wfsa.inspect.schema_advice import advice
 from wfsa.vocab import Vocab
 
 Steps = tuple[Step, ...]

@@ -1,0 +1,53 @@
+"""The tables of a compiled grammar, as the arrays that its artifact holds: for documentation and for debugging.
+
+Names and layouts are those of ``ext/artifact/write.hpp`` and change with the version of the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from wfsa.grammar_constraint import GrammarConstraint
+
+
+class Tables(Mapping[str, npt.NDArray[np.int32]]):
+    """One-dimensional int32 arrays by name, in order of the names that the engine writes."""
+
+    def __init__(self, arrays: Mapping[str, npt.NDArray[np.int32]]) -> None:
+        self._arrays = arrays
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.int32]:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    @property
+    def n_terminals(self) -> int:
+        """Terminals of the grammar, with the end of the text."""
+        return int(self["head"][0])
+
+    @property
+    def n_symbols(self) -> int:
+        """Terminals and the nonterminals of the normalised grammar."""
+        return int(self["head"][1])
+
+    def rows(self, name: str) -> list[list[int]]:
+        """The lists of the table `name`, which is stored as all entries and, as ``<name>_indptr``, their bounds.
+
+        Raises KeyError where there is no such table of lists.
+        """
+        values, bounds = self[name], self[f"{name}_indptr"]
+        return [values[start:end].tolist() for start, end in pairwise(bounds)]
+
+
+def tables_of(constraint: GrammarConstraint) -> Tables:
+    """A copy of the tables of a constraint as they are now."""
+    return Tables(constraint._core.to_arrays())
