@@ -22,12 +22,14 @@ from wfsa.arguments import known_fields, refuse_unknown
 from wfsa.collector import MOST_SECONDS, HeldCollector
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import GrammarError, LimitError, SchemaError
+from wfsa.grammar import language
 from wfsa.grammar.allowance import Allowance, Exhausted, check
 from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.ir import Grammar, Match, Tokens
 from wfsa.grammar.unproductive import why_nothing
 from wfsa.vocab import Vocab, require_vocab
 
+language.use(automaton)  # what the front ends ask about the languages of regular trees
 _MATCHES: Final = {match: number for number, match in enumerate(get_args(Match))}  # as in ext/lexer/terminals.hpp
 
 

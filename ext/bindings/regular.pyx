@@ -4,6 +4,7 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libcpp cimport bool as cbool
+from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
@@ -62,6 +63,13 @@ cdef extern from "bindings/regular_calls.hpp" namespace "wfsa":
     Likeness likeness_of(const Dfa&) except +wfsa_translate
 
 
+cdef extern from "regular/words.hpp" namespace "wfsa":
+    int64_t kManyWords, kEndless
+    cbool has_word(const Dfa&, const uint8_t*, size_t)
+    int64_t count_words(const Dfa&) except +
+    vector[string] list_words(const Dfa&) except +
+
+
 cdef extern from "regular/concatenate.hpp" namespace "wfsa":
     Dfa chain(const uint8_t*, size_t)
 
@@ -89,7 +97,7 @@ _MANY_WORDS = 8
 
 
 class _KeptAutomata:
-    """(Regular, limit) -> Automaton; front ends share tree objects, so most terminals are found here.
+    """(Regular, limit) -> Automaton, or the message of the LimitError; front ends share tree objects, so most terminals are found here.
 
     Two generations, each of at most half the bytes: what is asked for is in the young one, which becomes the old one
     when it is full; what nobody asked for since then goes.  One lookup where an order of use would take two, and
@@ -110,8 +118,9 @@ class _KeptAutomata:
             self._put(key, *got)
         return got[0]
 
-    def put(self, key, Automaton automaton):
-        self._put(key, automaton, automaton.bytes() + _tree_bytes(key[0]))
+    def put(self, key, automaton):
+        size = (<Automaton>automaton).bytes() if type(automaton) is Automaton else 0
+        self._put(key, automaton, size + _tree_bytes(key[0]))
 
     def _put(self, key, automaton, int64_t size):
         gone = None  # destroyed after the lock
@@ -197,6 +206,23 @@ cdef class Automaton:
     def n_states(self):
         return self.dfa.size()
 
+    @property
+    def is_empty(self):
+        return self.full().size() == 0
+
+    def contains(self, bytes word not None):
+        return has_word(self.full()[0], <const uint8_t*>PyBytes_AS_STRING(word), PyBytes_GET_SIZE(word))
+
+    def n_words(self):
+        """The number of words, at most 1 << 62; None if there is no end of them."""
+        cdef int64_t n = count_words(self.full()[0])
+        return None if n == kEndless else n
+
+    def words(self, int64_t most):
+        """All words in order, or None if there are more than `most`."""
+        cdef int64_t n = count_words(self.full()[0])
+        return None if n == kEndless or n > most else list_words(self.full()[0])
+
     cdef int64_t bytes(self) noexcept:
         """What it holds."""
         cdef int64_t n = sizeof(int32_t) * self.dfa.indptr.size() + sizeof(Edge) * self.dfa.edges.size()
@@ -234,11 +260,17 @@ cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
     cdef AllowInterrupts allowed
     allowed.hold()
     key = (tree, max_states)  # a limit must not depend on what was compiled before
-    cdef Automaton got = _KEPT.find(key)
-    if got is not None:
-        return got
-    got = Automaton.__new__(Automaton)
-    got.dfa = _dfa(tree, max_states, 0)
+    kept = _KEPT.find(key)
+    if type(kept) is str:
+        raise LimitError(kept)
+    if kept is not None:
+        return kept
+    cdef Automaton got = Automaton.__new__(Automaton)
+    try:
+        got.dfa = _dfa(tree, max_states, 0)
+    except LimitError as e:  # kept too: the way to a limit is long
+        _KEPT.put(key, str(e))
+        raise
     got.nullable = got.dfa.size() > 0 and got.dfa.accept[0] != 0
     if got.nullable:
         got.with_empty = got.dfa

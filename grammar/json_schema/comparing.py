@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from wfsa.errors import LimitError
 
-from ..regex.derivative import is_empty
+from ..language import are_disjoint, is_within
 from ..regex.restrict import lengths
-from ..regular import both, minus
 from .finite import json_key
 from .shape import (
     ARRAY,
@@ -323,13 +322,13 @@ def _no_text(
 @lru_cache(maxsize=1 << 14)
 def _excludes(p: str, q: str) -> bool:
     """Whether no text is seen to match two patterns."""
-    return is_empty(both(pattern_language(p), pattern_language(q)))
+    return are_disjoint(pattern_language(p), pattern_language(q))
 
 
 @lru_cache(maxsize=1 << 14)
 def _implies(p: str, q: str) -> bool:
     """Whether each text that matches `p` is seen to match `q`."""
-    return is_empty(minus(pattern_language(p), pattern_language(q)))
+    return is_within(pattern_language(p), pattern_language(q))
 
 
 def _no_more(a: int | None, b: int | None) -> bool:

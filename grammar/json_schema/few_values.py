@@ -8,15 +8,11 @@ on each of them; where the candidates become many, or nothing bounds them, the a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from itertools import pairwise, product
 from typing import Any
 
 from wfsa.errors import LimitError
 
-from ..regex.derivative import MAX_WORK, add_cuts, is_empty, is_of_characters, n_nodes, step
-from ..regex.restrict import nullable
-from ..regular import MAX_CODE_POINT, NOTHING, Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
+from ..language import words
 from .alternatives import Alternatives
 from .finite import json_key
 from .name_classes import listed_names, name_classes, value_of
@@ -33,7 +29,7 @@ from .shape import (
     asks_nothing,
     item_of,
 )
-from .spelling import contains_bytes, text_language
+from .spelling import text_language
 
 Values = dict[Any, Any]  # by what makes them equal (finite.json_key)
 CANDIDATES = 64  # values and words that are looked at for one shape
@@ -123,7 +119,7 @@ class FewValues:
             values = self._part(handle, depth)
             if values is not None and not values:
                 continue
-            names = words(texts)
+            names = words(texts, CANDIDATES)
             if names is None or (names and values is None):
                 return None
             found.update((name.decode(), values or {}) for name in names)
@@ -141,87 +137,5 @@ def _numbers(s: Shape, _: int) -> list[Any] | None:
 
 def _strings(s: Shape, _: int) -> list[str] | None:
     tree = text_language(s.min_length, s.max_length, s.patterns, s.formats, s.not_patterns, s.not_formats)
-    found = set() if tree is None else words(tree)
-    return None if found is None else sorted(w.decode() for w in found)
-
-
-def words(tree: Regular) -> set[bytes] | None:
-    """The words of a regular language of texts, or None if they are not few."""
-    found: set[bytes] | None = None
-    match tree:
-        case Literal(word):
-            found = {word}
-        case Chars(ranges):
-            if sum(high - low + 1 for low, high in ranges) <= CANDIDATES:
-                found = {chr(c).encode() for low, high in ranges for c in range(low, high + 1)}
-        case Cat(parts):
-            found = _joined(map(words, parts))
-        case Alt(parts):
-            each = [words(part) for part in parts]
-            if None not in each:
-                found = set().union(*(some for some in each if some is not None))
-        case Repeat(body, low, high):
-            inner = words(body)
-            if inner is not None and inner <= {b""}:
-                found = {b""} if inner or not low else set()
-            elif inner is not None and high is not None and high <= CANDIDATES:
-                found = set() if low else {b""}
-                for n in range(max(low, 1), high + 1):
-                    more = _joined([inner] * n)
-                    if more is None or len(found) > CANDIDATES:
-                        return None
-                    found |= more
-        case And(parts):
-            found = next((some for part in parts if (some := words(part)) is not None), None)
-            if found is not None:
-                found = {w for w in found if all(contains_bytes(part, w) for part in parts)}
-            else:
-                found = _words_by_derivatives(tree)
-        case Minus(left, right):
-            found = words(left)
-            if found is not None:
-                found = {w for w in found if not contains_bytes(right, w)}
-            else:
-                found = _words_by_derivatives(tree)
-        case _:
-            found = None
-    return found if found is None or len(found) <= CANDIDATES else None
-
-
-def _joined(parts: Iterable[set[bytes] | None]) -> set[bytes] | None:
-    """The concatenation; an empty part makes all of it empty, whatever the others are."""
-    found: set[bytes] | None = {b""}
-    for part in parts:
-        if part is not None and not part:
-            return set()
-        if found is None or part is None or len(found) * len(part) > CANDIDATES:
-            found = None
-            continue
-        found = {a + b for a, b in product(found, part)}
-    return found
-
-
-@lru_cache(maxsize=1024)
-def _words_by_derivatives(tree: Regular) -> set[bytes] | None:
-    """The words of a tree of characters, or None if they are not few, or not seen after some work."""
-    found: set[str] = set()
-    todo = [(tree, "")]
-    work = 0
-    while todo:
-        at, text = todo.pop()
-        if not is_of_characters(at):
-            return None
-        if nullable(at):
-            found.add(text)
-        cuts = {0}
-        add_cuts(at, cuts)
-        work += len(cuts) * n_nodes(at)
-        bounds = [*sorted(c for c in cuts if c <= MAX_CODE_POINT), MAX_CODE_POINT + 1]
-        for low, end in pairwise(bounds):
-            following = step(at, low)
-            if following == NOTHING or is_empty(following):
-                continue
-            if end - low + len(found) + len(todo) > CANDIDATES or work > MAX_WORK:
-                return None
-            todo += [(following, text + chr(c)) for c in range(low, end) if not 0xD800 <= c <= 0xDFFF]
-    return {word.encode() for word in found}
+    found = () if tree is None else words(tree, CANDIDATES)
+    return None if found is None else [word.decode() for word in found]

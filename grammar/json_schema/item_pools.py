@@ -24,9 +24,9 @@ from collections.abc import Iterator
 
 from wfsa.errors import LimitError
 
+from ..language import ENDLESS
 from .alternatives import Alternatives
 from .item_values import is_endless
-from .scalar_counts import ENDLESS
 from .scarce_items import kinds_of
 from .shape import Handle, Shape, item_of, number_of
 from .value_counts import ValueCounts

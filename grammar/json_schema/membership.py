@@ -12,6 +12,7 @@ from decimal import Decimal, InvalidOperation, localcontext
 from functools import lru_cache
 from typing import Any
 
+from ..language import contains
 from .finite import Key, is_whole, json_key
 from .formats import wide_language
 from .intervals import decimal_of
@@ -30,7 +31,7 @@ from .shape import (
     item_of,
     property_of,
 )
-from .spelling import contains_text, has_format, pattern_language
+from .spelling import has_format, pattern_language
 
 
 class Membership:
@@ -159,7 +160,7 @@ class Membership:
 
 @lru_cache(maxsize=1 << 14)
 def _matches(pattern: str, text: str) -> bool:
-    return contains_text(pattern_language(pattern), text)
+    return contains(pattern_language(pattern), text)
 
 
 def _divides(m: Decimal, number: Decimal) -> bool:
@@ -173,4 +174,4 @@ def _divides(m: Decimal, number: Decimal) -> bool:
 
 def _may_have(name: str, text: str) -> bool:
     """Whether a text is in the language that holds all texts of a format."""
-    return contains_text(wide_language(name), text)
+    return contains(wide_language(name), text)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from wfsa.errors import LimitError
 
-from ..regex.derivative import is_empty
+from ..language import ENDLESS, n_words
 from .alternatives import Alternatives
 from .few_values import FewValues
 from .finite import Key, json_key
 from .name_classes import listed_names, name_classes, value_of
-from .scalar_counts import ENDLESS, count_numbers, n_words
+from .scalar_counts import count_numbers
 from .shape import (
     ARRAY,
     BOOLEAN,
@@ -50,7 +50,14 @@ class MostValues:
 
     def of_union(self, handles: Sequence[Handle]) -> int:
         """An upper bound on the number of values that are in any of the given children."""
-        self._of_union(handles)  # notes the children
+        most = self._of_union(handles)
+        while len(self._bounds) > self._n_settled:  # children have been noted, perhaps only now that others have bounds
+            self._settle()
+            most = self._of_union(handles)
+        return most
+
+    def _settle(self) -> None:
+        """Raise the bounds that have been noted until none of them grows."""
         rounds, grows = 0, True
         while grows:
             rounds, grows, n_known = rounds + 1, False, len(self._bounds)
@@ -60,7 +67,6 @@ class MostValues:
                     grows = True
             grows = grows or len(self._bounds) > n_known
         self._n_settled = len(self._bounds)
-        return self._of_union(handles)
 
     def _of(self, handle: Handle) -> int:
         """The bound of a child as far as it is known."""
@@ -140,8 +146,7 @@ class MostValues:
                 return ENDLESS
             for names in classes:
                 some = self._of(names.value)
-                if some and not is_empty(names.texts):
-                    n = n_words(names.texts).most
+                if some and (n := n_words(names.texts).most):
                     product = ENDLESS if n > MAX_ITEMS or some >= ENDLESS else product * (1 + some) ** n
                 if product >= ENDLESS:
                     return ENDLESS

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from wfsa.errors import LimitError
 
 from ..json_text import has_utf8
-from ..regex.derivative import is_empty
+from ..language import are_disjoint, is_within
 from ..regular import ANY_TEXT, Literal, Regular, alt, both, minus
 from .alternatives import Alternatives
 from .shape import STRING, Handle, KeyClass, Shape, property_of
@@ -116,9 +116,9 @@ def _parts(atoms: list[Atom], path: str) -> list[tuple[tuple[int, ...], tuple[in
     some = len(atoms) > FEW_ATOMS
     parts: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((), ())]
     for k, (_, sure, may) in enumerate(atoms):
-        excluded = [some and is_empty(both(sure, inner)) for _, inner, _ in atoms[:k]]
-        within = [some and is_empty(minus(sure, outer)) for _, _, outer in atoms[:k]]
-        holds = [some and is_empty(minus(inner, may)) for _, inner, _ in atoms[:k]]
+        excluded = [some and are_disjoint(sure, inner) for _, inner, _ in atoms[:k]]
+        within = [some and is_within(sure, outer) for _, _, outer in atoms[:k]]
+        holds = [some and is_within(inner, may) for _, inner, _ in atoms[:k]]
         split = []
         for inside, outside in parts:
             if not any(excluded[i] for i in inside) and not any(within[i] for i in outside):

@@ -1,31 +1,14 @@
-"""How many numbers and texts a shape has: ranges of multiples, and words of regular languages."""
+"""How many numbers a shape has: ranges of multiples."""
 
 from __future__ import annotations
 
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..regex.derivative import MAX_WORK, add_cuts, is_empty, is_of_characters, n_nodes, step
-from ..regex.restrict import nullable
-from ..regular import MAX_CODE_POINT, NOTHING, Regular
+from ..language import ENDLESS, UNKNOWN, Count
 from .shape import FRACTION, INTEGER, Shape
-
-ENDLESS = 1 << 62
-ENOUGH = 1 << 21  # words that are counted of a language
-
-
-class Count(NamedTuple):
-    """Bounds on a number of values."""
-
-    least: int
-    most: int
-
-
-UNKNOWN = Count(0, ENDLESS)
 
 
 def steps_of(s: Shape) -> list[Fraction]:
@@ -97,46 +80,3 @@ def count_numbers(s: Shape) -> Count:
     if s.not_multiples or not s.mask & INTEGER:
         return Count(0, n)
     return Count(n - len(s.excluded), n)
-
-
-@lru_cache(maxsize=1024)
-def n_words(tree: Regular) -> Count:
-    """Bounds on the number of words of a tree of characters.
-
-    Each layer holds the derivatives by all beginnings of one length, with the number of those beginnings.  Each
-    beginning has a word of its own.  A layer deeper than there are derivatives has come through one of them twice.
-    """
-    seen: set[Regular] = set()
-    layer: dict[Regular, int] = {} if tree == NOTHING else {tree: 1}
-    ended, work, depth = 0, 0, 0
-    while layer:
-        seen |= layer.keys()
-        if not all(map(is_of_characters, layer)):
-            return Count(ended, ENDLESS)
-        if depth >= len(seen):
-            return Count(ENDLESS, ENDLESS)
-        following: dict[Regular, int] = {}
-        for at, n in layer.items():
-            ended += n * nullable(at)
-            edges = _edges(at)
-            work += (1 + len(edges)) * n_nodes(at)
-            for width, after in edges:
-                following[after] = following.get(after, 0) + n * width
-        least = ended + sum(following.values())
-        if following and (work > MAX_WORK or least > ENOUGH):
-            return Count(least, ENDLESS)
-        layer, depth = following, depth + 1
-    return Count(ended, ended)
-
-
-def _edges(at: Regular) -> list[tuple[int, Regular]]:
-    """(number of characters, the derivative by each of them), for derivatives that have words."""
-    cuts = {0, 0xD800, 0xE000}
-    add_cuts(at, cuts)
-    bounds = [*sorted(c for c in cuts if c <= MAX_CODE_POINT), MAX_CODE_POINT + 1]
-    found = []
-    for low, end in pairwise(bounds):
-        after = NOTHING if 0xD800 <= low < 0xE000 else step(at, low)
-        if after != NOTHING and not is_empty(after):
-            found.append((end - low, after))
-    return found

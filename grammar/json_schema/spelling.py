@@ -21,6 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
 
+from ..language import contains
 from ..regex.pattern import search_language
 from ..regex.restrict import lengths
 from ..regular import (
@@ -256,55 +257,9 @@ def string_language(
     return None if tree is None else cat(QUOTE, spelled(tree, spelling), QUOTE)
 
 
-def contains_text(tree: Regular, text: str) -> bool:
-    """Whether a language of texts contains `text`: for the few values of an enum, by sets of end positions."""
-    return contains_bytes(tree, text.encode())
-
-
 def has_format(name: str, text: str) -> bool:
     """Whether a text is one of those that have the format and are taken, where its length is counted."""
     return any(
-        (most is None or len(text) <= most) and contains_text(format_language(part), text)
+        (most is None or len(text) <= most) and contains(format_language(part), text)
         for (part,), most in by_length((name,), None)
     )
-
-
-def contains_bytes(tree: Regular, data: bytes) -> bool:
-    """The same for a text that is encoded already."""
-    return len(data) in _ends(tree, data, 0)
-
-
-def _ends(tree: Regular, data: bytes, at: int) -> set[int]:
-    """Where the words of `tree` that start at `at` can end."""
-    match tree:
-        case Literal(word):
-            return {at + len(word)} if data.startswith(word, at) else set()
-        case Chars(ranges):
-            if at == len(data):
-                return set()
-            n = 1 if data[at] < 0x80 else 2 if data[at] < 0xE0 else 3 if data[at] < 0xF0 else 4
-            c = ord(data[at:at + n].decode())
-            return {at + n} if any(a <= c <= b for a, b in ranges) else set()
-        case Cat(parts):
-            ends = {at}
-            for part in parts:
-                ends = {e for start in ends for e in _ends(part, data, start)}
-            return ends
-        case Alt(parts):
-            return {e for part in parts for e in _ends(part, data, at)}
-        case And(parts):
-            return set.intersection(*(_ends(part, data, at) for part in parts))
-        case Minus(left, right):
-            return _ends(left, data, at) - _ends(right, data, at)
-        case Repeat(body, low, high):
-            ends, done = {at}, 0
-            while done < low and ends:
-                ends = {e for start in ends for e in _ends(body, data, start)}
-                done += 1
-            found, new = set(ends), ends
-            while new and (high is None or done < high):
-                new = {e for start in new for e in _ends(body, data, start)} - found
-                found |= new
-                done += 1
-            return found
-    raise TypeError(f"not a regular tree: {tree!r}")

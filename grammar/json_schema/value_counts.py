@@ -16,11 +16,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ..language import ENDLESS, UNKNOWN, Count, n_words
 from .alternatives import Alternatives
 from .few_values import FewValues
 from .finite import Key, json_key
 from .most_values import MostValues
-from .scalar_counts import ENDLESS, UNKNOWN, Count, count_numbers, listed_numbers, n_words
+from .scalar_counts import count_numbers, listed_numbers
 from .shape import (
     ARRAY,
     BOOLEAN,

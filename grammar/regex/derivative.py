@@ -1,12 +1,9 @@
-"""Derivatives by code point of trees of characters (Brzozowski 1964), and whether a tree has a word."""
+"""Derivatives by code point of trees of characters (Brzozowski 1964)."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ..regular import (
     EPSILON,
-    MAX_CODE_POINT,
     NOTHING,
     Alt,
     And,
@@ -23,8 +20,6 @@ from ..regular import (
     repeat,
 )
 from .restrict import in_ranges, nullable
-
-MAX_WORK = 3_000  # nodes of trees of which derivatives are taken: some hundredths of a second
 
 
 def step(tree: Regular, c: int) -> Regular:
@@ -76,69 +71,3 @@ def add_cuts(tree: Regular, found: set[int]) -> None:
         case Minus(left, right):
             add_cuts(left, found)
             add_cuts(right, found)
-
-
-@lru_cache(maxsize=4096)
-def is_empty(tree: Regular) -> bool:
-    """Whether a tree is seen to have no word, after some work on its derivatives.
-
-    The derivatives that are met first lead on from the one that was met last: a word, if there is one, is near.
-    """
-    known = {tree}
-    todo = [tree]
-    work = 0
-    while todo:
-        at = todo.pop()
-        if nullable(at) or not _is_restricted(at):
-            return False
-        found = {0}
-        add_cuts(at, found)
-        work += len(found) * n_nodes(at)
-        if work > MAX_WORK:
-            return False
-        for c in sorted(found):
-            following = step(at, c) if c <= MAX_CODE_POINT else NOTHING
-            if following != NOTHING and following not in known:
-                known.add(following)
-                todo.append(following)
-    return True
-
-
-def is_of_characters(tree: Regular) -> bool:
-    """Whether derivatives of a tree can be taken."""
-    match tree:
-        case Literal() | Chars():
-            return True
-        case And(parts) | Cat(parts) | Alt(parts):
-            return all(map(is_of_characters, parts))
-        case Repeat(body):
-            return is_of_characters(body)
-        case Minus(left, right):
-            return is_of_characters(left) and is_of_characters(right)
-    return False
-
-
-def n_nodes(tree: Regular) -> int:
-    """The size of a tree."""
-    match tree:
-        case And(parts) | Cat(parts) | Alt(parts):
-            return 1 + sum(map(n_nodes, parts))
-        case Minus(left, right):
-            return 1 + n_nodes(left) + n_nodes(right)
-        case Repeat(body, _, _):
-            return 1 + n_nodes(body)
-    return 1
-
-
-def _is_restricted(tree: Regular) -> bool:
-    """Whether an intersection or a difference may leave a tree without words."""
-    match tree:
-        case And() | Minus():
-            return True
-        case Cat(parts):
-            return any(map(_is_restricted, parts))
-        case Alt(parts):
-            return all(map(_is_restricted, parts))
-        case Repeat(body, low, _):
-            return low > 0 and _is_restricted(body)
-    return tree == NOTHING

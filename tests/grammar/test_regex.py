@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from tests.oracles.regular import is_prefix, matches
 from wfsa.errors import GrammarError
 from wfsa.grammar.regex.all_matches import all_matches
-from wfsa.grammar.regex.derivative import n_nodes
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.regex.pattern import Dialect, _Parser, parse_regex, search_language
-from wfsa.grammar.regular import ANY_CHAR, NOTHING, And, Chars, Literal, Minus, cat, literal, star
+from wfsa.grammar.regular import ANY_CHAR, NOTHING, And, Chars, Literal, Minus, Regular, cat, literal, star
 from wfsa.grammar.unicode import sets as unicode_sets
 
 
@@ -327,6 +326,11 @@ def all_texts(alphabet: str, length: int) -> list[str]:
 def test_assertions_anywhere(pattern: str) -> None:
     agrees(f"(?a){pattern}", all_texts("ab ", 6))
     agrees(f"(?a){pattern}", ["foo", "foofoo", "a foo", "abc", "abcc", "bc", " foo-", "a b " * 19 + "a", "a " * 41])
+
+
+def n_nodes(tree: Regular) -> int:
+    inner = [getattr(tree, name) for name in ("body", "left", "right") if hasattr(tree, name)]
+    return 1 + sum(map(n_nodes, (*inner, *getattr(tree, "parts", ()))))
 
 
 def test_turns_share_no_copies_of_what_follows() -> None:

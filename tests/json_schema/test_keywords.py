@@ -23,7 +23,8 @@ from wfsa.errors import LimitError, SchemaError, WfsaError
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
 from wfsa.grammar.json_schema.formats import format_language
 from wfsa.grammar.json_schema.intervals import decimals, integers, whole_bounds
-from wfsa.grammar.json_schema.spelling import contains_text, spelled
+from wfsa.grammar.json_schema.spelling import spelled
+from wfsa.grammar.language import contains
 from wfsa.grammar.regex.pattern import search_language
 
 from ..oracles.documents import Documents
@@ -190,7 +191,7 @@ def test_spelled_is_decoding_backwards(pattern: str, value: str) -> None:
     language = search_language(pattern, "ecma")
     inside = text(value)[1:-1]
     spelling = spelled(language, "canonical")
-    assert matches(spelling, inside) == matches(language, value.encode()) == contains_text(language, value)
+    assert matches(spelling, inside) == matches(language, value.encode()) == contains(language, value)
 
 
 # ---- numbers -------------------------------------------------------------------------------------------------------
@@ -310,9 +311,9 @@ def test_formats(name: str) -> None:
     docs, language = documents({"type": "string", "format": name}), format_language(name)
     assert language is not None
     for value in good:
-        assert text(value) in docs and contains_text(language, value), value
+        assert text(value) in docs and contains(language, value), value
     for value in bad:
-        assert text(value) not in docs and not contains_text(language, value), value
+        assert text(value) not in docs and not contains(language, value), value
 
 
 def test_other_formats_are_annotations() -> None:
