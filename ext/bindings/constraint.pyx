@@ -45,10 +45,10 @@ cdef extern from "runtime/memory.hpp" namespace "wfsa" nogil:
     void stop_reaper "wfsa::Reaper::stop"()
 
 
-cdef extern from "runtime/session.hpp" namespace "wfsa" nogil:
-    void prepare "wfsa::Session::prepare"(const Engine&) except +wfsa_translate
-    cdef cppclass Session(Decoder):
-        Session(shared_ptr[Generations]) except +wfsa_translate
+cdef extern from "companions/grammar_session.hpp" namespace "wfsa" nogil:
+    void prepare_companions(const Engine&) except +wfsa_translate
+    cdef cppclass GrammarSession(Decoder):
+        GrammarSession(shared_ptr[Generations]) except +wfsa_translate
 
 
 cdef extern from "background.hpp" namespace "wfsa" nogil:
@@ -108,9 +108,9 @@ cdef class ConstraintCore:
     def start(self, constraint, stop_ids):
         """A :class:`State` before the first token; `stop_ids`: a sorted list, or None."""
         cdef shared_ptr[Generations] tables = self.tables
-        cdef Session* session
+        cdef GrammarSession* session
         with nogil:  # it may wait for a thread that extends the constraint
-            session = new Session(tables)
+            session = new GrammarSession(tables)
         return start_state(State, session, constraint, self.vocab.ptr.get(), stop_ids)
 
     def grammar_tokens(self):
@@ -173,7 +173,7 @@ cdef class ConstraintCore:
         with nogil:
             unpack(packed, engine.get()[0])
             engine.get().settle()
-            prepare(engine.get()[0])
+            prepare_companions(engine.get()[0])
             out.tables = make_shared[Generations](engine)
         return out
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "background.hpp"
 #include "bindings/translate.hpp"
-#include "runtime/session.hpp"
+#include "companions/grammar_session.hpp"
 
 namespace wfsa {
 
@@ -15,7 +15,7 @@ inline void build_tables(Engine& e, int64_t max_lr_states, bool is_large) {
     const LetOthers here(is_large);
     e.build(max_lr_states);
     e.settle();
-    Session::prepare(e);
+    prepare_companions(e);
 }
 
 // The tables of the constraint, those of later generations too, are expanded by a thread of the process.

@@ -27,7 +27,6 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
     int64_t commit_tokens(Decoder&, const int32_t*, int64_t) except +wfsa_translate
 
 
-cdef extern from "runtime/budget.hpp" namespace "wfsa" nogil:
     const int64_t kAnyTokens
 
     cdef struct Budget:
@@ -77,11 +76,6 @@ cdef extern from "runtime/draft_tree.hpp" namespace "wfsa" nogil:
 
     TreeCheck check_tree(const DraftTree&) except +wfsa_translate
     void fill_trees(vector[AskedTree]&, int64_t, int64_t) except +wfsa_translate
-
-
-cdef extern from "runtime/stopping.hpp" namespace "wfsa" nogil:
-    cdef cppclass Stopping(Decoder):
-        Stopping(Decoder*, vector[int32_t], vector[int32_t]) except +wfsa_translate
 
 
 cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
@@ -452,7 +446,6 @@ cdef State new_state(type kind):
 
 cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_ids):
     cdef unique_ptr[Decoder] held
-    cdef Decoder* ended
     cdef vector[int32_t] stops, ends
     held.reset(decoder)
     cdef State s = new_state(kind)
@@ -463,10 +456,8 @@ cdef object start_state(type kind, Decoder* decoder, object constraint, const Vo
         s.end_ids = tuple(vocab.eos)
     else:
         stops, ends = stop_ids, vocab.eos
-        ended = s.decoder.release()
         with nogil:  # what a text needs may wait for a thread that extends the constraint
-            ended = new Stopping(ended, ends, stops)
-        s.decoder.reset(ended)
+            decoder.stop_at(ends, stops)
         s.end_ids = tuple(stop_ids)
     return s
 

@@ -18,7 +18,7 @@
 //
 // may_repeat is never false where an item may still repeat.  Where it is true, every part of the item so far has been
 // seen somewhere in the text (a scalar that begins so, an array that begins so, a member), though maybe in no one item of
-// that array; who needs to know looks at what can follow (distinct_mask.hpp).
+// that array; who needs to know looks at what can follow (companions/distinct_mask.hpp).
 //
 // Frames and items are immutable and shared, so a scanner is a few words and copying it is a checkpoint.
 // Cost: a byte costs the same wherever it stands, whatever the depth, the items before and their length, up to the

@@ -11,7 +11,9 @@
 //
 // Memory: nodes live in arenas, in the order of commits, so a rollback gives back the end of one (shared_arena.hpp).
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "parser/arena.hpp"
 
@@ -64,6 +66,41 @@ inline Snapshot* make_snapshot(const Snapshot* before, const vector<Config>& con
     out->finished = 0;
     std::copy(configs.begin(), configs.end(), out->configs);
     return out;
+}
+
+// The bytes of all commits; tokens that were taken by their id and not as text have none.
+inline std::string text_of(const Snapshot* at) {
+    std::string out;
+    for (; at; at = at->before)
+        for (int64_t i = at->n_text; i > 0; --i) out.push_back(char(at->text[i - 1]));
+    std::reverse(out.begin(), out.end());
+    return out;
+}
+
+// Appends where a parse stands, to be compared: lexer states and stacks, whatever nodes these are made of.  Two snapshots of
+// one constraint that append the same can go on the same.  Not always the other way round: stacks are written out as far as
+// kWritten nodes below the tops.
+inline void put_situation(const Snapshot* at, vector<int64_t>& out) {
+    constexpr size_t kWritten = 48;
+    vector<const Node*> nodes;
+    for (int32_t i = 0; i < at->n; ++i) {
+        const Config& c = at->configs[i];
+        out.insert(out.end(), {c.lex, c.count, c.n_tops});
+        nodes.insert(nodes.end(), c.tops, c.tops + c.n_tops);
+    }
+    const size_t n_tops = nodes.size();
+    for (size_t k = 0; k < nodes.size(); ++k) {
+        if (k >= n_tops + kWritten) {  // far down: the nodes themselves, which are shared
+            out.push_back(reinterpret_cast<intptr_t>(nodes[k]));
+            continue;
+        }
+        out.push_back(int64_t(nodes[k]->n_below) << 32 | nodes[k]->state);
+        for (int32_t b = 0; b < nodes[k]->n_below; ++b) {
+            const size_t to = size_t(std::find(nodes.begin(), nodes.end(), nodes[k]->below[b]) - nodes.begin());
+            if (to == nodes.size()) nodes.push_back(nodes[k]->below[b]);
+            out.push_back(int64_t(to));
+        }
+    }
 }
 
 }  // namespace wfsa

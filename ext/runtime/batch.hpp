@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "containers/thread_pool.hpp"
-#include "runtime/budget.hpp"
+#include "runtime/decoder.hpp"
 
 namespace wfsa {
 

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "containers/thread_pool.hpp"
-#include "runtime/budget.hpp"
+#include "runtime/decoder.hpp"
 
 namespace wfsa {
 

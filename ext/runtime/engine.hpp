@@ -23,7 +23,7 @@ class Engine : public Tables {
     enum Expansion { kUnexpanded, kExpanding, kExpanded };
     std::atomic<Expansion> expansion{kUnexpanded};  // by the thread in the background (background.hpp)
 
-    std::atomic<int64_t> n_given_up{0};  // searches for what may follow that passed their limit (distinct_search.hpp)
+    std::atomic<int64_t> n_given_up{0};  // searches for what may follow that passed their limit (companions/distinct_search.hpp)
 
     explicit Engine(std::shared_ptr<Vocabulary> v) : Tables(std::move(v)) {}
 

@@ -5,56 +5,30 @@
 // What changes a Session is called by one thread at a time; masks and questions change nothing. Sessions of one
 // engine run in parallel.
 //
-// The session chooses what stands beside the parse: JSON's items that must differ, where the grammar has any
-// (companion.hpp), and the bound on white space, which sees bytes only.
+// What stands next to the parse is for the maker of a session to choose (companion.hpp).
 #pragma once
-#include "containers/kept_pointer.hpp"
-#include "json/distinct_text.hpp"
-#include "json/quotes.hpp"
-#include "json/white_space_text.hpp"
 #include "parser/shared_arena.hpp"
-#include "runtime/budget_mask.hpp"
-#include "runtime/budget_memo.hpp"
-#include "runtime/decoder.hpp"
+#include "runtime/companion.hpp"
 #include "runtime/generations.hpp"
-#include "runtime/situation.hpp"
+#include "runtime/text_budget.hpp"
 
 namespace wfsa {
 
-class Session final : public Decoder {
+template <class... Companions> class Session final : public Decoder {
   public:
     explicit Session(std::shared_ptr<Generations> tables)
-        : tables_(std::move(tables)), engine_(tables_->now()) {
+        : tables_(std::move(tables)), engine_(tables_->now()), companions_(Companions(*engine_)...) {
         now_ = engine_->run([&](auto& operations) { return operations.start(arena_.own()); });
-        space_ = WhiteSpaceText(white_space_of(*engine_));
-    }
-    // What texts need of the vocabulary is made when a constraint is, so that the first of them does not wait for it.
-    static void prepare(const Engine& e) {
-        white_space_of(e);
-        if (!e.distinct.empty()) e.vocab->kept<Quotes>();
     }
     std::unique_ptr<Decoder> fork() const override { return copy(); }
-    std::unique_ptr<Decoder> restart() const override { return std::make_unique<Session>(tables_); }
-    bool commit_token(int32_t token) override {
-        WhiteSpaceScan after;
-        bool as_text = true;
-        if (space_.bounded() && token >= 0 && token < engine_->vocab->n_tokens()) {
-            const Vocabulary& v = *engine_->vocab;
-            const int64_t lo = v.offsets[size_t(token)], hi = v.offsets[size_t(token) + 1];
-            as_text = space_.takes(v.blob.data() + lo, size_t(hi - lo), after);
-        }
-        return commit(after, [&](auto& operations, Arena& arena, auto& beside) {
-            return operations.commit_token(now_, token, arena, beside, as_text);
-        });
-    }
     bool commit_bytes(const uint8_t* p, size_t n) override {
         if (now_->finished || n == 0) return n == 0;
-        WhiteSpaceScan after;
-        if (space_.bounded() && !space_.takes(p, n, after)) return false;
-        budget_.clear();  // which counts tokens
+        Steps steps = begin_steps();
+        if (!takes(steps, p, n)) return false;
+        budget_.forget();
         uint8_t* kept = static_cast<uint8_t*>(arena_.own().bytes(n));
         std::copy(p, p + n, kept);
-        return commit(after, [&](auto& operations, Arena& arena, auto& beside) {
+        return commit(steps, [&](auto& operations, Arena& arena, auto& beside) {
             return operations.commit_bytes(now_, kept, n, arena, beside);
         });
     }
@@ -62,84 +36,23 @@ class Session final : public Decoder {
         if (n < 0 || n > now_->n_commits) return false;
         for (int64_t k = 0; k < n; ++k) now_ = now_->before;
         budget_.rolled_back(now_);
-        if (differs()) items_.rollback(n);
-        space_.rollback(n);
+        each([&](auto& companion) { companion.rollback(n); });
         arena_.rewind(end());
         return true;
     }
-    // n_words words; bits past the vocabulary are 0.
-    void mask(uint32_t* out, int64_t n_words) const override {
-        engine_->mask(now_, out, n_words);
-        if (differs()) items_.filter(*engine_, now_, out);
-        if (space_.bounded()) {
-            space_.filter(out);
-            allow_end(out);
-        }
-    }
     // A vocabulary without end tokens has none that could be counted.
     int64_t min_tokens() const override {
-        const int64_t least = least_tokens();
+        const int64_t least = budget_.least(*engine_, now_);
         if (least >= TokensToEnd::kNever)
             throw Unsupported("no end of this text was found whose terminals the vocabulary spells one by one");
-        return least && engine_->vocab->eos.empty() ? least - 1 : least;
+        return least ? least - !has_end_token() : 0;
     }
-    bool has_end() const override { return least_tokens() < TokensToEnd::kNever; }
-    Way leave_out(const std::vector<int32_t>& tokens) override {
-        const auto reduced = engine_->vocab->kept<ReducedVocabularies>().without(tokens);
-        try {
-            const bool is_sure = !reduced || reduced->unspelled().empty() || engine_->why_no_budgets() || !has_end();
-            reduced_ = reduced;
-            budget_.clear();
-            tables_of_budgets_.clear();
-            if (is_sure || budgets()->terminals.has_all_ends()) return Way::kSure;
-            return has_end() ? Way::kNarrow : Way::kNone;
-        } catch (const Unsupported&) {  // what texts need is not known
-            reduced_ = reduced;
-            return Way::kSure;
-        }
-    }
-    void mask_with_end(uint32_t* out, int64_t n_words) const override { mask_within(out, n_words, TokensToEnd::kNever - 1); }
     bool has_min_tokens() const override { return !engine_->why_no_budgets(); }
-    bool is_far(int64_t budget) const override {
-        const int64_t n = now_->n_commits, most = budget - !engine_->vocab->eos.empty();
-        if (now_->finished) return true;
-        if (reduced_) {
-            engine_->budget_tables();  // which throws where nothing is known
-            return false;
-        }
-        BudgetMemo::Far far = budget_.far();
-        if (far.from <= n && n < far.until && far.most <= most) return true;
-        const MostToEnd& costs = engine_->most_to_end();
-        far = {n, n, 0};
-        engine_->run([&](auto&) {
-            for (int32_t i = 0; i < now_->n; ++i) far.most = std::max(far.most, costs.of(now_->configs[i].tops, now_->configs[i].n_tops));
-        });
-        if (far.most > most) return false;
-        // Each token takes one of the budget, and adds what it adds.
-        const int64_t more = (most - far.most) / (costs.a_token() + 1);
-        far.until = n + 1 + more;
-        far.most += more * costs.a_token();
-        budget_.keep(far);
-        return true;
-    }
-    void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
-        const std::shared_ptr<const BudgetTables> budget = budgets();
-        most = std::min(most + engine_->vocab->eos.empty(), TokensToEnd::kNever - 1);
-        BudgetMemo::Found found = budget_.at(now_);
-        mask(out, n_words);
-        if (found.enough <= most) return;
-        found.enough = engine_->run([&](auto& operations) {
-            BudgetMask masks(of_cfg(operations), *budget);
-            if (!masks.is_without_count(now_)) found.top = nullptr;
-            return masks.narrow(now_, most, out);
-        });
-        if (found.top) budget_.keep(found);
-    }
+    bool is_far(int64_t budget) const override { return budget_.is_far(*engine_, now_, budget - has_end_token()); }
     bool accepting() const override {
         return engine_->run([&](auto& operations) { return operations.takes(now_, engine_->end_term); });
     }
     bool finished() const override { return now_->finished; }
-    bool is_quick() const override { return engine_->frozen; }
     int64_t n_commits() const override { return now_->n_commits; }
     int32_t n_configs() const override { return now_->n; }
 
@@ -160,14 +73,7 @@ class Session final : public Decoder {
         }
         return out;
     }
-    // The bytes of all commits; tokens that were taken as such and not as text have none.
-    std::string text() const override {
-        std::string out;
-        for (const Snapshot* at = now_; at; at = at->before)
-            for (int64_t i = at->n_text; i > 0; --i) out.push_back(char(at->text[i - 1]));
-        std::reverse(out.begin(), out.end());
-        return out;
-    }
+    std::string text() const override { return text_of(now_); }
     std::string next_bytes() const override {
         bool tokens = false;
         const ByteBits b = bytes(tokens);
@@ -178,18 +84,10 @@ class Session final : public Decoder {
     vector<int32_t> expected() const override {
         return engine_->run([&](auto& operations) { return operations.expected(now_); });
     }
-
-    // Lexer states and stacks; where items must differ the text as well, since any of them may decide.
     void situation(vector<int64_t>& out) const override {
         out.push_back(now_->finished);
         put_situation(now_, out);
-        if (space_.bounded()) {
-            const WhiteSpaceScan at = space_.scan();
-            out.insert(out.end(), {at.run, at.depth, at.in_string, at.escaped});
-        }
-        if (!differs()) return;
-        const std::string written = text();
-        out.insert(out.end(), written.begin(), written.end());
+        each([&](auto& companion) { companion.put_situation(now_, out); });
     }
     int64_t least_to_end() const override {
         if (now_->finished) return 0;
@@ -197,85 +95,120 @@ class Session final : public Decoder {
     }
 
   private:
-    static Operations<Cfg>& of_cfg(Operations<Cfg>& operations) { return operations; }
-    static Operations<Cfg>& of_cfg(Operations<Longest>&) { throw Unsupported("no budgets under \"longest\""); }  // seen before
-
-    Session(const Session&) = default;
-    std::unique_ptr<Session> copy() const { return std::unique_ptr<Session>(new Session(*this)); }
+    typedef AllSteps<typename Companions::Step...> Steps;
 
     std::shared_ptr<Generations> tables_;  // for the next text
     std::shared_ptr<Engine> engine_;
     SharedArena arena_;
     const Snapshot* now_ = nullptr;
-    DistinctText items_;    // of use only where items must differ
-    WhiteSpaceText space_;  // ... where white space is bounded
-    BudgetMemo budget_;
-    std::shared_ptr<const ReducedVocabulary> reduced_;  // where some tokens are never text
-    KeptPointer<const BudgetTables> tables_of_budgets_;  // without those tokens; the engine keeps few of them
+    std::tuple<Companions...> companions_;
+    TextBudget budget_;
 
-    std::shared_ptr<const BudgetTables> budgets() const {
-        return tables_of_budgets_.get([&] { return engine_->budget_tables(reduced_); });
+    Session(const Session&) = default;
+    std::unique_ptr<Session> copy() const { return std::unique_ptr<Session>(new Session(*this)); }
+    std::unique_ptr<Decoder> begin() const override { return std::make_unique<Session>(tables_); }
+
+    bool append_token(int32_t token) override {
+        const Vocabulary& v = *engine_->vocab;
+        if (token < 0 || token >= v.n_tokens()) return false;
+        const int64_t lo = v.offsets[size_t(token)], hi = v.offsets[size_t(token) + 1];
+        Steps steps = begin_steps();
+        const bool as_text = takes(steps, v.blob.data() + lo, size_t(hi - lo));
+        return commit(steps, [&](auto& operations, Arena& arena, auto& beside) {
+            return operations.commit_token(now_, token, arena, beside, as_text);
+        });
     }
-    // To the end, the end token among them, whether or not there is one; kNever: no end was found.
-    int64_t least_tokens() const {
-        const std::shared_ptr<const BudgetTables> budget = budgets();
-        BudgetMemo::Found found = budget_.at(now_);
-        if (found.least < 0) {
-            found.least = engine_->run([&](auto& operations) {
-                BudgetMask masks(of_cfg(operations), *budget);
-                if (!masks.is_without_count(now_)) found.top = nullptr;
-                return masks.min_tokens(now_);
-            });
-            if (found.top) budget_.keep(found);
-        }
-        return found.least;
+    bool append_end() override {
+        Snapshot* to = make_snapshot(now_, {}, arena_.own());
+        to->finished = true;
+        keep(begin_steps(), to);
+        return true;
     }
-    static const WhiteSpaceTokens* white_space_of(const Engine& e) {  // nullptr: there is no bound
-        const WhiteSpaceLimit limit{e.white_space[0], e.white_space[1]};
-        return limit.bounded() ? &e.vocab->kept<WhiteSpaceTables>().of(*e.vocab, limit) : nullptr;
+    void put_mask(uint32_t* out, int64_t n_words) const override {
+        engine_->mask(now_, out, n_words);
+        each([&](auto& companion) { companion.filter(now_, out); });
+        if (!any([](auto& companion) { return companion.is_active(); })) return;
+        for (const int32_t id : engine_->vocab->eos)  // one that is text as well may be cleared for its text
+            if (!engine_->vocab->special[size_t(id)] && accepting()) out[size_t(id) >> 5] |= 1u << (id & 31);
     }
-    bool differs() const { return !engine_->distinct.empty(); }
+    void put_mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
+        budget_.put_mask(*engine_, now_, std::min(most, TokensToEnd::kNever - 1) + !has_end_token(), out,
+                         [&] { put_mask(out, n_words); });
+    }
+    void put_mask_with_end(uint32_t* out, int64_t n_words) const override {
+        budget_.put_mask(*engine_, now_, TokensToEnd::kNever, out, [&] { put_mask(out, n_words); });
+    }
+    Way leave_out(const std::vector<int32_t>& tokens) override { return budget_.leave_out(*engine_, now_, tokens); }
+    bool has_end() const override { return budget_.least(*engine_, now_) < TokensToEnd::kNever; }
+    bool has_end_token() const { return has_stops() || !engine_->vocab->eos.empty(); }
+    bool is_complete() const override { return engine_->frozen; }
+
     // The bytes that may come next; `tokens` is set if a token that is taken by its id may.
     ByteBits bytes(bool& tokens) const {
         ByteBits out = engine_->run([&](auto& operations) { return operations.next_bytes(now_, tokens); });
-        if (!space_.bounded() && !differs()) return out;
+        if (!any([](auto& companion) { return companion.is_active(); })) return out;
         for (int c = 0; c < 256; ++c) {
             const uint8_t byte = uint8_t(c);
             if (!out.has(byte)) continue;
-            const bool taken = (!space_.bounded() || space_.takes(byte)) && (!differs() || copy()->commit_bytes(&byte, 1));
-            if (!taken) out.w[byte >> 6] &= ~(uint64_t(1) << (byte & 63));
+            Steps steps = begin_steps();
+            if (!takes(steps, &byte, 1) || (is_watched() && !copy()->commit_bytes(&byte, 1)))
+                out.w[byte >> 6] &= ~(uint64_t(1) << (byte & 63));
         }
         return out;
     }
-    // End tokens that are text as well may be cleared for their text.
-    void allow_end(uint32_t* mask) const {
-        for (const int32_t id : engine_->vocab->eos)
-            if (!engine_->vocab->special[size_t(id)] && accepting()) mask[size_t(id) >> 5] |= 1u << (id & 31);
+
+    // For each companion that is active, in the order of the list.
+    template <class F> void each(const F& f) {
+        std::apply([&](auto&... companion) { ((companion.is_active() ? f(companion) : void()), ...); }, companions_);
     }
-    // The end of what the last commit wrote to the arena, in the order of commit().
+    template <class F> void each(const F& f) const {
+        std::apply([&](auto&... companion) { ((companion.is_active() ? f(companion) : void()), ...); }, companions_);
+    }
+    template <class F> bool any(const F& f) const {
+        return std::apply([&](auto&... companion) { return (f(companion) || ...); }, companions_);
+    }
+    bool is_watched() const { return any([](auto& companion) { return companion.watches(); }); }
+    Steps begin_steps() const { return {{std::get<Companions>(companions_).step()...}}; }
+    bool takes(Steps& steps, const uint8_t* p, size_t n) const {
+        return ((!std::get<Companions>(companions_).is_active() || step_of<Companions>(steps).takes(p, n)) && ...);
+    }
+    template <class Companion, class AnySteps> static auto& step_of(AnySteps& steps) {
+        return std::get<typename Companion::Step>(steps.of);
+    }
+
+    // The end of what the last commit wrote to the arena, in the order of keep().
     const void* end() const {
-        if (const void* p = space_.end()) return p;
-        if (const void* p = items_.end()) return p;
-        return now_->end();
+        const void* out = now_->end();
+        each([&](auto& companion) { if (const void* p = companion.arena_end()) out = p; });
+        return out;
     }
-    template <class Op> bool commit(const WhiteSpaceScan& after, const Op& op) {
+    void keep(const Steps& steps, const Snapshot* to) {
+        now_ = to;
+        each([&](auto& companion) {
+            companion.commit(step_of<std::decay_t<decltype(companion)>>(steps), to, arena_.own());
+        });
+    }
+    // op(operations, arena, steps) gives the snapshot after a commit, or nullptr.  It may run more than once.
+    template <class Op> bool commit(Steps& steps, const Op& op) {
         struct Rewind {  // what was written for nothing, if the commit is refused or an exception ends it
             Session& session;
             ~Rewind() { session.arena_.rewind(session.end()); }
         } rewind{*this};
         Arena& arena = arena_.own();
-        const Snapshot* to = nullptr;
-        if (differs()) {
-            const auto beside_items = [&](auto& operations, auto& beside) { return op(operations, arena, beside); };
-            to = items_.commit(*engine_, arena, beside_items);
-        } else {
-            Alone alone;
-            to = engine_->run([&](auto& operations) { return op(operations, arena, alone); });
-        }
-        if (!to) return false;
-        now_ = to;
-        if (space_.bounded()) space_.commit(to->n_text ? after : space_.scan(), arena);
-        return true;
+        const auto parse = [&](auto& beside) {
+            return engine_->run([&](auto& operations) {
+                beside.begin(arena);
+                return op(operations, arena, beside);
+            });
+        };
+        Alone alone;
+        const Snapshot* to = is_watched() ? parse(steps) : parse(alone);
+        bool is_allowed = to;
+        each([&](auto& companion) {
+            is_allowed = is_allowed && companion.allows(step_of<std::decay_t<decltype(companion)>>(steps), to);
+        });
+        if (is_allowed) keep(steps, to);
+        return is_allowed;
     }
 };
 

@@ -11,33 +11,6 @@ class TextDecoder final : public Decoder {
     explicit TextDecoder(std::shared_ptr<const TextTable> table) : table_(std::move(table)) { place_ = {0, table_->n(), 0}; }
 
     std::unique_ptr<Decoder> fork() const override { return std::make_unique<TextDecoder>(*this); }
-    std::unique_ptr<Decoder> restart() const override { return std::make_unique<TextDecoder>(table_); }
-    Way leave_out(const std::vector<int32_t>& tokens) override {
-        reduced_ = table_->vocab->kept<ReducedVocabularies>().without(tokens);
-        counts_.clear();
-        if (!reduced_ || reduced_->unspelled().empty()) return Way::kSure;
-        try {
-            if (table_->tokens().least(place_) == TextTokens::kNever || counts()->most() < TextTokens::kNever)
-                return Way::kSure;
-            return has_end() ? Way::kNarrow : Way::kNone;
-        } catch (const Unsupported&) {  // what texts need is not known
-            return Way::kSure;
-        }
-    }
-    void mask_with_end(uint32_t* out, int64_t n_words) const override { mask_within(out, n_words, TextTokens::kNever); }
-    bool has_end() const override { return ended_ || counts()->least(place_) < TextTokens::kNever; }
-
-    bool commit_token(int32_t token) override {
-        if (ended_ || token < 0 || token >= table_->vocab->n_tokens()) return false;
-        const vector<int32_t>& ends = table_->vocab->eos;
-        Place after = place_;
-        const bool ends_text = std::find(ends.begin(), ends.end(), token) != ends.end();
-        if (ends_text ? !table_->accepting(place_) : !table_->step_token(after, token)) return false;
-        past_.push_back(place_);
-        place_ = after;
-        ended_ = ends_text;
-        return true;
-    }
     bool commit_bytes(const uint8_t* p, size_t n) override {
         if (ended_ || n == 0) return n == 0;
         Place after = place_;
@@ -56,7 +29,6 @@ class TextDecoder final : public Decoder {
     }
     int64_t n_commits() const override { return int64_t(past_.size()); }
 
-    void mask(uint32_t* out, int64_t n_words) const override { table_->mask(ended_ ? Place{} : place_, out, n_words); }
     int64_t min_tokens() const override {
         if (ended_) return 0;
         const uint16_t least = counts()->least(place_);
@@ -66,15 +38,8 @@ class TextDecoder final : public Decoder {
     bool is_far(int64_t budget) const override {
         return ended_ || counts()->most() + has_end_token() < budget;
     }
-    void mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
-        const std::shared_ptr<const TextTokens> known = counts();
-        std::memset(out, 0, size_t(n_words) * 4);
-        known->mask(place_, most - has_end_token(), out);
-        if (accepting()) for (const int32_t id : table_->vocab->eos) out[size_t(id) >> 5] |= 1u << (id & 31);
-    }
     bool accepting() const override { return !ended_ && table_->accepting(place_); }
     bool finished() const override { return ended_; }
-    bool is_quick() const override { return true; }
 
     std::string text() const override {
         return std::string(reinterpret_cast<const char*>(table_->text(place_.lo)), size_t(place_.depth));
@@ -99,10 +64,49 @@ class TextDecoder final : public Decoder {
     void situation(vector<int64_t>& out) const override { out.insert(out.end(), {place_.lo, place_.hi, place_.depth, ended_}); }
 
   private:
+    std::unique_ptr<Decoder> begin() const override { return std::make_unique<TextDecoder>(table_); }
+    Way leave_out(const std::vector<int32_t>& tokens) override {
+        reduced_ = table_->vocab->kept<ReducedVocabularies>().without(tokens);
+        counts_.clear();
+        if (!reduced_ || reduced_->unspelled().empty()) return Way::kSure;
+        try {
+            if (table_->tokens().least(place_) == TextTokens::kNever || counts()->most() < TextTokens::kNever)
+                return Way::kSure;
+            return has_end() ? Way::kNarrow : Way::kNone;
+        } catch (const Unsupported&) {  // what texts need is not known
+            return Way::kSure;
+        }
+    }
+    void put_mask_with_end(uint32_t* out, int64_t n_words) const override { put_mask_within(out, n_words, TextTokens::kNever); }
+    bool has_end() const override { return ended_ || counts()->least(place_) < TextTokens::kNever; }
+    bool append_token(int32_t token) override {
+        if (ended_ || token < 0 || token >= table_->vocab->n_tokens()) return false;
+        const vector<int32_t>& ends = table_->vocab->eos;
+        Place after = place_;
+        const bool ends_text = std::find(ends.begin(), ends.end(), token) != ends.end();
+        if (ends_text ? !table_->accepting(place_) : !table_->step_token(after, token)) return false;
+        past_.push_back(place_);
+        place_ = after;
+        ended_ = ends_text;
+        return true;
+    }
+    bool append_end() override {
+        past_.push_back(place_);
+        return ended_ = true;
+    }
+    void put_mask(uint32_t* out, int64_t n_words) const override { table_->mask(ended_ ? Place{} : place_, out, n_words); }
+    void put_mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
+        const std::shared_ptr<const TextTokens> known = counts();
+        std::memset(out, 0, size_t(n_words) * 4);
+        known->mask(place_, most - has_end_token(), out);
+        if (accepting()) for (const int32_t id : table_->vocab->eos) out[size_t(id) >> 5] |= 1u << (id & 31);
+    }
+    bool is_complete() const override { return true; }
+
     std::shared_ptr<const TextTokens> counts() const {
         return counts_.get([&] { return table_->tokens(reduced_); });
     }
-    bool has_end_token() const { return !table_->vocab->eos.empty(); }
+    bool has_end_token() const { return has_stops() || !table_->vocab->eos.empty(); }
 
     std::shared_ptr<const TextTable> table_;
     Place place_;

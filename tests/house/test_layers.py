@@ -32,10 +32,9 @@ KERNELS: dict[str, set[str]] = {
         "ext/containers", "ext/errors.hpp", "ext/lexer", "ext/parser", "ext/regular", "ext/vocabulary",
     },
     "ext/tails": {"ext/containers", "ext/errors.hpp", "ext/parser", "ext/profiles", "ext/vocabulary"},
-    "ext/json": {"ext/containers", "ext/parser", "ext/runtime", "ext/vocabulary"},
-    "ext/runtime": {
-        "ext/budget", "ext/containers", "ext/errors.hpp", "ext/json", "ext/parser", "ext/regular", "ext/tails",
-    },
+    "ext/json": {"ext/containers", "ext/parser", "ext/vocabulary"},
+    "ext/runtime": {"ext/budget", "ext/containers", "ext/errors.hpp", "ext/parser", "ext/regular", "ext/tails"},
+    "ext/companions": {"ext/json", "ext/runtime"},
     "ext/ahead": {"ext/runtime"},
     "ext/ahead.hpp": {"ext/ahead", "ext/runtime"},
     "ext/background.hpp": {"ext/ahead.hpp"},
@@ -44,8 +43,8 @@ KERNELS: dict[str, set[str]] = {
     "ext/items": set(),
     # The Cython modules: they check what comes in, walk the regular trees, and raise the project's errors.
     "ext/bindings": {
-        "ext/ahead.hpp", "ext/artifact", "ext/background.hpp", "ext/containers", "ext/errors.hpp", "ext/items",
-        "ext/profiles", "ext/regular", "ext/runtime", "ext/texts",
+        "ext/ahead.hpp", "ext/artifact", "ext/background.hpp", "ext/companions", "ext/containers", "ext/errors.hpp",
+        "ext/items", "ext/profiles", "ext/regular", "ext/runtime", "ext/texts",
         "ext/interrupt.hpp", "ext/vocabulary", "grammar", "wfsa/_ext", "wfsa/errors.py",
     },
 }  # fmt: skip
@@ -321,10 +320,11 @@ def test_headers_include_each_other_and_the_standard_library_only(path: Path) ->
             assert re.fullmatch(r"<[a-z_]+>", included), f"{path.name} includes {included}"
 
 
-def test_only_the_session_knows_of_json() -> None:
-    """What JSON asks for beside a grammar is a companion of the parse, which the session chooses (companion.hpp)."""
-    headers = [path for path in NATIVE if path.suffix == ".hpp" and path.parent.name != "json"]
-    assert [path.name for path in headers if '"json/' in path.read_text(encoding="utf-8")] == ["session.hpp"]
+def test_only_companions_know_json() -> None:
+    """What JSON asks for next to a grammar is a companion of the parse, which the maker of a session names."""
+    for name, others in USES.items():
+        if any(unit_of(other) == "ext/json" for other in others):
+            assert unit_of(name) in ("ext/json", "ext/companions"), name
 
 
 @pytest.mark.parametrize("path", [path for path in PYTHON if path.is_relative_to(ROOT / "grammar")], ids=name_of)

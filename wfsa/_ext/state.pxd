@@ -14,6 +14,7 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
     cdef cppclass Decoder:
         unique_ptr[Decoder] fork() except +wfsa_translate
         unique_ptr[Decoder] restart() except +wfsa_translate
+        void stop_at(vector[int32_t], vector[int32_t]) except +wfsa_translate
         cbool commit_token(int32_t) except +wfsa_translate
         cbool commit_bytes(const uint8_t*, size_t) except +wfsa_translate
         cbool rollback(int64_t) except +wfsa_translate

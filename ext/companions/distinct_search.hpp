@@ -13,11 +13,39 @@
 #include <map>
 #include <set>
 
-#include "json/distinct_items.hpp"
+#include "json/distinct.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/situation.hpp"
 
 namespace wfsa {
+
+// Watches a parse: where the parser would reduce to a nonterminal that Tables.distinct marks, an item of an array that cares
+// ends.  If the item equals an earlier one, the reduction is barred.  A mark of 2 says that the array can run out of values,
+// one of 3 that the reduction is barred if the item equals none (Grammar.distinct).
+class DistinctWatch {
+  public:
+    JsonScan scan;
+
+    DistinctWatch(const Tables& tables, const JsonScan& at, Arena& arena) : scan(at), tables_(tables), arena_(arena) {}
+
+    void push(uint8_t byte) {
+        scan.push(byte, arena_);
+        known_ = false;
+    }
+    bool bars(int32_t nonterminal) {
+        const uint8_t mark = tables_.distinct[size_t(nonterminal)];
+        if (!mark) return false;
+        if (!known_) repeats_ = scan.repeats();
+        known_ = true;
+        return repeats_ == (mark != 3);
+    }
+    // Could what follows be bound to repeat an item?
+    bool is_close() const { return scan.may_be_bound(tables_.may_run_out); }
+
+  private:
+    const Tables& tables_;
+    Arena& arena_;
+    bool known_ = false, repeats_ = false;  // does the item that would end here repeat?
+};
 
 // After some bytes.
 struct Trial {
@@ -32,7 +60,7 @@ class DistinctSearch {
 
     Trial commit(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n) {
         return e_.run([&](auto& operations) {
-            DistinctItems beside(e_, scan, arena_);
+            DistinctWatch beside(e_, scan, arena_);
             const Snapshot* to = operations.commit_bytes(at, p, n, arena_, beside);
             return Trial{to, beside.scan, to && beside.is_close()};
         });

@@ -1,4 +1,4 @@
-// Masks and commits where items must differ (distinct.hpp): what the tables cannot know is tried.
+// Masks and commits where items must differ (json/distinct.hpp): what the tables cannot know is tried.
 //
 // The mask as if nothing had to differ allows every token it should, and few that it should not: those that end an
 // item that repeats, and those after which only such ends are left ("tr" where true was an item).  The first are found
@@ -8,7 +8,7 @@
 #pragma once
 #include <unordered_map>
 
-#include "json/distinct_search.hpp"
+#include "companions/distinct_search.hpp"
 #include "json/quotes.hpp"
 
 namespace wfsa {
