@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import cycle
 from random import Random
 from typing import Any
 
@@ -45,6 +46,7 @@ _WORDS = r"""
 _LAYOUT = [b", ", b": ", b"\n  ", b"\n    "]
 SPELLED = [bytes([i]) for i in range(256)] + [word.encode() for word in _WORDS.split()] + _LAYOUT
 _CLOSING = {*b']}"', len(SPELLED)}  # and the end token
+_NESTING = {*b"[]},\n ", len(SPELLED)}  # where an end needs arrays that differ
 _LIKELY = set(b'{}[]":,019.-aabtfn\\') | set(range(256, len(SPELLED)))
 
 
@@ -194,13 +196,13 @@ def finish_by_closing(state: wfsa.State, rng: Random) -> None:
     before = state.text()
     if finishes_by_closing(state):
         return
-    for eagerness in _EAGERNESS:
+    for eagerness, preferred in zip(_EAGERNESS, cycle((_CLOSING, _NESTING))):
         n_commits = 0
         while n_commits < MOST_CLOSING_STEPS and not state.is_finished():
             ids = state.get_mask().ids().tolist()
             if not ids:
                 raise WalkError(f"the mask is empty after {state.text()!r}")
-            closing = [token_id for token_id in ids if token_id in _CLOSING]
+            closing = [token_id for token_id in ids if token_id in preferred]
             if not state.commit(rng.choice(closing) if closing and rng.random() < eagerness else choose(ids, rng)):
                 raise WalkError(f"a token of the mask was refused after {state.text()!r}")
             n_commits += 1
