@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from wfsa.compile_options import CompileKeywords, CompileOptions
 
+_OF_SCHEMAS = {"$schema", "$ref", "type", "properties", "allOf", "anyOf", "oneOf"}  # a request has none of these
+
 
 def compile(
     source: Any, vocab: Vocab, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
@@ -51,8 +53,8 @@ def compile(
         if options is not None or keywords:
             raise TypeError("a choice has no options: it is complete at once")
         return compile_choice(source, vocab)
-    if isinstance(source, dict) and any(is_type(value) or callable(value) for value in source.values()):
-        raise GrammarError("a dict of tools by name: call wfsa.compile_tools(tools, vocab, format=...)")
+    if isinstance(source, dict) and (remedy := _remedy_of_dict(source)):
+        raise GrammarError(remedy)
     is_json = isinstance(source, (str, bytes)) and source.strip()[:1] in ("{", b"{")
     if is_json or isinstance(source, (dict, bool)) or is_type(source) or is_function(source):
         return compiler.compile_json_schema(source, vocab, options=options, **keywords)
@@ -65,6 +67,21 @@ def _is_choice(source: Any) -> bool:
     return isinstance(source, (list, tuple, set, frozenset)) and bool(source) and all(
         isinstance(one, (str, bytes)) for one in source
     )
+
+
+def _remedy_of_dict(source: dict[Any, Any]) -> str:
+    """What to call for a dict that is no schema; "" for a schema."""
+    if any(is_type(value) or callable(value) for value in source.values()):
+        return "a dict of tools by name: call wfsa.compile_tools(tools, vocab, format=...)"
+    kind = source.get("type")
+    if kind == "structural_tag":
+        return "a structural tag: call wfsa.compile_structural_tag(tag, vocab)"
+    if kind == "json_schema" or (kind == "function" and "function" in source):
+        what = "response_format" if kind == "json_schema" else "list of tools"
+        return f"a part of a request: call wfsa.compile_tools({what}, vocab)"
+    if not source.keys().isdisjoint(("tools", "messages", "response_format")) and not source.keys() & _OF_SCHEMAS:
+        return "a request: call wfsa.compile_request(request, vocab)"
+    return ""
 
 
 def _remedy(source: Any) -> str:

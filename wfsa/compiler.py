@@ -97,10 +97,10 @@ def compile_regex(
     Raises GrammarError (no pattern, or none of a regular language), LimitError, VocabError.
     """
     with Compilation("compile_regex", options, keywords) as run:
-        return _compiled(read_regex(_pattern_text(pattern)), vocab, run)
+        return _compiled(read_regex(pattern_text(pattern)), vocab, run)
 
 
-def _pattern_text(pattern: Any) -> Any:
+def pattern_text(pattern: Any) -> Any:
     """The text of a compiled pattern, with its flags in front; anything else as it is."""
     if not isinstance(pattern, re.Pattern) or isinstance(pattern.pattern, bytes):
         return pattern

@@ -11,14 +11,17 @@ A grammar is EBNF if a line of it has ``::=``, else Lark, as vLLM has it.  Other
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from wfsa.calls import CallReader
 from wfsa.compiler import (
     compile_gbnf,
     compile_json_schema,
     compile_lark,
     compile_regex,
     compile_structural_tag,
+    pattern_text,
 )
 from wfsa.constraint import Constraint
 from wfsa.errors import SchemaError
@@ -26,8 +29,10 @@ from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar.json_schema.keywords import shown
 from wfsa.grammar.json_schema.strict import as_asked
+from wfsa.grammar.json_schema.tools import listed_tools
 from wfsa.grammar.json_text import read_json
 from wfsa.grammar.structural_tag.tools import tools_tag
+from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.texts import compile_choice
 
 if TYPE_CHECKING:
@@ -52,7 +57,8 @@ def compile_request(
 ) -> Constraint | None:
     """The constraint of a request's answer; None if it asks for none.
 
-    `tool_format`: how the model writes calls (:func:`wfsa.compile_tools`).  Tools under ``tool_choice`` "auto" beside a
+    `tool_format`: how the model writes calls (:func:`wfsa.compile_tools`); the constraint of a request with tools reads
+    them back (``constraint.calls(text)``).  Tools under ``tool_choice`` "auto" beside a
     format of the answer give answers of that format only, since a server checks it.
     Raises SchemaError for a field that is wrong, and for two that ask for different things; what the compilers raise.
     """
@@ -60,7 +66,12 @@ def compile_request(
     if found is None:
         return None
     kind, source = found
-    return compile_kind(kind, source, vocab, schema_options=schema_options, options=options, **keywords)
+    made = compile_kind(kind, source, vocab, schema_options=schema_options, options=options, **keywords)
+    is_of_tools = kind == "structural_tag" and all(asked != kind for _, asked, _ in _asked_of(request))
+    if is_of_tools and isinstance(made, GrammarConstraint):
+        reader = CallReader(tuple(listed_tools(request["tools"])), tool_format, schema_options or SchemaOptions())
+        return replace(made, _call_reader=reader)
+    return made
 
 
 def source_of(request: Mapping[str, Any], tool_format: str = "hermes") -> tuple[str, Any] | None:
@@ -77,7 +88,10 @@ def source_of(request: Mapping[str, Any], tool_format: str = "hermes") -> tuple[
             raise SchemaError(f"tool_choice asks for a call, and {asked[0][0]} for something else; at $.tool_choice")
         is_parallel = request.get("parallel_tool_calls") is not False
         return "structural_tag", tools_tag(request["tools"], choice or "auto", is_parallel, tool_format)
-    return (asked[0][1], asked[0][2]) if asked else None
+    if not asked:
+        return None
+    _, kind, source = asked[0]
+    return kind, pattern_text(source) if kind == "regex" else source
 
 
 def compile_kind(

@@ -94,8 +94,8 @@ PACKAGE: dict[str, set[str]] = {
         "wfsa/vocab",
     },
     "wfsa/requests.py": {
-        "grammar", "grammar/json_schema", "grammar/structural_tag", "wfsa/compiler.py", "wfsa/constraint.py",
-        "wfsa/errors.py", "wfsa/texts",
+        "grammar", "grammar/json_schema", "grammar/structural_tag", "wfsa/calls.py", "wfsa/compiler.py",
+        "wfsa/constraint.py", "wfsa/errors.py", "wfsa/grammar_constraint.py", "wfsa/texts",
     },
     "wfsa/inspect": {
         "grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/caches.py", "wfsa/compiler.py", "wfsa/constraint.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -105,6 +106,7 @@ REQUESTS: list[tuple[Any, str, str]] = [
     ({"structured_outputs": {"structural_tag": json.dumps(TAG)}}, "x", "y"),
     ({"sampling_params": {"ebnf": 'root ::= "b"'}}, "b", "a"),
     ({"regex": "a"}, "a", "b"),
+    ({"regex": re.compile("a", re.IGNORECASE)}, "A", "b"),
     ({"tools": TOOLS, "tool_choice": "required"}, hermes(NOW), "text"),
     ({"tools": TOOLS, "tool_choice": "auto", "parallel_tool_calls": False}, "a " + hermes(NOW), hermes(NOW, NOW)),
     ({"tools": TOOLS, "response_format": {"type": "json_object"}}, "{}", hermes(NOW)),
@@ -115,6 +117,13 @@ REQUESTS: list[tuple[Any, str, str]] = [
 def test_requests(request_: Any, good: str, bad: str) -> None:
     constraint = wfsa.compile_request(request_, PLAIN)
     assert takes(constraint, good) and not takes(constraint, bad)
+
+
+def test_calls_of_a_request_are_read_back() -> None:
+    constraint = wfsa.compile_request({"tools": TOOLS, "tool_choice": "auto"}, PLAIN)
+    assert constraint is not None
+    calls = constraint.calls("It is " + hermes(NOW))
+    assert [call.name for call in calls] == ["now"] and calls.content == "It is"
 
 
 @pytest.mark.parametrize(("request_", "good", "bad"), REQUESTS)
