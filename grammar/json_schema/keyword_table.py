@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
+from functools import partial
 from typing import Any, Literal
 
 from . import keywords as read
@@ -89,167 +90,103 @@ class Keyword:
         return draft in self.drafts and (self.reads_if is None or self.reads_if(schema))
 
 
+_ONE, _LIST, _MAP = Holds.ONE, Holds.LIST, Holds.MAP
+_EACH = Applies.CHILDREN
+_number = partial(Keyword, speaks_of="number")
+_string = partial(Keyword, speaks_of="string")
+_array = partial(Keyword, speaks_of="array")
+_object = partial(Keyword, speaks_of="object")
+_location = partial(Keyword, role="location")
+_annotation = partial(Keyword, drafts=(), role="annotation")
+_ITEMS = words.rest_text("no further items", "what the items have to fit")
+_PROPERTIES = words.rest_text("no other properties", "what all other properties have to fit")
+
 ROWS = (
-    # ---- any type ----
     Keyword("type", reader=read.type_, judge=verdicts.type_, phrase=words.type_text),
     Keyword("enum", reader=read.enum, judge=verdicts.enum, phrase=words.enum_text),
     Keyword("const", SINCE_6, reader=read.const, judge=verdicts.const, phrase="only {}"),
     Keyword("$ref", reader=read.ref, phrase="what it refers to"),
     Keyword("$dynamicRef", SINCE_2020, reader=read.dynamic_ref("$dynamicRef")),
     Keyword("$recursiveRef", (2019,), reader=read.dynamic_ref("$recursiveRef")),
-    Keyword(
-        "allOf", holds=Holds.LIST, applies=Applies.ALL, reader=read.branches("allOf"),
-        phrase="all of the branches have to fit",
-    ),
-    Keyword(
-        "anyOf", holds=Holds.LIST, applies=Applies.ANY, reader=read.branches("anyOf"),
-        phrase="at least one of the branches has to fit",
-    ),
-    Keyword(
-        "oneOf", holds=Holds.LIST, applies=Applies.ONE, reader=read.branches("oneOf"),
-        phrase="exactly one of the branches has to fit",
-    ),
-    Keyword(
-        "not", holds=Holds.ONE, applies=Applies.CONDITION, reader=read.one_schema("not"),
-        phrase="what fits it is refused",
-    ),
-    Keyword(
-        "if", SINCE_7, holds=Holds.ONE, applies=Applies.CONDITION, reader=read.condition, reads_with=("then", "else"),
-        reads_if=lambda schema: "then" in schema or "else" in schema,
-        phrase="where `if` fits `then` has to, elsewhere `else`",
-    ),
-    Keyword(
-        "then", SINCE_7, holds=Holds.ONE, applies=Applies.CONDITION, reads_if=lambda schema: "if" in schema,
-    ),
-    Keyword(
-        "else", SINCE_7, holds=Holds.ONE, applies=Applies.CONDITION, reads_if=lambda schema: "if" in schema,
-    ),
-    # ---- numbers ----
-    Keyword(
-        "minimum", speaks_of="number", reader=read.minimum, reads_with=("exclusiveMinimum",), judge=verdicts.bound,
-        phrase=words.bound_text("at least", "above", "exclusiveMinimum"),
-    ),
-    Keyword(
-        "maximum", speaks_of="number", reader=read.maximum, reads_with=("exclusiveMaximum",), judge=verdicts.bound,
-        phrase=words.bound_text("at most", "below", "exclusiveMaximum"),
-    ),
-    Keyword(
-        "multipleOf", speaks_of="number", reader=read.multiple_of, judge=verdicts.number, phrase="a multiple of {}",
-    ),
-    Keyword(
-        "exclusiveMinimum", speaks_of="number", reader=read.exclusive_minimum, judge=verdicts.bound, phrase="above {}",
-    ),
-    Keyword(
-        "exclusiveMaximum", speaks_of="number", reader=read.exclusive_maximum, judge=verdicts.bound, phrase="below {}",
-    ),
-    # ---- strings ----
-    Keyword(
-        "minLength", speaks_of="string", reader=read.min_length,
-        phrase=words.count_text("at least", "character", "characters"),
-    ),
-    Keyword(
-        "maxLength", speaks_of="string", reader=read.max_length,
-        phrase=words.count_text("at most", "character", "characters"),
-    ),
-    Keyword("pattern", speaks_of="string", reader=read.pattern, judge=verdicts.text, phrase=words.pattern_text),
-    Keyword("format", speaks_of="string", reader=read.format_, judge=verdicts.format_, phrase=words.format_text),
-    # ---- arrays ----
-    Keyword(
-        "items", speaks_of="array", holds=Holds.ONE | Holds.LIST, applies=Applies.CHILDREN, reader=read.items,
-        reads_with=("additionalItems",), rest_of=("prefixItems",),
-        phrase=words.rest_text("no further items", "what the items have to fit"),
-    ),
-    Keyword(
-        "prefixItems", SINCE_2020, speaks_of="array", holds=Holds.LIST, applies=Applies.CHILDREN,
-        reader=read.prefix_items, phrase="what the first items have to fit",
-    ),
-    Keyword(
-        "additionalItems", speaks_of="array", holds=Holds.ONE, applies=Applies.CHILDREN,
-        reads_if=lambda schema: isinstance(schema.get("items"), list),
-        phrase=words.rest_text("no further items", "what the items have to fit"),
-    ),
-    Keyword(
-        "unevaluatedItems", SINCE_2019, speaks_of="array", holds=Holds.ONE, applies=Applies.CHILDREN,
-        reader=read.one_schema("unevaluatedItems"), rest_of=("prefixItems",), is_last=True,
-        phrase=words.rest_text("no further items", "what the items have to fit"),
-    ),
-    Keyword(
-        "minItems", speaks_of="array", reader=read.min_items, phrase=words.count_text("at least", "item", "items"),
-    ),
-    Keyword("maxItems", speaks_of="array", reader=read.max_items, phrase=words.count_text("at most", "item", "items")),
-    Keyword(
-        "uniqueItems", speaks_of="array", reader=read.unique_items, judge=verdicts.unique_items, phrase="no item twice",
-    ),
-    Keyword(
-        "contains", SINCE_6, speaks_of="array", holds=Holds.ONE, applies=Applies.SOME, reader=read.contains,
-        reads_with=("minContains", "maxContains"), phrase=words.contains_text,
-    ),
-    Keyword("minContains", SINCE_2019, speaks_of="array", reads_if=lambda schema: "contains" in schema),
-    Keyword("maxContains", SINCE_2019, speaks_of="array", reads_if=lambda schema: "contains" in schema),
-    # ---- objects ----
-    Keyword(
-        "properties", speaks_of="object", holds=Holds.MAP, applies=Applies.CHILDREN, reader=read.properties,
-        judge=verdicts.names, phrase="what the properties have to fit",
-    ),
-    Keyword(
-        "additionalProperties", speaks_of="object", holds=Holds.ONE, applies=Applies.CHILDREN,
-        reader=read.additional_properties, rest_of=("properties", "patternProperties"),
-        phrase=words.rest_text("no other properties", "what all other properties have to fit"),
-    ),
-    Keyword(
-        "unevaluatedProperties", SINCE_2019, speaks_of="object", holds=Holds.ONE, applies=Applies.CHILDREN,
-        reader=read.one_schema("unevaluatedProperties"), judge=verdicts.counted_names,
-        rest_of=("properties", "patternProperties"), is_last=True,
-        phrase=words.rest_text("no other properties", "what all other properties have to fit"),
-    ),
-    Keyword(
-        "required", speaks_of="object", reader=read.required, judge=verdicts.required, phrase=words.required_text,
-    ),
-    Keyword(
-        "patternProperties", speaks_of="object", holds=Holds.MAP, applies=Applies.CHILDREN,
-        reader=read.pattern_properties, judge=verdicts.text, phrase="what properties of such names have to fit",
-    ),
-    Keyword(
-        "propertyNames", SINCE_6, speaks_of="object", holds=Holds.ONE, applies=Applies.NAMES,
-        reader=read.property_names, judge=verdicts.text, phrase="what the names have to fit",
-    ),
-    Keyword(
-        "minProperties", speaks_of="object", reader=read.min_properties, judge=verdicts.counted_names,
-        phrase=words.count_text("at least", "property", "properties"),
-    ),
-    Keyword(
-        "maxProperties", speaks_of="object", reader=read.max_properties, judge=verdicts.counted_names,
-        phrase=words.count_text("at most", "property", "properties"),
-    ),
-    Keyword(
-        "dependencies", speaks_of="object", holds=Holds.MAP, applies=Applies.ALL,
-        reader=read.dependencies("dependencies"), judge=verdicts.names, phrase="which names ask for more",
-    ),
-    Keyword(
-        "dependentRequired", SINCE_2019, speaks_of="object", reader=read.dependencies("dependentRequired"),
-        judge=verdicts.names, phrase="which names ask for others",
-    ),
-    Keyword(
-        "dependentSchemas", SINCE_2019, speaks_of="object", holds=Holds.MAP, applies=Applies.ALL,
-        reader=read.dependencies("dependentSchemas"), judge=verdicts.counted_names, phrase="which names ask for more",
-    ),
-    # ---- what strings hold: draft 7 alone lets a validator assert it ----
-    Keyword("contentEncoding", (7,), "string", reader=read.content_encoding, judge=verdicts.content_encoding),
-    Keyword("contentMediaType", (7,), "string", reader=read.content_media_type, judge=verdicts.content_media_type),
-    # ---- where references lead ----
-    Keyword("$defs", holds=Holds.MAP, role="location"),
-    Keyword("definitions", holds=Holds.MAP, role="location"),
-    Keyword("$id", SINCE_6, reader=read.identifier, role="location"),
-    Keyword("id", (4,), reader=read.identifier, role="location"),
-    *(Keyword(name, role="location") for name in ("$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor")),
-    # ---- what says nothing of documents ----
-    Keyword("contentSchema", (), holds=Holds.ONE, role="annotation"),
-    *(
-        Keyword(name, (), role="annotation") for name in (
-            "$comment", "$vocabulary", "default", "deprecated", "description", "examples", "readOnly", "title",
-            "writeOnly",
-        )
-    ),
+    Keyword("allOf", holds=_LIST, applies=Applies.ALL, reader=read.branches("allOf"),
+            phrase="all of the branches have to fit"),
+    Keyword("anyOf", holds=_LIST, applies=Applies.ANY, reader=read.branches("anyOf"),
+            phrase="at least one of the branches has to fit"),
+    Keyword("oneOf", holds=_LIST, applies=Applies.ONE, reader=read.branches("oneOf"),
+            phrase="exactly one of the branches has to fit"),
+    Keyword("not", holds=_ONE, applies=Applies.CONDITION, reader=read.one_schema("not"),
+            phrase="what fits it is refused"),
+    Keyword("if", SINCE_7, holds=_ONE, applies=Applies.CONDITION, reader=read.condition, reads_with=("then", "else"),
+            reads_if=lambda schema: "then" in schema or "else" in schema,
+            phrase="where `if` fits `then` has to, elsewhere `else`"),
+    Keyword("then", SINCE_7, holds=_ONE, applies=Applies.CONDITION, reads_if=lambda schema: "if" in schema),
+    Keyword("else", SINCE_7, holds=_ONE, applies=Applies.CONDITION, reads_if=lambda schema: "if" in schema),
+
+    _number("minimum", reader=read.minimum, reads_with=("exclusiveMinimum",), judge=verdicts.number,
+            phrase=words.bound_text("at least", "above", "exclusiveMinimum")),
+    _number("maximum", reader=read.maximum, reads_with=("exclusiveMaximum",), judge=verdicts.number,
+            phrase=words.bound_text("at most", "below", "exclusiveMaximum")),
+    _number("multipleOf", reader=read.multiple_of, judge=verdicts.number, phrase="a multiple of {}"),
+    _number("exclusiveMinimum", reader=read.exclusive_minimum, judge=verdicts.number, phrase="above {}"),
+    _number("exclusiveMaximum", reader=read.exclusive_maximum, judge=verdicts.number, phrase="below {}"),
+
+    _string("minLength", reader=read.min_length, phrase=words.count_text("at least", "character", "characters")),
+    _string("maxLength", reader=read.max_length, phrase=words.count_text("at most", "character", "characters")),
+    _string("pattern", reader=read.pattern, judge=verdicts.text, phrase=words.pattern_text),
+    _string("format", reader=read.format_, judge=verdicts.format_, phrase=words.format_text),
+    # Only draft 7 lets a validator assert what a string holds.
+    _string("contentEncoding", (7,), reader=read.content_encoding, judge=verdicts.content_encoding),
+    _string("contentMediaType", (7,), reader=read.content_media_type, judge=verdicts.content_media_type),
+
+    _array("items", holds=_ONE | _LIST, applies=_EACH, reader=read.items, reads_with=("additionalItems",),
+           rest_of=("prefixItems",), phrase=_ITEMS),
+    _array("prefixItems", SINCE_2020, holds=_LIST, applies=_EACH, reader=read.prefix_items,
+           phrase="what the first items have to fit"),
+    _array("additionalItems", holds=_ONE, applies=_EACH, phrase=_ITEMS,
+           reads_if=lambda schema: isinstance(schema.get("items"), list)),
+    _array("unevaluatedItems", SINCE_2019, holds=_ONE, applies=_EACH, reader=read.one_schema("unevaluatedItems"),
+           rest_of=("prefixItems",), is_last=True, phrase=_ITEMS),
+    _array("minItems", reader=read.min_items, phrase=words.count_text("at least", "item", "items")),
+    _array("maxItems", reader=read.max_items, phrase=words.count_text("at most", "item", "items")),
+    _array("uniqueItems", reader=read.unique_items, judge=verdicts.unique_items, phrase="no item twice"),
+    _array("contains", SINCE_6, holds=_ONE, applies=Applies.SOME, reader=read.contains,
+           reads_with=("minContains", "maxContains"), phrase=words.contains_text),
+    _array("minContains", SINCE_2019, reads_if=lambda schema: "contains" in schema),
+    _array("maxContains", SINCE_2019, reads_if=lambda schema: "contains" in schema),
+
+    _object("properties", holds=_MAP, applies=_EACH, reader=read.properties, judge=verdicts.names,
+            phrase="what the properties have to fit"),
+    _object("additionalProperties", holds=_ONE, applies=_EACH, reader=read.additional_properties,
+            rest_of=("properties", "patternProperties"), phrase=_PROPERTIES),
+    _object("unevaluatedProperties", SINCE_2019, holds=_ONE, applies=_EACH,
+            reader=read.one_schema("unevaluatedProperties"), judge=verdicts.counted_names,
+            rest_of=("properties", "patternProperties"), is_last=True, phrase=_PROPERTIES),
+    _object("required", reader=read.required, judge=verdicts.required, phrase=words.required_text),
+    _object("patternProperties", holds=_MAP, applies=_EACH, reader=read.pattern_properties, judge=verdicts.text,
+            phrase="what properties of such names have to fit"),
+    _object("propertyNames", SINCE_6, holds=_ONE, applies=Applies.NAMES, reader=read.property_names,
+            judge=verdicts.text, phrase="what the names have to fit"),
+    _object("minProperties", reader=read.min_properties, judge=verdicts.counted_names,
+            phrase=words.count_text("at least", "property", "properties")),
+    _object("maxProperties", reader=read.max_properties, judge=verdicts.counted_names,
+            phrase=words.count_text("at most", "property", "properties")),
+    _object("dependencies", holds=_MAP, applies=Applies.ALL, reader=read.dependencies("dependencies"),
+            judge=verdicts.names, phrase="which names ask for more"),
+    _object("dependentRequired", SINCE_2019, reader=read.dependencies("dependentRequired"), judge=verdicts.names,
+            phrase="which names ask for others"),
+    _object("dependentSchemas", SINCE_2019, holds=_MAP, applies=Applies.ALL,
+            reader=read.dependencies("dependentSchemas"), judge=verdicts.counted_names,
+            phrase="which names ask for more"),
+
+    _location("$defs", holds=_MAP),
+    _location("definitions", holds=_MAP),
+    _location("$id", SINCE_6, reader=read.identifier),
+    _location("id", (4,), reader=read.identifier),
+    *map(_location, ("$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor")),
+
+    _annotation("contentSchema", holds=_ONE),
+    *map(_annotation, ("$comment", "$vocabulary", "default", "deprecated", "description", "examples", "readOnly",
+                       "title", "writeOnly")),
 )  # fmt: skip
 
 

@@ -44,11 +44,7 @@ def text(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int)
 
 
 def number(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
-    return narrowed(_if_canonical(options, _NO_EXPONENT) or _PLACES)
-
-
-def bound(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
-    """A bound of numbers; nothing is narrowed by draft 4's true and false."""
+    """A bound or a divisor of numbers; draft 4's true and false are none."""
     if isinstance(value, bool):
         return ENFORCED
     return narrowed(_if_canonical(options, _NO_EXPONENT) or (_PLACES if value else ""))

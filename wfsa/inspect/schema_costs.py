@@ -18,7 +18,7 @@ from typing import Any, Final
 from wfsa.caches import cache_info, empty_caches, set_cache_budget
 from wfsa.compiler import compile_json_schema
 from wfsa.errors import WfsaError
-from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, read_json_schema
 from wfsa.grammar.json_schema.keyword_table import KEYWORDS, Applies, subschemas
 from wfsa.grammar.json_schema.places import Step, pointer
 from wfsa.grammar.json_schema.sources import schema_of
@@ -30,12 +30,10 @@ _SAYS_NOTHING: Final = (Applies.ALL, Applies.CONDITION, Applies.SOME, Applies.NA
 _SHARE: Final = 0.05  # of the whole, below which a place is not looked into
 _RUNS: Final = 5  # at most, of one measurement; two at least
 _CHEAP: Final = 0.05  # seconds, beyond which there are no more runs
-# Another value of an option, and the keywords without one of which it changes nothing.
-_ALTERNATIVES: Final[tuple[tuple[dict[str, Any], frozenset[str]], ...]] = (
-    ({"whitespace": "compact"}, frozenset()),
-    ({"formats": "annotate"}, frozenset(("format", "contentEncoding", "contentMediaType"))),
-    ({"unique_items": "unchecked"}, frozenset(("uniqueItems",))),
-)
+# Other values of options; measured where they change what the report says of the schema.
+_ALTERNATIVES: Final[tuple[dict[str, Any], ...]] = (
+    {"whitespace": "compact"}, {"formats": "annotate"}, {"unique_items": "unchecked"},
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +104,10 @@ def schema_costs(
                 look_into(inner, cost, outside + steps)
         named = tuple(
             (" ".join(f"{name}={value}" for name, value in other.items()), _measure(schema, vocab, changed)[0])
-            for other, keywords in _ALTERNATIVES
-            if (not keywords or _has(schema, keywords))
-            and (changed := replace(options, **other)) != options and time.perf_counter() < until
+            for other in _ALTERNATIVES
+            if time.perf_counter() < until and _reported(schema, options) != _reported(
+                schema, changed := replace(options, **other)
+            )
         )  # fmt: skip
     finally:
         set_cache_budget(limit)
@@ -134,16 +133,9 @@ def _compile(schema: Any, vocab: Vocab, options: SchemaOptions) -> tuple[float, 
     return time.perf_counter() - begin, made.stats
 
 
-def _has(schema: Any, keywords: frozenset[str]) -> bool:
-    """Whether one of them stands somewhere in the schema."""
-    todo = [schema]
-    while todo:
-        place = todo.pop()
-        if isinstance(place, dict):
-            if any(place.get(keyword) for keyword in keywords):
-                return True
-            todo += (inner for _, inner in subschemas(place))
-    return False
+def _reported(schema: Any, options: SchemaOptions) -> list[ReportEntry]:
+    """What the report says, without the line that lists the options."""
+    return [e for e in read_json_schema(schema, options).report if not e.note.startswith("options: ")]
 
 
 def _without(schema: Any, outside: Steps, steps: Steps) -> Any:
