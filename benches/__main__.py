@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import readme_table, site_plots, vllm_report, vocabularies
+from benches import vllm_report, vocabularies
 from benches.decoding import disc, nezha, trie
 from benches.fleet import fleet
 from benches.grammars import grammar_run, reference
@@ -26,7 +26,6 @@ from benches.schemas import (
     rival_keywords,
     sample_run,
     since_compile,
-    support_tables,
     unique_items,
 )
 
@@ -54,7 +53,6 @@ _BENCHES = {
     "since-compile": (since_compile, "masks against the time since compiling, and while other schemas compile"),
     "along": (along, "every mask along one document, of all engines"),
     "rival-keywords": (rival_keywords, "what each engine makes of each keyword of JSON Schema"),
-    "schema-support": (support_tables, "writes the tables of docs/schema-support.md; measures nothing"),
     "fleet": (fleet, "a store of constraints that processes share, the farm that fills it, a day of a fleet"),
     "reference": (reference, "the published construction beside the engine and GLRMask, over growing vocabularies"),
     "grammars": (grammar_run, "Lark and GBNF grammars over real and made texts"),
@@ -68,15 +66,12 @@ _BENCHES = {
     "items-split": (split_index, "an index split by first code over devices: bytes and rounds a step, simulated"),
     "texts": (texts, "compile_texts over millions of names"),
     "vllm": (vllm_report, "backends of vLLM's structured outputs, in its engine and in its server"),
-    "readme": (readme_table, "writes README's table from results/schemas.jsonl; measures nothing"),
-    "plots": (site_plots, "draws the plots of the site from recorded results; measures nothing"),
     "items-latency": (latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
 }
 
-# Hours, gigabytes, another environment, or pages that are written: only where they are asked for by name.
+# Hours, gigabytes or another environment: only where they are asked for by name.
 _BY_NAME = {
-    "corpus", "items-latency", "items-ray", "packages", "plots", "texts", "rival-keywords", "schema-support", "readme",
-    "vllm",
+    "corpus", "items-latency", "items-ray", "packages", "texts", "rival-keywords", "vllm",
 }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def main(args: argparse.Namespace) -> Path:
 
 
 def summary(run_: EngineRun) -> dict[str, Any]:
-    """One engine in one line: what README's table is made of (benches/readme_table.py)."""
+    """One engine in one line: what README's table is made of (docs/make/readme_table.py)."""
     percentiles = {"compile_ms": (50, 90, 99), "mask_us": (50, 99, 99.9), "commit_us": (50, 99, 99.9),
                    "first_us": (50,), "start_us": (50,)}  # fmt: skip
     return {

@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 from benches import __main__ as door
-from benches import readme_table
 from benches.markdown import RESULTS
+from tests.house.docs_tools import tool
+
+readme_table = tool("readme_table")
 
 
 def engine(name: str, factor: float) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def test_the_table_of_the_readme() -> None:
 
 
 def test_the_table_of_the_readme_is_that_of_the_results() -> None:
-    """``python -m benches readme`` writes it anew."""
+    """``python docs/make/readme_table.py`` writes it anew."""
     recorded = (RESULTS / "schemas.jsonl").read_text(encoding="utf-8").splitlines()
     text = readme_table.PAGE.read_text(encoding="utf-8")
     assert readme_table.written(text, [json.loads(line) for line in recorded]) == text

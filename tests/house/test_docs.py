@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.house.docs_tools import tool
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Pages whose examples have a model and a tokenizer from their reader.
@@ -117,14 +119,14 @@ def test_the_architecture_names_every_module() -> None:
 
 
 def test_tables_are_up_to_date() -> None:
-    """``python -m benches schema-support`` writes them anew."""
-    from benches.schemas.support_tables import PAGE, SAMPLES, written
+    """``python docs/make/support_tables.py`` writes them anew."""
     from wfsa.grammar.json_schema.keyword_table import KEYWORDS
 
-    text = PAGE.read_text(encoding="utf-8")
-    assert written(text) == text
+    tables = tool("support_tables")
+    text = tables.PAGE.read_text(encoding="utf-8")
+    assert tables.written(text) == text
     known = KEYWORDS.names(lambda row: row.role == "assertion")
-    assert known == set(SAMPLES), "a keyword without a row"
+    assert known == set(tables.SAMPLES), "a keyword without a row"
 
 
 def test_blocks_are_found() -> None:

@@ -5,30 +5,22 @@ The last needs the builder, which `make docs` installs into build/docs/venv, and
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
 import wfsa
-from benches import excerpts, site_plots
+from tests.house.docs_tools import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+excerpts, site_plots = tool("excerpts"), tool("site_plots")
 IMAGES = sorted((DOCS / "images").glob("*.svg"))
-
-
-def tool(name: str) -> ModuleType:
-    """A module of docs/make, which is no package."""
-    spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / "make" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def navigation() -> list[str]:
@@ -137,13 +129,13 @@ def test_pictures_are_small_and_fetch_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("plot", site_plots.PLOTS, ids=lambda plot: plot.name)
-def test_plots_are_of_the_results_as_they_are(plot: site_plots.Plot) -> None:
-    """``python -m benches plots`` draws them anew."""
+def test_plots_are_of_the_results_as_they_are(plot: Any) -> None:
+    """``python docs/make/site_plots.py`` draws them anew."""
     assert plot.mark() in plot.picture.read_text(encoding="utf-8"), f"{plot.name}.svg is not of {plot.source}.jsonl"
 
 
 def test_figures_and_excerpts_are_up_to_date() -> None:
-    """``python -m benches plots`` writes them anew."""
+    """``python docs/make/site_plots.py`` writes them anew."""
     assert site_plots.page() == site_plots.PAGE.read_text(encoding="utf-8")
     for page in excerpts.pages():
         assert excerpts.written(page) == page.read_text(encoding="utf-8"), page.name

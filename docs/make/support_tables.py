@@ -1,4 +1,4 @@
-"""Writes the tables of schema-support.md: ``python -m benches schema-support``.  A test holds the page to them.
+"""Writes the tables of schema-support.md: ``python docs/make/support_tables.py``.  A test holds the page to them.
 
 What stands in a row is asked of the code: the drafts of the tables of keywords, the rest of the report of a sample
 schema, which has to compile.  The scores are those of tests/json_schema/suite_scores.json.
@@ -6,16 +6,19 @@ schema, which has to compile.  The scores are those of tests/json_schema/suite_s
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
-from benches.schemas import rival_keywords
-from wfsa.errors import SchemaError
-from wfsa.grammar.ir import MAX_GROUPS
-from wfsa.grammar.json_schema import (
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT)]
+
+from benches.schemas import rival_keywords  # noqa: E402
+from wfsa.errors import SchemaError  # noqa: E402
+from wfsa.grammar.ir import MAX_GROUPS  # noqa: E402
+from wfsa.grammar.json_schema import (  # noqa: E402
     SchemaOptions,
     alternatives,
     counted_items,
@@ -25,10 +28,9 @@ from wfsa.grammar.json_schema import (
     objects,
     read_json_schema,
 )
-from wfsa.grammar.json_schema.formats import NAMES, NARROWED
-from wfsa.grammar.json_schema.keyword_table import KEYWORDS
+from wfsa.grammar.json_schema.formats import NAMES, NARROWED  # noqa: E402
+from wfsa.grammar.json_schema.keyword_table import KEYWORDS  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "schema-support.md"
 SCORES = ROOT / "tests" / "json_schema" / "suite_scores.json"
 DRAFTS = (4, 6, 7, 2019, 2020)
@@ -193,10 +195,5 @@ def written(text: str) -> str:
     return text
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own."""
-
-
-def main(args: argparse.Namespace) -> Path:
+if __name__ == "__main__":
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    return PAGE

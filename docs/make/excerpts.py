@@ -1,4 +1,4 @@
-"""Tables of recorded results in pages of docs/: copied by ``python -m benches plots``, never typed.
+"""Tables of recorded results in pages of docs/: copied by ``python docs/make/site_plots.py``, never typed.
 
 In a page stand two comments, and what is between them is written::
 
@@ -12,10 +12,13 @@ Below the table its file is named, with the day and the commit.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
-from benches.markdown import RESULTS
-from benches.supervisor import ROOT
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT)]
+
+from benches.markdown import RESULTS  # noqa: E402
 
 _PLACE = re.compile(
     r"(<!-- excerpt: (?P<file>[\w-]+\.md) \| (?P<heading>[^|>]+?)(?: \| (?P<columns>[\d ]+))? -->\n).*?(<!-- end -->)",

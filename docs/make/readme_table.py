@@ -1,4 +1,4 @@
-"""Writes the table of numbers in README.md: ``python -m benches readme``.  It measures nothing.
+"""Writes the table of numbers in README.md: ``python docs/make/readme_table.py``.  It measures nothing.
 
 The numbers are those of ``results/schemas.jsonl``, which ``python -m benches schemas`` writes: one run, all engines
 side by side; the lines above the table say on which machine and commit.  Nothing is typed in by hand.
@@ -6,17 +6,19 @@ side by side; the lines above the table say on which machine and commit.  Nothin
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
-from benches.markdown import number, several
-from benches.supervisor import ROOT
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT)]
+
+from benches.markdown import RESULTS, number, several  # noqa: E402
 
 PAGE = ROOT / "README.md"
-BEGIN, END = "<!-- performance: begin (written by `python -m benches readme`) -->", "<!-- performance: end -->"
+BEGIN, END = "<!-- performance: begin (written by `python docs/make/readme_table.py`) -->", "<!-- performance: end -->"
 _SHOWN = ("wfsa", "wfsa-lazy", "llguidance", "xgrammar", "glrmask")
 _CALLED = {"wfsa": "wfsa ahead", "wfsa-lazy": "wfsa lazy", "llguidance": "llguidance", "xgrammar": "XGrammar",
            "glrmask": "GLRMask"}  # fmt: skip
@@ -30,15 +32,9 @@ _ROWS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own."""
-
-
-def main(args: argparse.Namespace) -> Path:
-    """Read ``schemas.jsonl`` in ``args.out`` and put its table into README.md."""
-    lines = [json.loads(line) for line in (args.out / "schemas.jsonl").read_text(encoding="utf-8").splitlines()]
+def main() -> None:
+    lines = [json.loads(line) for line in (RESULTS / "schemas.jsonl").read_text(encoding="utf-8").splitlines()]
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), lines), encoding="utf-8")
-    return PAGE
 
 
 def written(text: str, lines: list[dict[str, Any]]) -> str:
@@ -78,3 +74,7 @@ def block(lines: list[dict[str, Any]]) -> str:
         "Ratios over common schemas, what failed and why: [schemas](benches/results/schemas.md). "
         "Other benches: `python -m benches --help`, [results](benches/results).",
     ])  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Draws the plots of the site out of recorded results: ``python -m benches plots``.  It measures nothing.
+"""Draws the plots of the site out of recorded results: ``python docs/make/site_plots.py``.  It measures nothing.
 
 Each plot is docs/images/NAME.svg, from one file of benches/results, which its caption in docs/figures.md names together
 with the machine and the commit; that page is written here, too, and excerpts of results in other pages (excerpts.py).
@@ -8,9 +8,9 @@ Needs matplotlib (the extra `bench`).
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
+import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,9 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benches import excerpts, plots
-from benches.markdown import RESULTS, number
-from benches.supervisor import ROOT
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+import excerpts  # noqa: E402 - a module beside this script
+
+from benches import plots  # noqa: E402
+from benches.markdown import RESULTS, number  # noqa: E402
 
 PAGE = ROOT / "docs" / "figures.md"
 IMAGES = ROOT / "docs" / "images"
@@ -59,11 +63,7 @@ class Plot:
         return f"benches/results/{self.source}.jsonl, crc32 {zlib.crc32(self.lines.read_bytes()):08x}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own."""
-
-
-def main(args: argparse.Namespace) -> Path:
+def main() -> None:
     """Draw all of them, and write the page that shows them; the results are those of the repository."""
     for plot in PLOTS:
         lines = [json.loads(line) for line in plot.lines.read_text(encoding="utf-8").splitlines()]
@@ -74,7 +74,6 @@ def main(args: argparse.Namespace) -> Path:
     PAGE.write_text(page(), encoding="utf-8")
     for path in excerpts.pages():
         path.write_text(excerpts.written(path), encoding="utf-8")
-    return PAGE
 
 
 # --- the page --------------------------------------------------------------------------------------------------
@@ -83,8 +82,8 @@ def main(args: argparse.Namespace) -> Path:
 def page() -> str:
     parts = [
         "# Figures",
-        "<!-- written by `python -m benches plots` -->",
-        "Every plot is drawn by `python -m benches plots` from a file that a bench wrote, and nothing is "
+        "<!-- written by `python docs/make/site_plots.py` -->",
+        "Every plot is drawn by `python docs/make/site_plots.py` from a file that a bench wrote, and nothing is "
         "typed in by hand.\n"
         "Smaller is better on every axis of time, and all of them are logarithmic.",
     ]
@@ -310,3 +309,6 @@ PLOTS = (
         {"figsize": (7.6, 4.6), "ncols": 2, "sharey": True},
     ),
 )
+
+if __name__ == "__main__":
+    main()

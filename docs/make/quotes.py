@@ -29,9 +29,13 @@ from __future__ import annotations
 import json
 import re
 import statistics
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benches.markdown import RESULTS
 
