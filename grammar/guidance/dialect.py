@@ -12,7 +12,8 @@ Strings, regular expressions and comments are skipped by Lark's own lexemes.
 
 from __future__ import annotations
 
-from ..lark.syntax import lexemes
+from ..notation.dialects import LARK
+from ..notation.lexemes import cut
 
 _KEYWORDS = frozenset(("json", "regex", "lark", "llguidance", "if"))
 _NAMES = frozenset(("RULE", "TERMINAL"))
@@ -20,7 +21,7 @@ _NAMES = frozenset(("RULE", "TERMINAL"))
 
 def is_guidance(text: str) -> bool:
     """Whether the text uses a construct that only llguidance's dialect has."""
-    kinds, texts, offsets = lexemes(text + "\n")  # as the reader asks for them
+    kinds, texts, offsets, _, _ = cut(text, LARK)
     last, before = "NL", "NL"  # the two kinds in front
     for i, kind in enumerate(kinds[:-1]):
         got, after = texts[i], kinds[i + 1]
@@ -32,7 +33,7 @@ def is_guidance(text: str) -> bool:
                 return True
         elif (
             (kind == "~" and after != "NUMBER")
-            or (kind == "[" and last == "RULE" and before in ("NL", "RULE_MODIFIERS"))
+            or (kind == "[" and last == "RULE" and before in ("NL", "MODIFIERS"))
             or (kind == ":" and after == ":" and last == "RULE")
             or (kind == "{" and after in ("NUMBER", ","))
             or (kind == "SPECIAL" and got.startswith(("<[^", "<[*")))

@@ -28,13 +28,25 @@ from collections.abc import Mapping
 from functools import lru_cache, reduce
 from itertools import groupby
 from operator import and_, or_
-from typing import NamedTuple
-
-from lark.load_grammar import _TERMINAL_NAMES
-from lark.utils import is_id_continue, is_id_start
+from typing import Final, NamedTuple
+from unicodedata import category
 
 from ..regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
 from .terminals import Pattern, is_nullable, regular, width
+
+# Terminals that are one of these texts, and how Lark calls them.
+_NAMES: Final = dict(zip(
+    [*r'''.,:;+-*/\|?!@#$%^&_<>="'`~(){}[]''', "\n", "\r\n", "\t", " "],
+    (
+        "DOT", "COMMA", "COLON", "SEMICOLON", "PLUS", "MINUS", "STAR", "SLASH", "BACKSLASH", "VBAR", "QMARK",
+        "BANG", "AT", "HASH", "DOLLAR", "PERCENT", "CIRCUMFLEX", "AMPERSAND", "UNDERSCORE", "LESSTHAN",
+        "MORETHAN", "EQUAL", "DBLQUOTE", "QUOTE", "BACKQUOTE", "TILDE", "LPAR", "RPAR", "LBRACE", "RBRACE",
+        "LSQB", "RSQB", "NEWLINE", "CRLF", "TAB", "SPACE",
+    ),
+    strict=True,
+))  # fmt: skip
+_ID_START: Final = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Pc"))
+_ID_CONTINUE: Final = _ID_START | {"Nd", "Nl"}
 
 
 class Names:
@@ -52,7 +64,7 @@ class Names:
             return got
         name = None
         if pattern.is_str:
-            name = _TERMINAL_NAMES.get(pattern.value)
+            name = _NAMES.get(pattern.value)
             if name is None and _is_identifier(pattern.value):
                 name = pattern.value.upper()
         if name is None or name in self.patterns:
@@ -66,7 +78,7 @@ class Names:
 def _is_identifier(text: str) -> bool:
     if text.isascii():
         return text.isidentifier()
-    return bool(is_id_start(text[0]) and is_id_continue(text))
+    return category(text[0]) in _ID_START and all(category(c) in _ID_CONTINUE for c in text)
 
 
 class Candidate(NamedTuple):

@@ -31,20 +31,18 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from lark.grammar import Terminal as LarkTerminal
-from lark.load_grammar import Definition
-from lark.tree import Tree
-
 from wfsa.errors import GrammarError, GrammarWarning
 
 from ..allowance import check
 from ..ir import Grammar, Terminal, Tokens
+from ..notation.nodes import Alternatives, Atom, CharRange, Item, Literal, Maybe, Name
 from ..regex.pattern import sees_outside
+from .definitions import Definition, File, UndefinedSymbol, undefined
 from .order import Candidate, Names, in_order
 from .terminals import (
     Pattern,
     TerminalPatterns,
-    UndefinedSymbol,
+    check_counts,
     declared_only,
     literal_pattern,
     range_pattern,
@@ -59,19 +57,19 @@ BASE = 16
 T = TypeVar("T")
 Rhs = tuple[int, ...]
 Env = Mapping[str, "int | str"]  # template parameter -> symbol, or name of a template
-Origins = Mapping[str, int]  # name -> line of its definition
 
 
 class Lowering:
     """One grammar on its way into the IR.  Symbols as in the IR, but terminals are numbered as met."""
 
-    def __init__(self, definitions: Mapping[str, Definition], ignore: list[str], origins: Origins) -> None:
-        self.definitions = definitions
-        self.ignore = ignore
-        self.origins = origins
+    def __init__(self, file: File) -> None:
+        self.file = file  # whose names are being lowered; here the outermost
+        self.definitions = definitions = file.definitions
+        self.ignore = file.ignored
+        self.origins = file.lines
         self.patterns = TerminalPatterns(definitions)
         for name, d in definitions.items():
-            if d.is_term and d.tree is not None:
+            if d.is_terminal and d.parts:
                 self.at(name, partial(self.patterns.by_name, name))
         self.names = Names(self.patterns.done)
         self.terminals: list[str | Pattern | Tokens] = []  # by provisional number: a name, or what is not named yet
@@ -82,7 +80,7 @@ class Lowering:
         self.rules: list[list[Rhs]] = []  # per nonterminal
         self.helpers: dict[tuple[Any, ...], int] = {}
         self.rule_symbols = {
-            name: self.nonterminal(name, name) for name, d in definitions.items() if not d.is_term and not d.params
+            name: self.nonterminal(name, name) for name, d in definitions.items() if not d.is_terminal and not d.params
         }
         self.instances: dict[tuple[str, tuple[int | str, ...]], int] = {}
         self.todo: list[tuple[int, str, Env]] = []
@@ -96,7 +94,7 @@ class Lowering:
             raise
         except GrammarError as e:
             definition = self.definitions.get(name)
-            kind = "terminal" if definition is None or definition.is_term else "rule"
+            kind = "terminal" if definition is None or definition.is_terminal else "rule"
             line = f" (line {self.origins[name]})" if name in self.origins else ""
             raise GrammarError(f"{kind} {self.shown(name)}{line}: {e}") from None
 
@@ -120,10 +118,10 @@ class Lowering:
     def lower(self, symbol: int, name: str, env: Env) -> None:
         check()
         self.rule_name = name
-        tree = self.definitions[name].tree
-        if tree is None:  # declared only
+        definition = self.definitions[name]
+        if not definition.parts:  # declared only
             return
-        self.rules[~symbol] = self.at(name, lambda: self.alternatives(tree, 0, env))
+        self.rules[~symbol] = self.at(name, lambda: self.body(definition, env))
         self.pending.sort(key=lambda p: -p[0])  # stable: left to right in one level
         for _, pattern in self.pending:
             self.terminals[self.terminal_ids[pattern]] = self.names.name(pattern)
@@ -132,7 +130,7 @@ class Lowering:
     # -- symbols -------------------------------------------------------------------------------------------------
 
     def nonterminal(self, name: str, rule: str) -> int:
-        self.nonterminals.append(str(name))  # a name may be Lark's Token
+        self.nonterminals.append(name)
         self.origin.append(f"line {self.origins[rule]}" if rule in self.origins else rule)
         self.rules.append([])
         return ~(len(self.nonterminals) - 1)
@@ -163,94 +161,93 @@ class Lowering:
 
     # -- right-hand sides ----------------------------------------------------------------------------------------
 
-    def alternatives(self, tree: Any, depth: int, env: Env) -> list[Rhs]:
-        """Of an ``expansions`` at this depth; what stands alone in an alternative is spliced in."""
+    def body(self, definition: Definition, env: Env) -> list[Rhs]:
+        """The alternatives of a rule; what an %extend adds is one more group."""
         out: dict[Rhs, None] = {}
-        for child in tree.children:
-            at = depth + 1
-            if child.data == "alias":
-                child, at = child.children[0], at + 1
-            if child.data == "expansions":  # what %extend adds
-                out.update(dict.fromkeys(self.alternatives(child, at, env)))
-            elif len(child.children) == 1:
-                out.update(dict.fromkeys(self.choices(child.children[0], at + 1, env)))
+        for tree, self.file in definition.parts:
+            depth = 0 if tree is definition.parts[-1].tree else 1
+            out.update(dict.fromkeys(self.alternatives(tree, depth, env)))
+        return list(out)
+
+    def alternatives(self, tree: Alternatives, depth: int, env: Env) -> list[Rhs]:
+        """The alternatives of a group at this depth; what stands alone in an alternative is spliced in."""
+        out: dict[Rhs, None] = {}
+        for option in tree.options:
+            at = depth + 3 if option.has_alias else depth + 2
+            items = option.conjuncts[0]
+            if len(items) == 1:
+                out.update(dict.fromkeys(self.choices(items[0], at, env)))
             else:
                 rhs: list[int] = []
-                for item in child.children:
-                    rhs += self.item(item, at + 1, env)
+                for item in items:
+                    rhs += self.item(item, at, env)
                 out[tuple(rhs)] = None
         return list(out)
 
-    def choices(self, node: Any, depth: int, env: Env) -> list[Rhs]:
-        data = node.data
-        if data == "expansions":
-            return self.alternatives(node, depth, env)
-        if data == "maybe" or (data == "expr" and node.children[1] == "?"):
-            out = self.choices(node.children[0], depth + 1, env)
-            return out if () in out else [*out, ()]
-        return [self.item(node, depth, env)]
+    def choices(self, item: Item, depth: int, env: Env) -> list[Rhs]:
+        """The alternatives of one item."""
+        if not item.written:
+            return self.atom_choices(item.atom, depth, env)
+        if item.written == "?":
+            return with_empty(self.atom_choices(item.atom, depth + 1, env))
+        return [self.item(item, depth, env)]
 
-    def item(self, node: Any, depth: int, env: Env) -> Rhs:
+    def atom_choices(self, atom: Atom, depth: int, env: Env) -> list[Rhs]:
+        if isinstance(atom, Alternatives):
+            return self.alternatives(atom, depth, env)
+        if isinstance(atom, Maybe):
+            return with_empty(self.alternatives(atom.body, depth + 1, env))
+        return [self.value(atom, depth, env)]
+
+    def item(self, item: Item, depth: int, env: Env) -> Rhs:
         """The symbols for one item of a sequence."""
-        data = node.data
-        if data == "value":
-            return self.value(node.children[0], depth, env)
-        if data == "expr":
-            op = node.children[1]
-            if op != "?":
-                body = self.choices(node.children[0], depth + 1, env)
-                if op == "~":
-                    return self.repeat(body, [int(n) for n in node.children[2:]])
-                return self.loop(body, op == "+")
-        return self.group(self.choices(node, depth, env))
+        written = item.written
+        if not written and not isinstance(item.atom, (Alternatives, Maybe)):
+            return self.value(item.atom, depth, env)
+        if not written or written == "?":
+            return self.group(self.choices(item, depth, env))
+        body = self.atom_choices(item.atom, depth + 1, env)
+        if written == "*" or written == "+":
+            return self.loop(body, written == "+")
+        check_counts(item)
+        return self.repeat(body, item.low, item.low if item.high is None else item.high)
 
-    def value(self, child: Any, depth: int, env: Env) -> Rhs:
-        if isinstance(child, Tree):
-            data = child.data
-            children: list[Any] = child.children
-            if data == "literal":
-                return (self.literal(literal_pattern(children[0].value), depth),)
-            if data == "range":
-                return (self.literal(range_pattern(children[0].value, children[1].value), depth),)
-            if data == "template_usage":
-                return (self.instance(children, depth, env),)
-            if data == "token":
-                return (self.terminal(tokens_terminal(children[0])),)
-            return self.group(self.choices(child, depth, env))
-        symbol = self.named(child, env)
-        if isinstance(symbol, str):
-            raise GrammarError(f"template {symbol} is used without arguments")
-        return (symbol,)
+    def value(self, atom: Atom, depth: int, env: Env) -> Rhs:
+        if isinstance(atom, Name):
+            symbol = self.instance(atom, depth, env) if atom.arguments else self.named(atom, env)
+            if isinstance(symbol, str):
+                raise GrammarError(f"template {symbol} is used without arguments")
+            return (symbol,)
+        if isinstance(atom, Literal):
+            return (self.literal(literal_pattern(atom.written), depth),)
+        if isinstance(atom, CharRange):
+            return (self.literal(range_pattern(atom.first, atom.last), depth),)
+        return (self.terminal(tokens_terminal(atom.text)),)
 
-    def named(self, symbol: Any, env: Env) -> int | str:
+    def named(self, used: Name, env: Env) -> int | str:
         """The symbol for a name; a template's name stays a name."""
-        name = symbol.name
-        if name in env:
-            return env[name]
-        if isinstance(symbol, LarkTerminal):
-            if name not in self.definitions:
-                raise UndefinedSymbol(f"terminal {name} is used but not defined")
-            return self.terminal(name)
-        got = self.rule_symbols.get(name)
+        name = used.name if self.file.outer is None else self.file.global_name(used.name)
+        got = env.get(name)
+        if got is None:
+            got = self.rule_symbols.get(name)
         if got is not None:
             return got
         if name not in self.definitions:
-            raise UndefinedSymbol(f"rule {name} is used but not defined")
-        return str(name)
+            raise undefined(used, name, self.rule_name, False)
+        return self.terminal(name) if used.is_terminal else name
 
-    def instance(self, children: list[Any], depth: int, env: Env) -> int:
+    def instance(self, used: Name, depth: int, env: Env) -> int:
         """The nonterminal for a template with arguments."""
-        name = self.named(children[0], env)
+        name = self.named(used, env)
         args: list[int | str] = []
-        for arg in children[1:]:
-            child = arg.children[0]
-            if isinstance(child, Tree):
-                args += self.value(child, depth + 1, env)
+        for arg in used.arguments:
+            if isinstance(arg, Name) and not arg.arguments:
+                args.append(self.named(arg, env))
             else:
-                args.append(self.named(child, env))
+                args += self.value(arg, depth + 1, env)
         definition = self.definitions[name] if isinstance(name, str) else None
         if definition is None or not isinstance(name, str):
-            raise GrammarError(f"{children[0].name} is used with arguments but is not a template")
+            raise GrammarError(f"{used.name} is used with arguments but is not a template")
         if len(args) != len(definition.params):
             raise GrammarError(f"template {name} takes {len(definition.params)} arguments, not {len(args)}")
         key = (name, tuple(args))
@@ -294,10 +291,7 @@ class Lowering:
                 self.rules[~got] = [(), *((got, *rhs) for rhs in rest)]
         return (got,)
 
-    def repeat(self, body: list[Rhs], counts: list[int]) -> Rhs:
-        low, high = counts[0], counts[-1]
-        if low < 0 or high < low:
-            raise GrammarError(f"bad range ~{'..'.join(map(str, counts))}: the counts must rise and not be negative")
+    def repeat(self, body: list[Rhs], low: int, high: int) -> Rhs:
         x = self.group(body)
         if high == 1:
             return x if low == 1 else self.group([x, ()])
@@ -364,12 +358,12 @@ class Lowering:
             if name not in self.definitions:
                 raise UndefinedSymbol(f"terminal {name} is ignored but not defined")
         for name in self.ignore:
-            if self.definitions[name].tree is None:
+            if not self.definitions[name].parts:
                 raise declared_only("terminal", name)
         ignored = [self.terminal(name) for name in dict.fromkeys(self.ignore)]
         used = set(self.reachable(start))
         for name, symbol in self.rule_symbols.items():
-            if symbol in used and self.definitions[name].tree is None:
+            if symbol in used and not self.definitions[name].parts:
                 raise declared_only("rule", name)
         numbers = {~s: n for n, s in enumerate(sorted((s for s in used if s < 0), reverse=True))}
         terminals: list[Terminal] = []
@@ -406,7 +400,7 @@ class Lowering:
 
     def candidate(self, name: str) -> Candidate:
         definition = self.definitions.get(name)
-        if definition is not None and definition.tree is None:
+        if definition is not None and not definition.parts:
             raise declared_only("terminal", name)
         pattern = self.names.patterns[name]
         language = regular(pattern)
@@ -417,8 +411,12 @@ class Lowering:
                 GrammarWarning,
                 stacklevel=2,
             )
-        priority = definition.options if definition is not None else 0
+        priority = definition.priority if definition is not None else 0
         return Candidate(name, pattern, language, priority)
+
+
+def with_empty(alternatives: list[Rhs]) -> list[Rhs]:
+    return alternatives if () in alternatives else [*alternatives, ()]
 
 
 def some(names: Mapping[str, Any]) -> str:

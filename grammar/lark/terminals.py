@@ -12,28 +12,29 @@ Only terminals that the grammar uses become a `Regular` (`regular`, cached: keyw
 from __future__ import annotations
 
 import re
+import sys
+from ast import literal_eval
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, NamedTuple
-
-from lark import load_grammar
-from lark.grammar import NonTerminal
-from lark.grammar import Terminal as LarkTerminal
-from lark.load_grammar import Definition
-from lark.utils import get_regexp_width
 
 from wfsa.errors import GrammarError
 
 from ..ir import Tokens
+from ..notation.nodes import Alternatives, Atom, CharRange, Item, Literal, Maybe, Name
 from ..regex import first_match  # noqa: F401  # loaded here, so that the first grammar does not wait for it
 from ..regex.pattern import first_language, parse_regex
-from ..regular import Alt, And, Cat, Literal, Minus, Regular, Repeat, literal
+from ..regular import Alt, And, Cat, Minus, Regular, Repeat, literal
+from ..regular import Literal as LiteralBytes
 from ..token_ids import tokens_of
+from .definitions import Definition, File, undefined
 
 MAX_PATTERN = 1_000_000  # characters of one joined regular expression: A: B B, B: C C, ... doubles it at each step
 _NO_LIMIT = 1 << 32  # the width of a pattern without a longest match; every sum is clipped to it
 _LAZY = re.compile(r"[*+?}]\?")
-_loader: Any = load_grammar  # eval_escaping has no annotations
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_sre: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 
 
 class Pattern(NamedTuple):
@@ -67,10 +68,21 @@ def literal_pattern(text: str) -> Pattern:
 
 
 def unescape(body: str) -> str:
-    """Lark's reading of the escapes between the quotes of a literal."""
+    r"""The characters between the quotes of a literal, as Lark reads escapes.
+
+    ``\n \f \t \r \x \u \U`` are characters, a quote loses its backslash, and everything else keeps it, since it may be
+    one of a regular expression.
+    """
+
+    def spelled(m: re.Match[str]) -> str:
+        if not m[1]:
+            raise GrammarError(f"bad escape in the literal {body!r}: a backslash at its end")
+        return m[0] if m[1] in "Uuxnftr" else "\\\\" + (m[1] if m[1] != "\\" else "\\\\")
+
+    source = _ESCAPE.sub(spelled, body).replace('\\"', '"').replace("'", "\\'")
     try:
-        return str(_loader.eval_escaping(body))
-    except Exception:  # Lark's GrammarError, or what Python's parser raises
+        return str(literal_eval(f"u'''{source}'''"))
+    except Exception:  # what Python's parser raises
         raise GrammarError(f"bad escape in the literal {body!r}") from None
 
 
@@ -113,13 +125,16 @@ def joined(parts: list[Pattern], choice: bool) -> Pattern:
     return checked(Pattern(False, value))
 
 
-def repeated(inner: Pattern, op: str, counts: list[int]) -> Pattern:
-    """``inner`` with one of ``? * +``, or with ``~`` and its counts."""
-    if op == "~":
-        if counts[0] < 0 or counts[-1] < counts[0]:
-            raise GrammarError(f"bad range ~{'..'.join(map(str, counts))}: the counts must rise and not be negative")
-        op = "{" + ",".join(map(str, counts)) + "}"
-    return checked(Pattern(False, f"(?:{inner.regex()}){op}", inner.flags))
+def repeated(inner: Pattern, item: Item) -> Pattern:
+    """``inner`` as often as the item says."""
+    check_counts(item)
+    return checked(Pattern(False, f"(?:{inner.regex()}){item.written}", inner.flags))
+
+
+def check_counts(item: Item) -> None:
+    if item.low < 0 or (item.high is not None and item.high < item.low):
+        written = item.written[1:-1].replace(",", "..")
+        raise GrammarError(f"bad range ~{written}: the counts must rise and not be negative")
 
 
 def checked(pattern: Pattern) -> Pattern:
@@ -160,11 +175,11 @@ def may_be_lazy(pattern: Pattern) -> bool:
 def _widths(pattern: Pattern) -> tuple[int, int]:
     """Characters of the shortest and the longest text, as sre counts them."""
     try:
-        low, high = get_regexp_width(pattern.regex())
-    except Exception as err:  # of `re`, of `regex`, or Lark's own, as the pattern is broken or too new for sre
+        low, high = _sre.parse(pattern.regex()).getwidth()
+    except Exception as err:  # the pattern is broken, or too new for sre
         regular(pattern)  # says better what is wrong
         raise GrammarError(f"a pattern that Python's re cannot read: {err}") from None
-    return low, high
+    return int(low), int(high)
 
 
 def width(pattern: Pattern) -> int:
@@ -180,7 +195,7 @@ def width(pattern: Pattern) -> int:
 def max_width(r: Regular) -> int:
     """Characters (not bytes) of the longest word, at most `_NO_LIMIT`; what sre's ``getwidth()[1]`` gives Lark."""
     match r:
-        case Literal(data):
+        case LiteralBytes(data):
             return sum((b & 0xC0) != 0x80 for b in data)
         case Cat(parts):
             return min(sum(max_width(p) for p in parts), _NO_LIMIT)
@@ -198,7 +213,7 @@ def max_width(r: Regular) -> int:
 def is_nullable(r: Regular) -> bool:
     """Whether the empty word is in the language."""
     match r:
-        case Literal(data):
+        case LiteralBytes(data):
             return not data
         case Cat(parts) | And(parts):
             return all(is_nullable(p) for p in parts)
@@ -211,12 +226,8 @@ def is_nullable(r: Regular) -> bool:
     return False
 
 
-class UndefinedSymbol(GrammarError):
-    """A name that is used but not defined; Lark's own validation words it better."""
-
-
 class TerminalPatterns:
-    """The patterns of the defined terminals, references resolved."""
+    """The patterns of the defined terminals, references resolved.  `definitions` are by global names."""
 
     def __init__(self, definitions: Mapping[str, Definition]) -> None:
         self.definitions = definitions
@@ -229,15 +240,13 @@ class TerminalPatterns:
         got = self.done.get(name)
         if got is not None:
             return got
-        definition = self.definitions.get(name)
-        if definition is None:
-            raise UndefinedSymbol(f"terminal {name} is used but not defined")
-        if definition.tree is None:
+        definition = self.definitions[name]
+        if not definition.parts:
             raise declared_only("terminal", name)
         if name in self.open:
             raise GrammarError(f"recursion in terminal {name}: only rules may be recursive")
         self.open.append(name)
-        got = self.pattern(definition.tree)
+        got = self.body(definition)
         if may_be_lazy(got) and not self.sorts:
             if self.sorted is None:
                 self.sorted = TerminalPatterns(self.definitions)
@@ -249,33 +258,53 @@ class TerminalPatterns:
             raise GrammarError(f"terminal {name} is empty: leave the alternative empty instead")
         return got
 
-    def pattern(self, tree: Any) -> Pattern:
-        data, children = tree.data, tree.children
-        if data == "value":
-            child = children[0]
-            if isinstance(child, LarkTerminal):
-                return self.by_name(child.name)
-            if isinstance(child, NonTerminal):
-                raise GrammarError(f"rules are not allowed in terminals: {child.name} in {self.open[-1]}")
-            return self.pattern(child)
-        if data == "literal":
-            return literal_pattern(children[0].value)
-        if data == "expansion":
-            return joined([self.pattern(c) for c in children], choice=False)
-        if data == "expansions":
-            parts = [self.pattern(c) for c in children]
-            return joined(by_width(parts) if self.sorts else parts, choice=True)
-        if data == "expr":
-            return repeated(self.pattern(children[0]), str(children[1]), [int(n) for n in children[2:]])
-        if data == "maybe":
-            return repeated(self.pattern(children[0]), "?", [])
-        if data == "range":
-            return range_pattern(children[0].value, children[1].value)
-        if data == "alias":
-            raise GrammarError("aliases (->) are not allowed in terminals")
-        if data == "token":
-            raise GrammarError(f"{children[0]} names a token, so it cannot be part of a terminal: use it in a rule")
-        raise GrammarError(f"{str(data).replace('_', ' ')} is not allowed in terminals")
+    def body(self, definition: Definition) -> Pattern:
+        """The pattern of a definition; what an %extend adds is one alternative."""
+        *added, (tree, file) = definition.parts
+        return self.choice([*(self.alternatives(*part) for part in added), *self.options(tree, file)])
+
+    def choice(self, parts: list[Pattern]) -> Pattern:
+        return joined(by_width(parts) if self.sorts else parts, choice=True)
+
+    def alternatives(self, tree: Alternatives, file: File) -> Pattern:
+        return self.choice(self.options(tree, file))
+
+    def options(self, tree: Alternatives, file: File) -> list[Pattern]:
+        out = []
+        for option in tree.options:
+            if option.has_alias:
+                raise GrammarError("aliases (->) are not allowed in terminals")
+            out.append(joined([self.item(item, file) for item in option.conjuncts[0]], choice=False))
+        return out
+
+    def item(self, item: Item, file: File) -> Pattern:
+        inner = self.atom(item.atom, file)
+        return repeated(inner, item) if item.written else inner
+
+    def atom(self, atom: Atom, file: File) -> Pattern:
+        if isinstance(atom, Literal):
+            return literal_pattern(atom.written)
+        if isinstance(atom, Name):
+            return self.referred(atom, file)
+        if isinstance(atom, Alternatives):
+            return self.alternatives(atom, file)
+        if isinstance(atom, Maybe):
+            return repeated(self.alternatives(atom.body, file), Item(atom.body, 0, 1, "?"))
+        if isinstance(atom, CharRange):
+            return range_pattern(atom.first, atom.last)
+        raise GrammarError(f"{atom.text} names a token, so it cannot be part of a terminal: use it in a rule")
+
+    def referred(self, used: Name, file: File) -> Pattern:
+        """The terminal that a name in a file stands for."""
+        if used.arguments:
+            raise GrammarError("template usage is not allowed in terminals")
+        name = file.global_name(used.name)
+        if not used.is_terminal:
+            raise GrammarError(f"rules are not allowed in terminals: {name} in {self.open[-1]}")
+        definition = file.definitions.get(name)
+        if definition is None:
+            raise undefined(used, name, self.open[-1], True)
+        return self.by_name(name) if file.outer is None else self.body(definition)
 
 
 def declared_only(kind: str, name: str) -> GrammarError:

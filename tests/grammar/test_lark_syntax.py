@@ -1,4 +1,4 @@
-"""The recursive-descent reader against Lark's own parser: same texts taken, equal trees, on grammars and mutations."""
+"""The reader of Lark grammars against Lark's own parser: same texts taken, equal trees, on grammars and mutations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lark import Token, Tree, load_grammar
+from lark import Tree, load_grammar
 from lark.exceptions import LarkError
 
 from tests.grammar.conformance import cases
-from wfsa.grammar.lark.syntax import lexemes, parse_statements, without_special
+from wfsa.errors import GrammarError
+from wfsa.grammar.lark.faults import without_special
+from wfsa.grammar.lark.syntax import Defined, parse
+from wfsa.grammar.notation.dialects import LARK
+from wfsa.grammar.notation.lexemes import cut
+from wfsa.grammar.notation.nodes import Alternatives, CharRange, Import, Item, Literal, Maybe, Name, Option, Special
 
 GRAMMARS = Path(__file__).resolve().parents[3] / "shared" / "data" / "grammars"
 LIBRARY = Path(load_grammar.__file__).parent / "grammars"
@@ -29,38 +34,126 @@ TEXTS = [
 INSERTED = ["\n", "\n|", "%import", "->", "..", "?a", "\\\n", "// x\n", "#", *"|.~3?!(){}[]"]
 
 
-def shape(node: Any) -> Any:
-    if isinstance(node, Tree):
-        return (str(node.data), [shape(c) for c in node.children])
-    if isinstance(node, Token):
-        return (node.type, node.value)
-    return (type(node).__name__, node.name, getattr(node, "filter_out", None))
-
-
-def lark_tree(text: str) -> Any:
+def lark_statements(text: str) -> list[Any] | None:
+    """What Lark reads, in a form of its own; None where it refuses the text."""
     try:
-        return loader.PrepareGrammar().transform(loader._get_parser().parse(text + "\n", "start"))
+        tree = loader.PrepareGrammar().transform(loader._get_parser().parse(text + "\n", "start"))
+        for stmt in tree.children:  # what Lark's loader checks of one statement by itself
+            if stmt.data in ("rule", "term", "override", "extend"):
+                loader.GrammarBuilder()._unpack_definition(
+                    stmt if stmt.data in ("rule", "term") else stmt.children[0], None
+                )
+            elif stmt.data == "import":
+                loader.GrammarBuilder()._unpack_import(stmt, "<string>")
     except LarkError:
         return None
+    imports = [statement(s) for s in tree.children if s.data == "import"]
+    return imports + [d for s in tree.children if s.data != "import" for d in as_list(statement(s))]
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def statement(tree: Tree[Any]) -> Any:
+    data, children = str(tree.data), tree.children
+    if data == "ignore":
+        return ("%ignore", shape(children[0]))
+    if data == "declare":
+        return [("%declare", s.name, isinstance(s, load_grammar.Terminal), (), 0, None) for s in children]
+    if data == "import":
+        path, *rest = children
+        names = [str(n) for n in path.children]
+        if rest and isinstance(rest[0], Tree):
+            return ("import", names, [(str(n), str(n)) for n in rest[0].children], path.data == "import_rel")
+        alias = str(rest[0]) if rest else names[-1]
+        return ("import", names[:-1], [(names[-1], alias)], path.data == "import_rel")
+    how = ""
+    if data in ("override", "extend"):
+        how, tree = f"%{data}", children[0]
+        data, children = str(tree.data), tree.children
+    if data == "term":
+        priority = int(children[1]) if len(children) == 3 else 0
+        return (how, str(children[0]), True, (), priority, shape(children[-1]))
+    _, name, params, priority_tree, body = children
+    priority = int(priority_tree.children[0]) if priority_tree.children else 0
+    return (how, str(name), False, tuple(map(str, params.children)), priority, shape(body))
+
+
+def shape(node: Any) -> Any:
+    """A right-hand side of Lark's tree."""
+    if not isinstance(node, Tree):
+        return ("name", node.name)
+    data, children = str(node.data), node.children
+    if data == "value":
+        return shape(children[0])
+    if data == "literal":
+        return ("literal", str(children[0]))
+    if data == "range":
+        return ("range", str(children[0]), str(children[1]))
+    if data == "template_usage":
+        return ("name", children[0].name, *map(shape, children[1:]))
+    if data == "expr":
+        numbers = ",".join(str(int(n)) for n in children[2:])
+        return (shape(children[0]), f"{{{numbers}}}" if numbers else str(children[1]))
+    if data == "alias":
+        return ("alias", shape(children[0]))
+    return (data, *map(shape, children))  # expansions, expansion, maybe
+
+
+def our_shape(node: Any) -> Any:
+    """A right-hand side as the reader reads it, in the form of `shape`."""
+    match node:
+        case Alternatives(options):
+            return ("expansions", *map(our_shape, options))
+        case Option((items,), has_alias):
+            sequence = ("expansion", *map(our_shape, items))
+            return ("alias", sequence) if has_alias else sequence
+        case Item(atom, written=written):
+            return (our_shape(atom), written) if written else our_shape(atom)
+        case Maybe(body):
+            return ("maybe", our_shape(body))
+        case Name(name, arguments=arguments):
+            return ("name", name, *map(our_shape, arguments))
+        case Literal(written):
+            return ("literal", written)
+        case CharRange(first, last):
+            return ("range", first, last)
+        case Special(text):
+            return ("token", text)
+    raise AssertionError(node)
+
+
+def our_statements(text: str) -> list[Any] | None:
+    try:
+        imports, definitions = parse(text)
+    except GrammarError:
+        return None
+    out: list[Any] = [("import", list(i.path), list(i.names), i.is_relative) for i in imports if isinstance(i, Import)]
+    for d in definitions:
+        if isinstance(d, Defined):
+            body = None if d.body is None else our_shape(d.body)
+            out.append((d.how, d.name, d.is_terminal, d.params, d.priority, body))
+        else:
+            out.append(("%ignore", our_shape(d)))
+    return out
 
 
 def same(text: str) -> bool:
     """Compare on one text; whether Lark takes it."""
-    theirs, ours = lark_tree(text), parse_statements(text)
-    assert (theirs is None) == (ours is None), text
-    if theirs is not None:
-        assert shape(ours) == shape(theirs), text
+    theirs = lark_statements(text)
+    assert our_statements(text) == theirs, text
     return theirs is not None
 
 
 def corpus() -> list[str]:
     files = [*GRAMMARS.glob("*/*.lark"), *LIBRARY.glob("*.lark")]
     texts = TEXTS + [f.read_text(encoding="utf8") for f in sorted(files)] + [case.grammar for case in cases("lark")]
-    return [t for t in texts if not any(kind == "SPECIAL" for kind in lexemes(t)[0])]
+    return [t for t in texts if "SPECIAL" not in cut(t, LARK).kinds]
 
 
 def mutated(rng: random.Random, text: str) -> str:
-    _, texts, offsets = lexemes(text)
+    _, texts, offsets, _, _ = cut(text, LARK)
     i, j = rng.randrange(len(texts)), rng.randrange(len(texts))
     at, end = offsets[i], offsets[i] + len(texts[i])
     choice = rng.randrange(4)
@@ -88,17 +181,14 @@ def test_mutations() -> None:
 
 
 def test_lines() -> None:
-    tree = parse_statements("a: b\n\n  // c\nb: \"x\"\n  | \"y\"\n\nC.2: \"z\"\n")
-    assert tree is not None
-    names = [next(c for c in stmt.children if isinstance(c, Token)) for stmt in tree.children]
-    assert [(str(t), t.line) for t in names] == [("a", 1), ("b", 4), ("C", 7)]
+    _, definitions = parse("a: b\n\n  // c\nb: \"x\"\n  | \"y\"\n\nC.2: \"z\"\n")
+    assert [(d.name, d.line) for d in definitions if isinstance(d, Defined)] == [("a", 1), ("b", 4), ("C", 7)]
 
 
 @pytest.mark.parametrize("special", ["<|tool|>", "<[12]>", "<[1,3-5]>", "<think>"])
 def test_token_level_terminals(special: str) -> None:
-    tree = parse_statements(f'start: "<" {special}? "x<[1]>"')
-    assert tree is not None
-    assert [n.children[0] for n in tree.find_data("token")] == [special]
+    (found,) = our_statements(f'start: "<" {special}? "x<[1]>"') or []
+    assert found[-1][1][2] == (("token", special), "?")
     plain = without_special(f'start: "<" {special}? "x<[1]>" /<a>/')
     assert special not in plain and "x<[1]>" in plain and "/<a>/" in plain  # literals keep theirs
-    assert lark_tree(plain) is not None
+    assert lark_statements(plain) is not None

@@ -52,11 +52,14 @@ FRONT_ENDS: dict[str, set[str]] = {
     "grammar": {"grammar/regex", "wfsa/errors.py"},
     "grammar/unicode": {"grammar"},
     "grammar/regex": {"grammar", "grammar/unicode", "wfsa/errors.py"},
-    "grammar/lark": {"grammar", "grammar/regex", "wfsa/errors.py"},
+    "grammar/notation": {"grammar", "wfsa/errors.py"},
+    "grammar/lark": {"grammar", "grammar/notation", "grammar/regex", "wfsa/errors.py"},
     "grammar/json_schema/metaschemas": set(),
     "grammar/json_schema": {"grammar", "grammar/json_schema/metaschemas", "grammar/regex", "wfsa/errors.py"},
     "grammar/structural_tag": {"grammar", "grammar/json_schema", "grammar/regex", "wfsa/errors.py"},
-    "grammar/guidance": {"grammar", "grammar/json_schema", "grammar/lark", "grammar/regex", "wfsa/errors.py"},
+    "grammar/guidance": {
+        "grammar", "grammar/json_schema", "grammar/lark", "grammar/notation", "grammar/regex", "wfsa/errors.py",
+    },
 }
 PACKAGE: dict[str, set[str]] = {
     "wfsa/errors.py": set(),

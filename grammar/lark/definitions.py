@@ -1,0 +1,307 @@
+"""The definitions of a Lark grammar: its own statements, and those of the files that it imports.
+
+A definition from another file has the name that Lark gives it: its alias, or the file's name in front of its own
+(``common__DIGIT``).  Its body keeps the names that the file has, and the `File` next to it says what they stand for:
+
+    rules       look symbols up by their global names, so that an %override in the grammar reaches them
+    terminals   look terminals up in the file they are from, so that an %override of one leaves the others be
+
+Lark's own library (``common``, ``python``, ``unicode``, ``lark``) is read from the installed package.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from wfsa.errors import GrammarError
+
+from ..allowance import check
+from ..notation.nodes import Alternatives, Atom, Import, Item, Maybe, Name, Option
+from .syntax import Defined, Statements, parse
+
+_EXTENSION = ".lark"
+
+
+class UndefinedSymbol(GrammarError):
+    """A name that is used but not defined; the message names the place."""
+
+
+class Part(NamedTuple):
+    tree: Alternatives
+    file: File
+
+
+@dataclass(slots=True)
+class Definition:
+    """A rule or a terminal.
+
+    `parts` are what each %extend added, the last one first, and then the body; none if it is only declared.
+    """
+
+    is_terminal: bool
+    parts: list[Part]
+    params: tuple[str, ...] = ()
+    priority: int = 0
+
+
+@dataclass(eq=False)
+class File:
+    """One grammar file and what it defines or imports, by global names; the outermost one gives its names to nobody."""
+
+    place: str = ""  # the path; of the grammar itself: nothing
+    folder: str | None = None  # where relative imports start
+    prefix: str = ""
+    aliases: dict[str, str] = field(default_factory=dict)
+    outer: File | None = None
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def global_name(self, name: str) -> str:
+        """The name that a name of this file has in the whole grammar."""
+        if self.outer is None:
+            return name
+        if name in self.aliases:
+            name = self.aliases[name]
+        elif name.startswith("_"):
+            name = f"_{self.prefix}__{name[1:]}"
+        else:
+            name = f"{self.prefix}__{name}"
+        return self.outer.global_name(name)
+
+    # -- statements ----------------------------------------------------------------------------------------------
+
+    def load(self, statements: Statements, import_paths: Sequence[str]) -> None:
+        """Take in what a file states."""
+        for (path, is_relative), aliases in _grouped(statements.imports).items():
+            self.import_file(path, is_relative, aliases, import_paths)
+        for statement in statements.definitions:
+            check()
+            if isinstance(statement, Defined):
+                self.define(statement)
+            elif self.outer is None:  # what an imported grammar ignores stays there
+                self.ignore(statement)
+        if self.outer is not None and not self.place.startswith(library()):
+            _References(self).check()
+
+    def define(self, statement: Defined) -> None:
+        how, line = statement.how, statement.line
+        name = self.global_name(statement.name)
+        kind = "terminal" if statement.is_terminal else "rule"
+        known = self.definitions.get(name)
+        parts = [] if statement.body is None else [Part(statement.body, self)]
+        params = tuple(map(self.global_name, statement.params))
+        if how == "%extend":
+            if known is None:
+                raise GrammarError(f"Can't extend {kind} {name} as it wasn't defined before at line {line}")
+            if known.is_terminal != statement.is_terminal or known.params != params:
+                raise GrammarError(f"%extend {name} at line {line}: the {kind} was defined with other parameters")
+            if not known.parts:
+                raise GrammarError(f"%extend {name} at line {line}: it is only declared and has no body to extend")
+            known.parts[:0] = parts
+        else:
+            if known is None and how == "%override":
+                raise GrammarError(f"Cannot override a nonexisting {kind} {name} at line {line}")
+            if known is not None and how != "%override":
+                raise GrammarError(f"{kind.title()} '{name}' defined more than once at line {line}")
+            if name.startswith("__"):
+                raise GrammarError(f"{name} at line {line}: names with two underscores in front are reserved")
+            self.definitions[name] = Definition(statement.is_terminal, parts, params, statement.priority)
+        if self.outer is None and how != "%declare":
+            self.lines.setdefault(name, line)
+
+    def ignore(self, tree: Alternatives) -> None:
+        match tree:
+            case Alternatives((Option(((Item(Name() as name, written=""),),), False),)) if name.is_terminal:
+                self.ignored.append(name.name)
+            case _:
+                new = f"__IGNORE_{len(self.ignored)}"
+                self.ignored.append(new)
+                self.definitions[new] = Definition(True, [Part(tree, self)])
+
+    # -- imports -------------------------------------------------------------------------------------------------
+
+    def import_file(
+        self, path: tuple[str, ...], is_relative: bool, aliases: dict[str, str], import_paths: Sequence[str]
+    ) -> None:
+        """Take in the definitions that these names of a file (aliases by name) lead to."""
+        dotted = ".".join(path)
+        if is_relative and self.folder is None:
+            shown = f"%import .{dotted}.{next(iter(aliases))}"
+            raise GrammarError(f"{shown} is relative: pass base_path, the folder that it starts from")
+        place = _found(path, [*import_paths, self.folder if is_relative and self.folder is not None else library()])
+        chain: list[str] = [place]
+        outer: File | None = self
+        while outer is not None:
+            chain.insert(0, outer.place)
+            if outer.place == place:
+                raise GrammarError(f"%import goes in a circle: {' -> '.join(filter(None, chain))}")
+            outer = outer.outer
+        inner = File(place, os.path.dirname(place), "__".join(path), aliases, self)
+        in_library = place.startswith(library())
+        inner.load(_library_statements(place, tuple(aliases)) if in_library else _statements(place), import_paths)
+        for name, definition in inner.needed(aliases).items():
+            if name in self.definitions:
+                raise GrammarError(f"cannot import {name} from {dotted}: it is already defined")
+            self.definitions[name] = definition
+
+    def needed(self, names: dict[str, str]) -> dict[str, Definition]:
+        """The definitions that rules with these names of the file lead to."""
+        keep: set[str] = set()
+        todo = [self.global_name(name) for name in names]
+        while todo:
+            name = todo.pop()
+            definition = self.definitions.get(name)
+            if name in keep or definition is None:
+                continue
+            keep.add(name)
+            if not definition.is_terminal:
+                todo += (file.global_name(n.name) for tree, file in definition.parts for n in names_in(tree))
+        return {name: d for name, d in self.definitions.items() if name in keep}
+
+    # -- checks --------------------------------------------------------------------------------------------------
+
+    def check_templates(self) -> None:
+        """Raise GrammarError for a template whose parameters clash, or that is used with another number of arguments.
+
+        The lowering sees the rules, but not the bodies of unused templates.
+        """
+        for name, definition in self.definitions.items():
+            for i, p in enumerate(definition.params):
+                if p in self.definitions or p in definition.params[:i]:
+                    raise GrammarError(f"the parameter {p} of the template {name} has the name of something else")
+            for tree, file in definition.parts:
+                if not definition.is_terminal or file is self:
+                    for used in names_in(tree):
+                        self._check_use(used, file.global_name(used.name), name, definition)
+
+    def _check_use(self, used: Name, target: str, name: str, definition: Definition) -> None:
+        if target in definition.params:
+            return
+        if target not in self.definitions:
+            raise undefined(used, target, name, definition.is_terminal)
+        n_expected, n_given = len(self.definitions[target].params), len(used.arguments)
+        if n_given and n_given != n_expected:
+            raise GrammarError(
+                f"Wrong number of template arguments used for {target} at {used.place} (in {name}): "
+                f"expected {n_expected}, got {n_given}"
+            )
+
+
+def undefined(used: Name, target: str, name: str, in_terminal: bool) -> UndefinedSymbol:
+    """The error for a symbol that is used in the definition of `name`."""
+    kind, there = "Terminal" if used.is_terminal else "Rule", "terminal" if in_terminal else "rule"
+    return UndefinedSymbol(f"{kind} '{target}' used but not defined (in {there} {name}), at {used.place}: define it")
+
+
+def names_in(tree: Alternatives | None) -> Iterator[Name]:
+    """The names in a right-hand side, those in arguments of templates included."""
+    todo: list[Atom] = [tree]
+    while todo:
+        match todo.pop():
+            case Name() as name:
+                yield name
+                todo += name.arguments
+            case Maybe(body):
+                todo.append(body)
+            case Alternatives(options):
+                todo += [item.atom for option in options for items in option.conjuncts for item in items]
+
+
+class _References:
+    """Whether terminals of an imported file refer to terminals only, without an end in sight."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self.open: list[str] = []
+        self.done: set[str] = set()
+
+    def check(self) -> None:
+        for name, definition in self.file.definitions.items():
+            if definition.is_terminal:
+                self.visit(name, definition)
+
+    def visit(self, name: str, definition: Definition) -> None:
+        if name in self.done:
+            return
+        if name in self.open:
+            raise GrammarError(f"recursion in terminal {name}: only rules may be recursive")
+        self.open.append(name)
+        for tree, file in definition.parts:
+            for used in names_in(tree):
+                if not used.is_terminal:
+                    raise GrammarError(f"rules are not allowed in terminals: {used.name} in {name}")
+                target = file.definitions.get(file.global_name(used.name))
+                if target is None:
+                    raise undefined(used, used.name, name, True)
+                if not target.parts:
+                    raise GrammarError(f"{self.file.place}: a terminal uses one that is only declared (%declare)")
+                self.visit(file.global_name(used.name), target)
+        self.open.pop()
+        self.done.add(name)
+
+
+# -- files -------------------------------------------------------------------------------------------------------
+
+
+def _grouped(imports: list[Import]) -> dict[tuple[tuple[str, ...], bool], dict[str, str]]:
+    """Aliases by name, for each file."""
+    out: dict[tuple[tuple[str, ...], bool], dict[str, str]] = {}
+    for one in imports:
+        if (one.path, not one.is_relative) in out:
+            raise GrammarError(f"%import {'.'.join(one.path)} is both relative and absolute: rename a file")
+        out.setdefault((one.path, one.is_relative), {}).update(one.names)
+    return out
+
+
+def _found(path: tuple[str, ...], folders: list[str]) -> str:
+    file = os.path.join(*path) + _EXTENSION
+    for folder in folders:
+        place = os.path.join(folder, file)
+        if os.path.isfile(place):
+            return place
+    raise GrammarError(
+        f"%import {'.'.join(path)}: no file {file} in import_paths, beside the grammar or in Lark's library"
+    )
+
+
+@lru_cache(maxsize=1)
+def library() -> str:
+    """The folder of Lark's own grammars; Lark itself is not imported."""
+    spec = find_spec("lark")
+    assert spec is not None and spec.origin is not None  # a dependency of this package
+    return os.path.join(os.path.dirname(spec.origin), "grammars")
+
+
+@lru_cache(maxsize=256)
+def _library_statements(place: str, names: tuple[str, ...]) -> Statements:
+    """The statements of one of Lark's own grammars, without definitions that the names do not lead to."""
+    statements = _library_file(place)
+    by_name = {s.name: s for s in statements.definitions if isinstance(s, Defined)}
+    keep: set[str] = set()
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name in by_name and name not in keep:
+            keep.add(name)
+            todo += [n.name for n in names_in(by_name[name].body)]
+    return Statements(statements.imports, [s for name, s in by_name.items() if name in keep])
+
+
+@lru_cache(maxsize=8)
+def _library_file(place: str) -> Statements:
+    return _statements(place)
+
+
+def _statements(place: str) -> Statements:
+    try:
+        with open(place, encoding="utf8") as f:
+            text = f.read()
+    except (OSError, UnicodeError) as e:
+        raise GrammarError(f"cannot read the imported grammar {place}: {e}") from None
+    return parse(text, f"in {place}: ")

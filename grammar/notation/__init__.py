@@ -1,0 +1,1 @@
+"""One reader for EBNF grammar files, and a table for each notation."""

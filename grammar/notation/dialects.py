@@ -1,0 +1,116 @@
+r"""What the notations write differently: a table for each dialect of EBNF.
+
+Each table begins with the lexemes, as rows (kind, regular expression); the first row that matches wins.  Kinds that all
+dialects share:
+
+    STRING REGEXP CLASS     a text, a regular expression, a character class, as written
+    RULE TERMINAL           names; a dialect that does not tell them apart has RULE only
+    SPECIAL                 a token-level terminal such as <|tool|> or <[12,40-42]>
+    NUMBER                  a count or a priority
+    NL                      line ends, where they end a definition
+    P                       punctuation, operators and keywords: their kind is their own text
+    OR                      the bar between alternatives
+    SKIP SKIP2              blanks and comments
+    BAD                     everything else, a character each
+
+The kinds of `P` say which constructs a dialect has: without ``->`` there are no aliases, without ``&`` no conjunctions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+Rows = tuple[tuple[str, str], ...]
+
+
+def _compiled(rows: Rows) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in (*rows, ("BAD", r"[\s\S]"))))
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one notation is written."""
+
+    name: str
+    lexemes: re.Pattern[str]
+    defines: str  # between a name and its right-hand side
+    repeats: frozenset[str]  # the kinds that begin a repetition
+    place: str = "line {} column {}"  # how messages write a place
+    line_ends: bool = True  # a line end ends a definition
+    bars_begin_lines: bool = False  # a line that begins with "|" goes on; Lark's lexemes say so by themselves
+    stacks: bool = False  # "a+?" repeats a repetition
+    strict: bool = False  # what is no lexeme is an error even where nobody reads on
+    max_depth: int | None = 60  # of groups inside each other; None: as deep as Python's stack
+    json_keywords: frozenset[str] = frozenset()  # a JSON value follows
+
+
+# Lark takes the first terminal that matches, in an order of its own (lark.load_grammar.TERMINALS as lark.lexer sorts
+# them); these are in that order, disjoint ones merged.  A comment takes the white space before it, line ends too, which
+# is how a comment between two alternatives works.
+LARK: Final = Dialect(
+    name="Lark",
+    lexemes=_compiled((
+        ("REGEXP", r"/(?!/)(?:\\/|\\\\|[^/])*?/[imslux]*"),
+        ("STRING", r'"(?:\\"|\\\\|[^"\n])*?"i?'),
+        ("SKIP", r"\s*//[^\n]*|\s*\#[^\n]*"),
+        ("RULE", r"_?[a-z][_a-z0-9]*"),
+        ("TERMINAL", r"_?[A-Z][_A-Z0-9]*"),
+        ("OR", r"(?:\r?\n)+\s*\||\|"),
+        ("NL", r"(?:\r?\n)+\s*"),
+        ("SKIP2", r"\\[ ]*\n|[ \t]+"),
+        ("NUMBER", r"[+-]?\d+"),
+        ("P", r"%override|%declare|%extend|%ignore|%import|\.\.|->|[][{}():,.~]|[+*]|[?](?![a-z_])"),
+        ("MODIFIERS", r"(?:!\??|\?!?)(?=[_a-z])"),
+        ("SPECIAL", r"<[^<>\s]+>"),
+    )),
+    defines=":",
+    repeats=frozenset("?*+~"),
+    max_depth=None,
+)  # fmt: skip
+
+# Lark's, but a name may contain "-", a string is a JSON string that also knows \xHH, a regular expression may go over
+# several lines, and a JSON value follows some keywords.
+GUIDANCE: Final = Dialect(
+    name="llguidance",
+    lexemes=_compiled((
+        ("SKIP", r"(?:\#|//)[^\n]*|[ \t\f]+|\\[ ]*\n"),
+        ("NL", r"(?:\r?\n)+[ \t]*"),
+        ("STRING", r'"(?:\\(?:["\\/bfnrt]|u[a-fA-F0-9]{4}|x[a-fA-F0-9]{2})|[^"\\\x00-\x1f\x7f])*"i?'),
+        ("REGEXP", r"/(?:\\.|[^/\\])+/[imslux]*"),
+        ("RULE", r"(?:!\??|\?!?)?_?[a-z](?:[_a-z0-9]|-(?!>))*"),
+        ("TERMINAL", r"_?[A-Z](?:[_A-Z0-9]|-(?!>))*"),
+        ("HEX", r"0[xX][0-9a-fA-F]+"),
+        ("NUMBER", r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
+        ("SPECIAL", r"<[^<>\s]+>"),
+        ("REFERENCE", r"@[a-zA-Z0-9_\-]+"),
+        ("OR", r"\|"),
+        ("P", r"%(?:ignore|import|override|declare|extend|json|regex|llguidance|lark|if)\b"
+              r"|::|\.\.|->|[][{}():,.~&=+*?_]"),
+    )),
+    defines=":",
+    repeats=frozenset("?*+~{"),
+    bars_begin_lines=True,
+    strict=True,
+    json_keywords=frozenset(("%json", "%regex", "%llguidance")),
+)  # fmt: skip
+
+# llama.cpp's notation, with the comments, quotes and separators of its EBNF cousins.
+GBNF: Final = Dialect(
+    name="GBNF",
+    lexemes=_compiled((
+        ("SKIP", r"[ \t\r\n]+|\#[^\n]*|/\*[\s\S]*?\*/"),
+        ("RULE", r"[a-zA-Z0-9_-]+"),
+        ("STRING", r'"(?:[^"\\]|\\[\s\S])*"' + r"|'(?:[^'\\]|\\[\s\S])*'"),
+        ("CLASS", r"\[(?:[^\]\\]|\\[\s\S])*\]"),
+        ("SPECIAL", r"<[^>\n]+>"),
+        ("OR", r"\|"),
+        ("P", r"::=|[(){};,.*+?]"),
+    )),
+    defines="::=",
+    repeats=frozenset("?*+{"),
+    place="{}:{}",
+    line_ends=False,
+    stacks=True,
+)  # fmt: skip

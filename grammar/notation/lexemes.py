@@ -1,0 +1,121 @@
+"""The lexemes of a grammar file, cut by the table of its dialect, and the places in the file."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, NoReturn
+
+from wfsa.errors import GrammarError
+
+from ..allowance import check
+from .dialects import Dialect
+
+
+class Lines:
+    """Where the lines of a text begin, and how the dialect writes a place."""
+
+    __slots__ = ("_form", "_starts")
+
+    def __init__(self, text: str, form: str) -> None:
+        self._starts = [0, *accumulate(map(len, text.split("\n")), lambda start, length: start + length + 1)]
+        self._form = form
+
+    def line_and_column(self, offset: int) -> tuple[int, int]:
+        """Both from 1."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def shown(self, offset: int) -> str:
+        """The place for messages, such as "line 3 column 7"."""
+        return self._form.format(*self.line_and_column(offset))
+
+
+class Place(NamedTuple):
+    """An offset in a text; the line and the column are computed when a message needs them."""
+
+    lines: Lines
+    offset: int
+
+    @property
+    def line(self) -> int:
+        return self.lines.line_and_column(self.offset)[0]
+
+    def __str__(self) -> str:
+        return self.lines.shown(self.offset)
+
+
+class Lexemes(NamedTuple):
+    """Parallel lists, ended by an END.  The kind of punctuation, and of a keyword, is its own text."""
+
+    kinds: list[str]
+    texts: list[str]
+    offsets: list[int]
+    values: dict[int, Any]  # by number: the JSON value that follows a keyword
+    lines: Lines
+
+
+@lru_cache(maxsize=1)
+def cut(text: str, dialect: Dialect) -> Lexemes:
+    """Return the lexemes of `text`, which the caller must not change; kept for who asks next for the same.
+
+    What is no lexeme becomes a BAD one.  Raises GrammarError where a keyword needs a JSON value and there is none; and
+    for what is no lexeme, where the dialect is strict.
+    """
+    out = Lexemes([], [], [], {}, Lines(text, dialect.place))
+    whole = text + "\n" if dialect.line_ends else text
+    at = 0
+    while at < len(whole):
+        at = _cut_to_value(whole, at, dialect, out)
+    out.kinds.append("END")
+    out.texts.append("")
+    out.offsets.append(len(text))
+    return out
+
+
+def _cut_to_value(text: str, at: int, dialect: Dialect, out: Lexemes) -> int:
+    """Cut up to the first JSON value, which is read as such, and return where it ends; else to the end of `text`."""
+    kinds, texts, offsets, values, lines = out
+    keywords = dialect.json_keywords
+    for m in dialect.lexemes.finditer(text, at):
+        kind = m.lastgroup or "BAD"
+        if kind == "SKIP" or kind == "SKIP2":
+            continue
+        if not len(kinds) & 0xFF:
+            check()
+        got = m.group()
+        texts.append(got)
+        offsets.append(m.start())
+        if kind != "P":
+            kinds.append(kind)
+            if kind == "BAD" and dialect.strict:
+                line = text[text.rfind("\n", 0, m.start()) + 1 :].partition("\n")[0].strip()[:100]
+                raise GrammarError(f"unexpected {got!r} at {lines.shown(m.start())}: {line}")
+        else:
+            kinds.append(got)
+            if got in keywords:
+                values[len(kinds) - 1], end = _json_value(text[:-1], got, m.end(), lines)
+                return end
+    return len(text)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _json_value(text: str, keyword: str, at: int, lines: Lines) -> tuple[Any, int]:
+    """Return the JSON value after a keyword, and where it ends."""
+    while text[at : at + 1].isspace():
+        at += 1
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except ValueError as e:
+        what = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
+        where = e.pos if isinstance(e, json.JSONDecodeError) else at
+        raise GrammarError(f"no JSON behind {keyword}: {what} at {lines.shown(where)}") from None
+    return value, end

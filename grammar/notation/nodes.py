@@ -1,0 +1,79 @@
+"""The syntax tree that the reader builds, whatever the dialect.
+
+Alternatives    of Option, of conjuncts (more than one only in terminals of llguidance's dialect), of Item
+Item            an atom and how often; `written` is the repetition as a regular expression writes it
+atoms           Alternatives, Maybe, Name, and what a dialect reads itself: Literal, CharRange, Special, ...
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .lexemes import Place
+
+Atom = Any
+
+
+class Name(NamedTuple):
+    """A rule or a terminal where it is used."""
+
+    name: str
+    place: Place
+    arguments: tuple[Atom, ...] = ()  # of a template
+    step: Any = None  # of a parameter
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.name.lstrip("_")[:1].isupper()
+
+
+class Literal(NamedTuple):
+    """A text or a regular expression, quotes and flags included."""
+
+    written: str
+
+
+class CharRange(NamedTuple):
+    """``"a".."z"``; the ends are as the dialect reads them."""
+
+    first: str
+    last: str
+    place: Place
+
+
+class Special(NamedTuple):
+    """A token-level terminal."""
+
+    text: str
+    place: Place
+
+
+class Item(NamedTuple):
+    atom: Atom
+    low: int = 1
+    high: int | None = 1
+    written: str = ""  # "", "?", "*", "+", "{2}", "{2,3}"
+
+
+class Option(NamedTuple):
+    conjuncts: tuple[tuple[Item, ...], ...]
+    has_alias: bool = False
+    condition: Any = None  # None: always
+
+
+class Alternatives(NamedTuple):
+    options: tuple[Option, ...]
+    place: Place
+
+
+class Maybe(NamedTuple):
+    """``[...]``."""
+
+    body: Alternatives
+
+
+class Import(NamedTuple):
+    path: tuple[str, ...]
+    names: tuple[tuple[str, str], ...]  # name there, name here
+    is_relative: bool
+    place: Place
