@@ -84,6 +84,7 @@ cdef extern from "items/step.hpp" namespace "wfsa::items" nogil:
         int64_t beam_step(const StepInput&, const StepOutput&, int) except +
 
     unique_ptr[Step] make_step(cbool, int, cbool, const Shape&, const Arrays&) except +
+    unique_ptr[Step] make_union_step(const Step&, const Step&, const FilterView*) except +
     float log_sum(const RowSum&)
     void add_values(RowSum&, const float*, int64_t)
 
@@ -195,22 +196,40 @@ def log_sum_exp(object row):
     return float("nan") if sum.bad else log_sum(sum)
 
 
+cdef const FilterView* _view(object core) except? NULL:
+    """A FilterCore's view, NULL of None."""
+    if core is None:
+        return NULL
+    return &(<FilterCore?>core).view
+
+
 cdef class StepCore:
-    """Reads one index; keeps its arrays alive. Every method trusts its arguments but for node ids: see bad_node."""
+    """Steps through one index, or through a union of two; keeps its arrays alive.
+
+    A node of a union is two ids (the last axis of its arrays), and a request of it has two filters. Every method trusts
+    its arguments but for node ids: see bad_node.
+    """
 
     cdef unique_ptr[Step] step
-    cdef dict arrays
-    cdef int64_t logits_size
+    cdef object kept_alive
+    cdef readonly int64_t logits_size
+    cdef readonly int sides
 
-    def __init__(self, str layout, dict arrays, dict scalars):
+    def __init__(self):
+        raise TypeError("made by StepCore.of_layout or StepCore.of_union")
+
+    @staticmethod
+    def of_layout(str layout, dict arrays, dict scalars):
+        """Of one index: its layout's name, arrays and sizes."""
+        cdef StepCore core = StepCore.__new__(StepCore)
         cdef Shape shape
         cdef Arrays at
         cdef int i
-        self.arrays = arrays
+        core.kept_alive, core.sides = arrays, 1
         shape.n_levels, shape.depth, shape.small = scalars["n_levels"], scalars["depth"], scalars["small"]
         shape.n_leaves, shape.logits_size = scalars["n_leaves"], scalars["logits_size"]
         shape.end_token = -1 if scalars["end_token"] is None else scalars["end_token"]
-        self.logits_size = shape.logits_size
+        core.logits_size = shape.logits_size
         for i, x in enumerate(scalars["sizes"]):
             shape.sizes[i] = x
         for i, x in enumerate(scalars["offsets"]):
@@ -234,30 +253,41 @@ cdef class StepCore:
         at.leaf_low = _offsets(arrays.get("leaf_low"))
         at.leaf_high = _offsets(arrays.get("leaf_high"))
         codes = arrays["codes"] if layout == "csr" else arrays["columns"]
-        self.step = make_step(
+        core.step = make_step(
             layout == "csr", codes.dtype.itemsize, arrays["starts"].dtype.itemsize == 8, shape, at
         )
+        return core
+
+    @staticmethod
+    def of_union(StepCore base not None, StepCore added not None, FilterCore kept):
+        """Of two indexes with the same levels; `kept` is what there is of the base, None for all of it."""
+        cdef StepCore core = StepCore.__new__(StepCore)
+        if base.sides != 1 or added.sides != 1:
+            raise TypeError("a union is of two indexes")
+        core.kept_alive, core.sides, core.logits_size = (base, added, kept), 2, base.logits_size
+        core.step = make_union_step(base.step.get()[0], added.step.get()[0], _view(kept))
+        return core
+
+    cdef object _nodes(self, tuple shape):
+        """An array of as many nodes."""
+        return np.empty(shape if self.sides == 1 else (*shape, 2), np.int64)
 
     cdef int _live(self, object filters, vector[const FilterView*]& live) except -1:
-        """Pointers, one a request; none where `filters` is None. filters: FilterCore or None, one a request."""
-        cdef const FilterView* view
+        """Pointers of FilterCores or None, one a request (of a union two); none where `filters` is None."""
         if filters is not None:
             for one in filters:
-                view = NULL
-                if one is not None:
-                    view = &(<FilterCore?>one).view
-                live.push_back(view)
+                live.push_back(_view(one))
         return 0
 
     def bad_node(self, object nodes):
-        """The first id in int64[…] that no node of this index has, or -1."""
-        return self.step.get().bad_node(<const int64_t*>_data(nodes), nodes.size)
+        """The first id in int64[…] (of a union int64[…, 2]) that no node of this index has, or -1."""
+        return self.step.get().bad_node(<const int64_t*>_data(nodes), nodes.size // self.sides)
 
     def allowed(self, object nodes, int64_t per_request, object filters):
         """int32[n, words] of int64[n]."""
         cdef vector[const FilterView*] live
         self._live(filters, live)
-        cdef int64_t n = nodes.size
+        cdef int64_t n = nodes.size // self.sides
         out = np.empty((n, (self.logits_size + 31) // 32), np.int32)
         cdef const int64_t* nodes_at = <const int64_t*>_data(nodes)
         cdef uint32_t* out_at = <uint32_t*>_data(out)
@@ -269,11 +299,11 @@ cdef class StepCore:
         """indptr int64[n + 1], tokens int32, nodes int64 of int64[n]."""
         cdef vector[const FilterView*] live
         self._live(filters, live)
-        cdef int64_t n = nodes.size
+        cdef int64_t n = nodes.size // self.sides
         cdef const int64_t* nodes_at = <const int64_t*>_data(nodes)
         cdef int64_t most = self.step.get().most_children(nodes_at, n)
         cdef ChildrenOutput out
-        indptr, tokens, following = np.empty(n + 1, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
+        indptr, tokens, following = np.empty(n + 1, np.int64), np.empty(most, np.int32), self._nodes((most,))
         out.indptr = <int64_t*>_data(indptr)
         out.tokens = <int32_t*>_data(tokens)
         out.nodes = <int64_t*>_data(following)
@@ -288,7 +318,7 @@ cdef class StepCore:
         """float32[n, V] from the same and int64[n]."""
         cdef vector[const FilterView*] live
         self._live(filters, live)
-        cdef int64_t n = nodes.size
+        cdef int64_t n = nodes.size // self.sides
         out = np.empty_like(logits)
         cdef const int64_t* nodes_at = <const int64_t*>_data(nodes)
         cdef const float* logits_at = <const float*>_data(logits)
@@ -301,8 +331,8 @@ cdef class StepCore:
         """int64[n] from int64[n] nodes and int64[n] tokens."""
         cdef vector[const FilterView*] live
         self._live(filters, live)
-        cdef int64_t n = nodes.size
-        out = np.empty(n, np.int64)
+        cdef int64_t n = nodes.size // self.sides
+        out = self._nodes((n,))
         cdef const int64_t* nodes_at = <const int64_t*>_data(nodes)
         cdef const int64_t* tokens_at = <const int64_t*>_data(tokens)
         cdef int64_t* out_at = <int64_t*>_data(out)
@@ -328,7 +358,7 @@ cdef class StepCore:
         given.live = live.data()
         given.normalise = <Normalise>normalise
         shape = (nodes.shape[0], width)
-        new_nodes, new_scores, new_valid = np.empty(shape, np.int64), np.empty(shape, np.float32), np.empty(shape, np.bool_)
+        new_nodes, new_scores, new_valid = self._nodes(shape), np.empty(shape, np.float32), np.empty(shape, np.bool_)
         parents, tokens = np.empty(shape, np.int32), np.empty(shape, np.int32)
         new_sequences = np.empty((nodes.shape[0], width, given.n_steps + 1), np.int32)
         out.nodes = <int64_t*>_data(new_nodes)

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "items/parts.hpp"
-#include "items/trie.hpp"
 #include "items/log_sum_exp.hpp"
+#include "items/walk.hpp"
 
 namespace wfsa {
 namespace items {
@@ -27,12 +27,12 @@ enum Normalise { kFull = 0, kLevel = 1, kValid = 2, kUnchanged = 3 };
 
 struct StepInput {
     int64_t n_requests = 0, n_beams = 0, width = 0, n_steps = 0;
-    const int64_t* nodes = nullptr;
+    const int64_t* nodes = nullptr;  // a node is one id, or two of a union
     const float* scores = nullptr;
     const uint8_t* valid = nullptr;
     const int32_t* sequences = nullptr;
     const float* logits = nullptr;
-    const FilterView* const* live = nullptr;  // one a request, each may be null; or null
+    const FilterView* const* live = nullptr;  // one a request, of a union two, each may be null; or null
     Normalise normalise = kFull;
 };
 
@@ -52,6 +52,8 @@ struct ChildrenOutput {
 class Step {
   public:
     virtual ~Step() = default;
+    // The trie that is walked through, null for a union.
+    virtual const Trie* trie() const = 0;
     // The first id that is no node of this index, or -1.
     virtual int64_t bad_node(const int64_t* nodes, int64_t n) const = 0;
     virtual void allowed(const int64_t* nodes, int64_t n, int64_t per_request, const FilterView* const* live,
@@ -67,9 +69,14 @@ class Step {
     virtual int64_t beam_step(const StepInput& in, const StepOutput& out, int threads) const = 0;
 };
 
-template <class Trie>
+template <class Walk>
 class StepOf final : public Step {
-    Trie trie_;
+    using Node = typename Walk::Node;
+    using Live = typename Walk::Live;
+    using Part = typename Walk::Part;
+
+    Walk walk_;
+    const Shape shape_;
 
     static constexpr int64_t kAhead = 6;  // beams between the hint and the scan
     static constexpr int64_t kEndPlace = -1, kStayPlace = -2;
@@ -115,28 +122,35 @@ class StepOf final : public Step {
     };
 
   public:
-    StepOf(const Shape& shape, const Arrays& arrays) : trie_(shape, arrays) {}
+    template <class... Arguments>
+    explicit StepOf(const Arguments&... arguments) : walk_(arguments...), shape_(walk_.shape()) {}
+
+    const Trie* trie() const override { return walk_.single(); }
 
     int64_t bad_node(const int64_t* nodes, int64_t n) const override {
-        for (int64_t i = 0; i < n; ++i)
-            if (!trie_.valid(nodes[i])) return nodes[i];
-        return -1;
+        for (int64_t i = 0; i < n; ++i) {
+            int64_t bad = walk_.bad(walk_.at(nodes, i));
+            if (bad != kNone) return bad;
+        }
+        return kNone;
     }
 
     void allowed(const int64_t* nodes, int64_t n, int64_t per, const FilterView* const* live,
                  uint32_t* out) const override {
-        int64_t words = (trie_.shape.logits_size + 31) / 32;
+        int64_t words = (shape_.logits_size + 31) / 32;
         std::memset(out, 0, (size_t)(n * words) * 4);
         for (int64_t i = 0; i < n; ++i) {
-            FilterView part;
-            const FilterView* filter = of_node(nodes[i], live ? live[i / per] : nullptr, part);
+            Node node = walk_.at(nodes, i);
+            if (!walk_.exists(node)) continue;
+            Part part;
+            Live filter = walk_.within(node, walk_.live_at(live, i / per), part);
             uint32_t* row = out + i * words;
-            int level = level_of(nodes[i]);
-            if (nodes[i] >= 0 && level < trie_.shape.depth && !filter) {
-                copy_bits(trie_.mask_row(nodes[i]), trie_.shape.sizes[level], trie_.shape.offsets[level], row);
-                if (may_end(nodes[i], filter) >= 0) set_bit(row, trie_.shape.end_token);
+            int level = walk_.level(node);
+            if (const uint32_t* bits = walk_.code_bits(node, filter)) {
+                copy_bits(bits, shape_.sizes[level], shape_.offsets[level], row);
+                if (walk_.exists(end_of(node, filter))) set_bit(row, shape_.end_token);
             } else {
-                each(nodes[i], filter, [&](int64_t token, int64_t) {
+                each(node, filter, [&](int64_t token, int64_t) {
                     set_bit(row, token);
                     return true;
                 });
@@ -146,8 +160,10 @@ class StepOf final : public Step {
 
     int64_t most_children(const int64_t* nodes, int64_t n) const override {
         int64_t most = 0;
-        for (int64_t i = 0; i < n; ++i)
-            if (nodes[i] >= 0) most += trie_.most_children(nodes[i]) + (trie_.shape.end_token >= 0);
+        for (int64_t i = 0; i < n; ++i) {
+            Node node = walk_.at(nodes, i);
+            if (walk_.exists(node)) most += walk_.most_children(node) + (shape_.end_token >= 0);
+        }
         return most;
     }
 
@@ -156,30 +172,33 @@ class StepOf final : public Step {
         int64_t k = 0;
         for (int64_t i = 0; i < n; ++i) {
             out.indptr[i] = k;
-            if (nodes[i] < 0) continue;
-            if (i + kAhead < n) trie_.prefetch(nodes[i + kAhead]);
-            FilterView part;
-            const FilterView* filter = of_node(nodes[i], live ? live[i / per] : nullptr, part);
-            int64_t leaf = may_end(nodes[i], filter);
-            if (leaf >= 0) {
-                out.tokens[k] = (int32_t)trie_.shape.end_token;
-                out.nodes[k++] = make_node(kEnded, 1, leaf);
+            Node node = walk_.at(nodes, i);
+            if (!walk_.exists(node)) continue;
+            if (i + kAhead < n) walk_.prefetch(walk_.at(nodes, i + kAhead));
+            Part part;
+            Live filter = walk_.within(node, walk_.live_at(live, i / per), part);
+            Node end = end_of(node, filter);
+            if (walk_.exists(end)) {
+                out.tokens[k] = (int32_t)shape_.end_token;
+                walk_.put(out.nodes, k++, end);
             }
-            int32_t offset = (int32_t)trie_.shape.offsets[level_of(nodes[i])];
-            k += trie_.children(nodes[i], filter, offset, out.tokens + k, out.nodes + k);
+            int32_t offset = (int32_t)shape_.offsets[walk_.level(node)];
+            k += walk_.children(node, filter, offset, out.tokens + k, out.nodes + k * Walk::kSides);
         }
         out.indptr[n] = k;
     }
 
     void mask_logits(const float* logits, const int64_t* nodes, int64_t n, int64_t per, const FilterView* const* live,
                      float* out) const override {
-        int64_t size = trie_.shape.logits_size;
+        int64_t size = shape_.logits_size;
         for (int64_t i = 0; i < n; ++i) {
             const float* from = logits + i * size;
             float* to = out + i * size;
             std::fill(to, to + size, kMinus);
-            FilterView part;
-            each(nodes[i], of_node(nodes[i], live ? live[i / per] : nullptr, part), [&](int64_t token, int64_t) {
+            Node node = walk_.at(nodes, i);
+            if (!walk_.exists(node)) continue;
+            Part part;
+            each(node, walk_.within(node, walk_.live_at(live, i / per), part), [&](int64_t token, int64_t) {
                 to[token] = from[token];
                 return true;
             });
@@ -189,17 +208,18 @@ class StepOf final : public Step {
     void advance(const int64_t* nodes, const int64_t* tokens, int64_t n, int64_t per, const FilterView* const* live,
                  int64_t* out) const override {
         for (int64_t i = 0; i < n; ++i) {
-            out[i] = kNone;
-            if (nodes[i] < 0) continue;
-            const FilterView* filter = live ? live[i / per] : nullptr;
-            int level = level_of(nodes[i]);
-            if (trie_.shape.end_token >= 0 && tokens[i] == trie_.shape.end_token) {
-                int64_t leaf = may_end(nodes[i], filter);
-                if (leaf >= 0) out[i] = make_node(kEnded, 1, leaf);
-            } else if (level < trie_.shape.n_levels) {
-                // Out-of-range tokens must not wrap around in the subtraction.
-                if (tokens[i] >= 0) out[i] = trie_.find(nodes[i], tokens[i] - trie_.shape.offsets[level], filter);
+            Node node = walk_.at(nodes, i), after = Walk::kNoNode;
+            if (walk_.exists(node)) {
+                Live filter = walk_.live_at(live, i / per);
+                int level = walk_.level(node);
+                if (shape_.end_token >= 0 && tokens[i] == shape_.end_token) {
+                    after = end_of(node, filter);
+                } else if (level < shape_.n_levels && tokens[i] >= 0) {
+                    // Negative tokens must not wrap around in the subtraction.
+                    after = walk_.find(node, tokens[i] - shape_.offsets[level], filter);
+                }
             }
+            walk_.put(out, i, after);
         }
     }
 
@@ -232,58 +252,42 @@ class StepOf final : public Step {
         }
     }
 
-    // A request's filter for one node: null where all leaves of the node are live. Most nodes have no excluded leaf, so
-    // looking at the list once a node leaves nothing to do for each child.
-    const FilterView* of_node(int64_t node, const FilterView* filter, FilterView& part) const {
-        if (!filter || node < 0) return filter;
-        if (!filter->n_dead) return filter->words ? filter : nullptr;
-        auto [low, high] = trie_.interval(node);
-        part = filter->within(low, high);
-        return part.words || part.n_dead ? &part : nullptr;
-    }
-
-    int64_t may_end(int64_t node, const FilterView* live) const {
-        if (trie_.shape.end_token < 0 || level_of(node) == kEnded) return -1;
-        int64_t leaf = trie_.terminal(node);
-        return leaf >= 0 && (!live || live->live(leaf)) ? leaf : -1;
+    // The node after the end token; no node where it is not allowed.
+    Node end_of(Node node, Live live) const {
+        return shape_.end_token < 0 || walk_.ended(node) ? Walk::kNoNode : walk_.closed(node, live);
     }
 
     // f(token, place) for each continuation.
     template <class F>
-    void each(int64_t node, const FilterView* live, F&& f) const {
-        if (node < 0) return;
-        if (may_end(node, live) >= 0 && !f(trie_.shape.end_token, kEndPlace)) return;
-        int64_t offset = trie_.shape.offsets[level_of(node)];
-        trie_.scan(node, live, [&](int64_t code, int64_t place) { return f(offset + code, place); });
+    void each(Node node, Live live, F&& f) const {
+        if (walk_.exists(end_of(node, live)) && !f(shape_.end_token, kEndPlace)) return;
+        int64_t offset = shape_.offsets[walk_.level(node)];
+        walk_.scan(node, live, [&](int64_t code, int64_t place) { return f(offset + code, place); });
     }
 
-    int64_t target(int64_t node, int64_t place) const {
-        if (place == kStayPlace) return node;
-        if (place == kEndPlace) return make_node(kEnded, 1, trie_.terminal(node));
-        return trie_.child(node, place);
+    Node target(Node node, const Candidate& chosen, Live live) const {
+        if (chosen.place == kStayPlace) return node;
+        if (chosen.place == kEndPlace) return walk_.closed(node, live);
+        return walk_.child(node, chosen.place, chosen.token - shape_.offsets[walk_.level(node)], live);
     }
 
-    bool finished(int64_t node) const {
-        if (level_of(node) == kEnded) return true;
-        if (trie_.shape.end_token >= 0 && trie_.terminal(node) >= 0) return false;
-        return !trie_.has_children(node);
-    }
+    bool finished(Node node) const { return walk_.ended(node) || !walk_.goes_on(node, shape_.end_token >= 0); }
 
     int64_t request(const StepInput& in, const StepOutput& out, int64_t b, Best& best, std::vector<Candidate>& row,
                     std::vector<float>& values) const {
-        const FilterView* live = in.live ? in.live[b] : nullptr;
+        Live live = walk_.live_at(in.live, b);
         best.start((size_t)in.width);
         for (int64_t m = 0; m < in.n_beams; ++m) {
-            int64_t at = b * in.n_beams + m, node = in.nodes[at];
-            if (m + kAhead < in.n_beams) trie_.prefetch(in.nodes[at + kAhead]);
-            if (!in.valid[at] || node < 0) continue;
+            int64_t at = b * in.n_beams + m;
+            Node node = walk_.at(in.nodes, at);
+            if (m + kAhead < in.n_beams) walk_.prefetch(walk_.at(in.nodes, at + kAhead));
+            if (!in.valid[at] || !walk_.exists(node)) continue;
             if (finished(node)) {
-                auto [low, high] = trie_.interval(node);
-                if (!live || live->any(low, high)) best.push(in.scores[at], (int32_t)m, -1, kStayPlace);
+                if (walk_.any(node, live)) best.push(in.scores[at], (int32_t)m, -1, kStayPlace);
                 continue;
             }
-            FilterView part;
-            if (!beam(in, at, (int32_t)m, node, of_node(node, live, part), best, row, values)) return at;
+            Part part;
+            if (!beam(in, at, (int32_t)m, node, walk_.within(node, live, part), best, row, values)) return at;
         }
         best.finish();
         write(in, out, b, best);
@@ -291,9 +295,9 @@ class StepOf final : public Step {
     }
 
     // Pushes the candidates of a beam; false: NaN or +inf.
-    bool beam(const StepInput& in, int64_t at, int32_t m, int64_t node, const FilterView* live, Best& best,
+    bool beam(const StepInput& in, int64_t at, int32_t m, Node node, Live live, Best& best,
               std::vector<Candidate>& row, std::vector<float>& values) const {
-        const float* logits = in.logits + at * trie_.shape.logits_size;
+        const float* logits = in.logits + at * shape_.logits_size;
         const float infinity = std::numeric_limits<float>::infinity();
         bool good = true;
         if (in.normalise == kValid) {
@@ -319,12 +323,12 @@ class StepOf final : public Step {
         if (in.normalise != kUnchanged) {
             RowSum sum;
             if (in.normalise == kFull) {
-                add_values(sum, logits, trie_.shape.logits_size);
+                add_values(sum, logits, shape_.logits_size);
             } else {
-                int level = level_of(node);
-                if (level < trie_.shape.n_levels)
-                    add_values(sum, logits + trie_.shape.offsets[level], trie_.shape.sizes[level]);
-                if (trie_.shape.end_token >= 0) add_values(sum, logits + trie_.shape.end_token, 1);
+                int level = walk_.level(node);
+                if (level < shape_.n_levels)
+                    add_values(sum, logits + shape_.offsets[level], shape_.sizes[level]);
+                if (shape_.end_token >= 0) add_values(sum, logits + shape_.end_token, 1);
             }
             if (sum.bad) return false;
             norm = log_sum(sum);
@@ -341,12 +345,13 @@ class StepOf final : public Step {
     }
 
     void write(const StepInput& in, const StepOutput& out, int64_t b, const Best& best) const {
+        const Live live = walk_.live_at(in.live, b);
         int64_t t = in.n_steps;
         for (int64_t k = 0; k < in.width; ++k) {
             int64_t to = b * in.width + k;
             int32_t* sequence = out.sequences + to * (t + 1);
             if (k >= (int64_t)best.kept.size()) {
-                out.nodes[to] = kNone;
+                walk_.put(out.nodes, to, Walk::kNoNode);
                 out.scores[to] = kMinus;
                 out.valid[to] = 0;
                 out.parents[to] = 0;
@@ -356,7 +361,7 @@ class StepOf final : public Step {
             }
             const Candidate& c = best.kept[(size_t)k];
             int64_t from = b * in.n_beams + c.beam;
-            out.nodes[to] = target(in.nodes[from], c.place);
+            walk_.put(out.nodes, to, target(walk_.at(in.nodes, from), c, live));
             out.scores[to] = c.score;
             out.valid[to] = 1;
             out.parents[to] = c.beam;
@@ -371,15 +376,20 @@ inline std::unique_ptr<Step> make_step(bool csr, int code_bytes, bool wide, cons
     auto with = [&](auto code) -> std::unique_ptr<Step> {
         using Code = decltype(code);
         if (csr) {
-            if (wide) return std::make_unique<StepOf<CsrTrie<Code, int64_t>>>(s, a);
-            return std::make_unique<StepOf<CsrTrie<Code, int32_t>>>(s, a);
+            if (wide) return std::make_unique<StepOf<OneWalk<CsrTrie<Code, int64_t>>>>(s, a);
+            return std::make_unique<StepOf<OneWalk<CsrTrie<Code, int32_t>>>>(s, a);
         }
-        if (wide) return std::make_unique<StepOf<IntervalTrie<Code, int64_t>>>(s, a);
-        return std::make_unique<StepOf<IntervalTrie<Code, int32_t>>>(s, a);
+        if (wide) return std::make_unique<StepOf<OneWalk<IntervalTrie<Code, int64_t>>>>(s, a);
+        return std::make_unique<StepOf<OneWalk<IntervalTrie<Code, int32_t>>>>(s, a);
     };
     if (code_bytes == 1) return with(uint8_t{});
     if (code_bytes == 2) return with(uint16_t{});
     return with(int32_t{});
+}
+
+// Both steps must outlive the union, and so must the filter; neither is a union itself.
+inline std::unique_ptr<Step> make_union_step(const Step& base, const Step& added, const FilterView* kept) {
+    return std::make_unique<StepOf<UnionWalk>>(*base.trie(), *added.trie(), kept);
 }
 
 }  // namespace items

@@ -1,19 +1,11 @@
-// Reading the two layouts: the children of a node, one child, its leaves. The NumPy twins are IntervalLayout and
+// The two layouts as tries: the children of a node, one child, its leaves. The NumPy twins are IntervalLayout and
 // CsrLayout.
 //
-// Both have the same members, so that items_step.hpp is written once:
+// `Trie` is what both are to whoever holds one of unknown layout (UnionWalk in walk.hpp); StepOf knows the layout, and
+// the compiler then calls nothing. A layout has, besides, for speed:
 //
-//   valid(node)                whether the id can be of this index
 //   scan(node, live, f)        f(code, place) for each child in order of codes; false from f stops
 //   child(node, place)         the id of the child that scan showed at `place`
-//   children(node, live, offset, tokens, nodes)
-//                              writes offset + code and the id of each child, and tells how many; scan and child in one
-//   find(node, code, live)     the id of one child, or kNone
-//   interval(node)             first leaf and end
-//   terminal(node)             the leaf that ends here, or -1
-//   has_children(node)
-//   most_children(node)        no fewer than it has
-//   prefetch(node)             a hint: the node will be scanned soon
 //
 // `live` may be null. A node id is level << 50 | count << 40 | value, see wfsa/items/nodes.py.
 
@@ -55,15 +47,39 @@ struct Arrays {
     const uint8_t* lengths = nullptr;
 };
 
+// A trie of unknown layout. Node ids must be valid, but in valid().
+class Trie {
+  public:
+    virtual ~Trie() = default;
+    virtual const Shape& scalars() const = 0;
+    // Whether the id can be of this index, or is kNone.
+    virtual bool valid(int64_t node) const = 0;
+    // The first leaf and the end of the leaves below a node.
+    virtual std::pair<int64_t, int64_t> interval(int64_t node) const = 0;
+    // The leaf that ends at a node, or -1.
+    virtual int64_t terminal(int64_t node) const = 0;
+    virtual bool has_children(int64_t node, const FilterView* live) const = 0;
+    // No fewer children than the node has.
+    virtual int64_t most_children(int64_t node) const = 0;
+    // Writes offset + code and the id of each live child, by code, and returns how many.
+    virtual int64_t children(int64_t node, const FilterView* live, int32_t offset, int32_t* tokens,
+                             int64_t* nodes) const = 0;
+    // The id of the live child with a code, or kNone.
+    virtual int64_t find(int64_t node, int64_t code, const FilterView* live) const = 0;
+    // A hint: the node is scanned soon.
+    virtual void prefetch(int64_t node) const = 0;
+};
+
 // What both layouts share: the head.
 template <class Offset>
-struct Head {
+struct Head : Trie {
     Shape shape;
     Arrays arrays;
     const Offset* starts;
 
     Head(const Shape& s, const Arrays& a) : shape(s), arrays(a), starts(static_cast<const Offset*>(a.starts)) {}
 
+    const Shape& scalars() const final { return shape; }
     int64_t first_slot(int64_t node) const {  // of the children, above the depth
         int level = level_of(node);
         return shape.slot_offset[level + 1] + (value_of(node) - shape.slot_offset[level]) * shape.sizes[level];
@@ -93,8 +109,15 @@ struct Head {
     }
 };
 
+template <class T>
+bool has_live_children(const T& trie, int64_t node, const FilterView* live) {
+    bool found = false;
+    trie.scan(node, live, [&](int64_t, int64_t) { return !(found = true); });
+    return found;
+}
+
 template <class Code, class Offset>
-struct IntervalTrie : Head<Offset> {
+struct IntervalTrie final : Head<Offset> {
     using Base = Head<Offset>;
     using Base::arrays;
     using Base::shape;
@@ -106,7 +129,7 @@ struct IntervalTrie : Head<Offset> {
 
     const Code* column(int level) const { return columns + (int64_t)(level - shape.depth) * shape.n_leaves; }
 
-    bool valid(int64_t node) const {
+    bool valid(int64_t node) const override {
         if (node < 0) return true;
         int level = level_of(node);
         int64_t count = count_of(node), value = value_of(node);
@@ -119,28 +142,29 @@ struct IntervalTrie : Head<Offset> {
     }
 
     // Ask for what scan() reads first; the id must be valid.
-    void prefetch(int64_t node) const {
+    void prefetch(int64_t node) const override {
         if (node < 0 || level_of(node) >= shape.n_levels) return;
         if (count_of(node)) __builtin_prefetch(column(level_of(node)) + value_of(node));
         else if (level_of(node) < shape.depth) __builtin_prefetch(this->mask_row(node));
         else __builtin_prefetch(arrays.indexed_words + (value_of(node) >> 5));
     }
-    std::pair<int64_t, int64_t> interval(int64_t node) const {
+    std::pair<int64_t, int64_t> interval(int64_t node) const override {
         int64_t count = count_of(node), value = value_of(node);
         if (count) return {value, value + count};
         return {(int64_t)starts[value], (int64_t)starts[value + 1]};
     }
-    int64_t terminal(int64_t node) const {
+    int64_t terminal(int64_t node) const override {
         if (!arrays.lengths && level_of(node) < shape.n_levels) return -1;
         return this->ended(node, interval(node).first);
     }
-    bool has_children(int64_t node) const {
+    bool has_children(int64_t node, const FilterView* live) const override {
+        if (live) return has_live_children(*this, node, live);
         if (level_of(node) >= shape.n_levels) return false;
         if (!count_of(node)) return true;
         return count_of(node) > (terminal(node) >= 0);
     }
 
-    int64_t most_children(int64_t node) const {
+    int64_t most_children(int64_t node) const override {
         int level = level_of(node);
         if (level >= shape.n_levels) return 0;
         if (count_of(node)) return count_of(node);
@@ -185,7 +209,8 @@ struct IntervalTrie : Head<Offset> {
         }
     }
 
-    int64_t children(int64_t node, const FilterView* live, int32_t offset, int32_t* tokens, int64_t* nodes) const {
+    int64_t children(int64_t node, const FilterView* live, int32_t offset, int32_t* tokens,
+                     int64_t* nodes) const override {
         int level = level_of(node);
         if (level >= shape.n_levels) return 0;
         int64_t count = count_of(node), value = value_of(node), k = 0;
@@ -238,7 +263,7 @@ struct IntervalTrie : Head<Offset> {
         while (high < end && col[high] == col[place]) ++high;
         return make_node(level + 1, high - low, low);
     }
-    int64_t find(int64_t node, int64_t code, const FilterView* live) const {
+    int64_t find(int64_t node, int64_t code, const FilterView* live) const override {
         int level = level_of(node);
         if (level >= shape.n_levels || code < 0 || code >= shape.sizes[level]) return kNone;
         int64_t count = count_of(node), value = value_of(node), low, high, slot = 0;
@@ -276,7 +301,7 @@ struct IntervalTrie : Head<Offset> {
 };
 
 template <class Code, class Offset>
-struct CsrTrie : Head<Offset> {
+struct CsrTrie final : Head<Offset> {
     using Base = Head<Offset>;
     using Base::arrays;
     using Base::shape;
@@ -287,7 +312,7 @@ struct CsrTrie : Head<Offset> {
     CsrTrie(const Shape& s, const Arrays& a)
             : Base(s, a), codes(static_cast<const Code*>(a.codes)), n_head(s.state_offset[s.depth + 1]) {}
 
-    bool valid(int64_t node) const {
+    bool valid(int64_t node) const override {
         if (node < 0) return true;
         int level = level_of(node);
         int64_t count = count_of(node), value = value_of(node);
@@ -299,7 +324,7 @@ struct CsrTrie : Head<Offset> {
                    starts[value] < starts[value + 1];
         return value >= shape.state_offset[level] && value < shape.state_offset[level + 1];
     }
-    void prefetch(int64_t node) const {
+    void prefetch(int64_t node) const override {
         if (node < 0 || level_of(node) >= shape.n_levels) return;
         if (level_of(node) < shape.depth) __builtin_prefetch(this->mask_row(node));
         else
@@ -311,23 +336,24 @@ struct CsrTrie : Head<Offset> {
         if (arrays.leaf_high.data) return {low, arrays.leaf_high[state]};
         return {low, state + 1 == shape.state_offset[level + 1] ? shape.n_leaves : arrays.leaf_low[state + 1]};
     }
-    std::pair<int64_t, int64_t> interval(int64_t node) const {
+    std::pair<int64_t, int64_t> interval(int64_t node) const override {
         int level = level_of(node);
         int64_t value = value_of(node);
         if (count_of(node)) return {value, value + 1};
         if (level < shape.depth) return {(int64_t)starts[value], (int64_t)starts[value + 1]};
         return state_interval(level, value);
     }
-    int64_t terminal(int64_t node) const {
+    int64_t terminal(int64_t node) const override {
         if (!arrays.lengths && level_of(node) < shape.n_levels) return -1;
         return this->ended(node, interval(node).first);
     }
-    bool has_children(int64_t node) const {
+    bool has_children(int64_t node, const FilterView* live) const override {
+        if (live) return has_live_children(*this, node, live);
         int level = level_of(node);
         if (level >= shape.n_levels) return false;
         return level < shape.depth || arrays.indptr[value_of(node)] < arrays.indptr[value_of(node) + 1];
     }
-    int64_t most_children(int64_t node) const {
+    int64_t most_children(int64_t node) const override {
         int level = level_of(node);
         if (level >= shape.n_levels) return 0;
         if (level < shape.depth) return shape.sizes[level];
@@ -350,7 +376,8 @@ struct CsrTrie : Head<Offset> {
             if (!f((int64_t)codes[edge], edge)) return;
         }
     }
-    int64_t children(int64_t node, const FilterView* live, int32_t offset, int32_t* tokens, int64_t* nodes) const {
+    int64_t children(int64_t node, const FilterView* live, int32_t offset, int32_t* tokens,
+                     int64_t* nodes) const override {
         int64_t k = 0;
         scan(node, live, [&](int64_t code, int64_t place) {
             tokens[k] = offset + (int32_t)code;
@@ -370,7 +397,7 @@ struct CsrTrie : Head<Offset> {
         if (level + 1 == shape.n_levels) return make_node(level + 1, 1, arrays.leaf_low[state]);
         return make_node(level + 1, 0, state);
     }
-    int64_t find(int64_t node, int64_t code, const FilterView* live) const {
+    int64_t find(int64_t node, int64_t code, const FilterView* live) const override {
         int level = level_of(node);
         if (level >= shape.n_levels || code < 0 || code >= shape.sizes[level]) return kNone;
         int64_t place;

@@ -37,17 +37,17 @@ NORMALISATIONS: Final = get_args(Normalise)
 
 
 class Rooted(Protocol):
-    """An ItemIndex, or one on a device."""
+    """An ItemIndex, or one on a device; or a state of a changing catalogue, where a node is int64[2]."""
 
     @property
-    def root(self) -> int: ...
+    def root(self) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Beams:
     """B requests × M beams after t steps; arrays of NumPy or of the back end that made them.
 
-    nodes      int64[B, M]       NONE where missing
+    nodes      int64[B, M]       NONE where missing; of a changing catalogue int64[B, M, 2]
     scores     float32[B, M]     cumulative; -inf where missing
     valid      bool[B, M]        False where missing
     parents    int32[B, M]       the beam of the step before that this one continues (to reorder a KV cache)
@@ -76,9 +76,9 @@ class Beams:
         if n_requests < 0 or width < 1:
             raise ItemError(f"{n_requests} requests of {width} beams")
         shape = (n_requests, width)
-        nodes = np.full(shape, NONE, np.int64)
+        nodes = np.full((*shape, *np.shape(index.root)), NONE, np.int64)
         nodes[:, 0] = index.root
-        valid = nodes >= 0
+        valid = (nodes >= 0).reshape(*shape, -1).any(axis=2)
         scores = np.where(valid, 0.0, -np.inf).astype(np.float32)
         return Beams(
             nodes, scores, valid, np.zeros(shape, np.int32), np.full(shape, -1, np.int32),

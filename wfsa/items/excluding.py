@@ -26,7 +26,7 @@ def excluding(
 ) -> list[AnyFilter | None]:
     """See ``ItemIndex.excluding``."""
     check_missing(missing)
-    listed = _lists(exclude)
+    listed = exclusion_lists(exclude)
     check_filters(filters, len(listed), index.fingerprint)
     made: list[AnyFilter | None] = []
     for request, ids in enumerate(listed):
@@ -47,7 +47,7 @@ def without(index: IndexData, shared: AnyFilter | None, excluded: Int64s) -> Any
     return ExcludingFilter.of_positions(index, np.unique(excluded), shared)
 
 
-def _lists(exclude: Any) -> list[Any]:
+def exclusion_lists(exclude: Any) -> list[Any]:
     """The ids of each request. Raises ItemError on a list of ids in place of a list of such lists."""
     for given in [exclude] if isinstance(exclude, (str, bytes)) or not hasattr(exclude, "__len__") else exclude:
         if given is exclude or not (given is None or hasattr(given, "__len__")) or isinstance(given, (str, bytes)):

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -23,19 +22,16 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
-from wfsa.items import answers, node_items
-from wfsa.items.backends import cython as compiled
-from wfsa.items.backends import numpy as reference
-from wfsa.items.beams import Beams, Normalise
-from wfsa.items.build import MAX_THREADS, BuildOptions, Progress, build, default_threads
+from wfsa.items import node_items
+from wfsa.items.build import BuildOptions, Progress, build, default_threads
 from wfsa.items.distributed import OnRay, cluster
 from wfsa.items.excluding import excluding
 from wfsa.items.files import ParquetColumns, is_path, open_file
-from wfsa.items.filter import AnyFilter, Filters
+from wfsa.items.filter import AnyFilter, Filters, check_filters
+from wfsa.items.host_steps import HostSteps
 from wfsa.items.index_data import IndexData
 from wfsa.items.interval import SMALL
 from wfsa.items.item_ids import ItemId, Missing
-from wfsa.items.nodes import Int64s
 from wfsa.items.sharded_build import Here, build_sharded
 from wfsa.items.shards import is_sharded, load_base, place_of
 from wfsa.storage import item_index_file
@@ -45,11 +41,10 @@ from wfsa.storage.places import Place
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Backend = Literal["cython", "numpy"]
 LAYOUTS: Final = ("interval", "csr")
 
 
-class ItemIndex(IndexData):
+class ItemIndex(IndexData, HostSteps[AnyFilter]):
     """A closed set of items, immutable; its data and look-ups are those of :class:`IndexData`. ``len`` is N."""
 
     __slots__ = ()
@@ -257,34 +252,6 @@ class ItemIndex(IndexData):
         """
         return node_items.first_item(self, np.asarray(nodes, np.int64), filters)
 
-    def top(self, beams: Beams, k: int, filters: Filters = None) -> list[list[tuple[ItemId, float]]]:
-        """For each request the best items of its beams with their scores: at most ``k`` pairs (id, score), best first.
-
-        beams     of NumPy, or of a back end on a device
-        filters   those of the steps: one for all requests, or one (or None) a request; only live items are returned
-
-        Items that share a sequence have its score. **Ties**: the lower beam, then the lower input row. Beams at which
-        no item ends give nothing. Raises ItemError on ``k`` below 1 and on filters that do not fit.
-        """
-        return answers.top(self, beams, k, filters)
-
-    def ids_of_tokens(self, tokens: Any, filters: Filters = None) -> list[list[ItemId]]:
-        """For each row of tokens the ids of the items that it spells, [] where it spells none.
-
-        tokens    integers [rows, T], of NumPy, torch or JAX: what a model generated, without the prompt
-        filters   one for all rows, or one (or None) a request, whose rows follow one another; only live items are
-                  returned
-
-        A row is read until an item is complete (with the end token, where the index has one); what follows, such as
-        padding, is not read. A row that leaves the catalogue before, or that ends where no item ends, is []. Raises
-        ItemError on anything but integers [rows, T] and on filters that do not fit.
-        """
-        return answers.ids_of_tokens(self, tokens, filters)
-
-    def start(self, n_requests: int, width: int) -> Beams:
-        """One valid beam a request at the root, as ``Beams.start(index, n_requests, width)``."""
-        return Beams.start(self, n_requests, width)
-
     def excluding(
         self, exclude: Sequence[Any], filters: Filters = None, *, missing: Missing = "error"
     ) -> list[AnyFilter | None]:
@@ -299,101 +266,23 @@ class ItemIndex(IndexData):
         """
         return excluding(self, exclude, filters, missing)
 
-    # --- the step -------------------------------------------------------------------------------------------------
+    # --- what is stepped through ------------------------------------------------------------------------------------
 
-    def allowed(self, nodes: Any, filters: Filters = None, *, backend: Backend = "cython") -> npt.NDArray[np.int32]:
-        """Which tokens may come next: packed int32[*nodes.shape, ceil(logits_size / 32)]."""
-        masks: npt.NDArray[np.int32] = _backend(backend).allowed(self, self._nodes(nodes), filters)
-        return masks
+    @property
+    def parts(self) -> tuple[IndexData, ...]:
+        """This index."""
+        return (self,)
 
-    def children(
-        self, nodes: Any, filters: Filters = None, *, backend: Backend = "cython"
-    ) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
-        """Next tokens and nodes of the flattened nodes: indptr int64[n + 1], tokens int32, nodes int64."""
-        found: tuple[Int64s, npt.NDArray[np.int32], Int64s] = _backend(backend).children(
-            self, self._nodes(nodes), filters
-        )
-        return found
+    @property
+    def present(self) -> tuple[AnyFilter | None, ...]:
+        """All of it."""
+        return (None,)
 
-    def mask_logits(
-        self, logits: Any, nodes: Any, filters: Filters = None, *, backend: Backend = "cython"
-    ) -> npt.NDArray[Any]:
-        """A copy of ``logits[*nodes.shape, logits_size]`` with -inf at every token that is not allowed.
-
-        Its type is that of the logits; float32 of torch's bfloat16.
-        """
-        nodes = self._nodes(nodes)
-        masked: npt.NDArray[Any] = _backend(backend).mask_logits(
-            self, self._logits(logits, nodes.shape), nodes, filters
-        )
-        return masked
-
-    def advance(self, nodes: Any, tokens: Any, filters: Filters = None, *, backend: Backend = "cython") -> Int64s:
-        """The nodes after one token each; -1 where the token is not allowed."""
-        nodes, tokens = self._nodes(nodes), np.asarray(tokens)
-        if tokens.shape != nodes.shape or tokens.dtype.kind not in "iu":
-            raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
-        following: Int64s = _backend(backend).advance(self, nodes, tokens, filters)
-        return following
-
-    def beam_step(
-        self,
-        beams: Beams,
-        logits: Any,
-        *,
-        width: int | None = None,
-        normalise: Normalise = "full",
-        filters: Filters = None,
-        backend: Backend = "cython",
-        threads: int = 1,
-    ) -> Beams:
-        """Log-softmax, mask, cumulative scores, exact top ``width`` (default: as many) a request, advance.
-
-        ``logits``: float[B, M, logits_size], bfloat16 among them (of torch or ml_dtypes). The rules, also for ties, are
-        in ``wfsa.items.beams``.
-        ``threads`` share out the requests; the back end numpy uses one.
-        """
-        nodes = self._nodes(beams.nodes)
-        if nodes.ndim != 2:
-            raise ItemError(f"beams have nodes of shape {list(nodes.shape)}, not [B, M]")
-        for name in ("scores", "valid", "sequences"):
-            shape = np.shape(getattr(beams, name))
-            if shape[:2] != nodes.shape or len(shape) != 2 + (name == "sequences"):
-                raise ItemError(f"beams have {name} of shape {list(shape)} for nodes of shape {list(nodes.shape)}")
-        if self.has_prefix_items and self.levels.end_token is None:
-            raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
-        width = nodes.shape[1] if width is None else width
-        if not 1 <= width < 1 << 31:
-            raise ItemError(f"width must be 1 to {(1 << 31) - 1}, not {width}")
-        if not 1 <= threads <= MAX_THREADS:
-            raise ItemError(f"threads must be 1 to {MAX_THREADS}, not {threads}")
-        logits = self._logits(logits, nodes.shape)
-        if _backend(backend) is reference:
-            return reference.beam_step(self, beams, logits, width, normalise, filters)
-        return compiled.beam_step(self, replace(beams, nodes=nodes), logits, width, normalise, filters, threads)
-
-    def _nodes(self, nodes: Any) -> Int64s:
-        array = np.array(nodes, order="C")  # a copy: what is checked is what is used, whoever writes `nodes`
-        if array.dtype != np.int64:
-            raise ItemError(f"nodes are {array.dtype}, not int64")
-        bad = self.core.bad_node(array)
-        if bad != -1:
-            raise ItemError(f"{bad} is no node of this index")
-        return array
-
-    def _logits(self, logits: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        # NumPy has no bfloat16: torch's are widened by torch, JAX's are arrays of the dtype that ml_dtypes adds.
-        array = np.asarray(logits.float() if str(getattr(logits, "dtype", "")) == "torch.bfloat16" else logits)
-        wide = array.dtype.char in "efd" or array.dtype.name == "bfloat16"
-        if array.shape != (*shape, self.logits_size) or not wide:
-            want = [*shape, self.logits_size]
-            raise ItemError(f"logits are {array.dtype}{list(array.shape)}, not float32, float16 or bfloat16 {want}")
-        return array
-
-
-def _backend(name: Backend) -> Any:
-    if name == "cython":
-        return compiled
-    if name == "numpy":
-        return reference
-    raise ItemError(f"backend={name!r}; here it is cython or numpy")
+    def part_filters(self, filters: Filters, n_requests: int) -> list[tuple[AnyFilter | None, ...]] | None:
+        """For each request its filter; None for no filters. Raises ItemError on filters that do not fit."""
+        check_filters(filters, n_requests, self.fingerprint)
+        if filters is None:
+            return None
+        if isinstance(filters, AnyFilter):
+            return [(filters,)] * n_requests
+        return [(one,) for one in filters]

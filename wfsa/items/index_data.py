@@ -203,4 +203,4 @@ def _step_core(layout: Layout) -> StepCore:
         "mask_offset": HeadShape.of(layout.depth, levels.sizes).mask_offset,
         "state_offset": getattr(layout, "state_offset", ()),
     }
-    return StepCore(layout.name, layout.arrays(), scalars)
+    return StepCore.of_layout(layout.name, layout.arrays(), scalars)

@@ -5,10 +5,11 @@ bits of a filter over either. :class:`LiveItems` is one state of this, immutable
 once; :class:`Catalogue` holds the current one and merges the delta into a new large index, on demand or in a thread.
 
 A node is a pair int64[…, 2]: the prefix's node in the base and in the delta, -1 where it has none there. What is
-allowed is the union. Results are those of an index built from the live items alone, in the order base, additions.
+allowed is the union, which the step of an index walks through as it does through one trie (ext/items/walk.hpp). Results
+are those of an index built from the live items alone, in the order base, additions.
 
 Cost: an addition sorts the delta, a removal rebuilds a filter (N bits), a filter is laid over a state once (N bits), a
-step reads the children of both nodes in NumPy and C++. An id that is added keeps a number until the next merge, also
+step reads the children of both nodes. An id that is added keeps a number until the next merge, also
 when its item is removed. Ids are looked up in the base's map (``wfsa/items/id_map.py``). Keep the delta small (a
 percent of the base) and merge.
 """
@@ -16,20 +17,22 @@ percent of the base) and merge.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.items_step import log_sum_exp
+from wfsa._ext.items_step import StepCore
 from wfsa.errors import ItemError
-from wfsa.items import answers
-from wfsa.items.beams import Beams, Normalise, check_normalise
-from wfsa.items.bits import pack_bits
-from wfsa.items.filter import AnyFilter, Filters, ItemFilter, check_flags
+from wfsa.items.backends.numpy import PartFilters
+from wfsa.items.beams import Beams
+from wfsa.items.excluding import exclusion_lists
+from wfsa.items.filter import ItemFilter, check_flags
+from wfsa.items.host_steps import HostSteps
 from wfsa.items.index import ItemIndex
+from wfsa.items.index_data import IndexData
 from wfsa.items.item_ids import (
     Ids,
     ItemId,
@@ -42,23 +45,23 @@ from wfsa.items.item_ids import (
     wanted_ids,
 )
 from wfsa.items.levels import Levels
-from wfsa.items.live_filter import LiveFilter, LiveFilters, check_lineage
-from wfsa.items.nodes import ENDED, NONE, Int64s
+from wfsa.items.live_filter import AnyLiveFilter, LiveFilter, LiveFilters, check_lineage, excluding_numbers
+from wfsa.items.nodes import NONE, Int64s
 from wfsa.items.rows import ItemChunk, Rows, read_rows
 
 _CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LiveItems:
+class LiveItems(HostSteps[AnyLiveFilter]):
     """One state of a changing catalogue; both indexes have the same levels.
 
-    live                what was not removed of the base; all of the delta is live
-    removed             bool[N]: the base's removed rows, those that were replaced among them
-    numbers             int64[delta.n_items]: the number of each row of the delta (``wfsa/items/live_filter.py``)
-    n_numbers           how many numbers have been given: N, and one for each other id that was ever added
-    has_prefix_items    whether an item of either index is a proper prefix of another, of either
-    lineage             what filters are known by
+    live         what was not removed of the base; all of the delta is live
+    removed      bool[N]: the base's removed rows, those that were replaced among them
+    numbers      int64[delta.n_items]: the number of each row of the delta (``wfsa/items/live_filter.py``)
+    n_numbers    how many numbers have been given: N, and one for each other id that was ever added
+    prefixes     whether an item of either index is a proper prefix of another, of either
+    lineage      what filters are known by
     """
 
     base: ItemIndex
@@ -67,8 +70,16 @@ class LiveItems:
     removed: npt.NDArray[np.bool_]
     numbers: Int64s
     n_numbers: int
-    has_prefix_items: bool
+    prefixes: bool
     lineage: object
+    present: PartFilters = field(init=False)
+    core: StepCore = field(init=False)
+
+    def __post_init__(self) -> None:
+        kept = self.live if bool(self.removed.any()) else None
+        object.__setattr__(self, "present", (kept, None))
+        core = StepCore.of_union(self.base.core, self.delta.core, None if kept is None else kept.core)
+        object.__setattr__(self, "core", core)
 
     def __len__(self) -> int:
         return self.n_items
@@ -91,10 +102,40 @@ class LiveItems:
         return self.base.levels
 
     @property
+    def has_prefix_items(self) -> bool:
+        """Whether an item of either index is a proper prefix of another, of either."""
+        return self.prefixes
+
+    @property
     def root(self) -> Int64s:
         """The node of the empty prefix, int64[2]."""
-        roots: Int64s = self._prune(np.asarray([[self.base.root, self.delta.root]], np.int64), None)[0]
-        return roots
+        gone = self.present[0] is not None and not self.live.n_live
+        return np.asarray([NONE if gone else self.base.root, self.delta.root], np.int64)
+
+    @property
+    def parts(self) -> tuple[IndexData, ...]:
+        """The base and the delta."""
+        return self.base, self.delta
+
+    def part_filters(self, filters: LiveFilters, n_requests: int) -> list[PartFilters] | None:
+        """For each request a filter of the base, without what was removed, and one of the delta.
+
+        None for no filters. Raises ItemError on filters that do not fit.
+        """
+        if filters is None:
+            return None
+        if not isinstance(filters, Sequence):
+            return [self._over(filters)] * n_requests
+        if len(filters) != n_requests:
+            raise ItemError(f"{len(filters)} filters for {n_requests} requests")
+        return [self._over(one) for one in filters]
+
+    def _over(self, one: AnyLiveFilter | None) -> PartFilters:
+        """A request's filter over both sides; without one, what was not removed."""
+        if one is None:
+            return self.present
+        check_lineage(one, self.lineage)
+        return one.over(self)
 
     def filter_of_ids(self, ids: Any, *, missing: Missing = "error") -> LiveFilter:
         """The items with these ids, without those removed; in time of the ids given, and a bit an item.
@@ -104,6 +145,13 @@ class LiveItems:
         Raises ItemError on ids of another kind than the items'.
         """
         check_missing(missing)
+        numbers, n_base = self._numbers_of_ids(ids, missing), self.base.n_items
+        later = np.zeros(self.n_numbers - n_base, np.bool_)
+        later[numbers[numbers >= n_base] - n_base] = True
+        return LiveFilter(ItemFilter.of_positions(self.base, numbers[numbers < n_base]), later, False, self.lineage)
+
+    def _numbers_of_ids(self, ids: Any, missing: Missing) -> Int64s:
+        """The numbers of the live items with these ids, in any order."""
         wanted = wanted_ids(self.base.ids, ids)
         positions, counts = self.base.id_map.get().find(wanted)
         known = counts > 0
@@ -115,11 +163,7 @@ class LiveItems:
                 f"no live item has the id {ids_at(wanted, np.flatnonzero(~found)[:1])[0]!r}; "
                 'missing="ignore" leaves such ids out'
             )
-        n_base, numbers = self.base.n_items, self.numbers[self.delta.rows_at(rows)]
-        inside = np.concatenate([positions[known[counts > 0]], numbers[numbers < n_base]])
-        later = np.zeros(self.n_numbers - n_base, np.bool_)
-        later[numbers[numbers >= n_base] - n_base] = True
-        return LiveFilter(ItemFilter.of_positions(self.base, inside), later, False, self.lineage)
+        return np.concatenate([positions[known[counts > 0]], self.numbers[self.delta.rows_at(rows)]])
 
     def filter_of_rows(self, base: Any, delta: Any) -> LiveFilter:
         """From a bool an item: bool[base.n_items] in the base's input order, bool[delta.n_items] in that of additions.
@@ -134,98 +178,50 @@ class LiveItems:
         added[inside[inside >= n_base] - n_base] = True
         return LiveFilter(ItemFilter.of_rows(self.base, kept), added, False, self.lineage)
 
-    def children(self, nodes: Int64s, filters: LiveFilters = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
-        """Of int64[…, 2], flattened: indptr int64[n + 1], tokens int32, node pairs int64[total, 2]; tokens rise."""
-        pairs = self._pairs(nodes)
-        n = pairs.shape[0]
-        base, delta = self._filters(filters, nodes.shape[0] if nodes.ndim > 1 else 1)
-        owner, tokens, which, found = [], [], [], []
-        for number, (index, live) in enumerate(((self.base, base), (self.delta, delta))):
-            part = np.ascontiguousarray(pairs[:, number]).reshape(nodes.shape[:-1])
-            indptr, some, following = index.children(part, live)
-            owner.append(np.repeat(np.arange(n), np.diff(indptr)))
-            tokens.append(some)
-            which.append(np.full(len(some), number))
-            found.append(following)
-        owners, all_tokens, sides, all_nodes = map(np.concatenate, (owner, tokens, which, found))
-        order = np.lexsort((sides, all_tokens, owners))
-        owners, all_tokens, sides, all_nodes = owners[order], all_tokens[order], sides[order], all_nodes[order]
-        new = np.ones(len(order), np.bool_)
-        new[1:] = (owners[1:] != owners[:-1]) | (all_tokens[1:] != all_tokens[:-1])
-        group = np.cumsum(new) - 1
-        merged = np.full((int(new.sum()), 2), NONE, np.int64)
-        merged[group, sides] = all_nodes
-        counts = np.bincount(owners[new], minlength=n)
-        return np.concatenate([[0], np.cumsum(counts)]), all_tokens[new].astype(np.int32), merged
+    def excluding(
+        self, exclude: Sequence[Any], filters: LiveFilters = None, *, missing: Missing = "error"
+    ) -> list[AnyLiveFilter | None]:
+        """Filters that also leave out what each request must not return, as ``ItemIndex.excluding``.
 
-    def allowed(self, nodes: Int64s, filters: LiveFilters = None) -> npt.NDArray[np.int32]:
-        """Packed masks int32[…, words] of int64[…, 2]."""
-        indptr, tokens, _ = self.children(nodes, filters)
-        n_words = self.levels.n_words
-        present = np.zeros((len(indptr) - 1, n_words * 32), np.bool_)
-        present[np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)), tokens] = True
-        return pack_bits(present).reshape(*nodes.shape[:-1], n_words)
+        Later states of the catalogue take them, too: an id that is replaced or comes back stays excluded. Raises
+        ItemError on an id that no live item has, unless ``missing="ignore"``, and on filters that do not fit.
+        """
+        check_missing(missing)
+        listed = exclusion_lists(exclude)
+        shared = list(filters) if isinstance(filters, Sequence) else [filters] * len(listed)
+        if len(shared) != len(listed):
+            raise ItemError(f"{len(shared)} filters for {len(listed)} requests")
+        made: list[AnyLiveFilter | None] = []
+        for ids, one in zip(listed, shared, strict=True):
+            if one is not None:
+                check_lineage(one, self.lineage)
+            numbers = np.zeros(0, np.int64) if ids is None else self._numbers_of_ids(ids, missing)
+            made.append(one if not len(numbers) else excluding_numbers(one, numbers, self.lineage))
+        return made
 
-    def mask_logits(self, logits: npt.NDArray[Any], nodes: Int64s, filters: LiveFilters = None) -> npt.NDArray[Any]:
-        """A copy of ``logits[…, V]`` with -inf at what is not allowed."""
-        indptr, tokens, _ = self.children(nodes, filters)
-        flat = np.ascontiguousarray(logits).reshape(len(indptr) - 1, -1)
-        out = np.full_like(flat, -np.inf)
-        at = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        out[at, tokens] = flat[at, tokens]
-        return out.reshape(logits.shape)
-
-    def advance(self, nodes: Int64s, tokens: npt.NDArray[Any], filters: LiveFilters = None) -> Int64s:
-        """Node pairs after one token each; (-1, -1) where it is not allowed."""
-        self._pairs(nodes)
-        base, delta = self._filters(filters, nodes.shape[0] if nodes.ndim > 1 else 1)
-        return np.stack(
-            [
-                self.base.advance(np.ascontiguousarray(nodes[..., 0]), tokens, base),
-                self.delta.advance(np.ascontiguousarray(nodes[..., 1]), tokens, delta),
-            ],
-            axis=-1,
-        )
-
-    def item_ids(self, nodes: Int64s, filters: LiveFilters = None) -> list[list[ItemId]]:
+    def item_ids(self, nodes: Any, filters: LiveFilters = None) -> list[list[ItemId]]:
         """For each of the flattened node pairs the ids of the live items that end there: the base's, then the delta's.
 
         ``filters`` are those of the step: without them, items that a filter has refused are returned when they share a
         sequence with a live one.
         """
-        self._pairs(nodes)
-        base, delta = self._filters(filters, nodes.shape[0] if nodes.ndim > 1 else 1)
-        sides = nodes.reshape(1, 2) if nodes.ndim == 1 else nodes
-        in_base, in_delta = self.base.item_ids(sides[..., 0], base), self.delta.item_ids(sides[..., 1], delta)
-        return [some + others for some, others in zip(in_base, in_delta, strict=True)]
+        pairs = self._nodes(nodes)
+        sides = pairs.reshape(1, 2) if pairs.ndim == 1 else pairs
+        given = self.part_filters(filters, len(sides)) or [self.present] * len(sides)
+        found = [
+            part.item_ids(sides[..., number], [one[number] for one in given])
+            for number, part in enumerate((self.base, self.delta))
+        ]
+        return [some + others for some, others in zip(*found, strict=True)]
 
-    def first_item(self, nodes: Int64s, filters: LiveFilters = None) -> npt.NDArray[Any]:
+    def first_item(self, nodes: Any, filters: LiveFilters = None) -> npt.NDArray[Any]:
         """The id of the first live item that ends at each of the node pairs int64[…, 2]; arguments as :meth:`item_ids`.
 
         Shape […]; int64 with -1 where none ends; where ids are strings, objects with None there.
         """
         names = isinstance(self.base.ids, StringIds)
         firsts = [ids[0] if ids else None if names else -1 for ids in self.item_ids(nodes, filters)]
-        return np.asarray(firsts, object if names else np.int64).reshape(nodes.shape[:-1])
-
-    def top(self, beams: Beams, k: int, filters: LiveFilters = None) -> list[list[tuple[ItemId, float]]]:
-        """As ``ItemIndex.top``: for each request at most ``k`` pairs (id, score), best first.
-
-        **Ties**: the lower beam, then the base's items by input row before the additions in the order of adding.
-        """
-        return answers.top(self, beams, k, filters)
-
-    def ids_of_tokens(self, tokens: Any, filters: LiveFilters = None) -> list[list[ItemId]]:
-        """As ``ItemIndex.ids_of_tokens``: for each row of tokens [rows, T] the ids of the live items that it spells."""
-        return answers.ids_of_tokens(self, tokens, filters)
-
-    def start(self, n_requests: int, width: int) -> Beams:
-        """One valid beam a request at the root; ``nodes`` is int64[B, M, 2] in these beams."""
-        beams = Beams.start(self.base, n_requests, width)
-        nodes = np.full((n_requests, width, 2), NONE, np.int64)
-        nodes[:, 0] = self.root
-        valid = (nodes >= 0).any(axis=-1)
-        return replace(beams, nodes=nodes, valid=valid, scores=np.where(valid, 0.0, -np.inf).astype(np.float32))
+        return np.asarray(firsts, object if names else np.int64).reshape(np.shape(nodes)[:-1])
 
     def resume(self, beams: Beams) -> Beams:
         """Beams of another state of the catalogue in this one: nodes found anew, from the sequences.
@@ -242,64 +238,6 @@ class LiveItems:
         nodes[~valid] = NONE
         return replace(beams, nodes=nodes, valid=valid, scores=np.where(valid, beams.scores, np.float32(-np.inf)))
 
-    def beam_step(
-        self,
-        beams: Beams,
-        logits: Any,
-        *,
-        width: int | None = None,
-        normalise: Normalise = "full",
-        filters: LiveFilters = None,
-    ) -> Beams:
-        """As ``ItemIndex.beam_step``, for ``nodes`` int64[B, M, 2]."""
-        check_normalise(normalise)
-        logits = np.asarray(logits, np.float32)
-        n_requests, n_beams = beams.nodes.shape[:2]
-        if logits.shape != (n_requests, n_beams, self.base.logits_size):
-            want = [n_requests, n_beams, self.base.logits_size]
-            raise ItemError(f"logits have shape {list(logits.shape)}, not {want}")
-        if self.levels.end_token is None and self.has_prefix_items:
-            raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
-        width = n_beams if width is None else width
-        indptr, tokens, following = self.children(beams.nodes, filters)
-        done = self._finished(beams.nodes) & beams.valid
-        going = beams.valid & ~done
-        owner = np.repeat(np.arange(n_requests * n_beams), np.diff(indptr))
-        keep = going.reshape(-1)[owner]
-        owner, tokens, following = owner[keep], tokens[keep].astype(np.int64), following[keep]
-        values = logits.reshape(n_requests * n_beams, -1)[owner, tokens]
-        norms = self._norms(beams.nodes, logits, going, normalise, owner, values)
-        if np.isnan(values).any() or np.isposinf(values).any():
-            bad = divmod(int(owner[np.isnan(values) | np.isposinf(values)][0]), n_beams)
-            raise ItemError(f"logits of request {bad[0]}, beam {bad[1]} have NaN or +inf")
-        with np.errstate(invalid="ignore"):
-            scores = (beams.scores.reshape(-1)[owner] - norms[owner]) + values
-        stay = np.flatnonzero(done.reshape(-1))
-        stay = stay[(self._prune(beams.nodes, filters).reshape(-1, 2)[stay] >= 0).any(axis=-1)]
-        owner, tokens = np.concatenate([owner, stay]), np.concatenate([tokens, np.full(len(stay), -1)])
-        scores = np.concatenate([scores, beams.scores.reshape(-1)[stay]])
-        following = np.concatenate([following, beams.nodes.reshape(-1, 2)[stay]])
-        good = scores > -np.inf
-        owner, tokens, scores, following = owner[good], tokens[good], scores[good], following[good]
-        order = np.lexsort((tokens, owner, -scores, owner // n_beams))
-        request = owner[order] // n_beams
-        place = np.arange(len(order)) - np.searchsorted(request, request)
-        order, request, place = order[place < width], request[place < width], place[place < width]
-        out = Beams(
-            np.full((n_requests, width, 2), NONE, np.int64),
-            np.full((n_requests, width), -np.inf, np.float32),
-            np.zeros((n_requests, width), np.bool_),
-            np.zeros((n_requests, width), np.int32),
-            np.full((n_requests, width), -1, np.int32),
-            np.full((n_requests, width, beams.sequences.shape[2] + 1), -1, np.int32),
-        )
-        out.nodes[request, place], out.scores[request, place] = following[order], scores[order]
-        out.valid[request, place] = True
-        out.parents[request, place], out.tokens[request, place] = owner[order] % n_beams, tokens[order]
-        out.sequences[request, place, :-1] = beams.sequences.reshape(n_requests * n_beams, -1)[owner[order]]
-        out.sequences[request, place, -1] = tokens[order]
-        return out
-
     def items(self) -> Iterator[tuple[Rows, Ids]]:
         """All live items, as rows and ids by chunks: the base's in sorted order, then the delta's."""
         for index in (self.base, self.delta):
@@ -312,85 +250,6 @@ class LiveItems:
                     offsets = np.concatenate([[0], np.cumsum((codes >= 0).sum(axis=1))]).astype(np.int64)
                     ids = select_ids(index.ids, index.rows_at(positions))
                     yield read_rows((codes[codes >= 0], offsets), index.n_levels), ids
-
-    # --- parts ----------------------------------------------------------------------------------------------------
-
-    def _pairs(self, nodes: Int64s) -> Int64s:
-        if nodes.dtype != np.int64 or nodes.ndim < 1 or nodes.shape[-1] != 2:
-            raise ItemError(f"nodes are {nodes.dtype}{list(nodes.shape)}, not int64[…, 2]")
-        return nodes.reshape(-1, 2)
-
-    def _filters(self, filters: LiveFilters, n_requests: int) -> tuple[Filters, Filters]:
-        """Filters of both sides, without what was removed."""
-        if filters is None or isinstance(filters, (LiveFilter, ItemFilter)):
-            return self._over(filters)
-        if len(filters) != n_requests:
-            raise ItemError(f"{len(filters)} filters for {n_requests} requests")
-        both = [self._over(one) for one in filters]
-        return [base for base, _ in both], [delta for _, delta in both]
-
-    def _over(self, one: LiveFilter | ItemFilter | None) -> tuple[ItemFilter, ItemFilter | None]:
-        """A request's filter over both sides; without one, what was not removed."""
-        if one is None:
-            return self.live, None
-        check_lineage(one, self.lineage)
-        assert isinstance(one, LiveFilter)
-        return one.over(self.live, self.delta, self.numbers)
-
-    def _prune(self, nodes: Int64s, filters: LiveFilters) -> Int64s:
-        """-1 in place of nodes without live items."""
-        out = nodes.copy()
-        base, delta = self._filters(filters, nodes.shape[0])
-        for side, index, given in ((0, self.base, base), (1, self.delta, delta)):
-            low, high = index.layout.intervals(np.ascontiguousarray(nodes[..., side]))
-            if isinstance(given, AnyFilter):
-                out[..., side][~given.any_live(low, high)] = NONE
-            else:
-                for request, one in enumerate(given or ()):
-                    if one is not None:
-                        out[request, ..., side][~one.any_live(low[request], high[request])] = NONE
-        return out
-
-    def _finished(self, nodes: Int64s) -> npt.NDArray[np.bool_]:
-        """Nodes from which nothing follows in the catalogue, whatever a request's filter says."""
-        indptr, _, _ = self.children(nodes)
-        ended = ((nodes >> 50 == ENDED) & (nodes >= 0)).any(axis=-1)
-        childless: npt.NDArray[np.bool_] = (np.diff(indptr) == 0).reshape(nodes.shape[:-1])
-        finished: npt.NDArray[np.bool_] = np.logical_or(ended, childless)
-        return finished
-
-    def _norms(
-        self,
-        nodes: Int64s,
-        logits: npt.NDArray[np.float32],
-        going: npt.NDArray[np.bool_],
-        normalise: Normalise,
-        owner: Int64s,
-        values: npt.NDArray[np.float32],
-    ) -> npt.NDArray[np.float32]:
-        """A norm a flat beam; +inf (so that nothing is a candidate) over nothing."""
-        norms = np.zeros(going.size, np.float32)
-        if normalise == "none":
-            return norms
-        flat, levels = logits.reshape(going.size, -1), self.base.levels
-        ends = np.searchsorted(owner, np.arange(going.size + 1))
-        for beam in np.flatnonzero(going.reshape(-1)).tolist():
-            if normalise == "full":
-                row = flat[beam]
-            elif normalise == "valid":
-                row = values[ends[beam] : ends[beam + 1]]
-            else:
-                level = int(nodes.reshape(-1, 2)[beam].max() >> 50)
-                begin, size = (levels.offsets[level], levels.sizes[level]) if level < len(levels) else (0, 0)
-                row = flat[beam, begin : begin + size]
-                if levels.end_token is not None:
-                    row = np.append(row, flat[beam, levels.end_token])
-            norm = log_sum_exp(np.ascontiguousarray(row))
-            if np.isnan(norm):
-                request, number = divmod(beam, going.shape[1])
-                raise ItemError(f"logits of request {request}, beam {number} have NaN or +inf")
-            norms[beam] = np.inf if norm == -np.inf else norm
-        return norms
 
 
 def _crosses(base: ItemIndex, delta: ItemIndex) -> bool:
@@ -521,7 +380,7 @@ class Catalogue:
                 delta=delta,
                 numbers=np.asarray([numbers[item_id] for item_id in added], np.int64),
                 n_numbers=max(state.base.n_items, 1 + max(numbers.values(), default=-1)),
-                has_prefix_items=state.base.has_prefix_items or delta.has_prefix_items or _crosses(state.base, delta),
+                prefixes=state.base.has_prefix_items or delta.has_prefix_items or _crosses(state.base, delta),
             )
         if not np.array_equal(removed, state.removed):
             state = replace(state, live=ItemFilter.of_rows(state.base, ~removed), removed=removed)

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
+from wfsa.items.backends.numpy import PartFilters
+from wfsa.items.excluding import without
 from wfsa.items.filter import ItemFilter
 from wfsa.items.index_data import IndexData
 from wfsa.items.nodes import Int64s
+
+if TYPE_CHECKING:
+    from wfsa.items.live import LiveItems
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -41,26 +46,26 @@ class LiveFilter:
     added: npt.NDArray[np.bool_]
     later: bool
     lineage: object
-    _last: tuple[ItemFilter, IndexData, ItemFilter, ItemFilter] | None = field(init=False)
+    _last: tuple[ItemFilter, IndexData, PartFilters] | None = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_last", None)
 
-    def over(self, live: ItemFilter, delta: IndexData, numbers: Int64s) -> tuple[ItemFilter, ItemFilter]:
-        """This filter over one state: what is live of the base, and the delta, whose rows have these numbers.
+    def over(self, state: LiveItems) -> PartFilters:
+        """This filter over one state: the base less what was removed, and the delta.
 
         O(N) bits once a state, which is then remembered.
         """
         last = self._last
-        if last is not None and last[0] is live and last[1] is delta:
-            return last[2], last[3]
-        n_base = self.base.n_items
+        if last is not None and last[0] is state.live and last[1] is state.delta:
+            return last[2]
+        numbers, n_base = state.numbers, self.base.n_items
         inside = np.full(len(numbers), self.later)
         of_base, known = numbers < n_base, numbers < n_base + len(self.added)
         inside[of_base] = self.base.is_live(numbers[of_base])
         inside[known & ~of_base] = self.added[numbers[known & ~of_base] - n_base]
-        both = self.base & live, ItemFilter.of_rows(delta, inside)
-        object.__setattr__(self, "_last", (live, delta, *both))
+        both = self.base & state.live, ItemFilter.of_rows(state.delta, inside)
+        object.__setattr__(self, "_last", (state.live, state.delta, both))
         return both
 
     def __and__(self, other: LiveFilter) -> LiveFilter:
@@ -103,12 +108,57 @@ class LiveFilter:
         return f"LiveFilter({n_live:,} of {n_items:,} ids live, later ones {'live' if self.later else 'not'})"
 
 
-LiveFilters = LiveFilter | Sequence[LiveFilter | None] | None
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExcludingLiveFilter:
+    """A filter of a changing catalogue, or all of it, less a few ids. Made by ``LiveItems.excluding``.
+
+    base      the filter, whose bits requests share, or None: all ids
+    numbers   int64[n]: the numbers of the excluded ids, rising and distinct
+    lineage   that of a LiveFilter
+    """
+
+    base: LiveFilter | None
+    numbers: Int64s
+    lineage: object
+    _last: tuple[ItemFilter, IndexData, PartFilters] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_last", None)
+
+    def over(self, state: LiveItems) -> PartFilters:
+        """This filter over one state, which is then remembered; in time of the excluded ids and of the delta."""
+        last = self._last
+        if last is not None and last[0] is state.live and last[1] is state.delta:
+            return last[2]
+        of_base, of_delta = state.present if self.base is None else self.base.over(state)
+        gone = self.numbers[self.numbers < state.base.n_items]
+        added = np.zeros(state.delta.n_items, np.bool_)
+        added[np.isin(state.numbers, self.numbers)] = True
+        rows = state.delta.item_order
+        positions = np.flatnonzero(added if rows is None else added[rows])
+        both = without(state.base, of_base, gone), without(state.delta, of_delta, positions)
+        object.__setattr__(self, "_last", (state.live, state.delta, both))
+        return both
+
+    def __repr__(self) -> str:
+        base = "all items" if self.base is None else repr(self.base)
+        return f"ExcludingLiveFilter({base}, less {len(self.numbers):,} ids)"
+
+
+AnyLiveFilter = LiveFilter | ExcludingLiveFilter
+LiveFilters = AnyLiveFilter | Sequence[AnyLiveFilter | None] | None
+
+
+def excluding_numbers(shared: AnyLiveFilter | None, numbers: Int64s, lineage: object) -> ExcludingLiveFilter:
+    """A filter less the ids with these numbers, in any order."""
+    if isinstance(shared, ExcludingLiveFilter):
+        return ExcludingLiveFilter(shared.base, np.union1d(shared.numbers, numbers), lineage)
+    return ExcludingLiveFilter(shared, np.unique(numbers), lineage)
 
 
 def check_lineage(one: Any, lineage: object) -> None:
     """Raise ItemError on what is not a LiveFilter, or is one of another catalogue or from before a merge."""
-    if not isinstance(one, LiveFilter):
+    if not isinstance(one, AnyLiveFilter):
         raise ItemError(f"a {type(one).__name__} in place of a LiveFilter: make one by items.filter_of_ids")
     if one.lineage is not lineage:
         raise ItemError(

@@ -14,51 +14,51 @@ import numpy.typing as npt
 from wfsa._ext.items_step import FilterCore
 from wfsa.errors import ItemError
 from wfsa.items.backends import numpy as reference
+from wfsa.items.backends.numpy import HostItems, shape_of
 from wfsa.items.beams import NORMALISATIONS, Beams, Normalise, check_normalise
-from wfsa.items.filter import AnyFilter, Filters, check_filters
-from wfsa.items.index_data import IndexData
 from wfsa.items.nodes import Int64s
 
 
-def allowed(index: IndexData, nodes: Int64s, filters: Filters = None) -> npt.NDArray[np.int32]:
-    """Packed masks int32[*nodes.shape, ceil(logits_size / 32)]."""
-    flat, share, cores = _prepare(index, nodes, filters)
-    return index.core.allowed(flat, share, cores).reshape(*nodes.shape, index.levels.n_words)
+def allowed(items: HostItems, nodes: Int64s, filters: Any = None) -> npt.NDArray[np.int32]:
+    """Packed masks int32[…, ceil(logits_size / 32)]."""
+    flat, share, cores = _prepare(items, nodes, filters)
+    rows = nodes.shape if items.core.sides == 1 else nodes.shape[:-1]
+    return items.core.allowed(flat, share, cores).reshape(*rows, items.levels.n_words)
 
 
-def children(index: IndexData, nodes: Int64s, filters: Filters = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
+def children(items: HostItems, nodes: Int64s, filters: Any = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
     """Children of flattened nodes: ``indptr`` int64[n + 1], ``tokens`` int32, child nodes int64."""
-    return index.core.children(*_prepare(index, nodes, filters))
+    return items.core.children(*_prepare(items, nodes, filters))
 
 
-def mask_logits(index: IndexData, logits: npt.NDArray[Any], nodes: Int64s, filters: Filters = None) -> npt.NDArray[Any]:
-    """A copy of ``logits[*nodes.shape, V]`` with -inf at what is not allowed; other types than float32 by NumPy."""
+def mask_logits(items: HostItems, logits: npt.NDArray[Any], nodes: Int64s, filters: Any = None) -> npt.NDArray[Any]:
+    """A copy of ``logits[…, V]`` with -inf at what is not allowed; other types than float32 by NumPy."""
     if logits.dtype != np.float32:
-        return reference.mask_logits(index, logits, nodes, filters)
-    flat, share, cores = _prepare(index, nodes, filters)
-    return index.core.mask_logits(np.ascontiguousarray(logits), flat, share, cores)
+        return reference.mask_logits(items, logits, nodes, filters)
+    flat, share, cores = _prepare(items, nodes, filters)
+    return items.core.mask_logits(np.ascontiguousarray(logits), flat, share, cores)
 
 
-def advance(index: IndexData, nodes: Int64s, tokens: npt.NDArray[Any], filters: Filters = None) -> Int64s:
+def advance(items: HostItems, nodes: Int64s, tokens: npt.NDArray[Any], filters: Any = None) -> Int64s:
     """The node after each token; NONE where the token is not allowed."""
-    flat, share, cores = _prepare(index, nodes, filters)
+    flat, share, cores = _prepare(items, nodes, filters)
     wanted = np.ascontiguousarray(tokens, np.int64).reshape(-1)
-    return index.core.advance(flat, wanted, share, cores).reshape(nodes.shape)
+    return items.core.advance(flat, wanted, share, cores).reshape(nodes.shape)
 
 
 def beam_step(
-    index: IndexData,
+    items: HostItems,
     beams: Beams,
     logits: npt.NDArray[Any],
     width: int,
     normalise: Normalise,
-    filters: Filters = None,
+    filters: Any = None,
     threads: int = 1,
 ) -> Beams:
     """One step as defined in ``wfsa.items.beams``; requests are shared out among ``threads``."""
     check_normalise(normalise)
-    nodes, _, cores = _prepare(index, beams.nodes, filters)
-    bad, *arrays = index.core.beam_step(
+    nodes, _, cores = _prepare(items, beams.nodes, filters)
+    bad, *arrays = items.core.beam_step(
         nodes.reshape(beams.nodes.shape),
         np.ascontiguousarray(beams.scores, np.float32),
         np.ascontiguousarray(beams.valid, np.bool_),
@@ -75,14 +75,13 @@ def beam_step(
     return Beams(*arrays)
 
 
-def _prepare(index: IndexData, nodes: Int64s, filters: Filters) -> tuple[Int64s, int, list[FilterCore | None] | None]:
-    """Flat nodes, nodes a request, and a filter's core (or None) for each request."""
+def _prepare(items: HostItems, nodes: Int64s, filters: Any) -> tuple[Int64s, int, list[FilterCore | None] | None]:
+    """Flat nodes, nodes a request, and the filters' cores (or None) for each request and part."""
     flat = np.ascontiguousarray(nodes).reshape(-1)
     if filters is None:
         return flat, 1, None
-    n_requests = nodes.shape[0] if nodes.ndim else 1
-    check_filters(filters, n_requests, index.fingerprint)
-    share = max(nodes.size // max(n_requests, 1), 1)
-    if isinstance(filters, AnyFilter):
-        return flat, share, [filters.core] * n_requests
-    return flat, share, [None if one is None else one.core for one in filters]
+    _, n_requests, share = shape_of(items, nodes)
+    given = items.part_filters(filters, n_requests)
+    if given is None:
+        return flat, 1, None
+    return flat, share, [None if one is None else one.core for parts in given for one in parts]

@@ -1,0 +1,134 @@
+"""The compiled step over a state of a changing catalogue, beside the reference in NumPy, and exclusions on top."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.items.catalogues import CatalogueCase, catalogues, layouts, logits_of
+from wfsa.errors import ItemError
+from wfsa.items import Beams, Catalogue, ItemIndex, LiveItems
+from wfsa.items.live_filter import LiveFilters
+
+Row = tuple[int, ...]
+
+
+@st.composite
+def changed(draw: st.DrawFn) -> tuple[Catalogue, dict[int, Row]]:
+    """A catalogue after one change, and what is live in it: the row of each id."""
+    case: CatalogueCase = draw(catalogues(max_items=20))
+    catalogue, live = Catalogue(case.build(**draw(layouts(case)))), dict(enumerate(case.rows))
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 20)))
+    added = {}
+    for number in range(draw(st.integers(0, 6))):
+        full = tuple(int(rng.integers(size)) for size in case.sizes)
+        added[1000 + number] = full[: int(rng.integers(1, len(full) + 1))] if case.end_token is not None else full
+    gone = sorted(draw(st.sets(st.sampled_from(sorted(live))))) if live else []
+    catalogue.change(list(added.values()), list(added), gone)
+    return catalogue, {item: row for item, row in (live | added).items() if item not in gone}
+
+
+def some_filters(data: st.DataObject, items: LiveItems, live: dict[int, Row], n_requests: int) -> LiveFilters:
+    """None, or for each request a set of ids, its complement, less a few, or nothing."""
+    if data.draw(st.booleans()):
+        return None
+    ids = st.sets(st.sampled_from(sorted(live))) if live else st.just(set())
+    made: list[Any] = []
+    for _ in range(n_requests):
+        one = items.filter_of_ids(sorted(data.draw(ids)))
+        made.append(data.draw(st.sampled_from([None, one, ~one])))
+    return made if data.draw(st.booleans()) else items.excluding([sorted(data.draw(ids)) for _ in made], made)
+
+
+def same(got: Any, want: Any) -> None:
+    assert got.dtype == want.dtype and got.shape == want.shape
+    np.testing.assert_array_equal(got, want)
+
+
+@given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
+def test_compiled_step_equals_the_reference(data: st.DataObject, made: tuple[Catalogue, Any], kind: str) -> None:
+    catalogue, live = made
+    items = catalogue.items
+    if items.has_prefix_items and items.levels.end_token is None:
+        return
+    filters = some_filters(data, items, live, 2)
+    rng = np.random.default_rng(0)
+    normalise = data.draw(st.sampled_from(["full", "level", "valid", "none"]))
+    width = data.draw(st.sampled_from([1, 3, 8]))
+    beams = items.start(2, width)
+    for _ in range(len(items.levels) + 2):
+        logits = logits_of(rng, (2, width, items.levels.logits_size), kind)
+        nodes = beams.nodes
+        for name, arguments in (("allowed", (nodes,)), ("mask_logits", (logits, nodes)), ("children", (nodes,))):
+            got, want = (getattr(items, name)(*arguments, filters, backend=x) for x in ("cython", "numpy"))
+            for a, b in zip(got, want, strict=True) if name == "children" else [(got, want)]:
+                same(a, b)
+        tokens = rng.integers(-1, items.levels.logits_size, (2, width))
+        same(*(items.advance(nodes, tokens, filters, backend=x) for x in ("cython", "numpy")))
+        options: dict[str, Any] = {"normalise": normalise, "filters": filters}
+        got = items.beam_step(beams, logits, threads=2, **options)
+        want = items.beam_step(beams, logits, backend="numpy", **options)
+        np.testing.assert_allclose(got.scores, want.scores, rtol=1e-5, atol=1e-5)
+        if kind == "ties":
+            for name in ("nodes", "valid", "parents", "tokens", "sequences"):
+                same(getattr(got, name), getattr(want, name))
+        beams = want
+
+
+@given(st.data(), changed())
+def test_excluding_leaves_the_other_items(data: st.DataObject, made: tuple[Catalogue, dict[int, Row]]) -> None:
+    """Excluded ids are not offered, in this state and in one that replaces some and adds others."""
+    catalogue, live = made
+    items = catalogue.items
+    if items.has_prefix_items and items.levels.end_token is None:
+        return
+    ids = st.sets(st.sampled_from(sorted(live))) if live else st.just(set())
+    stock, seen, more = (data.draw(ids) for _ in range(3))
+    shared = data.draw(st.sampled_from([None, items.filter_of_ids(sorted(stock))]))
+    (one,) = items.excluding([sorted(seen)], shared)
+    (both,) = items.excluding([sorted(more)], [one])
+    for filters, gone in ((one, seen), (both, seen | more)):
+        kept = set(live if shared is None else stock) - gone
+        assert reached(items, filters) == kept
+    if live:  # a later state: an id that is replaced stays excluded, a new one is not
+        replaced = min(live)
+        catalogue.change([live[max(live)], live[replaced]], [replaced, 5000], [replaced])
+        kept = (set(live if shared is None else stock) - seen) | (set() if shared is not None else {5000})
+        assert reached(catalogue.items, one) == kept
+
+
+def reached(items: LiveItems, filters: LiveFilters) -> set[Any]:
+    """Ids of all items that steps find."""
+    beams = items.start(1, 64)
+    for _ in range(len(items.levels) + 1):
+        beams = items.beam_step(beams, np.zeros((1, 64, items.levels.logits_size), np.float32), filters=filters)
+    return {item for some in items.item_ids(beams.nodes, filters) for item in some}
+
+
+def test_what_no_catalogue_takes() -> None:
+    catalogue = Catalogue(ItemIndex.build([[0, 1], [1, 0]], vocab_size=3))
+    catalogue.add([[1, 2]], [7])
+    items = catalogue.items
+    with pytest.raises(ItemError, match=r"nodes are int64\[3\], not int64\[…, 2\]"):
+        items.allowed(np.zeros(3, np.int64))
+    with pytest.raises(ItemError, match="is no node of this index"):
+        items.allowed(np.asarray([[1 << 60, -1]], np.int64))
+    deeper = items.advance(items.root[None], [1])
+    with pytest.raises(ItemError, match="is no node of this index"):  # of two prefixes
+        items.allowed(np.asarray([[items.root[0], deeper[0, 1]]], np.int64))
+    with pytest.raises(ItemError, match="no live item has the id 5"):
+        items.excluding([[5]])
+    assert items.excluding([[5], None], missing="ignore") == [None, None]
+    with pytest.raises(ItemError, match="3 filters for 1 requests"):
+        items.excluding([[7]], [None, None, None])
+    with pytest.raises(ItemError, match="request 1, beam 0 have NaN"):
+        items.beam_step(items.start(2, 1), np.asarray([[[0, 0, 0]], [[0, np.nan, 0]]], np.float32))
+    (seen,) = items.excluding([[7]])
+    catalogue.merge()
+    with pytest.raises(ItemError, match="made before the catalogue was merged"):
+        catalogue.items.allowed(catalogue.items.root, seen)
+    assert isinstance(items.start(2, 3), Beams) and items.start(2, 3).nodes.shape == (2, 3, 2)
