@@ -26,7 +26,6 @@ from wfsa.calls import CallReader
 from wfsa.compilation import Compilation, TooLarge, build_tables
 from wfsa.compile_options import CompileKeywords, CompileOptions
 from wfsa.errors import GrammarError, LimitError, SchemaError, SchemaWarning, WfsaError
-from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.guidance.reader import LarkDialect, read_any_lark
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import (
@@ -42,6 +41,7 @@ from wfsa.grammar.json_schema.lowering import NoDocument
 from wfsa.grammar.json_schema.misspelt import Slip, slips_text
 from wfsa.grammar.json_schema.sources import schema_of
 from wfsa.grammar.json_schema.tools import is_response_format, listed_tools
+from wfsa.grammar.notation.gbnf import read_gbnf
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.structural_tag import read_structural_tag
 from wfsa.grammar.structural_tag.tools import tools_tag

@@ -32,10 +32,10 @@ from benches import machine
 from benches.jobs import Kind
 from benches.markdown import facts, number, table, write
 from benches.recorded_data import Vocabulary, read_vocabulary
-from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
 from wfsa.grammar.lark.reader import read_lark
+from wfsa.grammar.notation.gbnf import read_gbnf
 
 SIZES = (300, 2000, 10_000, 50_000)
 PERSON = {

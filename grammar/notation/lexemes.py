@@ -20,7 +20,7 @@ class Lines:
     __slots__ = ("_form", "_starts")
 
     def __init__(self, text: str, form: str) -> None:
-        self._starts = [0, *accumulate(map(len, text.split("\n")), lambda start, length: start + length + 1)]
+        self._starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
         self._form = form
 
     def line_and_column(self, offset: int) -> tuple[int, int]:

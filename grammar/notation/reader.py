@@ -131,9 +131,6 @@ class Reader:
     # -- right-hand sides ----------------------------------------------------------------------------------------
 
     def alternatives(self) -> Alternatives:
-        most = self.dialect.max_depth
-        if most is not None and self.depth > most:
-            self.fail("the grammar is nested too deeply", "give inner groups names of their own")
         self.depth += 1
         place = Place(self.lines, self.offsets[self.at])
         options = [self.option()]
@@ -196,7 +193,10 @@ class Reader:
 
     def group(self, kind: str) -> Atom:
         """``(...)`` or ``[...]``."""
-        start = self.offsets[self.at]
+        start, most = self.offsets[self.at], self.dialect.max_depth
+        if most is not None and self.depth > most:
+            what = f"groups nested deeper than {most}, so the grammar is nested too deeply"
+            self.fail(what, "give inner groups names of their own")
         self.at += 1
         inner = self.alternatives()
         self.close(")" if kind == "(" else "]", start)

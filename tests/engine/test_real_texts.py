@@ -29,8 +29,8 @@ from tests.engine.real_texts import JSON, RECORDED, SAMPLES, corrupted, grammar_
 from tests.engine.tokenise import Tokeniser, random_tokeniser, tokeniser
 from tests.oracles.earley import CfgOracle
 from tests.oracles.longest import LongestOracle
-from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.lark.reader import read_lark
+from wfsa.grammar.notation.gbnf import read_gbnf
 
 pytestmark = pytest.mark.engine
 VOCABS = ("llama3", "o200k", "gemma3", "gpt2")

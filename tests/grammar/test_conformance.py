@@ -16,10 +16,10 @@ import wfsa
 from tests.conftest import VocabFile
 from tests.engine.tokenise import Tokeniser, random_tokeniser, tokeniser
 from tests.grammar.conformance import NAMED, Case, cases, reasons
-from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.guidance.reader import read_any_lark, read_guidance
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark.reader import read_lark
+from wfsa.grammar.notation.gbnf import read_gbnf
 from wfsa.grammar.regex.grammar import read_regex
 
 pytestmark = [

@@ -18,8 +18,8 @@ from tests.oracles.earley import CfgOracle
 from wfsa.errors import GrammarError
 from wfsa.grammar.expressions import Choice, Expr, Many, Ref, Seq
 from wfsa.grammar.fold import fold_rules
-from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Tokens
+from wfsa.grammar.notation.gbnf import read_gbnf
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.regular import Literal, alt, cat, literal, repeat, star
 

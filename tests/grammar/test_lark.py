@@ -320,6 +320,7 @@ def test_rules_against_lark(text: str) -> None:
         ("start: a", "Rule 'a' used but not defined (in rule start)"),
         ("start: A", "'A' used but not defined (in rule start)"),
         ('start: "a"\nother: nope', "Rule 'nope' used but not defined (in rule other)"),
+        ('start: "a"\n\nother: B nope\nB: "b"', "(in rule other), at line 3 column 10: define it"),
         ('start: "a"\nB: C', "C"),
         ('start: "a"\n%ignore B', "B"),
         ('start: "a"\nt{x}: x nope', "Rule 'nope' used but not defined"),

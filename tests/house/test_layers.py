@@ -56,7 +56,9 @@ FRONT_ENDS: dict[str, set[str]] = {
     "grammar/lark": {"grammar", "grammar/notation", "grammar/regex", "wfsa/errors.py"},
     "grammar/json_schema/metaschemas": set(),
     "grammar/json_schema": {"grammar", "grammar/json_schema/metaschemas", "grammar/regex", "wfsa/errors.py"},
-    "grammar/structural_tag": {"grammar", "grammar/json_schema", "grammar/regex", "wfsa/errors.py"},
+    "grammar/structural_tag": {
+        "grammar", "grammar/json_schema", "grammar/notation", "grammar/regex", "wfsa/errors.py",
+    },
     "grammar/guidance": {
         "grammar", "grammar/json_schema", "grammar/lark", "grammar/notation", "grammar/regex", "wfsa/errors.py",
     },
@@ -88,8 +90,8 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
-        "grammar", "grammar/guidance", "grammar/json_schema", "grammar/regex", "grammar/structural_tag",
-        "wfsa/calls.py", "wfsa/compilation.py", "wfsa/compile_options.py", "wfsa/errors.py",
+        "grammar", "grammar/guidance", "grammar/json_schema", "grammar/notation", "grammar/regex",
+        "grammar/structural_tag", "wfsa/calls.py", "wfsa/compilation.py", "wfsa/compile_options.py", "wfsa/errors.py",
         "wfsa/grammar_constraint.py", "wfsa/vocab",
     },
     "wfsa/compile_any.py": {
@@ -133,7 +135,8 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/explorer": {
-        "grammar", "grammar/guidance", "grammar/json_schema", "grammar/regex", "wfsa/__init__.py", "wfsa/_ext",
+        "grammar", "grammar/guidance", "grammar/json_schema", "grammar/notation", "grammar/regex",
+        "wfsa/__init__.py", "wfsa/_ext",
         "wfsa/compile_options.py", "wfsa/demo", "wfsa/inspect", "wfsa/errors.py",
         "wfsa/items", "wfsa/reference", "wfsa/vocab",
     },

@@ -15,8 +15,8 @@ from tests.engine.modes import begin, build_vocab
 from tests.engine.strategies import Case, cases, choice, walks
 from tests.oracles.counted import spelled_out
 from wfsa import reference
-from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar, Terminal, Tokens
+from wfsa.grammar.notation.gbnf import read_gbnf
 from wfsa.grammar.regular import literal, plus
 
 MOST_PLACES = 50_000

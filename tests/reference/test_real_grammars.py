@@ -19,10 +19,10 @@ from tests.engine.strategies import oracle_of
 from tests.oracles.mask import TokenText
 from wfsa import reference
 from wfsa.errors import GrammarError
-from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
 from wfsa.grammar.lark.reader import read_lark
+from wfsa.grammar.notation.gbnf import read_gbnf
 
 
 def part(file: VocabFile, n: int) -> wfsa.Vocab:

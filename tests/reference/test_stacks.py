@@ -13,9 +13,9 @@ pytest.importorskip("pyroaring", reason="NO PYROARING: the published constructio
 
 import wfsa
 from wfsa import reference
-from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark.reader import read_lark
+from wfsa.grammar.notation.gbnf import read_gbnf
 
 SUMS = wfsa.Vocab([b"a", b"b", b"+", b"</s>"], eos_ids=[3])
 BRACKETS = wfsa.Vocab([b"(", b")", b"a", b"</s>"], eos_ids=[3])

@@ -22,11 +22,11 @@ import wfsa
 from wfsa.compile_options import Mode
 from wfsa.errors import LimitError, WfsaError
 from wfsa.explorer.vocabularies import NamedVocab
-from wfsa.grammar.gbnf import read_gbnf
 from wfsa.grammar.guidance.reader import read_any_lark
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
 from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.notation.gbnf import read_gbnf
 from wfsa.grammar.regex.grammar import read_regex
 
 KINDS: Final = ("json-schema", "lark", "gbnf", "regex")
