@@ -34,13 +34,13 @@ from ..allowance import check
 from .closing import closed
 from .comparing import Comparisons
 from .document import Document
+from .domains.types import OBJECT
 from .keywords import Found, shown
 from .membership import Membership
 from .places import segment
 from .schema_object import read_keywords
 from .shape import (
     NOT_SEEN,
-    OBJECT,
     BeingRead,
     Compound,
     Handle,

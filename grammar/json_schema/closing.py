@@ -14,8 +14,9 @@ Left as they are: what says something of its additional properties itself (``add
 
 from __future__ import annotations
 
+from .domains.types import OBJECT
 from .options import SchemaOptions
-from .shape import NOT_SEEN, OBJECT, Handle, KeyClass, Shape, unseen
+from .shape import NOT_SEEN, Handle, KeyClass, Shape, unseen
 
 
 def closed(shape: Shape, options: SchemaOptions) -> Shape:

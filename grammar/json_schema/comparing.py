@@ -14,32 +14,14 @@ A child may be in the middle of being read: then nothing is seen of it, and what
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from wfsa.errors import LimitError
 
-from ..language import are_disjoint, is_within
-from ..regex.restrict import lengths
+from .domains.conditions import no_more
+from .domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from .finite import json_key
-from .shape import (
-    ARRAY,
-    BOOLEAN,
-    NULL,
-    NUMBER,
-    OBJECT,
-    STRING,
-    BeingRead,
-    Compound,
-    Handle,
-    Keyed,
-    Shape,
-    item_of,
-    number_of,
-    property_of,
-)
-from .spelling import pattern_language
+from .shape import BeingRead, Compound, Handle, Keyed, Shape, item_of, number_of, property_of
 
 if TYPE_CHECKING:
     from .alternatives import Alternatives
@@ -107,12 +89,10 @@ class Comparisons:
         mask = s.mask
         if mask & (NULL | BOOLEAN):
             return False
-        if mask & NUMBER and s.low is not None and s.high is not None:
-            if s.low > s.high or (s.low == s.high and (s.low_open or s.high_open)):
-                mask &= ~NUMBER
-        if mask & STRING:
-            if _no_text(s.min_length, s.max_length, s.patterns, s.formats, s.not_patterns, s.not_formats):
-                mask &= ~STRING
+        if mask & NUMBER and s.numbers.is_empty():
+            mask &= ~NUMBER
+        if mask & STRING and s.strings.is_empty():
+            mask &= ~STRING
         if mask & ARRAY and ((s.max_items is not None and s.min_items > s.max_items) or (s.unique and s.repeated)):
             mask &= ~ARRAY
         if mask & ARRAY:
@@ -196,14 +176,12 @@ class Comparisons:
             return False
         if a.values is not None:
             return not b.loose and self._has_all(b, a.values, depth)
-        if b.values is not None or len(a.excluded) < len(b.excluded):
-            return False
-        if b.excluded and not {*map(json_key, b.excluded)} <= {*map(json_key, a.excluded)}:
+        if b.values is not None:
             return False
         mask = a.mask
         return (
-            (not mask & NUMBER or _numbers_within(a, b))
-            and (not mask & STRING or _strings_within(a, b))
+            (not mask & NUMBER or a.numbers.within(b.numbers))
+            and (not mask & STRING or a.strings.within(b.strings))
             and (not mask & ARRAY or self._arrays_within(a, b, depth))
             and (not mask & OBJECT or self._objects_within(a, b, depth))
         )
@@ -220,7 +198,7 @@ class Comparisons:
             return False
 
     def _arrays_within(self, a: Shape, b: Shape, depth: int) -> bool:
-        if a.min_items < b.min_items or not _no_more(a.max_items, b.max_items):
+        if a.min_items < b.min_items or not no_more(a.max_items, b.max_items):
             return False
         if b.unique > a.unique or b.repeated > a.repeated:
             return False
@@ -232,7 +210,7 @@ class Comparisons:
         )
 
     def _objects_within(self, a: Shape, b: Shape, depth: int) -> bool:
-        if a.min_properties < b.min_properties or not _no_more(a.max_properties, b.max_properties):
+        if a.min_properties < b.min_properties or not no_more(a.max_properties, b.max_properties):
             return False
         if not {*b.required} <= {*a.required}:
             return False
@@ -279,60 +257,6 @@ class Comparisons:
         if left is None or right is None or len(left) * len(right) > MAX_PAIRS:
             return False
         return all(any(self.within(s, t, depth) for t in right) or self.is_empty(s, depth) for s in left)
-
-
-def _numbers_within(a: Shape, b: Shape) -> bool:
-    if b.low is not None and (a.low is None or (a.low, a.low_open) < (b.low, b.low_open)):
-        return False
-    if b.high is not None and (a.high is None or (-a.high, a.high_open) < (-b.high, b.high_open)):
-        return False
-    return {*b.multiples} <= {*a.multiples} and {*b.not_multiples} <= {*a.not_multiples}
-
-
-def _strings_within(a: Shape, b: Shape) -> bool:
-    if a.min_length < b.min_length or not _no_more(a.max_length, b.max_length):
-        return False
-    if not {*b.formats} <= {*a.formats} or not {*b.not_formats} <= {*a.not_formats}:
-        return False
-    return all(p in a.patterns or any(_implies(own, p) for own in a.patterns) for p in b.patterns) and all(
-        p in a.not_patterns or any(_excludes(own, p) for own in a.patterns) for p in b.not_patterns
-    )
-
-
-def _no_text(
-    low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...], not_patterns: tuple[str, ...],
-    not_formats: tuple[str, ...],
-) -> bool:  # fmt: skip
-    """Whether no text is seen to be within some conditions; of lengths only the bounds are compared."""
-    if high is not None and low > high:
-        return True
-    if any(f in not_formats for f in formats):
-        return True
-    if not patterns:
-        return False
-    for p in patterns:
-        least, most = lengths(pattern_language(p))
-        if (high is not None and least > high) or (most is not None and most < low):
-            return True
-    return any(_excludes(p, q) for p, q in combinations(patterns, 2)) or any(
-        _implies(p, q) for p in patterns for q in not_patterns
-    )
-
-
-@lru_cache(maxsize=1 << 14)
-def _excludes(p: str, q: str) -> bool:
-    """Whether no text is seen to match two patterns."""
-    return are_disjoint(pattern_language(p), pattern_language(q))
-
-
-@lru_cache(maxsize=1 << 14)
-def _implies(p: str, q: str) -> bool:
-    """Whether each text that matches `p` is seen to match `q`."""
-    return is_within(pattern_language(p), pattern_language(q))
-
-
-def _no_more(a: int | None, b: int | None) -> bool:
-    return b is None or (a is not None and a <= b)
 
 
 def _names_less(a: Handle, b: Handle) -> bool:

@@ -14,22 +14,11 @@ from wfsa.errors import LimitError
 
 from ..language import words
 from .alternatives import Alternatives
+from .domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from .finite import json_key
 from .name_classes import listed_names, name_classes, value_of
 from .scalar_counts import listed_numbers
-from .shape import (
-    ARRAY,
-    BOOLEAN,
-    NULL,
-    NUMBER,
-    OBJECT,
-    STRING,
-    Handle,
-    Shape,
-    asks_nothing,
-    item_of,
-)
-from .spelling import text_language
+from .shape import Handle, Shape, asks_nothing, item_of
 
 Values = dict[Any, Any]  # by what makes them equal (finite.json_key)
 CANDIDATES = 64  # values and words that are looked at for one shape
@@ -136,6 +125,6 @@ def _numbers(s: Shape, _: int) -> list[Any] | None:
 
 
 def _strings(s: Shape, _: int) -> list[str] | None:
-    tree = text_language(s.min_length, s.max_length, s.patterns, s.formats, s.not_patterns, s.not_formats)
+    tree = s.strings.language_beside_excluded()
     found = () if tree is None else words(tree, CANDIDATES)
     return None if found is None else [word.decode() for word in found]

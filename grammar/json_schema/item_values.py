@@ -11,12 +11,13 @@ from fractions import Fraction
 from typing import Any
 
 from .alternatives import Alternatives
+from .domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from .few_values import FewValues
 from .finite import json_key
 from .productions import Distinct
 from .scalar_counts import common_step, has_no_fraction, steps_of
 from .scalars import FEW
-from .shape import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, Handle, Shape, item_of
+from .shape import Handle, Shape, item_of
 
 MAX_DISTINCT = 10  # values of the items of an array that must not repeat, remembered by the grammar
 MAX_FEW = 32  # values that are listed to see whether there are enough of them
@@ -103,12 +104,13 @@ def is_endless(read: Alternatives, handle: Handle, within: tuple[int, ...] = ())
 
 
 def _shape_is_endless(read: Alternatives, s: Shape, within: tuple[int, ...]) -> bool:
-    if s.mask & STRING and (s.max_length is None or s.max_length > max(FEW, s.min_length)):
-        if not (s.patterns or s.formats or s.not_patterns or s.not_formats):
+    if s.mask & STRING and (s.strings.max_length is None or s.strings.max_length > max(FEW, s.strings.min_length)):
+        if s.strings.has_any_text():
             return True
-    if s.mask & NUMBER and not s.not_multiples and not has_no_fraction(s):
+    if s.mask & NUMBER and not s.numbers.not_multiples and not has_no_fraction(s):
         step = common_step([*steps_of(s), Fraction(1)])
-        if s.low is None or s.high is None or Fraction(s.high) - Fraction(s.low) > MANY * step:
+        low, high = s.numbers.low, s.numbers.high
+        if low is None or high is None or Fraction(high) - Fraction(low) > MANY * step:
             return True
     if s.mask & OBJECT and _has_endless_objects(read, s, within):
         return True
@@ -149,11 +151,11 @@ def _has_simple_value(read: Alternatives, s: Shape) -> bool:
         return any(read.members.accepts(v, s) for v in s.values)
     if s.mask & (NULL | BOOLEAN):
         return True
-    if s.mask & STRING and not (s.patterns or s.formats or s.not_patterns or s.not_formats or s.excluded):
-        if s.max_length is None or s.max_length >= s.min_length:
+    if s.mask & STRING and s.strings.has_any_text() and not s.strings.excluded:
+        if s.strings.max_length is None or s.strings.max_length >= s.strings.min_length:
             return True
-    if s.mask & NUMBER and not (s.multiples or s.not_multiples or s.excluded):
-        if s.low is None or s.high is None or s.high - s.low > 1:
+    if s.mask & NUMBER and not (s.numbers.multiples or s.numbers.not_multiples or s.numbers.excluded):
+        if s.numbers.low is None or s.numbers.high is None or s.numbers.high - s.numbers.low > 1:
             return True
     if s.mask & ARRAY and not s.min_items and not s.repeated and not any(c.low for c in s.contains):
         return True

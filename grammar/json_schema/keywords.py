@@ -16,27 +16,15 @@ from typing import Any, NoReturn
 from wfsa.errors import GrammarError, LimitError, SchemaError
 
 from .contents import JSON, encoding_pattern, holds_json
+from .domains.numbers import Numbers
+from .domains.strings import Strings
+from .domains.types import ARRAY, BOOLEAN, INTEGER, NULL, NUMBER, OBJECT, STRING
 from .finite import is_json, json_key
 from .formats import format_name
 from .intervals import MAX_DIGITS, exact, n_digits
 from .options import SchemaOptions
 from .places import segment
-from .shape import (
-    ARRAY,
-    BOOLEAN,
-    INTEGER,
-    NULL,
-    NUMBER,
-    OBJECT,
-    STRING,
-    Compound,
-    Contains,
-    Handle,
-    KeyClass,
-    Keyed,
-    Shape,
-    Tracks,
-)
+from .shape import Compound, Contains, Handle, KeyClass, Keyed, Shape, Tracks
 from .spelling import pattern_language
 from .widening import Unenforceable, Widenings
 
@@ -204,59 +192,49 @@ def identifier(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -
 # ---- numbers -----------------------------------------------------------------------------------------------------
 
 
-def _raise_low(shape: Shape, bound: Decimal, is_open: bool) -> None:
-    if shape.low is None or bound > shape.low or (bound == shape.low and is_open):
-        shape.low, shape.low_open = bound, is_open
-
-
-def _lower_high(shape: Shape, bound: Decimal, is_open: bool) -> None:
-    if shape.high is None or bound < shape.high or (bound == shape.high and is_open):
-        shape.high, shape.high_open = bound, is_open
-
-
 def minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     is_open = found.draft <= 4 and schema.get("exclusiveMinimum") is True
-    _raise_low(shape, _number(shape, "minimum", value), is_open)
+    shape.numbers = shape.numbers.meet(Numbers(low=_number(shape, "minimum", value), low_open=is_open))
 
 
 def maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     is_open = found.draft <= 4 and schema.get("exclusiveMaximum") is True
-    _lower_high(shape, _number(shape, "maximum", value), is_open)
+    shape.numbers = shape.numbers.meet(Numbers(high=_number(shape, "maximum", value), high_open=is_open))
 
 
 def exclusive_minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, bool) and found.draft <= 4:
         return  # read with `minimum`
-    _raise_low(shape, _number(shape, "exclusiveMinimum", value), True)
+    shape.numbers = shape.numbers.meet(Numbers(low=_number(shape, "exclusiveMinimum", value), low_open=True))
 
 
 def exclusive_maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, bool) and found.draft <= 4:
         return
-    _lower_high(shape, _number(shape, "exclusiveMaximum", value), True)
+    shape.numbers = shape.numbers.meet(Numbers(high=_number(shape, "exclusiveMaximum", value), high_open=True))
 
 
 def multiple_of(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     number = _number(shape, "multipleOf", value)
     if number <= 0:
         fail(shape, "multipleOf", f"multipleOf must be above 0, not {shown(value)}")
-    shape.multiples = (number,)
+    shape.numbers = shape.numbers.meet(Numbers(multiples=(number,)))
 
 
 # ---- strings -----------------------------------------------------------------------------------------------------
 
 
 def min_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    shape.min_length = _count(shape, "minLength", value)
+    shape.strings = shape.strings.meet(Strings(min_length=_count(shape, "minLength", value)))
 
 
 def max_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
-    shape.max_length = _count(shape, "maxLength", value)
+    shape.strings = shape.strings.meet(Strings(max_length=_count(shape, "maxLength", value)))
 
 
 def pattern(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     _checked_pattern(value, shape.path + ".pattern")
-    shape.patterns = (*shape.patterns, value)
+    shape.strings = shape.strings.meet(Strings(patterns=(value,)))
 
 
 def format_(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
@@ -264,20 +242,20 @@ def format_(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> N
         fail(shape, "format", f"format must be a string, not {shown(value)}")
     name = format_name(value, found.draft)
     if name is not None and found.options.formats == "assert":
-        shape.formats = (*shape.formats, name)
+        shape.strings = shape.strings.meet(Strings(formats=(name,)))
 
 
 def content_encoding(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     pattern = encoding_pattern(value)
     if pattern is not None and found.options.formats == "assert":
-        shape.patterns = (*shape.patterns, pattern)
+        shape.strings = shape.strings.meet(Strings(patterns=(pattern,)))
 
 
 def content_media_type(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
     if holds_json(schema) and found.options.formats == "assert":
         if "contentEncoding" in schema:
             raise Unenforceable(f"{JSON} in {schema['contentEncoding']} cannot be enforced at {shape.path}")
-        shape.formats = (*shape.formats, JSON)
+        shape.strings = shape.strings.meet(Strings(formats=(JSON,)))
 
 
 # ---- arrays ------------------------------------------------------------------------------------------------------

@@ -27,11 +27,11 @@ from decimal import Decimal
 
 from ..free_text import without
 from ..regular import EPSILON, Chars, Literal, Regular, alt, both, cat, minus, repeat
+from .domains.types import BOOLEAN, FRACTION, INTEGER, NULL, SCALARS, STRING
 from .intervals import INTEGER as INTEGER_TREE
 from .intervals import NUMBER as NUMBER_TREE
 from .number_spellings import within
 from .options import SchemaOptions, Spelling, Whitespace
-from .shape import BOOLEAN, FRACTION, INTEGER, NULL, SCALARS, STRING
 from .spelling import (
     ANY_STRING,
     CANONICAL_STRING,

@@ -36,6 +36,7 @@ from ..boundary import Boundary
 from ..ir import Grammar
 from .arrays import Arrays
 from .document import Document, draft_of
+from .domains.types import ARRAY, OBJECT, SCALARS, type_of
 from .indentation import indented
 from .memo import Memo
 from .misspelt import Slip
@@ -44,20 +45,7 @@ from .options import SchemaOptions
 from .relaxing import ARRAY_STEPS, OBJECT_STEPS, relaxed, without_names_in_doubt
 from .report import SchemaEntries, SchemaReport
 from .scalars import Scalars, ScalarUnion
-from .shape import (
-    ARRAY,
-    BOOLEAN,
-    NULL,
-    NUMBER,
-    OBJECT,
-    OPEN,
-    SCALARS,
-    STRING,
-    UNSEEN,
-    Handle,
-    Shape,
-    path_of,
-)
+from .shape import OPEN, UNSEEN, Handle, Shape, path_of
 from .sources import SchemaSource, schema_of
 from .trim import trimmed
 from .widening import Widening
@@ -138,15 +126,6 @@ def narrowed(shape: Shape, mask: int) -> Shape | None:
     if common == shape.mask:
         return shape
     return shape.changed(mask=common) if common else None
-
-
-def type_of(value: Any) -> int:
-    """The types, as a mask, of a JSON value."""
-    if value is None or isinstance(value, bool):
-        return NULL if value is None else BOOLEAN
-    if isinstance(value, str):
-        return STRING
-    return OBJECT if isinstance(value, dict) else ARRAY if isinstance(value, list) else NUMBER
 
 
 class Lowering:

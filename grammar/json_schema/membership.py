@@ -8,30 +8,13 @@ which is nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation, localcontext
-from functools import lru_cache
+from decimal import Decimal
 from typing import Any
 
-from ..language import contains
+from .domains.strings import matches
+from .domains.types import ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, OBJECT, STRING
 from .finite import Key, is_whole, json_key
-from .formats import wide_language
-from .intervals import decimal_of
-from .shape import (
-    ARRAY,
-    BOOLEAN,
-    FRACTION,
-    INTEGER,
-    NULL,
-    NUMBER,
-    OBJECT,
-    STRING,
-    Handle,
-    KeyClass,
-    Shape,
-    item_of,
-    property_of,
-)
-from .spelling import has_format, pattern_language
+from .shape import Handle, KeyClass, Shape, item_of, property_of
 
 
 class Membership:
@@ -50,23 +33,7 @@ class Membership:
         if sure and shape.loose:
             return False
         if isinstance(value, str):
-            n = len(value)
-            if shape.excluded and json_key(value) in self._keys(shape.excluded):
-                return False
-            if not mask & STRING or n < shape.min_length or (shape.max_length is not None and n > shape.max_length):
-                return False
-            if not (shape.patterns or shape.not_patterns or shape.formats or shape.not_formats):
-                return True
-            try:
-                inner, outer = (_may_have, has_format) if wide else (has_format, _may_have)
-                return (
-                    all(_matches(p, value) for p in shape.patterns)
-                    and not any(_matches(p, value) for p in shape.not_patterns)
-                    and all(inner(f, value) for f in shape.formats)
-                    and not any(outer(f, value) for f in shape.not_formats)
-                )
-            except UnicodeEncodeError:
-                return False
+            return bool(mask & STRING) and shape.strings.accepts(value, wide)
         if value is None:
             return bool(mask & NULL)
         if isinstance(value, bool):
@@ -75,19 +42,7 @@ class Membership:
             kind = INTEGER if is_whole(value) else FRACTION
             if wide and self._wholes != "value":
                 kind = NUMBER  # in draft 4, 1.0 is no integer
-            if not mask & kind:
-                return False
-            if shape.excluded and json_key(value) in self._keys(shape.excluded):
-                return False
-            number = decimal_of(value)
-            if not all(_divides(m, number) for m in shape.multiples):
-                return False
-            if any(_divides(m, number) for m in shape.not_multiples):
-                return False
-            low, high = shape.low, shape.high
-            if low is not None and (number < low or (shape.low_open and number == low)):
-                return False
-            return high is None or not (number > high or (shape.high_open and number == high))
+            return bool(mask & kind) and shape.numbers.accepts(value)
         if isinstance(value, list):
             if not mask & ARRAY or len(value) < shape.min_items:
                 return False
@@ -134,9 +89,9 @@ class Membership:
         if name in keys.names:
             return False
         try:
-            if any(_matches(p, name) for p in keys.patterns):
+            if any(matches(p, name) for p in keys.patterns):
                 return False
-            if keys.pattern is not None and not _matches(keys.pattern, name):
+            if keys.pattern is not None and not matches(keys.pattern, name):
                 return False
         except UnicodeEncodeError:  # a lone surrogate, which no document spells
             return False
@@ -156,22 +111,3 @@ class Membership:
             if self.accepts(value, shape, wide, sure):
                 return True
         return False
-
-
-@lru_cache(maxsize=1 << 14)
-def _matches(pattern: str, text: str) -> bool:
-    return contains(pattern_language(pattern), text)
-
-
-def _divides(m: Decimal, number: Decimal) -> bool:
-    with localcontext() as context:
-        context.prec = 400
-        try:
-            return number % m == 0
-        except InvalidOperation:
-            return False
-
-
-def _may_have(name: str, text: str) -> bool:
-    """Whether a text is in the language that holds all texts of a format."""
-    return contains(wide_language(name), text)

@@ -8,23 +8,12 @@ from wfsa.errors import LimitError
 
 from ..language import ENDLESS, n_words
 from .alternatives import Alternatives
+from .domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from .few_values import FewValues
 from .finite import Key, json_key
 from .name_classes import listed_names, name_classes, value_of
 from .scalar_counts import count_numbers
-from .shape import (
-    ARRAY,
-    BOOLEAN,
-    NULL,
-    NUMBER,
-    OBJECT,
-    STRING,
-    Handle,
-    Shape,
-    item_of,
-    number_of,
-)
-from .spelling import text_language
+from .shape import Handle, Shape, item_of, number_of
 
 MAX_FEW = 64  # arrays and objects that are listed
 MAX_ROUNDS = 8  # in which upper bounds may grow
@@ -98,7 +87,7 @@ class MostValues:
         if s.mask & NUMBER:
             most += count_numbers(s).most
         if s.mask & STRING:
-            tree = text_language(s.min_length, s.max_length, s.patterns, s.formats, s.not_patterns, s.not_formats)
+            tree = s.strings.language_beside_excluded()
             most += 0 if tree is None else n_words(tree).most
         for kind, empty in ((ARRAY, []), (OBJECT, {})):
             if s.mask & kind and most < ENDLESS:

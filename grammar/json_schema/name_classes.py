@@ -17,8 +17,9 @@ from ..json_text import has_utf8
 from ..language import are_disjoint, is_within
 from ..regular import ANY_TEXT, Literal, Regular, alt, both, minus
 from .alternatives import Alternatives
-from .shape import STRING, Handle, KeyClass, Shape, property_of
-from .spelling import pattern_language, text_language
+from .domains.types import STRING
+from .shape import Handle, KeyClass, Shape, property_of
+from .spelling import pattern_language
 
 FEW_ATOMS = 4  # patterns and name schemas in one object that are combined without a look at which exclude each other
 MAX_CLASSES = 256  # of names in one object
@@ -99,10 +100,7 @@ def _texts(read: Alternatives, handle: Handle, wide: bool = False) -> Regular:
             found = [v for v in shape.values if isinstance(v, str) and read.members.accepts(v, shape, wide)]
             trees += [Literal(v.encode("utf-8", "replace")) for v in found]
             continue
-        tree = text_language(
-            shape.min_length, shape.max_length, shape.patterns, shape.formats, shape.not_patterns,
-            shape.not_formats, tuple(v for v in shape.excluded if isinstance(v, str)), wide,
-        )  # fmt: skip
+        tree = shape.strings.language(wide)
         if tree is not None:
             trees.append(tree)
     return alt(*trees)

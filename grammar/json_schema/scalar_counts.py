@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 from ..language import ENDLESS, UNKNOWN, Count
-from .shape import FRACTION, INTEGER, Shape
+from .domains.types import FRACTION, INTEGER
+from .shape import Shape
 
 
 def steps_of(s: Shape) -> list[Fraction]:
     """The numbers of which the numbers of a shape are multiples."""
-    return [Fraction(m) for m in s.multiples] + ([] if s.mask & FRACTION else [Fraction(1)])
+    return [Fraction(m) for m in s.numbers.multiples] + ([] if s.mask & FRACTION else [Fraction(1)])
 
 
 def common_step(steps: list[Fraction]) -> Fraction:
@@ -23,7 +24,7 @@ def common_step(steps: list[Fraction]) -> Fraction:
 
 def has_no_fraction(s: Shape) -> bool:
     """Whether the numbers of a shape are to be multiples of a whole number and no whole numbers: there are none."""
-    return not s.mask & INTEGER and bool(s.multiples) and common_step(steps_of(s)).denominator == 1
+    return not s.mask & INTEGER and bool(s.numbers.multiples) and common_step(steps_of(s)).denominator == 1
 
 
 def exact_number(f: Fraction) -> int | Decimal:
@@ -41,10 +42,10 @@ def numbers_in(s: Shape) -> tuple[Fraction, range] | None:
     None if the numbers have no bound, or no step.
     """
     steps = steps_of(s)
-    if s.low is None or s.high is None:
+    if s.numbers.low is None or s.numbers.high is None:
         return None
-    low, high = Fraction(s.low), Fraction(s.high)
-    if low > high or (low == high and (s.low_open or s.high_open)):
+    low, high = Fraction(s.numbers.low), Fraction(s.numbers.high)
+    if low > high or (low == high and (s.numbers.low_open or s.numbers.high_open)):
         return Fraction(1), range(0)
     if low == high and low:
         return low, range(1, 2)
@@ -52,8 +53,8 @@ def numbers_in(s: Shape) -> tuple[Fraction, range] | None:
         return (Fraction(1), range(1)) if low == high else None
     common = common_step(steps)
     first, last = math.ceil(low / common), math.floor(high / common)
-    first += s.low_open and first * common == low
-    last -= s.high_open and last * common == high
+    first += s.numbers.low_open and first * common == low
+    last -= s.numbers.high_open and last * common == high
     return common, range(first, last + 1)
 
 
@@ -75,8 +76,9 @@ def count_numbers(s: Shape) -> Count:
     numbers = numbers_in(s)
     if numbers is None:
         # Numbers without a bound, or with fractions of any length.
-        return UNKNOWN if s.not_multiples or (not s.mask & INTEGER and s.multiples) else Count(ENDLESS, ENDLESS)
+        is_known = not s.numbers.not_multiples and (s.mask & INTEGER or not s.numbers.multiples)
+        return Count(ENDLESS, ENDLESS) if is_known else UNKNOWN
     n = min(numbers[1].stop - numbers[1].start, ENDLESS)
-    if s.not_multiples or not s.mask & INTEGER:
+    if s.numbers.not_multiples or not s.mask & INTEGER:
         return Count(0, n)
-    return Count(n - len(s.excluded), n)
+    return Count(n - len(s.numbers.excluded), n)

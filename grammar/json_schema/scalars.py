@@ -21,13 +21,15 @@ from ..allowance import check
 from ..ir import MAX_UNITS
 from ..regex.restrict import lengths
 from ..regular import NOTHING, Literal, Regular, alt
+from .domains.strings import ANY_STRINGS, Strings
+from .domains.types import BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, STRING
 from .finite import is_cheap, scalar_spellings
 from .formats import by_length, format_language
 from .intervals import exact, numbers
 from .lexemes import type_names
 from .memo import Memo
 from .number_spellings import every_spelling
-from .shape import BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, STRING, Shape
+from .shape import Shape
 from .spelling import pattern_language, string_language
 
 Conditions = tuple[Any, ...]  # of a set of numbers or strings: all that its spellings depend on
@@ -61,11 +63,7 @@ class Scalars:
         mask = shape.mask
         union.plain |= mask & (NULL | BOOLEAN)
         if mask & NUMBER:
-            excluded = tuple(v for v in shape.excluded if not isinstance(v, str))
-            conditions = (
-                shape.low, shape.low_open, shape.high, shape.high_open, shape.multiples, shape.not_multiples,
-                tuple(map(exact, excluded)),
-            )  # fmt: skip
+            conditions = shape.numbers.conditions()
             if conditions == _NO_BOUNDS and mask & NUMBER != FRACTION and self.is_plain(mask):
                 union.plain |= mask & NUMBER
             else:
@@ -77,16 +75,14 @@ class Scalars:
                 self._collect_strings(part, union)
 
     def _collect_strings(self, shape: Shape, union: ScalarUnion) -> None:
-        texts = tuple(v for v in shape.excluded if isinstance(v, str))
-        bounds = shape.min_length, shape.max_length, shape.patterns, shape.formats
-        nots = shape.not_patterns, shape.not_formats, texts
+        strings = shape.strings
         bars = self._memo.lexemes.bars
-        if _is_counted(shape) and not texts and not bars:
+        if _is_counted(strings) and not strings.excluded and not bars:
             union.symbols[self._counted(shape)] = None
-        elif _is_counted_text(shape) or (bars and not texts and _is_counted_beside_bars(shape)):
-            self._collect_counted(shape, texts, union)
-        elif bounds != (0, None, (), ()) or nots != ((), (), ()):
-            union.bounded[("s", *bounds, *nots)] = shape
+        elif _is_counted_text(strings) or (bars and not strings.excluded and _is_counted_beside_bars(strings)):
+            self._collect_counted(shape, union)
+        elif strings != ANY_STRINGS:
+            union.bounded[("s", *strings.conditions())] = shape
         else:
             union.plain |= STRING
 
@@ -152,11 +148,13 @@ class Scalars:
 
     def any_texts(self, shape: Shape) -> Shape:
         """`shape` without what makes an automaton of its strings large."""
-        some = {"patterns": "pattern", "formats": "format", "not_patterns": "not", "not_formats": "not"}
-        given = {field: () for field in some if getattr(shape, field)}
+        keywords = {"patterns": "pattern", "formats": "format", "not_patterns": "not", "not_formats": "not"}
+        given = [field for field in keywords if getattr(shape.strings, field)]
         for field in given:
-            self._memo.document.widenings.add(shape.path, some[field], "its automaton is too large")
-        return shape.changed(loose=True, **given) if given else shape
+            self._memo.document.widenings.add(shape.path, keywords[field], "its automaton is too large")
+        if not given:
+            return shape
+        return shape.changed(loose=True, strings=Strings(*shape.strings[:2], excluded=shape.strings.excluded))
 
     def _numbers(self, mask: int, conditions: Conditions) -> Conditions:
         """The key of a set of numbers."""
@@ -165,7 +163,7 @@ class Scalars:
 
     def _counted(self, shape: Shape) -> int | None:
         """The terminal of strings bounded by nothing but their length."""
-        least, most = shape.min_length, shape.max_length
+        least, most = shape.strings.min_length, shape.strings.max_length
         if most is not None and least > most:
             self._memo.empty("no string has the length and matches the pattern or format", shape.path)
             return None
@@ -173,15 +171,15 @@ class Scalars:
             most = None
         return self._memo.out.counted_string(min(least, MAX_UNITS - 1), most, shape.path)
 
-    def _collect_counted(self, shape: Shape, excluded: tuple[str, ...], union: ScalarUnion) -> None:
+    def _collect_counted(self, shape: Shape, union: ScalarUnion) -> None:
         """Add the strings in patterns of which one bound is counted; those with the same bound are one terminal."""
-        low, high = shape.min_length, shape.max_length
+        low, high, *others = shape.strings.conditions()
         most: int | None
-        if high is not None and high > _spelled_out(shape):
+        if high is not None and high > _spelled_out(shape.strings):
             least, most, low, high = 0, min(high, MAX_UNITS - 1), low, None
         else:
             least, most, low = min(low, MAX_UNITS - 1), None, 0
-        conditions = low, high, shape.patterns, shape.formats, shape.not_patterns, shape.not_formats, excluded
+        conditions = low, high, *others
         union.counted.setdefault((least, most), {})[conditions] = shape
 
     def counted_texts(self, union: ScalarUnion) -> Iterator[int]:
@@ -246,41 +244,42 @@ class ScalarUnion:
         self.symbols: dict[int | None, None] = {}  # None for what turned out to be empty
 
 
-def _is_counted(shape: Shape) -> bool:
+def _is_counted(strings: Strings) -> bool:
     """Whether a string is bounded by its length alone, and not by very little."""
-    if shape.max_length is None and shape.min_length <= FEW:
+    if strings.max_length is None and strings.min_length <= FEW:
         return False
-    return not (shape.patterns or shape.formats or shape.not_patterns or shape.not_formats)
+    return strings.has_any_text()
 
 
-def _is_counted_beside_bars(shape: Shape) -> bool:
+def _is_counted_beside_bars(strings: Strings) -> bool:
     """The same where byte strings are barred: they are a condition beside a count, which leaves it one bound."""
-    return _is_counted(shape) and (shape.max_length is None or shape.min_length <= MANY)
+    return _is_counted(strings) and (strings.max_length is None or strings.min_length <= MANY)
 
 
-def _is_counted_text(shape: Shape) -> bool:
+def _is_counted_text(strings: Strings) -> bool:
     """Whether one bound of the length of strings in patterns is to be counted: a copy for each length would be many."""
-    low, high = shape.min_length, shape.max_length
-    if not (shape.patterns or shape.formats or shape.not_patterns or shape.not_formats):
+    low, high = strings.min_length, strings.max_length
+    if strings.has_any_text():
         return False
-    if (low > MANY) == (high is not None and high > _spelled_out(shape)):
+    if (low > MANY) == (high is not None and high > _spelled_out(strings)):
         return False
-    trees = (*map(pattern_language, shape.patterns), *map(format_language, shape.formats))
+    trees = (*map(pattern_language, strings.patterns), *map(format_language, strings.formats))
     natural = [most for tree in trees if (most := lengths(tree)[1]) is not None]
-    return high is None or high <= _spelled_out(shape) or not natural or min(natural) > high
+    return high is None or high <= _spelled_out(strings) or not natural or min(natural) > high
 
 
 def _by_length(shape: Shape) -> list[Shape]:
     """The shape as a union in which a bound says all about the length of its formats, if that is counted."""
-    parts = by_length(shape.formats, shape.max_length)
-    if shape.min_length > MANY or parts == [(shape.formats, shape.max_length)]:
+    strings = shape.strings
+    parts = by_length(strings.formats, strings.max_length)
+    if strings.min_length > MANY or parts == [(strings.formats, strings.max_length)]:
         return [shape]
-    return [shape.changed(formats=formats, max_length=most) for formats, most in parts]
+    return [shape.changed(strings=strings._replace(formats=formats, max_length=most)) for formats, most in parts]
 
 
-def _spelled_out(shape: Shape) -> int:
+def _spelled_out(strings: Strings) -> int:
     """The largest bound of a length that is spelled out: the automata of most formats are large."""
-    return 0 if shape.formats or _is_counted(shape) else MANY
+    return 0 if strings.formats or _is_counted(strings) else MANY
 
 
 def _name(union: ScalarUnion) -> str:
@@ -300,10 +299,10 @@ def _name(union: ScalarUnion) -> str:
 
 def _string_name(shape: Shape) -> str:
     """A string terminal, for messages."""
-    if shape.formats:
-        return f"string ({shape.formats[0].removesuffix(' of any length')})"
-    if shape.patterns:
-        return f"string /{shape.patterns[0]}/"
+    if shape.strings.formats:
+        return f"string ({shape.strings.formats[0].removesuffix(' of any length')})"
+    if shape.strings.patterns:
+        return f"string /{shape.strings.patterns[0]}/"
     return "string of bounded length"
 
 

@@ -7,9 +7,9 @@ A schema is first read as a union of *shapes*.  A shape is a set of JSON values,
 all hold:
 
     mask         which types at all
-    values       if not None: nothing but these values;   excluded: numbers and strings that are not in it
-    numbers      an interval (low, low_open, high, high_open), multiples, not_multiples
-    strings      length bounds, patterns, formats, not_patterns, not_formats
+    values       if not None: nothing but these values
+    numbers      :class:`.domains.numbers.Numbers`
+    strings      :class:`.domains.strings.Strings`
     arrays       schemas of the first items and of the rest, a range for the count, `contains`, `unique`
     objects      schemas of the named properties and of all others, the names that must be there, a range for the
                  count, `universals` (every property of a class of keys) and `existentials` (of each, some property
@@ -26,18 +26,25 @@ read: a child is a *handle*, which names schemas without looking into them, so t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
 from wfsa.errors import SchemaError
 
+from .domains.conditions import least
+from .domains.numbers import ANY_NUMBERS, Numbers
+from .domains.strings import ANY_STRINGS, Strings
+from .domains.types import (
+    ANY_TYPE,
+    ARRAY,
+    BOOLEAN,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    type_of,
+)
 from .finite import json_key
-
-NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << i for i in range(7))  # FRACTION: numbers not whole
-NUMBER = INTEGER | FRACTION
-SCALARS = NULL | BOOLEAN | NUMBER | STRING
-ANY_TYPE = SCALARS | ARRAY | OBJECT
 
 Site = tuple[Any, str]  # a schema (dict or bool) and its path
 
@@ -143,21 +150,8 @@ class Shape:
     free = True  # no condition at all
     mask = ANY_TYPE
     values: list[Any] | None = None
-    excluded: tuple[Any, ...] = ()
-
-    low: Decimal | None = None
-    low_open = False
-    high: Decimal | None = None
-    high_open = False
-    multiples: tuple[Decimal, ...] = ()
-    not_multiples: tuple[Decimal, ...] = ()
-
-    min_length = 0
-    max_length: int | None = None
-    patterns: tuple[str, ...] = ()
-    formats: tuple[str, ...] = ()
-    not_patterns: tuple[str, ...] = ()
-    not_formats: tuple[str, ...] = ()
+    numbers = ANY_NUMBERS
+    strings = ANY_STRINGS
 
     prefix: tuple[Handle, ...] = ()
     rest: Handle = ANYTHING
@@ -245,23 +239,16 @@ def intersect(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle], Handle]) -
     else:
         keys = {json_key(v) for v in b.values}
         out.values = [v for v in a.values if json_key(v) in keys]
-    if a.excluded or b.excluded:
-        out.excluded = _united(a.excluded, b.excluded, json_key)
-    if mask & NUMBER:
-        _intersect_numbers(out, a, b)
-    if mask & STRING:
-        out.min_length = max(a.min_length, b.min_length)
-        out.max_length = _least(a.max_length, b.max_length)
-        for field in ("patterns", "formats", "not_patterns", "not_formats"):
-            both = getattr(a, field) + getattr(b, field)
-            if both:
-                setattr(out, field, tuple(dict.fromkeys(both)))
+    if mask & NUMBER and (a.numbers is not ANY_NUMBERS or b.numbers is not ANY_NUMBERS):
+        out.numbers = a.numbers.meet(b.numbers)
+    if mask & STRING and (a.strings is not ANY_STRINGS or b.strings is not ANY_STRINGS):
+        out.strings = a.strings.meet(b.strings)
     if mask & ARRAY:
         n = max(len(a.prefix), len(b.prefix))
         out.prefix = tuple(conjoin(item_of(a, i), item_of(b, i)) for i in range(n))
         out.rest = conjoin(a.rest, b.rest)
         out.min_items = max(a.min_items, b.min_items)
-        out.max_items = _least(a.max_items, b.max_items)
+        out.max_items = least(a.max_items, b.max_items)
         if a.contains or b.contains:
             out.contains = _joined(a.contains, b.contains)
         out.unique = a.unique or b.unique
@@ -271,7 +258,7 @@ def intersect(a: Shape, b: Shape, conjoin: Callable[[Handle, Handle], Handle]) -
         out.additional = conjoin(a.additional, b.additional)
         out.required = tuple(dict.fromkeys(a.required + b.required))
         out.min_properties = max(a.min_properties, b.min_properties)
-        out.max_properties = _least(a.max_properties, b.max_properties)
+        out.max_properties = least(a.max_properties, b.max_properties)
         if a.universals or b.universals:
             out.universals = _joined(a.universals, b.universals)
         if a.existentials or b.existentials:
@@ -318,31 +305,16 @@ def _without(s: Shape, negate: Callable[[Handle], Handle], telling: str | None) 
     path = s.path
     if s.mask != ANY_TYPE:
         yield Shape(path, mask=ANY_TYPE & ~s.mask)
-    if s.excluded:
-        yield Shape(path, values=list(s.excluded))
+    excluded = [*s.numbers.excluded.values(), *s.strings.excluded]
+    if excluded:
+        yield Shape(path, values=excluded)
     number = s.mask & NUMBER
     if number:
-        if s.low is not None:
-            yield Shape(path, mask=number, high=s.low, high_open=not s.low_open)
-        if s.high is not None:
-            yield Shape(path, mask=number, low=s.high, low_open=not s.high_open)
-        for m in s.multiples:
-            yield Shape(path, mask=number, not_multiples=(m,))
-        for m in s.not_multiples:
-            yield Shape(path, mask=number, multiples=(m,))
+        for numbers in s.numbers.complement():
+            yield Shape(path, mask=number, numbers=numbers)
     if s.mask & STRING:
-        if s.min_length:
-            yield Shape(path, mask=STRING, max_length=s.min_length - 1)
-        if s.max_length is not None:
-            yield Shape(path, mask=STRING, min_length=s.max_length + 1)
-        for p in s.patterns:
-            yield Shape(path, mask=STRING, not_patterns=(p,))
-        for p in s.not_patterns:
-            yield Shape(path, mask=STRING, patterns=(p,))
-        for f in s.formats:
-            yield Shape(path, mask=STRING, not_formats=(f,))
-        for f in s.not_formats:
-            yield Shape(path, mask=STRING, formats=(f,))
+        for strings in s.strings.complement():
+            yield Shape(path, mask=STRING, strings=strings)
     if s.mask & ARRAY:
         if s.min_items:
             yield Shape(path, mask=ARRAY, max_items=s.min_items - 1)
@@ -412,16 +384,18 @@ def some_property(path: str, wanted: tuple[Keyed, ...]) -> Shape:
 
 def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:
     """All values but these."""
-    mask, excluded = ANY_TYPE, []
-    for v in values:
-        if v is None:
-            mask &= ~NULL
-        elif not isinstance(v, (bool, list, dict)):
-            excluded.append(v)
+    mask = ANY_TYPE
+    if any(v is None for v in values):
+        mask &= ~NULL
     bools = {v for v in values if isinstance(v, bool)}
     if len(bools) == 2:
         mask &= ~BOOLEAN
-    plain = Shape(path, mask=mask, excluded=tuple(excluded))
+    texts = {v: v for v in values if isinstance(v, str)}
+    numbers = {json_key(v): v for v in values if type_of(v) == NUMBER}
+    fields: dict[str, Any] = {"numbers": Numbers(excluded=numbers)} if numbers else {}
+    if texts:
+        fields["strings"] = Strings(excluded=texts)
+    plain = Shape(path, mask=mask, **fields)
     if len(bools) == 1:
         yield [plain.changed(mask=mask & ~BOOLEAN), Shape(path, values=[not bools.pop()])]
     else:
@@ -454,25 +428,3 @@ def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:
 
 def _joined(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*a, *(x for x in b if not any(x is y for y in a)))
-
-
-def _united(a: tuple[Any, ...], b: tuple[Any, ...], key: Callable[[Any], Any]) -> tuple[Any, ...]:
-    return tuple({key(v): v for v in (*a, *b)}.values())
-
-
-def _least(a: int | None, b: int | None) -> int | None:
-    return b if a is None else a if b is None else min(a, b)
-
-
-def _intersect_numbers(out: Shape, a: Shape, b: Shape) -> None:
-    lows = [(s.low, s.low_open) for s in (a, b) if s.low is not None]
-    highs = [(s.high, not s.high_open) for s in (a, b) if s.high is not None]
-    if lows:
-        out.low, out.low_open = max(lows)
-    if highs:
-        out.high, closed = min(highs)
-        out.high_open = not closed
-    for field in ("multiples", "not_multiples"):
-        both = getattr(a, field) + getattr(b, field)
-        if both:
-            setattr(out, field, tuple(dict.fromkeys(both)))

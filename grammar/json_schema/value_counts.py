@@ -18,23 +18,12 @@ from typing import Any
 
 from ..language import ENDLESS, UNKNOWN, Count, n_words
 from .alternatives import Alternatives
+from .domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from .few_values import FewValues
 from .finite import Key, json_key
 from .most_values import MostValues
 from .scalar_counts import count_numbers, listed_numbers
-from .shape import (
-    ARRAY,
-    BOOLEAN,
-    NULL,
-    NUMBER,
-    OBJECT,
-    STRING,
-    Handle,
-    Shape,
-    item_of,
-    number_of,
-)
-from .spelling import text_language
+from .shape import Handle, Shape, item_of, number_of
 
 MAX_LISTED = 4096  # numbers of one range that are listed
 MAX_FEW = 64  # values of other types that are listed
@@ -105,9 +94,9 @@ class ValueCounts:
         if kind == NUMBER:
             return count_numbers(s)
         if kind == STRING:
-            tree = text_language(s.min_length, s.max_length, s.patterns, s.formats, s.not_patterns, s.not_formats)
+            tree = s.strings.language_beside_excluded()
             count = Count(0, 0) if tree is None else n_words(tree)
-            return Count(max(count.least - len(s.excluded), 0), count.most)
+            return Count(max(count.least - len(s.strings.excluded), 0), count.most)
         if not depth:
             return UNKNOWN
         least = self._least_arrays(s, depth - 1) if kind == ARRAY else self._least_objects(s, depth - 1)

@@ -29,30 +29,18 @@ from ..expressions import Expr
 from ..ir import Grammar
 from ..json_schema.closing import closed
 from ..json_schema.document import Document, draft_of
-from ..json_schema.lowering import LoweredSchema, Lowering, lowered_schema, narrowed, type_of
+from ..json_schema.domains.strings import ANY_STRINGS
+from ..json_schema.domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, type_of
+from ..json_schema.lowering import LoweredSchema, Lowering, lowered_schema, narrowed
 from ..json_schema.memo import Memo
 from ..json_schema.options import SchemaOptions
-from ..json_schema.shape import (
-    ARRAY,
-    BOOLEAN,
-    NOTHING_AT_ALL,
-    NULL,
-    NUMBER,
-    OBJECT,
-    STRING,
-    Handle,
-    Shape,
-    Tracks,
-    number_of,
-)
-from ..json_schema.spelling import text_language
+from ..json_schema.shape import NOTHING_AT_ALL, Handle, Shape, Tracks, number_of
 from ..json_text import has_utf8
 from ..regular import Regular, Words, alt
 from .style_productions import SPACE, StyleProductions
 from .xml_styles import Style, untrimmed
 
 _KINDS = (("number", NUMBER), ("boolean", BOOLEAN), ("null", NULL), ("array", ARRAY), ("object", OBJECT))
-_TEXT_FIELDS = ("min_length", "max_length", "patterns", "formats", "not_patterns", "not_formats")
 
 
 class Ends(Protocol):
@@ -203,11 +191,9 @@ class _ArgumentLowering:
                 continue
             if path in self.memo.document.widenings.too_large:
                 shape = self.nested.scalars.any_texts(shape)
-            excluded = tuple(v for v in shape.excluded if isinstance(v, str))
-            conditions = [getattr(shape, field) for field in _TEXT_FIELDS]
-            if not excluded and conditions == [0, None, (), (), (), ()]:
+            if shape.strings == ANY_STRINGS:
                 return self._ended(None, path)
-            language = text_language(*conditions, excluded)
+            language = shape.strings.language()
             if language is None:
                 self.memo.empty("no string has the length and matches the pattern or format", shape.path)
             else:

@@ -55,9 +55,13 @@ FRONT_ENDS: dict[str, set[str]] = {
     "grammar/notation": {"grammar", "wfsa/errors.py"},
     "grammar/lark": {"grammar", "grammar/notation", "grammar/regex", "wfsa/errors.py"},
     "grammar/json_schema/metaschemas": set(),
-    "grammar/json_schema": {"grammar", "grammar/json_schema/metaschemas", "grammar/regex", "wfsa/errors.py"},
+    "grammar/json_schema": {
+        "grammar", "grammar/json_schema/domains", "grammar/json_schema/metaschemas", "grammar/regex", "wfsa/errors.py",
+    },
+    "grammar/json_schema/domains": {"grammar", "grammar/json_schema", "grammar/regex", "wfsa/errors.py"},
     "grammar/structural_tag": {
-        "grammar", "grammar/json_schema", "grammar/notation", "grammar/regex", "wfsa/errors.py",
+        "grammar", "grammar/json_schema", "grammar/json_schema/domains", "grammar/notation", "grammar/regex",
+        "wfsa/errors.py",
     },
     "grammar/guidance": {
         "grammar", "grammar/json_schema", "grammar/lark", "grammar/notation", "grammar/regex", "wfsa/errors.py",

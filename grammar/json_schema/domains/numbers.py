@@ -1,0 +1,101 @@
+"""Conditions on numbers: an interval, what they are and are not multiples of, and single numbers that are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import Any, NamedTuple
+
+from ..finite import Key, json_key
+from ..intervals import decimal_of, exact
+from .conditions import NONE_EXCLUDED, joined, united
+
+
+class Numbers(NamedTuple):
+    """The numbers in an interval that are multiples of all `multiples` and of none of `not_multiples`."""
+
+    low: Decimal | None = None
+    low_open: bool = False  # whether the bound itself is left out
+    high: Decimal | None = None
+    high_open: bool = False
+    multiples: tuple[Decimal, ...] = ()
+    not_multiples: tuple[Decimal, ...] = ()
+    excluded: Mapping[Key, Any] = NONE_EXCLUDED  # numbers that are left out, by their keys
+
+    def meet(self, other: Numbers) -> Numbers:
+        """Return the numbers in both."""
+        if other is ANY_NUMBERS or self is other:
+            return self
+        if self is ANY_NUMBERS:
+            return other
+        lows = [(x.low, x.low_open) for x in (self, other) if x.low is not None]
+        highs = [(x.high, not x.high_open) for x in (self, other) if x.high is not None]
+        low, low_open = max(lows) if lows else (None, False)
+        high, is_closed = min(highs) if highs else (None, True)
+        return Numbers(
+            low, low_open, high, not is_closed, joined(self.multiples, other.multiples),
+            joined(self.not_multiples, other.not_multiples), united(self.excluded, other.excluded),
+        )  # fmt: skip
+
+    def complement(self) -> Iterator[Numbers]:
+        """Yield the numbers that fail at one condition, for each condition but `excluded`."""
+        if self.low is not None:
+            yield Numbers(high=self.low, high_open=not self.low_open)
+        if self.high is not None:
+            yield Numbers(low=self.high, low_open=not self.high_open)
+        for m in self.multiples:
+            yield Numbers(not_multiples=(m,))
+        for m in self.not_multiples:
+            yield Numbers(multiples=(m,))
+
+    def is_empty(self) -> bool:
+        """Whether the bounds exclude each other."""
+        low, high = self.low, self.high
+        if low is None or high is None:
+            return False
+        return low > high or (low == high and (self.low_open or self.high_open))
+
+    def within(self, other: Numbers) -> bool:
+        """Whether the conditions of `other` are seen to follow from these."""
+        if other is ANY_NUMBERS or self is other:
+            return True
+        if other.low is not None and (self.low is None or (self.low, self.low_open) < (other.low, other.low_open)):
+            return False
+        if other.high is not None:
+            if self.high is None or (-self.high, self.high_open) < (-other.high, other.high_open):
+                return False
+        return (
+            {*other.multiples} <= {*self.multiples}
+            and {*other.not_multiples} <= {*self.not_multiples}
+            and other.excluded.keys() <= self.excluded.keys()
+        )
+
+    def accepts(self, value: int | float | Decimal) -> bool:
+        """Whether a number satisfies the conditions."""
+        if self is ANY_NUMBERS:
+            return True
+        if self.excluded and json_key(value) in self.excluded:
+            return False
+        number = decimal_of(value)
+        if not all(_divides(m, number) for m in self.multiples) or any(_divides(m, number) for m in self.not_multiples):
+            return False
+        low, high = self.low, self.high
+        if low is not None and (number < low or (self.low_open and number == low)):
+            return False
+        return high is None or not (number > high or (self.high_open and number == high))
+
+    def conditions(self) -> tuple[Any, ...]:
+        """Return all that the spellings depend on, as the arguments of :func:`.intervals.numbers`; hashable."""
+        return *self[:-1], tuple(map(exact, self.excluded.values()))
+
+
+ANY_NUMBERS = Numbers()
+
+
+def _divides(m: Decimal, number: Decimal) -> bool:
+    with localcontext() as context:
+        context.prec = 400
+        try:
+            return number % m == 0
+        except InvalidOperation:
+            return False

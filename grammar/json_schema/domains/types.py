@@ -1,0 +1,19 @@
+"""The JSON types as bits of a mask; numbers are two types, since ``integer`` takes only some of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << i for i in range(7))  # FRACTION: numbers not whole
+NUMBER = INTEGER | FRACTION
+SCALARS = NULL | BOOLEAN | NUMBER | STRING
+ANY_TYPE = SCALARS | ARRAY | OBJECT
+
+
+def type_of(value: Any) -> int:
+    """Return the types, as a mask, of a JSON value."""
+    if value is None or isinstance(value, bool):
+        return NULL if value is None else BOOLEAN
+    if isinstance(value, str):
+        return STRING
+    return OBJECT if isinstance(value, dict) else ARRAY if isinstance(value, list) else NUMBER
