@@ -12,8 +12,7 @@ import pytest
 
 import wfsa
 from tests.requirements import ROOT
-from wfsa.items import ItemFilter, ItemIndex
-from wfsa.storage import item_shard_file
+from wfsa.items import ItemFilter, ItemIndex, shard_file
 
 
 def head(path: Path) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def test_the_page_names_the_formats_that_are_written(tmp_path: Path) -> None:
     index.save(files[3])
     ItemFilter.of_rows(index, np.array([True, False])).save(files[4])
     written = {found["format"]: found["version"] for found in map(head, files)}
-    written[item_shard_file.FORMAT] = item_shard_file.VERSION  # a folder of files
+    written[shard_file.FORMAT] = shard_file.VERSION  # a folder of files
 
     page = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(wfsa-[\w-]+)` \|.*?\| (\d+) \| (.*?) \|", page, re.MULTILINE)

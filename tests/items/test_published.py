@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.items.test_shards import OPTIONS, made_up, write_day
 from wfsa.errors import ArtifactError, ItemError
 from wfsa.items import Beams, ItemIndex, LiveItems, follow, publish, published
-from wfsa.storage.item_shard_file import MANIFEST, read_manifest, write_arrays, write_manifest
+from wfsa.items.shard_file import MANIFEST, read_manifest, write_arrays, write_manifest
 from wfsa.storage.places import Place
 
 pytest.importorskip("pyarrow", reason="NO PYARROW: publishing was not tested")

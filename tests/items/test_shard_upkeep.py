@@ -12,8 +12,8 @@ import pytest
 from tests.items.test_shards import OPTIONS, made_up, write_day
 from wfsa.cli.main import main
 from wfsa.items import ItemIndex, follow, publish
+from wfsa.items.shard_file import read_manifest
 from wfsa.items.shard_upkeep import find_damage, find_unneeded
-from wfsa.storage.item_shard_file import read_manifest
 from wfsa.storage.places import Place
 
 pytest.importorskip("pyarrow", reason="NO PYARROW: catalogues in shards were not tested")

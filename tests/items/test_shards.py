@@ -18,8 +18,8 @@ from wfsa.errors import ArtifactError, ItemError, LimitError
 from wfsa.items import Beams, Catalogue, ItemFilter, ItemIndex, follow, sharded_build
 from wfsa.items.files import ParquetColumns, TableFile
 from wfsa.items.item_ids import read_ids
+from wfsa.items.shard_file import MANIFEST, Manifest, leading_keys, read_manifest, write_manifest
 from wfsa.items.shards import Part, assemble, pack
-from wfsa.storage.item_shard_file import MANIFEST, Manifest, leading_keys, read_manifest, write_manifest
 from wfsa.storage.places import Place
 
 pa = pytest.importorskip("pyarrow", reason="NO PYARROW: shards were not tested")

@@ -29,10 +29,10 @@ from wfsa.items.interval import SMALL
 from wfsa.items.item_ids import join_ids, read_ids
 from wfsa.items.published import follow, publish
 from wfsa.items.rows import read_rows
+from wfsa.items.shard_file import Manifest, read_manifest
 from wfsa.items.shard_upkeep import find_damage, find_unneeded, remove
 from wfsa.items.shards import is_sharded, place_of
 from wfsa.progress_bar import CompileBar
-from wfsa.storage.item_shard_file import Manifest, read_manifest
 
 EXAMPLES: Final = """\
 examples:

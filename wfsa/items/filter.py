@@ -34,13 +34,13 @@ import numpy.typing as npt
 
 from wfsa._ext.items_step import FilterCore, dead_leaves, live_before, live_items, live_leaves
 from wfsa.errors import ItemError
+from wfsa.items import filter_file
 from wfsa.items.bits import popcount
 from wfsa.items.head import offset_dtype
 from wfsa.items.id_map import MAX_ITEMS
 from wfsa.items.index_data import IndexData
 from wfsa.items.item_ids import Missing, check_missing, rows_among, wanted_ids
 from wfsa.items.nodes import Int64s
-from wfsa.storage import item_filter_file
 
 _FEW: Final = 8
 """Fewer ids than one in so many items go through the map, whose look-ups are random reads, not through all ids."""
@@ -192,11 +192,11 @@ class ItemFilter:
     @classmethod
     def load(cls, path: str | os.PathLike[str], index: IndexData) -> ItemFilter:
         """What :meth:`save` wrote, for the same index. Raises ArtifactError on a damaged file or another index's."""
-        return cls.of_item_words(index, item_filter_file.load(path, index.fingerprint, index.n_items))
+        return cls.of_item_words(index, filter_file.load(path, index.fingerprint, index.n_items))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file, a bit an item; replaces an existing one in one step."""
-        item_filter_file.save(path, self.fingerprint, self.n_items, self.item_words)
+        filter_file.save(path, self.fingerprint, self.n_items, self.item_words)
 
     def __and__(self, other: ItemFilter) -> ItemFilter:
         """Items that are live in both."""

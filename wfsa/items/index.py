@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
-from wfsa.items import node_items
+from wfsa.items import index_file, node_items
 from wfsa.items.build import BuildOptions, Progress, build, default_threads
 from wfsa.items.distributed import OnRay, cluster
 from wfsa.items.excluding import excluding
@@ -32,10 +32,9 @@ from wfsa.items.host_steps import HostSteps
 from wfsa.items.index_data import IndexData
 from wfsa.items.interval import SMALL
 from wfsa.items.item_ids import ItemId, Missing
+from wfsa.items.shard_file import Manifest, read_manifest
 from wfsa.items.sharded_build import Here, build_sharded
 from wfsa.items.shards import is_sharded, load_base, place_of
-from wfsa.storage import item_index_file
-from wfsa.storage.item_shard_file import Manifest, read_manifest
 from wfsa.storage.places import Place
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file; replaces an existing one in one step."""
-        item_index_file.save(self, path)
+        index_file.save(self, path)
 
     @classmethod
     def load(
@@ -212,7 +211,7 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
         if is_sharded(path):
             place, folders = place_of(path), [None if one is None else Path(one) for one in (cache, scratch)]
             return cls.of_shards(read_manifest(place), place, verify=verify, cache=folders[0], scratch=folders[1])
-        return cls._of(item_index_file.load(path, verify=verify, mapped=mapped))
+        return cls._of(index_file.load(path, verify=verify, mapped=mapped))
 
     @classmethod
     def of_shards(

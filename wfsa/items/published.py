@@ -38,13 +38,12 @@ import numpy as np
 from wfsa.errors import ArtifactError, ItemError
 from wfsa.items.build import largest_codes
 from wfsa.items.index import ItemIndex
+from wfsa.items.index_file import check_ids, read_id_arrays
 from wfsa.items.item_ids import Ids, IdTable, kind_of, read_ids
 from wfsa.items.levels import make_levels
 from wfsa.items.live import Catalogue, LiveItems
 from wfsa.items.rows import Rows, read_rows
-from wfsa.items.shards import place_of
-from wfsa.storage.item_index_file import check_ids, read_id_arrays
-from wfsa.storage.item_shard_file import (
+from wfsa.items.shard_file import (
     DeltaEntry,
     Manifest,
     id_arrays,
@@ -53,6 +52,7 @@ from wfsa.storage.item_shard_file import (
     write_arrays,
     write_manifest,
 )
+from wfsa.items.shards import place_of
 from wfsa.storage.places import Place
 
 _log: Final = logging.getLogger("wfsa")

@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 
 from wfsa.errors import ArtifactError
+from wfsa.items.shard_file import KINDS, MANIFEST, Manifest, read_arrays, read_manifest
 from wfsa.items.shards import place_of
-from wfsa.storage.item_shard_file import KINDS, MANIFEST, Manifest, read_arrays, read_manifest
 from wfsa.storage.places import Entry, is_half_written
 
 

@@ -40,8 +40,8 @@ from wfsa.items.files import Block, ParquetColumns, TableFile, list_tables
 from wfsa.items.levels import Levels, make_levels
 from wfsa.items.nodes import MAX_COUNT
 from wfsa.items.rows import ItemChunk
+from wfsa.items.shard_file import Manifest, leading_keys, read_manifest, write_manifest
 from wfsa.items.shards import Packed, Part, pack
-from wfsa.storage.item_shard_file import Manifest, leading_keys, read_manifest, write_manifest
 from wfsa.storage.places import Place, is_url
 
 _log: Final = logging.getLogger("wfsa")

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from wfsa._ext import items_build
 from wfsa.errors import ArtifactError, ItemError, LimitError
+from wfsa.items import index_file
 from wfsa.items.build import BuildOptions, Scratch, default_threads, lay_out
 from wfsa.items.csr import CsrLayout, check_csr
 from wfsa.items.head import offset_dtype
@@ -36,9 +37,7 @@ from wfsa.items.index_data import IndexData
 from wfsa.items.interval import check_interval
 from wfsa.items.item_ids import Ids, StringIds, join_ids, kind_of, select_ids
 from wfsa.items.levels import Levels
-from wfsa.storage import array_file, item_index_file
-from wfsa.storage.array_file import ArrayFile
-from wfsa.storage.item_shard_file import (
+from wfsa.items.shard_file import (
     KINDS,
     MANIFEST,
     Manifest,
@@ -48,6 +47,8 @@ from wfsa.storage.item_shard_file import (
     read_arrays,
     write_arrays,
 )
+from wfsa.storage import array_file
+from wfsa.storage.array_file import ArrayFile
 from wfsa.storage.places import Place, parent_and_name
 
 KEEP_SECONDS = 3600
@@ -241,17 +242,17 @@ def load_base(
     kept = cache / f"{manifest.base}.items"
     if kept.exists():
         try:
-            return item_index_file.load(kept, verify=verify, mapped=array_file.is_own(kept))
+            return index_file.load(kept, verify=verify, mapped=array_file.is_own(kept))
         except ArtifactError:
             pass  # it is made again
-    item_index_file.save(assemble(manifest, place, verify=verify, cache=cache, scratch=scratch), kept)
+    index_file.save(assemble(manifest, place, verify=verify, cache=cache, scratch=scratch), kept)
     known = {kept.name, *(entry.file for entry in manifest.files())}
     for one in cache.iterdir():
         if one.suffix[1:] in (*KINDS, "items") and one.name not in known:
             with suppress(FileNotFoundError):  # another process was first; who has it mapped keeps it
                 if time.time() - one.stat().st_mtime >= KEEP_SECONDS:
                     one.unlink()
-    return item_index_file.load(kept, verify=False, mapped=array_file.is_own(kept))
+    return index_file.load(kept, verify=False, mapped=array_file.is_own(kept))
 
 
 @dataclass(slots=True)
@@ -367,9 +368,9 @@ class _Together:
             self.order[begin:end] = numbers
         if leaves.head.get("ids") != self.manifest.ids:
             raise ItemError(f"ids are {leaves.head.get('ids')}, those of the catalogue {self.manifest.ids}")
-        ids = item_index_file.read_id_arrays(self.manifest.ids, n, leaves.arrays)
+        ids = index_file.read_id_arrays(self.manifest.ids, n, leaves.arrays)
         if isinstance(ids, StringIds):
-            item_index_file.check_ids(ids)
+            index_file.check_ids(ids)
             self.ids.append(ids)
         elif ids is not None:
             assert self.numbers is not None
