@@ -14,6 +14,7 @@ from types import TracebackType
 
 _MEMORY_SECONDS = 0.01  # between two looks at the memory, each of some microseconds
 _POLL_SECONDS = 0.05
+_NEVER = float("inf")
 
 
 class Exhausted(Exception):  # no error of the input
@@ -40,8 +41,8 @@ class Allowance:
     """
 
     __slots__ = (
-        "_before", "_begin", "_late", "_late_at", "_looked", "_outer", "_poll", "_poll_at", "_seconds", "_until",
-        "n_bytes",
+        "_before", "_begin", "_late", "_late_at", "_look_at", "_outer", "_poll", "_poll_at", "_seconds", "_until",
+        "due", "n_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -50,15 +51,16 @@ class Allowance:
     ) -> None:  # fmt: skip
         self._seconds = seconds
         self._begin = time.perf_counter() if begin is None else begin
-        self._until = float("inf") if seconds is None else self._begin + seconds
+        self._until = _NEVER if seconds is None else self._begin + seconds
         self.n_bytes = n_bytes
         self._before = _resident() if n_bytes is not None else 0
-        self._looked = 0.0
+        self._look_at = _NEVER if n_bytes is None else 0.0  # when to look at the memory
         self._outer: Allowance | None = None
         self._late = late
-        self._late_at = self._begin + late_seconds
+        self._late_at = _NEVER if late is None else self._begin + late_seconds
         self._poll = poll
-        self._poll_at = self._begin + _POLL_SECONDS if poll is not None else float("inf")
+        self._poll_at = _NEVER if poll is None else self._begin + _POLL_SECONDS
+        self.due = 0.0  # a check before this time has nothing to do
 
     def __enter__(self) -> Allowance:
         self._outer, _OF_THREAD.current = _OF_THREAD.current, self
@@ -73,25 +75,27 @@ class Allowance:
         """Raises Exhausted, with what is used up: "2 s" or "64 MB"."""
         now = time.perf_counter()
         if self._late is not None and now > self._late_at:
-            late, self._late = self._late, None
+            late, self._late, self._late_at = self._late, None, _NEVER
             late()
         if now > self._until:
             raise Exhausted(f"{self._seconds:g} s")
-        if self.n_bytes is not None and now - self._looked > _MEMORY_SECONDS:
-            self._looked = now
+        if self.n_bytes is not None and now > self._look_at:
+            self._look_at = now + _MEMORY_SECONDS
             if _resident() - self._before > self.n_bytes:
                 raise Exhausted(f"{self.n_bytes / 1e6:g} MB")
         if self._poll is not None and now > self._poll_at:
             self._poll_at = now + _POLL_SECONDS
             self._poll()
+        self.due = min(self._late_at, self._until, self._look_at, self._poll_at)
         if self._outer is not None:
             self._outer.check()
+            self.due = min(self.due, self._outer.due)
 
 
 def check() -> None:
     """Raises Exhausted where the thread's allowance is used up."""
     current = _OF_THREAD.current
-    if current is not None:
+    if current is not None and time.perf_counter() >= current.due:
         current.check()
 
 

@@ -102,7 +102,8 @@ class Document:
         self.embedded = embedded  # in a larger text, of which nothing that reads the whole text may be asked
         self.barred = barred  # byte strings that no string of a document is spelled with
         self.gap = options.gap if embedded else None  # whitespace in front of a lexeme, at most
-        self._known: dict[str, tuple[Any, str]] = {}  # references from the root resource
+        # (reference, path of the resource that it is in) -> (schema, path) of its target
+        self._known: dict[tuple[str, str], tuple[Any, str]] = {}
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
         base = root.get(id_word(draft)) if isinstance(root, dict) else None
         self._base = base.partition("#")[0] if isinstance(base, str) else ""
@@ -146,26 +147,24 @@ class Document:
 
     def _resource(self, path: str) -> tuple[Any, str, str]:
         """(schema, path, base URI) of the resource that the place `path` belongs to."""
-        best = ""
-        for inner in self._inner:
-            if path.startswith(inner) and len(inner) > len(best) and path[len(inner):len(inner) + 1] in ("", ".", "["):
-                best = inner
-        if not best:
-            return self.root, "$", self._base
-        schema, base = self._inner[best]
-        return schema, best, base
+        end = len(path) if self._inner else 0
+        while end > 0:  # from the innermost place outwards
+            inner = self._inner.get(path[:end])
+            if inner is not None:
+                return inner[0], path[:end], inner[1]
+            end = max(path.rfind(".", 0, end), path.rfind("[", 0, end))
+        return self.root, "$", self._base
 
     def resolve(self, ref: str, path: str) -> tuple[Any, str]:
         """(schema, path) of what `ref`, which stands at `path`, refers to."""
         if self._inner:
             self._scan()
-            got = self._find(ref, path, *self._resource(path))
-        elif ref in self._known:
-            return self._known[ref]
-        else:
-            got = self._find(ref, path, self.root, "$", self._base)
-            if not self._inner:
-                self._known[ref] = got
+        root, root_path, base = self._resource(path)
+        got = self._known.get((ref, root_path))
+        if got is None:
+            got = self._find(ref, path, root, root_path, base)
+            if self._resources is not None or not self._inner:
+                self._known[ref, root_path] = got
         return self._in_scope(*got, path) if self._dynamic else got
 
     def dynamic(self, ref: str, path: str) -> tuple[Any, str]:
