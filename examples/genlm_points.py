@@ -13,7 +13,7 @@ import json
 
 from genlm.control import AWRS, PromptedLLM
 
-from wfsa.integrations.genlm_control import potential
+from wfsa.integrations.genlm_control import logits_processor
 
 POINT = {
     "type": "object",
@@ -31,7 +31,7 @@ async def main() -> None:
     arguments = parser.parse_args()
     llm = PromptedLLM.from_name(arguments.model, backend="hf")
     llm.set_prompt_from_str("A point, as JSON:")
-    sampler = AWRS(llm, potential(POINT, llm))
+    sampler = AWRS(llm, logits_processor(POINT, llm))
     sequences = await sampler.smc(n_particles=arguments.particles, ess_threshold=0.5, max_tokens=arguments.max_tokens)
     for text, weight in sorted(sequences.decoded_posterior.items(), key=lambda item: -item[1]):
         print(f"{weight:.3f}  {json.dumps(json.loads(text))}")

@@ -12,7 +12,7 @@ import json
 
 import mlx_lm
 
-from wfsa.integrations.mlx_lm import processor
+from wfsa.integrations.mlx_lm import logits_processor
 
 PERSON = {
     "type": "object",
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=200)
     arguments = parser.parse_args()
     model, tokenizer = mlx_lm.load(arguments.model)
-    masks = processor(PERSON, tokenizer)
+    masks = logits_processor(PERSON, tokenizer)
     for prompt in ("A baker from Lyon, as JSON: ", "A boy who likes the sea, as JSON: "):
         text, reason = "", None
         for part in mlx_lm.stream_generate(

@@ -13,7 +13,7 @@ import outlines
 from pydantic import BaseModel, Field, ValidationError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from wfsa.integrations.outlines import processor
+from wfsa.integrations.outlines import logits_processor
 
 
 class Person(BaseModel):
@@ -29,7 +29,7 @@ def main() -> None:
     model = outlines.from_transformers(
         AutoModelForCausalLM.from_pretrained(arguments.model), AutoTokenizer.from_pretrained(arguments.model)
     )
-    generator = outlines.Generator(model, processor=processor(Person, model))
+    generator = outlines.Generator(model, processor=logits_processor(Person, model))
     for prompt in ("A baker from Lyon, as JSON: ", "A boy who likes the sea, as JSON: "):
         text = generator(prompt, max_new_tokens=arguments.max_new_tokens)
         try:

@@ -38,7 +38,7 @@ def main() -> None:
 
     # The same constraint in generate itself, with beams: the two best for the first prompt.
     inputs = tokenizer(prompts[:1], return_tensors="pt")
-    masks = wfsa.integrations.transformers.processor(Person, tokenizer, model=model)
+    masks = wfsa.integrations.transformers.logits_processor(Person, tokenizer, model=model)
     best = model.generate(
         input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], logits_processor=[masks], num_beams=3,
         num_return_sequences=2, max_new_tokens=arguments.max_new_tokens,

@@ -15,7 +15,7 @@ transformers = pytest.importorskip("transformers", reason=REASON)
 
 from tests.integrations import tiny  # noqa: E402
 from wfsa.integrations.continuous_batching import constrain  # noqa: E402
-from wfsa.integrations.transformers import processor  # noqa: E402
+from wfsa.integrations.transformers import logits_processor  # noqa: E402
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
 SCHEMAS: list[Any] = [
@@ -43,7 +43,7 @@ def test_requests_with_constraints_of_their_own() -> None:
     wanted = {}
     for name, (prompt, constraint) in enumerate(zip(prompts * 2, constraints * 2, strict=True)):
         ids = tokenizer([prompt], return_tensors="pt")["input_ids"]
-        masks = [] if constraint is None else [processor(constraint, tokenizer)]
+        masks = [] if constraint is None else [logits_processor(constraint, tokenizer)]
         out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=40, logits_processor=masks)
         wanted[f"r{name}"] = out[0, ids.shape[1] :].tolist()
     manager = manager_of(tiny.model())

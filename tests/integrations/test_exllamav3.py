@@ -125,18 +125,18 @@ def test_a_schema_and_a_tokenizer() -> None:
     pytest.importorskip("transformers", reason="NO TRANSFORMERS: the filter for ExLlamaV3 was not made of a schema")
     import_filters()
     from tests.integrations import tiny
-    from wfsa.integrations.exllamav3 import constraint_filter
+    from wfsa.integrations.exllamav3 import logits_processor
 
     tokenizer = SimpleNamespace(
         tokenizer=tiny.tokenizer().backend_tokenizer, config=SimpleNamespace(eos_token_id_list=[tiny.N_TOKENS - 1])
     )
-    made = constraint_filter({"enum": [1]}, tokenizer)
+    made = logits_processor({"enum": [1]}, tokenizer)
     assert made.constraint.vocab.n_tokens == tiny.N_TOKENS
     one = tiny.tokenizer().convert_tokens_to_ids("1")
     assert one in ids(made.get_next_logit_mask())
     assert made.feed(one) is True
     with pytest.raises(wfsa.VocabError, match=r"exllamav3.*compiled for another vocabulary"):
-        constraint_filter(CONSTRAINTS[0], tokenizer)
+        logits_processor(CONSTRAINTS[0], tokenizer)
 
 
 def test_an_unknown_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from genlm.backend.llm import AsyncTransformer, MockAsyncLM  # noqa: E402
 
 from tests.integrations import tiny  # noqa: E402
 from tests.integrations.histories import allowed_after, rows_in_turn  # noqa: E402
-from wfsa.integrations.genlm_control import ConstraintPotential, potential  # noqa: E402
+from wfsa.integrations.genlm_control import ConstraintPotential, logits_processor  # noqa: E402
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
 END = tiny.N_TOKENS - 1
@@ -51,7 +51,7 @@ def vocab() -> wfsa.Vocab:
 def test_its_own_laws_hold(llm: Any, vocab: wfsa.Vocab) -> None:
     """`assert_contract`: logw_next, the product of the steps, and batches agree with prefix and complete."""
     constraint = wfsa.compile_json_schema(POINT, vocab)
-    made, choose = potential(constraint, llm), random.Random(2)
+    made, choose = logits_processor(constraint, llm), random.Random(2)
     contexts = [[]]
     for text in ('{"x": 1}', '{"x":2.5, "ok": true}', '{"x": "y"'):
         tokens = llm.model.tokenizer.encode(text)
@@ -94,7 +94,7 @@ def test_weights_equal_the_slow_twin(seed: int, is_schema: bool) -> None:
 def test_samples_are_texts(sampler: str) -> None:
     llm = genlm.PromptedLLM(AsyncTransformer(tiny.model(width=tiny.N_TOKENS), tiny.tokenizer()))
     llm.set_prompt_from_str("A point:")
-    made = potential(POINT, llm)
+    made = logits_processor(POINT, llm)
     chosen = genlm.direct_token_sampler(llm * made) if sampler == "product" else genlm.AWRS(llm, made)
     sequences = asyncio.run(chosen.smc(n_particles=6, ess_threshold=0.5, max_tokens=60))
     finished = [context for context in sequences.contexts if context and context[-1] == genlm.EOS]
@@ -110,7 +110,7 @@ def test_samples_are_texts(sampler: str) -> None:
 def test_what_does_not_fit(llm: Any, vocab: wfsa.Vocab) -> None:
     other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_ids=[256])
     with pytest.raises(wfsa.VocabError, match=r"genlm-control \d.*compiled for another vocabulary.*compile it"):
-        potential(wfsa.compile_regex("a", other), llm)
+        logits_processor(wfsa.compile_regex("a", other), llm)
     with pytest.raises(wfsa.VocabError, match=r"genlm-control \d.*token 0 is .* in the model and b'\\x00'"):
         ConstraintPotential(wfsa.compile_regex("a", other), llm)
 
@@ -126,7 +126,7 @@ def test_what_does_not_fit(llm: Any, vocab: wfsa.Vocab) -> None:
 
 
 def test_spawned_potentials_are_the_same(llm: Any) -> None:
-    made = potential(FLAG, llm)
+    made = logits_processor(FLAG, llm)
     other = made.spawn()
     weights = [asyncio.run(one.logw_next([])).weights for one in (made, other)]
     assert np.array_equal(*weights)

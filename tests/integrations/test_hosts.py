@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,23 @@ def test_an_unknown_version_and_a_missing_package() -> None:
     assert caught.value.name == "no_such_package"
     said = called_otherwise("pytest", "1.0", "calls with three arrays")
     assert said.startswith(f"pytest {version('pytest')} calls with three arrays, which 1.0 does not")
+
+
+SERVERS = {"sglang", "vllm"}  # they read the constraint from the request
+BY_MANAGER = {"continuous_batching"}
+
+
+@pytest.mark.parametrize("name", sorted(set(wfsa.integrations.__all__) - SERVERS - BY_MANAGER))
+def test_every_integration_makes_what_its_program_takes_by_one_name(name: str) -> None:
+    """Read from the source, since most of the programs are not installed."""
+    source = Path(wfsa.integrations.__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    (function,) = (
+        node for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef) and node.name == "logits_processor"
+    )  # fmt: skip
+    positional = [argument.arg for argument in function.args.args]
+    assert positional[0] == "source" and len(positional) == 2
+    assert {"schema_options", "options"} <= {argument.arg for argument in function.args.kwonlyargs}
 
 
 def test_doors_are_imported_when_they_are_named() -> None:

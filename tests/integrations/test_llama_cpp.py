@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import pytest
 import wfsa
 import wfsa.integrations.llama_cpp as door
 from tests.integrations.tiny import ROOT
-from wfsa.integrations.llama_cpp import ConstraintSampler, LogitsProcessor
+from wfsa.integrations.llama_cpp import ConstraintSampler, LogitsProcessor, logits_processor
 
 pytestmark = pytest.mark.engine
 SCHEMA = {
@@ -269,12 +270,20 @@ def test_the_processor_of_llama_cpp_python(constraint: wfsa.Constraint) -> None:
         processor.reset()
 
 
+def test_the_vocabulary_of_llama_cpp_python_is_that_of_the_model_file(model_file: Path) -> None:
+    masks = logits_processor(SCHEMA, SimpleNamespace(model_path=str(model_file)))
+    vocab = wfsa.Vocab.from_gguf(model_file)
+    out = masks(np.array([1], np.intc), np.zeros(vocab.size, np.single))
+    first = wfsa.compile_json_schema(SCHEMA, vocab).start().get_mask()
+    assert np.flatnonzero(np.isfinite(out)).tolist() == first.ids().tolist()
+
+
 def test_what_goes_wrong_in_llama_cpp_python(constraint: wfsa.Constraint) -> None:
     processor, size = LogitsProcessor(constraint), constraint.vocab.size
     processor(np.array([1, 2]), np.zeros(size))
     out = processor(np.array([1, 2, 3]), np.zeros(size))
     assert np.flatnonzero(np.isfinite(out)).tolist() == [260]
-    with pytest.raises(wfsa.StateError, match=r"llama-cpp-python: one of the tokens \[3\]"):
+    with pytest.raises(wfsa.StateError, match=r"llama-cpp-python[ \d.]*: one of the tokens \[3\]"):
         processor.check()
     out = processor(np.array([7]), np.zeros(size))
     processor.check()

@@ -15,7 +15,7 @@ import wfsa
 torch = pytest.importorskip("torch", reason="NO TORCH: the processor for LMDeploy was not tried")
 
 from tests.integrations.histories import Row, allowed_after, masked, rows_in_turn  # noqa: E402
-from wfsa.integrations.lmdeploy import LogitsProcessor, processor  # noqa: E402
+from wfsa.integrations.lmdeploy import LogitsProcessor, logits_processor  # noqa: E402
 
 pytestmark = pytest.mark.engine
 BOS, END, TURN, WIDTH = 256, 257, 258, 320
@@ -80,8 +80,8 @@ def test_a_schema_and_a_tokenizer() -> None:
     pytest.importorskip("transformers", reason="NO TRANSFORMERS: the processor for LMDeploy was not made of a schema")
     from tests.integrations import tiny
 
-    masks = processor({"enum": [1]}, tiny.tokenizer(), bos_token_id=tiny.N_TOKENS - 2)
+    masks = logits_processor({"enum": [1]}, tiny.tokenizer(), bos_token_id=tiny.N_TOKENS - 2)
     found = masks(torch.tensor([65]), torch.zeros(tiny.WIDTH))
     assert tiny.tokenizer().convert_tokens_to_ids("1") in torch.isfinite(found).nonzero()[:, 0].tolist()
     with pytest.raises(wfsa.VocabError, match=r"lmdeploy.*compiled for another vocabulary"):
-        processor(CONSTRAINTS[0], tiny.tokenizer(), bos_token_id=None)
+        logits_processor(CONSTRAINTS[0], tiny.tokenizer(), bos_token_id=None)

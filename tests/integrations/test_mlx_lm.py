@@ -28,7 +28,7 @@ from mlx_lm.sample_utils import make_sampler  # noqa: E402
 from tests.integrations import tiny, tiny_mlx  # noqa: E402
 from tests.integrations.histories import allowed_after, masked, rows_in_turn  # noqa: E402
 from tests.integrations.tiny import FLAG, PERSON, PROMPTS  # noqa: E402
-from wfsa.integrations.mlx_lm import LogitsProcessor, processor  # noqa: E402
+from wfsa.integrations.mlx_lm import LogitsProcessor, logits_processor  # noqa: E402
 
 pytestmark = pytest.mark.engine
 END, PAD = tiny.N_TOKENS - 1, tiny.N_TOKENS - 2
@@ -70,19 +70,20 @@ def until_the_end(tokens: list[int]) -> list[int]:
 
 def test_greedy_is_the_slow_twin_and_whole_documents_are_valid(loaded: Any, person: wfsa.Constraint) -> None:
     model, tokenizer = loaded
-    masks = processor(person, tokenizer)
+    masks = logits_processor(person, tokenizer)
     for prompt in PROMPTS:
         ids = tokenizer.encode(prompt)
         steps = generate_step(mx.array(ids), model, max_tokens=60, logits_processors=[masks])
         found = until_the_end([token for token, _ in steps])
         assert found == replay(model, person, ids, 60)
-    text = mlx_lm.generate(model, tokenizer, PROMPTS[0], max_tokens=400, logits_processors=[processor(FLAG, tokenizer)])
+    masks = logits_processor(FLAG, tokenizer)
+    text = mlx_lm.generate(model, tokenizer, PROMPTS[0], max_tokens=400, logits_processors=[masks])
     assert json.loads(text) in FLAG["enum"]
 
 
 def test_sampled_documents_are_valid(loaded: Any, person: wfsa.Constraint) -> None:
     model, tokenizer = loaded
-    masks, finished = processor(person, tokenizer), 0
+    masks, finished = logits_processor(person, tokenizer), 0
     mx.random.seed(7)
     for number in range(12):
         text, reason = "", None
@@ -103,8 +104,9 @@ def test_a_long_prompt_in_pieces(loaded: Any, person: wfsa.Constraint) -> None:
     model, tokenizer = loaded
     ids = tokenizer.encode(" ".join(PROMPTS) * 10)
     steps = generate_step(
-        mx.array(ids), model, max_tokens=20, prefill_step_size=7, logits_processors=[processor(person, tokenizer)]
-    )
+        mx.array(ids), model, max_tokens=20, prefill_step_size=7,
+        logits_processors=[logits_processor(person, tokenizer)],
+    )  # fmt: skip
     assert until_the_end([token for token, _ in steps]) == replay(model, person, ids, 20)
 
 
@@ -119,7 +121,7 @@ def test_drafts_of_another_model_and_of_the_model_itself(
     for helper in (draft, model):
         steps = speculative_generate_step(
             mx.array(ids), model, helper, num_draft_tokens=n_drafts, max_tokens=60,
-            logits_processors=[processor(person, tokenizer)],
+            logits_processors=[logits_processor(person, tokenizer)],
         )  # fmt: skip
         found = [(token, drafted) for token, _, drafted in steps]
         assert until_the_end([token for token, _ in found]) == wanted
@@ -131,9 +133,9 @@ def test_a_batch(loaded: Any, person: wfsa.Constraint, shared: bool) -> None:
     """Sequences that come and go, with one processor for all or one each, and one that is free."""
     model, tokenizer = loaded
     generator = BatchGenerator(model, max_tokens=60, stop_tokens=[[END]], completion_batch_size=3, prefill_batch_size=2)
-    one = processor(person, tokenizer)
+    one = logits_processor(person, tokenizer)
     prompts = [tokenizer.encode(text) for text in [*PROMPTS, "y", PROMPTS[0]]]
-    each = [[one] if shared else [processor(person, tokenizer)] for _ in prompts]
+    each = [[one] if shared else [logits_processor(person, tokenizer)] for _ in prompts]
     uids = generator.insert([*prompts, tokenizer.encode("free")], logits_processors=[*each, []])
     written: dict[int, list[int]] = {uid: [] for uid in uids}
     while responses := generator.next_generated():
@@ -169,26 +171,26 @@ def test_end_tokens_are_those_of_the_loaded_tokenizer(loaded: Any) -> None:
     before = tokenizer.eos_token_ids
     try:
         tokenizer.eos_token_ids = {PAD, END}
-        masks = processor(optional, tokenizer)
+        masks = logits_processor(optional, tokenizer)
     finally:
         tokenizer.eos_token_ids = before
     allowed = np.flatnonzero(np.isfinite(np.array(masks(tokens, logits)[0]))).tolist()
     assert {PAD, END} < set(allowed)
-    only = processor(optional, tokenizer, stop_ids=[PAD])
+    only = logits_processor(optional, tokenizer, stop_ids=[PAD])
     assert END not in np.flatnonzero(np.isfinite(np.array(only(tokens, logits)[0]))).tolist()
 
 
 def test_what_does_not_fit(loaded: Any, person: wfsa.Constraint) -> None:
     _, tokenizer = loaded
-    masks = processor(person, tokenizer)
+    masks = logits_processor(person, tokenizer)
     with pytest.raises(wfsa.StateError, match=r"mlx-lm \d.*logits for 1999 tokens.* 2000.*model=model"):
         masks(mx.array([5]), mx.zeros((1, 1999)))
     with pytest.raises(wfsa.DecodingError, match=r"mlx-lm \d\S+ calls processors with .*written for 0\.32\.2"):
         masks(mx.array([[5]]), mx.zeros((1, 2048)))
     other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_ids=[256])
     with pytest.raises(wfsa.VocabError, match=r"mlx-lm \d.*compiled for another.*token 0.*compile it"):
-        processor(wfsa.compile_regex("a", other), tokenizer)
-    masks = processor(FLAG, tokenizer)
+        logits_processor(wfsa.compile_regex("a", other), tokenizer)
+    masks = logits_processor(FLAG, tokenizer)
     masks(mx.array([5]), mx.zeros((1, 2048)))
     with pytest.raises(wfsa.StateError, match=r"mlx-lm \d.*\[7\] is not allowed"):
         masks(mx.array([5, 7]), mx.zeros((1, 2048)))
@@ -200,7 +202,7 @@ def test_a_model_without_logits_for_the_last_tokens(tmp_path: Path) -> None:
     model, tokenizer = tiny_mlx.load(tmp_path)
     tokenizer._tokenizer.add_tokens(["true story"])
     with pytest.warns(wfsa.VocabWarning, match="true story"):
-        masks = processor(FLAG, tokenizer, model=model)
+        masks = logits_processor(FLAG, tokenizer, model=model)
     text = mlx_lm.generate(model, tokenizer, PROMPTS[0], max_tokens=40, logits_processors=[masks])
     assert json.loads(text) in FLAG["enum"]
 

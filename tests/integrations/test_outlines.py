@@ -20,7 +20,7 @@ outlines = pytest.importorskip("outlines", reason=REASON)
 pytest.importorskip("transformers", reason=REASON)
 
 from tests.integrations import tiny, tiny_gguf, tiny_mlx  # noqa: E402
-from wfsa.integrations.outlines import processor  # noqa: E402
+from wfsa.integrations.outlines import logits_processor  # noqa: E402
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
 PERSON = {
@@ -45,8 +45,8 @@ def is_a_person_or_the_beginning_of_one(text: str) -> bool:
 
 def test_a_generator_of_transformers(model: Any) -> None:
     """One text after the other, equal to generate with the same constraint alone; a batch; samples of one prompt."""
-    generator = outlines.Generator(model, processor=processor(PERSON, model))
-    masks = wfsa.integrations.transformers.processor(PERSON, tiny.tokenizer())
+    generator = outlines.Generator(model, processor=logits_processor(PERSON, model))
+    masks = wfsa.integrations.transformers.logits_processor(PERSON, tiny.tokenizer())
     for prompt in [*PROMPTS, PROMPTS[0]]:
         inputs = tiny.tokenizer()(prompt, return_tensors="pt")
         tokens = model.model.generate(
@@ -58,7 +58,7 @@ def test_a_generator_of_transformers(model: Any) -> None:
         masks.reset()
     for text in generator.batch(PROMPTS, max_new_tokens=80):
         assert is_a_person_or_the_beginning_of_one(text)
-    flags = outlines.Generator(model, processor=processor(FLAG, model))
+    flags = outlines.Generator(model, processor=logits_processor(FLAG, model))
     for text in flags(PROMPTS[0], max_new_tokens=40, do_sample=True, num_return_sequences=3):
         assert json.loads(text) in FLAG["enum"]
     for text in flags(PROMPTS[0], max_new_tokens=40, num_beams=3, num_return_sequences=3):
@@ -70,10 +70,10 @@ def test_a_generator_of_mlx(tmp_path: Path) -> None:
     pytest.importorskip("mlx_lm", reason="NO MLX-LM: Outlines was not tried with it")
     tiny_mlx.save(tmp_path)
     model = outlines.from_mlxlm(*tiny_mlx.load(tmp_path))
-    generator = outlines.Generator(model, processor=processor(FLAG, model))
+    generator = outlines.Generator(model, processor=logits_processor(FLAG, model))
     for prompt in [*PROMPTS, PROMPTS[0]]:
         assert json.loads(generator(prompt, max_tokens=40)) in FLAG["enum"]
-    people = outlines.Generator(model, processor=processor(PERSON, model))
+    people = outlines.Generator(model, processor=logits_processor(PERSON, model))
     assert is_a_person_or_the_beginning_of_one("".join(people.stream(PROMPTS[0], max_tokens=60)))
 
 
@@ -84,7 +84,7 @@ def test_the_processor_for_llama_cpp(tmp_path: Path) -> None:
     tiny_gguf.write(path)
     model = outlines.models.LlamaCpp.__new__(outlines.models.LlamaCpp)
     model.model = SimpleNamespace(model_path=str(path))
-    masks = processor(FLAG, model)
+    masks = logits_processor(FLAG, model)
     vocab = wfsa.Vocab.from_gguf(path)
     found = masks(np.array([1, 2], np.intc), np.zeros(vocab.size, np.single))
     allowed = wfsa.compile_json_schema(FLAG, vocab).start().get_mask().ids().tolist()
@@ -94,9 +94,9 @@ def test_the_processor_for_llama_cpp(tmp_path: Path) -> None:
 def test_what_does_not_fit(model: Any) -> None:
     other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_ids=[256])
     with pytest.raises(wfsa.VocabError, match=r"compiled for another vocabulary.*token 0.*compile it"):
-        processor(wfsa.compile_regex("a", other), model)
+        logits_processor(wfsa.compile_regex("a", other), model)
     with pytest.raises(wfsa.DecodingError, match=r"outlines 1\.\S+: SimpleNamespace takes no .*LlamaCpp"):
-        processor(FLAG, SimpleNamespace())
+        logits_processor(FLAG, SimpleNamespace())
 
 
 def test_the_example_writes_people(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import wfsa
 torch = pytest.importorskip("torch", reason="NO TORCH: the processor for TensorRT-LLM was not tried")
 
 from tests.integrations.histories import allowed_after, masked  # noqa: E402
-from wfsa.integrations.tensorrt_llm import LogitsProcessor, processor  # noqa: E402
+from wfsa.integrations.tensorrt_llm import LogitsProcessor, logits_processor  # noqa: E402
 
 pytestmark = pytest.mark.engine
 END, WIDTH = 256, 320
@@ -88,7 +88,7 @@ def test_a_schema_and_a_tokenizer() -> None:
     from tests.integrations import tiny
 
     logits = torch.zeros((1, 1, tiny.WIDTH))
-    processor({"enum": [1]}, tiny.tokenizer())(1, logits, [[65]], None, None)
+    logits_processor({"enum": [1]}, tiny.tokenizer())(1, logits, [[65]], None, None)
     assert tiny.tokenizer().convert_tokens_to_ids("1") in torch.isfinite(logits[0, 0]).nonzero()[:, 0].tolist()
     with pytest.raises(wfsa.VocabError, match=r"tensorrt-llm.*compiled for another vocabulary"):
-        processor(CONSTRAINTS[0], tiny.tokenizer())
+        logits_processor(CONSTRAINTS[0], tiny.tokenizer())

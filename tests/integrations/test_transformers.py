@@ -30,7 +30,7 @@ transformers = pytest.importorskip("transformers", reason=REASON)
 from tests.integrations import tiny  # noqa: E402
 from tests.integrations.tiny import FLAG, PERSON, PROMPTS  # noqa: E402
 from tests.oracles.replayed_rows import ReplayingProcessor  # noqa: E402
-from wfsa.integrations.transformers import HOST, ConstraintLogitsProcessor, processor  # noqa: E402
+from wfsa.integrations.transformers import HOST, ConstraintLogitsProcessor, logits_processor  # noqa: E402
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("one_thread")]
 END, PAD = tiny.N_TOKENS - 1, tiny.N_TOKENS - 2
@@ -98,7 +98,7 @@ def test_every_way_of_decoding_writes_documents(way: str, model: Any, tokenizer:
     start = inputs["input_ids"].shape[1]
     twin = ReplayingProcessor([person], start)
     outputs = []
-    for masks in (processor(person, tokenizer), twin):
+    for masks in (logits_processor(person, tokenizer), twin):
         torch.manual_seed(7)
         outputs.append(model.generate(**inputs, max_new_tokens=100, logits_processor=[masks], **WAYS[way]))
     assert torch.equal(*outputs)
@@ -120,13 +120,13 @@ def test_assisted_generation(way: str, model: Any, tokenizer: Any, person: wfsa.
     if way == "prompt lookup":
         keywords = {"prompt_lookup_num_tokens": 4}
     outputs = []
-    for masks in (processor(person, tokenizer), ReplayingProcessor([person], start)):
+    for masks in (logits_processor(person, tokenizer), ReplayingProcessor([person], start)):
         torch.manual_seed(3)
         outputs.append(model.generate(**inputs, max_new_tokens=60, logits_processor=[masks], **keywords))
     assert torch.equal(*outputs)
     check_documents(written(outputs[0], start), [END in outputs[0][0].tolist()], person, PERSON)
     if way != "sampling":
-        alone = model.generate(**inputs, max_new_tokens=60, logits_processor=[processor(person, tokenizer)])
+        alone = model.generate(**inputs, max_new_tokens=60, logits_processor=[logits_processor(person, tokenizer)])
         assert torch.equal(outputs[0], alone)
 
 
@@ -139,7 +139,7 @@ def test_streaming(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
 
     inputs = encoded(tokenizer, PROMPTS[:1])
     streamer = Kept(tokenizer, skip_prompt=True, skip_special_tokens=True)
-    masks = processor(person, tokenizer)
+    masks = logits_processor(person, tokenizer)
     tokens = model.generate(**inputs, max_new_tokens=120, logits_processor=[masks], streamer=streamer)
     state = person.start()
     state.commit_tokens(written(tokens, inputs["input_ids"].shape[1])[0])
@@ -152,7 +152,7 @@ def test_a_constraint_for_each_prompt(beams: int, model: Any, tokenizer: Any, pe
     start = inputs["input_ids"].shape[1]
     flag = wfsa.compile_json_schema(FLAG, person.vocab)
     keywords = {"num_beams": beams, "num_return_sequences": beams, "max_new_tokens": 60}
-    masks = processor([person, None, FLAG], tokenizer)
+    masks = logits_processor([person, None, FLAG], tokenizer)
     tokens = model.generate(**inputs, logits_processor=[masks], **keywords)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", wfsa.DecodingWarning)
@@ -175,7 +175,7 @@ def test_more_beams_than_texts(model: Any, tokenizer: Any, vocab: wfsa.Vocab) ->
     start = inputs["input_ids"].shape[1]
     out = model.generate(
         **inputs, max_new_tokens=12, num_beams=9, num_return_sequences=9, return_dict_in_generate=True,
-        output_scores=True, logits_processor=[processor(choice, tokenizer)],
+        output_scores=True, logits_processor=[logits_processor(choice, tokenizer)],
     )  # fmt: skip
     texts = [tokenizer.decode(row) for row in written(out.sequences, start)]
     real = (out.sequences_scores > -1e6).tolist()
@@ -187,18 +187,18 @@ def test_more_beams_than_texts(model: Any, tokenizer: Any, vocab: wfsa.Vocab) ->
 
 def test_a_processor_serves_one_generation_after_another(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
     """Also where the next prompt is as long, shorter, longer, or the last answer and some more."""
-    masks = processor(person, tokenizer)
+    masks = logits_processor(person, tokenizer)
     prompts = ["A person:", "B person:", "x", "A very long prompt with more tokens than the one before it had:"]
     answers = []
     for prompt in [*prompts, *prompts]:
         inputs = encoded(tokenizer, [prompt])
         again = model.generate(**inputs, max_new_tokens=40, logits_processor=[masks])
-        fresh = model.generate(**inputs, max_new_tokens=40, logits_processor=[processor(person, tokenizer)])
+        fresh = model.generate(**inputs, max_new_tokens=40, logits_processor=[logits_processor(person, tokenizer)])
         assert torch.equal(again, fresh)
         answers.append(again)
     chat = torch.cat([answers[-1], encoded(tokenizer, ["\nAnd another one: "])["input_ids"]], dim=1)
     again = model.generate(chat, max_new_tokens=40, logits_processor=[masks], attention_mask=torch.ones_like(chat))
-    fresh = processor(person, tokenizer)
+    fresh = logits_processor(person, tokenizer)
     assert torch.equal(
         again, model.generate(chat, max_new_tokens=40, logits_processor=[fresh], attention_mask=torch.ones_like(chat))
     )
@@ -213,7 +213,7 @@ def test_an_encoder_and_a_decoder(beams: int, tokenizer: Any) -> None:
         pad_token_id=PAD, eos_token_id=END,
     )  # fmt: skip
     model = transformers.T5ForConditionalGeneration(config).eval()
-    masks = processor(FLAG, tokenizer)
+    masks = logits_processor(FLAG, tokenizer)
     out = model.generate(**encoded(tokenizer, PROMPTS), max_new_tokens=30, num_beams=beams, logits_processor=[masks])
     assert all(json.loads(tokenizer.decode(row)) in FLAG["enum"] for row in written(out, 1))
     with pytest.raises(wfsa.DecodingError, match="encoder-decoder"):
@@ -224,7 +224,7 @@ def test_embeddings_in_place_of_a_prompt(model: Any, tokenizer: Any) -> None:
     embedded = model.get_input_embeddings()(encoded(tokenizer, PROMPTS[:1])["input_ids"])
     out = model.generate(
         inputs_embeds=embedded, attention_mask=torch.ones(embedded.shape[:2], dtype=torch.int64), max_new_tokens=30,
-        logits_processor=[processor(FLAG, tokenizer)],
+        logits_processor=[logits_processor(FLAG, tokenizer)],
     )  # fmt: skip
     assert json.loads(tokenizer.decode(written(out, 0)[0])) in FLAG["enum"]
 
@@ -267,7 +267,7 @@ def test_any_host_gets_the_masks_of_its_rows(n_prompts: int, each: int, threads:
 
 def test_generations_that_take_turns_are_refused(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
     """Each call of one would look like a new prompt to the other, and its constraint would begin again."""
-    masks, scores = processor(person, tokenizer), torch.zeros((1, tiny.WIDTH))
+    masks, scores = logits_processor(person, tokenizer), torch.zeros((1, tiny.WIDTH))
     brace = tokenizer.convert_tokens_to_ids("{")
     masks(torch.tensor([[5, 6]]), scores)
     masks(torch.tensor([[7]]), scores)
@@ -285,7 +285,8 @@ def test_generations_that_take_turns_are_refused(model: Any, tokenizer: Any, per
     helper = tiny.model(3, width=tiny.WIDTH + 64, layers=1)
     with pytest.raises(wfsa.WfsaError, match=r"take turns|not allow"):
         model.generate(
-            **encoded(tokenizer, PROMPTS[:1]), max_new_tokens=60, logits_processor=[processor(person, tokenizer)],
+            **encoded(tokenizer, PROMPTS[:1]), max_new_tokens=60,
+            logits_processor=[logits_processor(person, tokenizer)],
             assistant_model=helper, tokenizer=tokenizer, assistant_tokenizer=other,
         )  # fmt: skip
 
@@ -293,7 +294,7 @@ def test_generations_that_take_turns_are_refused(model: Any, tokenizer: Any, per
 def test_scores_are_not_changed_in_place(tokenizer: Any, person: wfsa.Constraint) -> None:
     ids = torch.tensor([[5, 6]])
     scores = torch.zeros((1, tiny.WIDTH))
-    masked = processor(person, tokenizer)(ids, scores)
+    masked = logits_processor(person, tokenizer)(ids, scores)
     assert (scores == 0).all()
     allowed = person.start().get_mask().ids()
     assert np.flatnonzero(np.isfinite(masked[0].numpy())).tolist() == allowed.tolist()
@@ -302,13 +303,13 @@ def test_scores_are_not_changed_in_place(tokenizer: Any, person: wfsa.Constraint
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
 def test_dtypes_and_views(dtype: str, tokenizer: Any, person: wfsa.Constraint) -> None:
     scores = torch.zeros((2, 3, tiny.WIDTH), dtype=getattr(torch, dtype))[:, 1, :]
-    masked = processor(person, tokenizer)(torch.tensor([[5], [5]]), scores)
+    masked = logits_processor(person, tokenizer)(torch.tensor([[5], [5]]), scores)
     assert torch.isfinite(masked[1]).nonzero()[:, 0].tolist() == person.start().get_mask().ids().tolist()
 
 
 def test_few_states_are_kept(tokenizer: Any, vocab: wfsa.Vocab) -> None:
     """However long the text; what was dropped is found again from a shorter prefix."""
-    masks = processor(wfsa.compile_regex("(ab)*", vocab), tokenizer)
+    masks = logits_processor(wfsa.compile_regex("(ab)*", vocab), tokenizer)
     a, b = (tokenizer.convert_tokens_to_ids(c) for c in "ab")
     text = [a, b] * 400
     scores = torch.zeros((1, tiny.WIDTH))
@@ -320,7 +321,7 @@ def test_few_states_are_kept(tokenizer: Any, vocab: wfsa.Vocab) -> None:
 
 
 def test_a_model_that_is_too_narrow(tokenizer: Any, person: wfsa.Constraint) -> None:
-    masks = processor(person, tokenizer)
+    masks = logits_processor(person, tokenizer)
     with pytest.raises(wfsa.StateError, match=rf"{HOST}: the model has logits for 1999 tokens.* 2000: .*model_config"):
         masks(torch.tensor([[5]]), torch.zeros((1, tiny.N_TOKENS - 1)))
 
@@ -332,9 +333,9 @@ def test_tokens_that_the_model_has_no_logits_for(tokenizer: Any) -> None:
     grown.add_tokens(["true story"])
     narrow = tiny.model(width=tiny.N_TOKENS)
     with pytest.raises(wfsa.StateError, match="pass model=model"):
-        processor(FLAG, grown)(torch.tensor([[5]]), torch.zeros((1, tiny.N_TOKENS)))
+        logits_processor(FLAG, grown)(torch.tensor([[5]]), torch.zeros((1, tiny.N_TOKENS)))
     with pytest.warns(wfsa.VocabWarning, match="true story"):
-        masks = processor(FLAG, grown, model=narrow)
+        masks = logits_processor(FLAG, grown, model=narrow)
     out = narrow.generate(**encoded(grown, PROMPTS[:1]), max_new_tokens=30, logits_processor=[masks])
     start = encoded(grown, PROMPTS[:1])["input_ids"].shape[1]
     assert json.loads(grown.decode(written(out, start)[0])) in FLAG["enum"]
@@ -343,26 +344,29 @@ def test_tokens_that_the_model_has_no_logits_for(tokenizer: Any) -> None:
 def test_a_tokenizer_that_does_not_match(tokenizer: Any) -> None:
     other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_ids=[256])
     with pytest.raises(wfsa.VocabError, match=rf"{HOST}: the constraint was compiled for another.*token 0.*compile it"):
-        processor(wfsa.compile_regex("a", other), tokenizer)
+        logits_processor(wfsa.compile_regex("a", other), tokenizer)
     tokens = list(wfsa.Vocab.from_tokenizer(tokenizer).tokens)
     longer = wfsa.Vocab([*tokens, b"new"], [PAD, END], [END])
     with pytest.raises(wfsa.VocabError, match="2001 tokens"):
-        processor(wfsa.compile_regex("a", longer), tokenizer)
-    processor(wfsa.compile_regex("a", wfsa.Vocab([*tokens, None], [PAD, END], [END], size=tiny.WIDTH)), tokenizer)
+        logits_processor(wfsa.compile_regex("a", longer), tokenizer)
+    padded = wfsa.Vocab([*tokens, None], [PAD, END], [END], size=tiny.WIDTH)
+    logits_processor(wfsa.compile_regex("a", padded), tokenizer)
 
 
 def test_constraints_that_do_not_fit_the_rows(tokenizer: Any, person: wfsa.Constraint) -> None:
+    masks = logits_processor([person, None], tokenizer)
     with pytest.raises(wfsa.DecodingError, match="2 constraints for 3 rows"):
-        processor([person, None], tokenizer)(torch.zeros((3, 1), dtype=torch.int64), torch.zeros((3, tiny.WIDTH)))
+        masks(torch.zeros((3, 1), dtype=torch.int64), torch.zeros((3, tiny.WIDTH)))
     with pytest.raises(wfsa.DecodingError, match="no constraints"):
-        processor([], tokenizer)
+        logits_processor([], tokenizer)
 
 
 def test_a_token_that_another_processor_forces(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
     inputs = encoded(tokenizer, PROMPTS[:1])
+    masks = logits_processor(FLAG, tokenizer)
     with pytest.raises(wfsa.StateError, match="min_new_tokens"):
-        model.generate(**inputs, max_new_tokens=200, min_new_tokens=199, logits_processor=[processor(FLAG, tokenizer)])
-    masks = processor([FLAG, None], tokenizer)
+        model.generate(**inputs, max_new_tokens=200, min_new_tokens=199, logits_processor=[masks])
+    masks = logits_processor([FLAG, None], tokenizer)
     ids = torch.tensor([[5], [5]])
     masks(ids, torch.zeros((2, tiny.WIDTH)))
     with pytest.warns(wfsa.DecodingWarning, match=r"row 0 of 2 .*\[7\]"):
@@ -376,10 +380,10 @@ def test_end_tokens_of_the_model(tokenizer: Any) -> None:
     model = tiny.model()
     model.generation_config.eos_token_id = PAD
     with pytest.warns(wfsa.VocabWarning, match="generate stops there"):
-        masks = processor(FLAG, tokenizer, model=model)
+        masks = logits_processor(FLAG, tokenizer, model=model)
     assert masks.end_ids == (PAD,)
-    assert processor(FLAG, tokenizer).end_ids == (END,)
-    assert processor(FLAG, tokenizer, stop_ids=[END, 3]).end_ids == (3, END)
+    assert logits_processor(FLAG, tokenizer).end_ids == (END,)
+    assert logits_processor(FLAG, tokenizer, stop_ids=[END, 3]).end_ids == (3, END)
 
 
 # --- wfsa.generate ----------------------------------------------------------------------------------------------
@@ -436,7 +440,7 @@ def test_tokens_that_others_force_may_pass_the_budget(model: Any, tokenizer: Any
     vocab = wfsa.Vocab.from_tokenizer(tokenizer)
     constraint = wfsa.compile_regex("(ab){0,9}", vocab)
     ids = tokenizer("One?", return_tensors="pt")["input_ids"]
-    masked = processor(constraint, tokenizer, max_new_tokens=3)
+    masked = logits_processor(constraint, tokenizer, max_new_tokens=3)
     a, b = (tokenizer(letter)["input_ids"][-1] for letter in "ab")
     for tokens in ([], [a], [a, b], [a, b, a]):
         row = torch.tensor([[*ids[0].tolist(), *tokens]])

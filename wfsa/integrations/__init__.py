@@ -14,6 +14,10 @@
     wfsa.integrations.lmdeploy               logits processors of LMDeploy's PyTorch engine
     wfsa.integrations.tensorrt_llm           logits processors of TensorRT-LLM
 
+`logits_processor(source, tokenizer, **options)` of a module makes what the program of a user takes: `source` is a
+schema, a type or any Constraint, and other options are the program's own. Servers, vLLM and SGLang, find wfsa by
+themselves.
+
 Each module imports its program, and is itself imported when it is first named.
 """
 

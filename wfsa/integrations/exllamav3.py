@@ -1,6 +1,6 @@
 """ExLlamaV3 under constraints: a filter for its generator.
 
-    constrain = wfsa.integrations.exllamav3.constraint_filter(schema, tokenizer)
+    constrain = wfsa.integrations.exllamav3.logits_processor(schema, tokenizer)
     generator.generate(prompt, filters=[constrain], stop_conditions=[tokenizer.eos_token_id])
 
 A filter serves one job at a time. The generator tells it every token, takes tokens back (banned strings, checkpoints),
@@ -94,8 +94,8 @@ class ConstraintFilter(Filter):  # type: ignore[misc]
         return True
 
 
-def constraint_filter(
-    schema: Any,
+def logits_processor(
+    source: Any,
     tokenizer: Any,
     *,
     trigger_token: int | None = None,
@@ -107,13 +107,13 @@ def constraint_filter(
 ) -> ConstraintFilter:
     """What goes into ``filters=[...]`` of a generator or a job.
 
-    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
     tokenizer: the model's, of ExLlamaV3; the other arguments are those of :class:`ConstraintFilter`.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """
     vocab = vocabulary_of(tokenizer.tokenizer)
-    constraint = constraint_of(schema, vocab, HOST, schema_options, options)
+    constraint = constraint_of(source, vocab, HOST, schema_options, options)
     if stop_ids is None:
         ends = getattr(tokenizer.config, "eos_token_id_list", None) or ()
         stop_ids = [token for token in ends if token is not None and token < constraint.vocab.n_tokens] or None

@@ -63,11 +63,11 @@ def generate(
     generate_keywords: for ``model.generate``: ``do_sample``, ``num_beams``, ``num_return_sequences``.
 
     Returns :class:`Documents`: a list that also says which documents were cut off and which were refused by their type;
-    a :class:`wfsa.DecodingWarning` does, too. Raises what :func:`wfsa.integrations.transformers.processor` raises;
-    DecodingError on prompts that do not fit the schemas, and on a sequence that is no document at all (a beam search
-    with more beams than there are texts).
+    a :class:`wfsa.DecodingWarning` does, too. Raises what
+    :func:`wfsa.integrations.transformers.logits_processor` raises; DecodingError on prompts that do not fit the
+    schemas, and on a sequence that is no document at all (a beam search with more beams than there are texts).
     """
-    from wfsa.integrations.transformers import HOST, ConstraintLogitsProcessor, processor
+    from wfsa.integrations.transformers import HOST, ConstraintLogitsProcessor, logits_processor
 
     listed: list[Any] = [prompts] if isinstance(prompts, str) else list(prompts)
     if listed and all(isinstance(one, Mapping) for one in listed):
@@ -83,7 +83,7 @@ def generate(
         raise DecodingError(f"{len(schemas)} schemas for {len(listed)} prompts; give one for all, or one a prompt")
     if any(one is None for one in schemas):
         raise DecodingError("None is no schema; prompts without one need no wfsa")
-    masked = processor(
+    masked = logits_processor(
         schema if not isinstance(schema, (list, tuple)) else schemas, tokenizer, model=model,
         max_new_tokens=max_new_tokens, wrap_up=wrap_up, schema_options=schema_options, options=options,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """genlm-control under constraints: a potential that is 1 where the constraint allows a text, and 0 elsewhere.
 
     llm = PromptedLLM.from_name(name)
-    potential = wfsa.integrations.genlm_control.potential(schema, llm)
+    potential = wfsa.integrations.genlm_control.logits_processor(schema, llm)
     sampler = direct_token_sampler(llm * potential)         or AWRS(llm, potential)
 
 It is over the model's own tokens, told by their ids, so that products with it need no coercion. The end of a text is
@@ -97,13 +97,13 @@ def _id_of(token: Any) -> int:
     return found
 
 
-def potential(
-    schema: Any, llm: Any, *, schema_options: SchemaOptions | None = None, options: CompileOptions | None = None
+def logits_processor(
+    source: Any, llm: Any, *, schema_options: SchemaOptions | None = None, options: CompileOptions | None = None
 ) -> ConstraintPotential:
     """What is multiplied with a ``PromptedLLM``, or is the condition of ``AWRS``.
 
-    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """
     vocab = vocabulary_of(llm.model.tokenizer)
-    return ConstraintPotential(constraint_of(schema, vocab, HOST, schema_options, options), llm)
+    return ConstraintPotential(constraint_of(source, vocab, HOST, schema_options, options), llm)

@@ -6,7 +6,7 @@
     …                                                           llama_sampler_sample(chain, context, -1), as ever
     sampler.check()                                             at the end: did anything go wrong?
 
-    llm.create_completion(prompt, logits_processor=[LogitsProcessor(constraint)])               llama-cpp-python
+    llm.create_completion(prompt, logits_processor=[logits_processor(schema, llm)])             llama-cpp-python
 
 The constraint is for the model's own vocabulary: ``wfsa.Vocab.from_gguf(path)``.
 
@@ -37,10 +37,16 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa._ext.state import State
+from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import StateError
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.integrations.hosts import named
+from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.text_masks import TextMasks, allowed
+from wfsa.vocab import Vocab
 
+HOST: Final = named("llama-cpp-python")
 Pointer = ctypes.c_void_p
 _NAME: Final = ctypes.CFUNCTYPE(Pointer, Pointer)
 _ACCEPT: Final = ctypes.CFUNCTYPE(None, Pointer, ctypes.c_int32)
@@ -265,7 +271,7 @@ class LogitsProcessor:
 
     def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
         fits = "compile the constraint for Vocab.from_gguf(model_path) of this model"
-        self._masks = TextMasks(constraint, "llama-cpp-python", fits, stop_ids=stop_ids)
+        self._masks = TextMasks(constraint, HOST, fits, stop_ids=stop_ids)
 
     def reset(self) -> None:
         """The next call begins a new text."""
@@ -281,3 +287,22 @@ class LogitsProcessor:
         words = self._masks.after_or_end(np.array(input_ids, np.int32), len(out))
         out[~allowed(words, len(out))] = -np.inf
         return out
+
+
+def logits_processor(
+    source: Any,
+    tokenizer: Any,
+    *,
+    stop_ids: Iterable[int] | None = None,
+    schema_options: SchemaOptions | None = None,
+    options: CompileOptions | None = None,
+) -> LogitsProcessor:
+    """What goes into ``logits_processor=[...]`` of llama-cpp-python.
+
+    source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    tokenizer: the ``Llama``, or the path of its .gguf file, whose vocabulary is read.
+
+    Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable file).
+    """
+    vocab = Vocab.from_gguf(getattr(tokenizer, "model_path", tokenizer))
+    return LogitsProcessor(constraint_of(source, vocab, HOST, schema_options, options), stop_ids=stop_ids)

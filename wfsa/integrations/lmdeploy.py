@@ -1,6 +1,6 @@
 """LMDeploy's PyTorch engine under constraints.
 
-    masks = wfsa.integrations.lmdeploy.processor(schema, tokenizer, bos_token_id=config.bos_token_id)
+    masks = wfsa.integrations.lmdeploy.logits_processor(schema, tokenizer, bos_token_id=config.bos_token_id)
     pipe(prompts, gen_config=GenerationConfig(logits_processors=[masks]))
 
 The engine calls a processor with the tokens of one sequence at a time, the prompt's first (:mod:`.text_masks`), so
@@ -71,8 +71,8 @@ class LogitsProcessor:
         return logits
 
 
-def processor(
-    schema: Any,
+def logits_processor(
+    source: Any,
     tokenizer: Any,
     *,
     bos_token_id: int | None,
@@ -82,10 +82,10 @@ def processor(
 ) -> LogitsProcessor:
     """What goes into ``GenerationConfig(logits_processors=[...])``.
 
-    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
     tokenizer: the model's, a fast one of transformers. bos_token_id: that of the model's config, or None.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, or rows filled up with text).
     """
-    constraint = constraint_of(schema, vocabulary_of(tokenizer), HOST, schema_options, options)
+    constraint = constraint_of(source, vocabulary_of(tokenizer), HOST, schema_options, options)
     return LogitsProcessor(constraint, bos_token_id=bos_token_id, stop_ids=stop_ids)

@@ -1,6 +1,6 @@
 """MLX-LM under constraints.
 
-    masks = wfsa.integrations.mlx_lm.processor(schema, tokenizer)
+    masks = wfsa.integrations.mlx_lm.logits_processor(schema, tokenizer)
     mlx_lm.generate(model, tokenizer, prompt, logits_processors=[masks])
 
 Also ``stream_generate``, ``generate_step``, ``speculative_generate_step``, and ``BatchGenerator``, where several
@@ -33,7 +33,7 @@ with known("wfsa.integrations.mlx_lm", "mlx-lm", _WRITTEN_FOR, remedy=how_to_ins
     import mlx.core as mx
 
 HOST: Final = named("mlx-lm")
-_FITS: Final = "pass model=model to processor(), which leaves out tokens that the model cannot choose"
+_FITS: Final = "pass model=model to logits_processor(), which leaves out tokens that the model cannot choose"
 
 
 class LogitsProcessor:
@@ -62,8 +62,8 @@ class LogitsProcessor:
         return mx.where(mx.array(allowed(words, width)), logits, mx.array(-np.inf, logits.dtype))
 
 
-def processor(
-    schema: Any,
+def logits_processor(
+    source: Any,
     tokenizer: Any,
     *,
     model: Any = None,
@@ -73,7 +73,7 @@ def processor(
 ) -> LogitsProcessor:
     """What goes into ``logits_processors=[...]``.
 
-    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
     tokenizer: what ``mlx_lm.load`` gives, whose ``eos_token_ids`` end a text; or a fast one of transformers.
     model: if it is given, tokens that it has no logits for are left out.
 
@@ -83,7 +83,7 @@ def processor(
     inner = tokenizer._tokenizer if is_wrapper else tokenizer
     width = getattr(getattr(model, "args", None), "vocab_size", None)
     vocab = vocabulary_of(inner) if width is None else Vocab.from_tokenizer(inner, model_config={"vocab_size": width})
-    constraint = constraint_of(schema, vocab, HOST, schema_options, options)
+    constraint = constraint_of(source, vocab, HOST, schema_options, options)
     if stop_ids is None and is_wrapper:
         stop_ids = [token for token in tokenizer.eos_token_ids if token < constraint.vocab.n_tokens] or None
     return LogitsProcessor(constraint, stop_ids=stop_ids)

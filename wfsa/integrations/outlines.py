@@ -1,7 +1,7 @@
 """Outlines under constraints of wfsa, in place of those of its own backends.
 
     model = outlines.from_transformers(hf_model, tokenizer)
-    generator = outlines.Generator(model, processor=wfsa.integrations.outlines.processor(schema, model))
+    generator = outlines.Generator(model, processor=wfsa.integrations.outlines.logits_processor(schema, model))
     generator("A person: ")
 
 A generator hands its processor to the program that the model is of, unchanged, and calls ``reset()`` before every
@@ -18,8 +18,6 @@ from wfsa.errors import DecodingError
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.installing import how_to_install
 from wfsa.integrations.hosts import known, named
-from wfsa.integrations.schemas import constraint_of
-from wfsa.vocab import Vocab
 
 _WRITTEN_FOR: Final = "1.3.3"
 with known("wfsa.integrations.outlines", "outlines", _WRITTEN_FOR, remedy=how_to_install("outlines")):
@@ -28,8 +26,8 @@ with known("wfsa.integrations.outlines", "outlines", _WRITTEN_FOR, remedy=how_to
 HOST: Final = named("outlines")
 
 
-def processor(
-    schema: Any,
+def logits_processor(
+    source: Any,
     model: Any,
     *,
     stop_ids: Iterable[int] | None = None,
@@ -38,7 +36,7 @@ def processor(
 ) -> Any:
     """What goes into ``outlines.Generator(model, processor=...)``.
 
-    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
     model: of ``outlines.from_transformers``, ``from_mlxlm`` or ``from_llamacpp``. With the last one, ``check()`` of the
         processor raises what went wrong in it.
 
@@ -48,17 +46,15 @@ def processor(
     if isinstance(model, Transformers):
         from wfsa.integrations import transformers
 
-        return transformers.processor(schema, model.hf_tokenizer, model=model.model, **said)
+        return transformers.logits_processor(source, model.hf_tokenizer, model=model.model, **said)
     if isinstance(model, MLXLM):
         from wfsa.integrations import mlx_lm
 
-        return mlx_lm.processor(schema, model.mlx_tokenizer, model=model.model, **said)
+        return mlx_lm.logits_processor(source, model.mlx_tokenizer, model=model.model, **said)
     if isinstance(model, LlamaCpp):
-        from wfsa.integrations.llama_cpp import LogitsProcessor
+        from wfsa.integrations import llama_cpp
 
-        vocab = Vocab.from_gguf(model.model.model_path)
-        constraint = constraint_of(schema, vocab, HOST, schema_options, options)
-        return LogitsProcessor(constraint, stop_ids=stop_ids)
+        return llama_cpp.logits_processor(source, model.model, **said)
     raise DecodingError(
         f"{HOST}: {type(model).__name__} takes no logits processor of this kind; take a Transformers, MLXLM or "
         "LlamaCpp model, or for a server its own door"

@@ -1,6 +1,6 @@
 """TensorRT-LLM under constraints, with its PyTorch backend or its own engines.
 
-    masks = wfsa.integrations.tensorrt_llm.processor(schema, tokenizer)
+    masks = wfsa.integrations.tensorrt_llm.logits_processor(schema, tokenizer)
     llm.generate(prompts, SamplingParams(logits_processor=masks))
 
 A processor is called once a step and request, with the tokens of each beam, the prompt's first, and masks logits in
@@ -81,8 +81,8 @@ def _stream(pointer: int | None) -> Any:
     return torch.cuda.stream(torch.cuda.ExternalStream(pointer))
 
 
-def processor(
-    schema: Any,
+def logits_processor(
+    source: Any,
     tokenizer: Any,
     *,
     stop_ids: Iterable[int] | None = None,
@@ -91,10 +91,10 @@ def processor(
 ) -> LogitsProcessor:
     """What goes into ``SamplingParams(logits_processor=...)``.
 
-    schema: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
     tokenizer: the model's, a fast one of transformers.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """
-    constraint = constraint_of(schema, vocabulary_of(tokenizer), HOST, schema_options, options)
+    constraint = constraint_of(source, vocabulary_of(tokenizer), HOST, schema_options, options)
     return LogitsProcessor(constraint, stop_ids=stop_ids)

@@ -1,6 +1,6 @@
 """``generate`` of the transformers library under constraints.
 
-    processor = wfsa.integrations.transformers.processor(schema, tokenizer)
+    processor = wfsa.integrations.transformers.logits_processor(schema, tokenizer)
     model.generate(**inputs, logits_processor=[processor])
 
 **Problem.** ``generate`` calls a processor with rows of tokens, prompt and all, and with scores. It does not say where
@@ -224,7 +224,7 @@ def _goes_on(prompts: Any, longest: int, input_ids: Any) -> bool:
 def too_narrow(width: int, size: int) -> str:
     return (
         f"{HOST}: the model has logits for {width} tokens, the constraint's vocabulary {size}: they are not of one "
-        "model, or the model's embeddings were not resized; pass model=model to processor() (or compile for "
+        "model, or the model's embeddings were not resized; pass model=model to logits_processor() (or compile for "
         "Vocab.from_tokenizer(tokenizer, model_config=model)), which leaves out tokens that the model cannot choose"
     )
 
@@ -272,8 +272,8 @@ def vocab_of(tokenizer: Any, model: Any = None) -> Vocab:
     return kept[1]
 
 
-def processor(
-    schema: Any,
+def logits_processor(
+    source: Any,
     tokenizer: Any,
     *,
     model: Any = None,
@@ -286,7 +286,7 @@ def processor(
 ) -> ConstraintLogitsProcessor:
     """What goes into ``generate(logits_processor=[...])``.
 
-    schema: what every row is to be: a dict, JSON text, a pydantic model, a dataclass, or any Constraint; a list has one
+    source: what every row is to be: a dict, JSON text, a pydantic model, a dataclass, or any Constraint; a list has one
         of these a prompt, None for one that is free.
     tokenizer: the model's, a fast one.
     model: if it is given, the end tokens are those of its generation configuration, at which ``generate`` stops, else
@@ -303,10 +303,10 @@ def processor(
         return constraint_of(one, vocab, HOST, schema_options, options)
 
     made: Any
-    if isinstance(schema, (list, tuple)):
-        made = [None if one is None else compiled(one) for one in schema]
+    if isinstance(source, (list, tuple)):
+        made = [None if one is None else compiled(one) for one in source]
     else:
-        made = compiled(schema)
+        made = compiled(source)
     return ConstraintLogitsProcessor(
         made, stop_ids=stop_ids, threads=threads, max_new_tokens=max_new_tokens, wrap_up=wrap_up
     )
