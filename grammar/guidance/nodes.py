@@ -1,35 +1,15 @@
-"""The syntax tree of a grammar in llguidance's dialect.
+"""The syntax tree of a grammar in llguidance's dialect: the shared nodes, and what only the dialect has.
 
-Alternatives    of Option, of conjuncts (more than one only in terminals), of Item(atom, low, high)
-atoms           Alternatives, Not, Name, Text, Pattern, CharRange, Special, Reference, Schema, Substring, Nested
+Atoms beside the shared ones: Not, Text, Pattern, Reference, Schema, Substring, Nested.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from .parameters import ALWAYS, Condition, Step
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    line: int
-    column: int
-
-    def __str__(self) -> str:
-        return f"line {self.line} column {self.column}"
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    name: str
-    place: Place
-    step: Step | None = None  # of a parameter
-
-    @property
-    def is_terminal(self) -> bool:
-        return self.name.lstrip("_")[:1].isupper()
+from ..notation.lexemes import Place
+from ..notation.nodes import Alternatives, Atom, Import
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +23,6 @@ class Text:
 class Pattern:
     pattern: str
     flags: str
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
-class CharRange:
-    first: str
-    last: str
-    place: Place
-
-
-@dataclass(frozen=True, slots=True)
-class Special:
-    text: str
     place: Place
 
 
@@ -92,28 +59,6 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    atom: Atom
-    low: int = 1
-    high: int | None = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    conjuncts: tuple[tuple[Item, ...], ...]
-    condition: Condition = ALWAYS
-
-
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    options: tuple[Option, ...]
-    place: Place
-
-
-Atom = Alternatives | Not | Name | Text | Pattern | CharRange | Special | Reference | Schema | Substring | Nested
-
-
-@dataclass(frozen=True, slots=True)
 class Ending:
     """``lazy``, ``suffix=`` or ``stop=`` of a rule; `marker` None: the body itself ends it."""
 
@@ -141,19 +86,12 @@ class TerminalDefinition:
     body: Alternatives
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
-    path: tuple[str, ...]
-    names: tuple[tuple[str, str], ...]  # name there, name here
-    place: Place
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """One grammar: the file, a nested one, or one that is given by name."""
 
-    rules: dict[str, Rule]
-    terminals: dict[str, TerminalDefinition]
-    imports: tuple[Import, ...]
-    ignored: tuple[Alternatives, ...]
-    options: dict[str, bool]
+    rules: dict[str, Rule] = field(default_factory=dict)
+    terminals: dict[str, TerminalDefinition] = field(default_factory=dict)
+    imports: list[Import] = field(default_factory=list)
+    ignored: list[Alternatives] = field(default_factory=list)
+    options: dict[str, bool] = field(default_factory=dict)

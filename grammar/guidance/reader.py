@@ -3,7 +3,7 @@ r"""Lark as llguidance reads it -> IR, policy "longest" with ties taken by all.
     read_guidance(text, start="start", grammars={}) -> Grammar
     read_any_lark(text, dialect="auto", ...)         this reader or Lark's own, by what the text uses
 
-    text -> lexemes -> tree     lexemes.py, syntax.py, nodes.py
+    text -> tree                syntax.py, nodes.py, wfsa.grammar.notation
     terminals                   terminals.py, substring.py           regular trees
     rules                       rules.py, parameters.py              expressions, one for each parameter that occurs
     other grammars              schemas.py, and this reader again

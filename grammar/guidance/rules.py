@@ -25,29 +25,12 @@ from wfsa.errors import GrammarError, GrammarWarning
 from ..allowance import check
 from ..expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq
 from ..ir import Match, RuleAttributes
+from ..notation.lexemes import Place
+from ..notation.nodes import Alternatives, Atom, CharRange, Item, Name, Special
 from ..regex.shortest import shortest
 from ..regular import EPSILON, Regular, cat, minus
 from ..token_ids import tokens_of
-from .nodes import (
-    Alternatives,
-    Atom,
-    CharRange,
-    Ending,
-    Item,
-    Name,
-    Nested,
-    Not,
-    Pattern,
-    Place,
-    Reference,
-    Rule,
-    Schema,
-    Source,
-    Special,
-    Substring,
-    Text,
-)
-from .parameters import ALWAYS
+from .nodes import Ending, Nested, Not, Pattern, Reference, Rule, Schema, Source, Substring, Text
 from .schemas import schema_grammar
 from .syntax import parse
 from .terminals import Terminals
@@ -240,7 +223,7 @@ class _Scope:
         for option in tree.options:
             if len(option.conjuncts) > 1:
                 raise GrammarError(f"& at {tree.place} joins terminals, not rules: write the rule's name in capitals")
-            if option.condition != ALWAYS:
+            if option.condition is not None:
                 if parameter is None:
                     raise GrammarError(f"%if at {tree.place} needs a parameter, and the rule has none")
                 if not option.condition.holds(parameter):
@@ -289,11 +272,11 @@ def _sequence(parts: Iterable[Expr]) -> Expr:
 
 def _needs_parameter(tree: Alternatives) -> bool:
     for option in tree.options:
-        if option.condition != ALWAYS:
+        if option.condition is not None:
             return True
         for item in option.conjuncts[0]:
             match item.atom:
-                case Name(_, _, step) if step is not None and step.needs_parameter:
+                case Name(step=step) if step is not None and step.needs_parameter:
                     return True
                 case Alternatives() if _needs_parameter(item.atom):
                     return True

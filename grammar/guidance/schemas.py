@@ -14,9 +14,9 @@ from wfsa.errors import GrammarError, LimitError, SchemaError
 from ..ir import Grammar
 from ..json_schema import SchemaOptions, read_json_schema
 from ..json_schema.options import Whitespace
+from ..notation.lexemes import Place
 from .escapes import with_escapes
 from .leading_space import without_leading_space
-from .nodes import Place
 
 _OPTIONS: Final = SchemaOptions(max_whitespace=None)
 _SEPARATORS: Final[dict[tuple[str, str], Whitespace]] = {(",", ":"): "compact", (", ", ": "): "python"}

@@ -1,39 +1,21 @@
-"""Grammar text in llguidance's dialect -> :class:`.nodes.Source`, by recursive descent over the lexemes."""
+"""Grammar text in llguidance's dialect -> :class:`.nodes.Source`."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+import json
+import re
+from typing import Any, Final
 
 from wfsa.errors import GrammarError
 
-from ..allowance import check
-from .lexemes import Lexeme, Lexemes, string_value
-from .nodes import (
-    Alternatives,
-    Atom,
-    CharRange,
-    Ending,
-    Import,
-    Item,
-    Name,
-    Nested,
-    Not,
-    Option,
-    Pattern,
-    Place,
-    Reference,
-    Rule,
-    Schema,
-    Source,
-    Special,
-    Substring,
-    TerminalDefinition,
-    Text,
-)
+from ..notation.dialects import GUIDANCE
+from ..notation.lexemes import Place
+from ..notation.nodes import Alternatives, Atom, CharRange, Maybe, Name, Option, Special
+from ..notation.reader import Reader
+from .nodes import Ending, Nested, Not, Pattern, Reference, Rule, Schema, Source, Substring, TerminalDefinition, Text
 from .parameters import ALWAYS, COMPARISONS, N_BITS, Bits, Condition, Step, clear_bit, set_bit
 from .substring import words_of
 
-MAX_DEPTH = 60  # of groups and grammars inside each other
 MAX_COUNT = 1 << 24  # of a repetition
 OPTIONS: Final = {
     "no_forcing": "says how tokens are drafted; a constraint here forces none",
@@ -41,51 +23,36 @@ OPTIONS: Final = {
     "ignore_once": "",
     "allow_invalid_utf8": "is not supported: text here is UTF-8",
 }
-_ENDS_SEQUENCE = frozenset(("NEWLINE", "|", "->", "}", ")", "]", "&", "%if", "END"))
-_OPERATORS: Final = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 _PIECES: Final = ("substring_words", "substring_chars", "substring_chunks")
+_ELSEWHERE: Final = "pass dialect='lark', where the file needs no other one"
+_HEX_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|.)", re.DOTALL)
+_NOTHING: Final = Option(((),))
 
 
 def parse(text: str) -> Source:
     """The grammar that `text` is.  Raises GrammarError with line and column."""
-    return _Parser(Lexemes(text)).source("END")
+    return _Parser(text).source("END")
 
 
-class _Parser:
-    def __init__(self, lexemes: Lexemes) -> None:
-        self.lexemes = lexemes
-        self.at = 0
-        self.depth = 0
+def string_value(text: str) -> tuple[str, bool]:
+    r"""What a STRING stands for, and whether it ignores case.  Raises GrammarError for half a surrogate pair."""
+    body = text.removesuffix("i")
+    as_json = _HEX_ESCAPE.sub(lambda m: f"\\u00{m[1]}" if m[1] else m[0], body)
+    value = str(json.loads(as_json))
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise GrammarError(f"the string {text} has half of a surrogate pair: write both, or the character") from None
+    return value, body != text
 
-    # -- lexemes -------------------------------------------------------------------------------------------------
 
-    @property
-    def here(self) -> Lexeme:
-        return self.lexemes.listed[self.at]
+class _Parser(Reader):
+    dialect = GUIDANCE
+    ends = frozenset(("NL", "OR", "->", "}", ")", "]", "&", "%if", "END"))
 
-    @property
-    def place(self) -> Place:
-        return self.lexemes.place(self.here.offset)
-
-    def fail(self, what: str, remedy: str = "") -> NoReturn:
-        raise GrammarError(f"{what} at {self.place}" + (f"; {remedy}" if remedy else ""))
-
-    def accept(self, kind: str) -> bool:
-        if self.here.kind == kind:
-            self.at += 1
-            return True
-        return False
-
-    def take(self, kind: str, what: str = "") -> str:
-        here = self.here
-        if here.kind != kind:
-            found = "the end of the line" if here.kind == "NEWLINE" else repr(here.text)
-            self.fail(f"expected {what or repr(kind)}, found {found}")
-        self.at += 1
-        return here.text
-
-    def name(self) -> str:
-        return self.take("TERMINAL" if self.here.kind == "TERMINAL" else "RULE", "a name")
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.out = Source()
 
     def whole_number(self, most: int, what: str) -> int:
         text = self.take("NUMBER", what)
@@ -100,45 +67,39 @@ class _Parser:
     # -- statements ----------------------------------------------------------------------------------------------
 
     def source(self, end: str) -> Source:
-        rules: dict[str, Rule] = {}
-        terminals: dict[str, TerminalDefinition] = {}
-        imports: list[Import] = []
-        ignored: list[Alternatives] = []
-        options: dict[str, bool] = {}
-        while True:
-            check()
-            while self.accept("NEWLINE"):
-                pass
-            kind = self.here.kind
-            if kind == end:
-                return Source(rules, terminals, tuple(imports), tuple(ignored), options)
-            place = self.place
-            if kind == "RULE":
-                rule = self.rule()
-                if rule.name in rules:
-                    raise GrammarError(f"the rule {rule.name} is defined twice, the second time at {place}")
-                rules[rule.name] = rule
-            elif kind == "TERMINAL":
-                terminal = self.terminal()
-                if terminal.name in terminals:
-                    raise GrammarError(f"the terminal {terminal.name} is defined twice, the second time at {place}")
-                terminals[terminal.name] = terminal
-            elif kind == "%ignore":
-                self.at += 1
-                ignored.append(self.alternatives())
-            elif kind == "%import":
-                imports.append(self.import_())
-            elif kind == "%llguidance":
-                options |= self.options()
-            elif kind in ("%override", "%declare", "%extend"):
-                self.fail(f"{kind} is not in this dialect", "write the definition out, or pass dialect='lark'")
-            else:
-                self.fail("expected a rule, a terminal or a statement")
-            if self.here.kind != end:
-                self.take("NEWLINE", "the end of the line")
+        outer, self.out = self.out, Source()
+        self.statements(end)
+        inner, self.out = self.out, outer
+        return inner
+
+    def statement(self, kind: str) -> None:
+        place = self.place
+        if kind == "RULE":
+            rule = self.rule()
+            if rule.name in self.out.rules:
+                raise GrammarError(f"the rule {rule.name} is defined twice, the second time at {place}")
+            self.out.rules[rule.name] = rule
+        elif kind == "TERMINAL":
+            terminal = self.terminal()
+            if terminal.name in self.out.terminals:
+                raise GrammarError(f"the terminal {terminal.name} is defined twice, the second time at {place}")
+            self.out.terminals[terminal.name] = terminal
+        elif kind == "%ignore":
+            self.at += 1
+            self.out.ignored.append(self.alternatives())
+        elif kind == "%import":
+            self.out.imports.append(self.import_())
+            if self.out.imports[-1].is_relative:
+                self.fail("an import from beside the file is not in this dialect", "pass dialect='lark'", place.offset)
+        elif kind == "%llguidance":
+            self.out.options.update(self.options())
+        elif kind in ("%override", "%declare", "%extend"):
+            self.fail(f"{kind} is not in this dialect", "write the definition out, or pass dialect='lark'")
+        else:
+            self.fail("expected a rule, a terminal or a statement")
 
     def options(self) -> dict[str, bool]:
-        value = self.here.value
+        value = self.values[self.at]
         if not isinstance(value, dict):
             self.fail("%llguidance takes a JSON object")
         for key, chosen in value.items():
@@ -151,36 +112,16 @@ class _Parser:
         self.at += 1
         return value
 
-    def import_(self) -> Import:
-        place = self.place
-        self.at += 1
-        if self.here.kind == ".":
-            self.fail("an import from beside the file is not in this dialect", "pass dialect='lark'")
-        path = [self.name()]
-        while self.accept("."):
-            path.append(self.name())
-        if self.accept("("):
-            names = [self.name()]
-            while self.accept(","):
-                names.append(self.name())
-            self.take(")")
-            return Import(tuple(path), tuple((n, n) for n in names), place)
-        if len(path) < 2:
-            self.fail("%import takes a file and a name, as in common.INT")
-        alias = self.name() if self.accept("->") else path[-1]
-        return Import(tuple(path[:-1]), ((path[-1], alias),), place)
-
     def terminal(self) -> TerminalDefinition:
         place = self.place
         name = self.take("TERMINAL")
         self.no_lark_parameters()
-        self.take(":")
-        return TerminalDefinition(name, place, self.alternatives())
+        return TerminalDefinition(name, place, self.body())
 
     def no_lark_parameters(self) -> None:
         for kind, what in (("{", "a template"), (".", "a priority")):
-            if self.here.kind == kind:
-                self.fail(f"{what} is not in this dialect", "pass dialect='lark', where the file needs no other one")
+            if self.kind == kind:
+                self.fail(f"{what} is not in this dialect", _ELSEWHERE)
 
     def rule(self) -> Rule:
         place = self.place
@@ -189,15 +130,14 @@ class _Parser:
         if parametric:
             self.take("_", "'_' for the parameter")
         self.no_lark_parameters()
-        attributes = self.attributes(name) if self.here.kind == "[" else {}
-        self.take(":")
-        return Rule(name, place, self.alternatives(), parametric, **attributes)
+        attributes = self.attributes(name) if self.kind == "[" else {}
+        return Rule(name, place, self.body(), parametric, **attributes)
 
     def attributes(self, rule: str) -> dict[str, Any]:
         out: dict[str, Any] = {}
         lazy = False
         self.take("[")
-        while self.here.kind != "]":
+        while self.kind != "]":
             key = self.take("RULE", "an attribute")
             if key == "capture":
                 out[key] = self.plain_string() if self.accept("=") else out.get(key, rule)
@@ -217,7 +157,7 @@ class _Parser:
         if key in ("stop", "suffix"):
             if "ending" in out:
                 self.fail("a rule takes one of stop= and suffix=")
-            out["ending"] = Ending(self.value(), key == "stop")
+            out["ending"] = Ending(self.marker(), key == "stop")
         elif key == "stop_capture":
             out[key] = self.plain_string()
         elif key == "max_tokens":
@@ -238,115 +178,60 @@ class _Parser:
             self.fail(f"the string {text} takes no flag here")
         return value
 
+    def marker(self) -> Atom:
+        got = self.value(self.kind)
+        if got is None:
+            self.unexpected()
+        return got
+
     # -- right-hand sides ----------------------------------------------------------------------------------------
-
-    def alternatives(self) -> Alternatives:
-        if self.depth > MAX_DEPTH:
-            self.fail("the grammar is nested too deeply", "give inner groups names of their own")
-        self.depth += 1
-        place = self.place
-        options = [self.option()]
-        while self.bar():
-            options.append(self.option())
-        self.depth -= 1
-        return Alternatives(tuple(options), place)
-
-    def bar(self) -> bool:
-        at = self.at
-        while self.accept("NEWLINE"):
-            pass
-        if self.accept("|"):
-            return True
-        self.at = at
-        return False
-
-    def option(self) -> Option:
-        conjuncts = [self.sequence()]
-        while self.accept("&"):
-            conjuncts.append(self.sequence())
-        if self.accept("->"):
-            self.take("RULE", "a name")
-        return Option(tuple(conjuncts), self.condition() if self.accept("%if") else ALWAYS)
-
-    def sequence(self) -> tuple[Item, ...]:
-        out: list[Item] = []
-        while self.here.kind not in _ENDS_SEQUENCE:
-            out.append(self.item())
-        return tuple(out)
-
-    def item(self) -> Item:
-        atom = self.atom()
-        operator = _OPERATORS.get(self.here.kind)
-        if operator is not None:
-            self.at += 1
-            return Item(atom, *operator)
-        if self.here.kind == "~" and self.lexemes.listed[self.at + 1].kind == "NUMBER":
-            self.at += 1
-            low = self.count()
-            return Item(atom, *self.counts(low, self.count() if self.accept("..") else low))
-        if self.accept("{"):
-            low = 0 if self.here.kind == "," else self.count()
-            high: int | None = low
-            if self.accept(","):
-                high = None if self.here.kind == "}" else self.count()
-            item = Item(atom, *self.counts(low, high))
-            self.take("}")
-            return item
-        return Item(atom)
 
     def count(self) -> int:
         return self.whole_number(MAX_COUNT, "a count")
 
-    def counts(self, low: int, high: int | None) -> tuple[int, int | None]:
-        if high is not None and high < low:
-            self.fail(f"a repetition from {low} to {high}: the counts must rise")
-        return low, high
-
-    def atom(self) -> Atom:
+    def group(self, kind: str) -> Atom:
         place = self.place
-        if self.accept("~"):
-            return Not(self.atom(), place)
-        if self.accept("("):
-            group = self.alternatives()
-            self.take(")")
-            return group
-        if self.accept("["):
-            group = self.alternatives()
-            self.take("]")
-            return Alternatives((*group.options, Option(((),))), place)
-        return self.value()
+        got = super().group(kind)
+        return Alternatives((*got.body.options, _NOTHING), place) if isinstance(got, Maybe) else got
 
-    def value(self) -> Atom:
-        here, place = self.here, self.place
-        kind = here.kind
-        if kind == "STRING":
-            return self.string()
+    def value(self, kind: str) -> Atom | None:
         if kind == "RULE" or kind == "TERMINAL":
             return self.symbol()
+        if kind == "STRING":
+            return self.string()
+        place, text = self.place, self.texts[self.at]
         self.at += 1
-        if kind == "REGEXP":
-            end = here.text.rfind("/")
-            return Pattern(here.text[1:end], here.text[end + 1 :], place)
-        if kind == "REFERENCE":
-            return Reference(here.text[1:], place)
-        if kind == "SPECIAL":
-            return Special(here.text, place)
-        if kind == "%json":
-            return Schema(here.value, place)
-        if kind == "%regex":
-            return Substring(self.pieces(here.value, place), place)
-        if kind == "%lark":
-            self.take("{")
-            if self.depth > MAX_DEPTH:
-                self.fail("the grammar is nested too deeply")
-            self.depth += 1
-            nested = Nested(self.source("}"), place)
-            self.depth -= 1
-            self.take("}")
-            return nested
+        match kind:
+            case "REGEXP":
+                end = text.rfind("/")
+                return Pattern(text[1:end], text[end + 1 :], place)
+            case "REFERENCE":
+                return Reference(text[1:], place)
+            case "SPECIAL":
+                return Special(text, place)
+            case "%json":
+                return Schema(self.values[self.at - 1], place)
+            case "%regex":
+                return Substring(self.pieces(self.values[self.at - 1], place), place)
+            case "%lark":
+                return self.nested(place)
+            case "~":
+                inner = self.atom(self.kind)
+                if inner is None:
+                    self.unexpected()
+                return Not(inner, place)
         self.at -= 1
-        found = "the end of the line" if kind == "NEWLINE" else repr(here.text)
-        self.fail(f"expected a symbol, found {found}")
+        return None
+
+    def nested(self, place: Place) -> Nested:
+        self.take("{")
+        if self.dialect.max_depth is not None and self.depth > self.dialect.max_depth:
+            self.fail("the grammar is nested too deeply")
+        self.depth += 1
+        nested = Nested(self.source("}"), place)
+        self.depth -= 1
+        self.take("}")
+        return nested
 
     def string(self) -> Atom:
         place = self.place
@@ -363,9 +248,9 @@ class _Parser:
     def symbol(self) -> Name:
         place = self.place
         name = self.name()
-        if self.here.kind == "{" and self.lexemes.listed[self.at + 1].kind not in ("NUMBER", ","):
-            self.fail("a template is not in this dialect", "pass dialect='lark', where the file needs no other one")
-        return Name(name.lstrip("!?"), place, self.step() if self.accept("::") else None)
+        if self.kind == "{" and self.kinds[self.at + 1] not in ("NUMBER", ","):
+            self.fail("a template is not in this dialect", _ELSEWHERE)
+        return Name(name.lstrip("!?"), place, (), self.step() if self.accept("::") else None)
 
     @staticmethod
     def pieces(value: Any, place: Place) -> tuple[str, ...]:
@@ -385,7 +270,7 @@ class _Parser:
     # -- parameters ----------------------------------------------------------------------------------------------
 
     def step(self) -> Step:
-        if self.here.kind in ("NUMBER", "HEX"):
+        if self.kind in ("NUMBER", "HEX"):
             return Step("constant", self.parameter())
         if self.accept("_"):
             return Step("self")
@@ -403,8 +288,8 @@ class _Parser:
         return out
 
     def parameter(self) -> int:
-        if self.here.kind == "HEX":
-            value = int(self.here.text, 16)
+        if self.kind == "HEX":
+            value = int(self.texts[self.at], 16)
             if value >> N_BITS:
                 self.fail(f"a parameter has {N_BITS} bits")
             self.at += 1
@@ -427,8 +312,13 @@ class _Parser:
         self.take("]")
         return Bits(low, high)
 
-    def condition(self) -> Condition:
-        if self.depth > MAX_DEPTH:
+    def condition(self) -> Condition | None:
+        got = self.whole_condition()
+        return None if got == ALWAYS else got
+
+    def whole_condition(self) -> Condition:
+        """A condition; that of %if, or a part of one."""
+        if self.dialect.max_depth is not None and self.depth > self.dialect.max_depth:
             self.fail("the condition is nested too deeply")
         kind = self.take("RULE", "a condition")
         if kind == "true":
@@ -444,11 +334,11 @@ class _Parser:
 
     def applied(self, kind: str) -> Condition:
         if kind in ("and", "or"):
-            left = self.condition()
+            left = self.whole_condition()
             self.take(",")
-            return Condition(kind, parts=(left, self.condition()))
+            return Condition(kind, parts=(left, self.whole_condition()))
         if kind == "not":
-            return Condition(kind, parts=(self.condition(),))
+            return Condition(kind, parts=(self.whole_condition(),))
         if kind in ("bit_clear", "bit_set"):
             k = self.bit(N_BITS - 1)
             return Condition("eq", Bits(k, k + 1), int(kind == "bit_set"))

@@ -12,22 +12,11 @@ from collections.abc import Callable, Mapping
 from wfsa.errors import GrammarError
 
 from ..allowance import check
+from ..notation.lexemes import Place
+from ..notation.nodes import Alternatives, Atom, CharRange, Item, Name
 from ..regex.pattern import parse_regex
 from ..regular import ByteSet, Regular, alt, both, cat, chars, literal, minus, repeat, star
-from .nodes import (
-    Alternatives,
-    Atom,
-    CharRange,
-    Item,
-    Name,
-    Not,
-    Pattern,
-    Place,
-    Substring,
-    TerminalDefinition,
-    Text,
-)
-from .parameters import ALWAYS
+from .nodes import Not, Pattern, Substring, TerminalDefinition, Text
 from .substring import substrings
 
 _ANY_BYTES = star(ByteSet(((0, 255),)))
@@ -68,7 +57,7 @@ class Terminals:
         check()
         options = []
         for option in tree.options:
-            if option.condition != ALWAYS:
+            if option.condition is not None:
                 raise GrammarError(f"%if cannot be used in terminals ({tree.place}): write a rule")
             options.append(both(*(cat(*map(self.item, items)) for items in option.conjuncts)))
         return alt(*options)
@@ -84,7 +73,7 @@ class Terminals:
                 return self.language(atom)
             case Not(inner):
                 return minus(_ANY_BYTES, self.atom(inner))
-            case Name(name, place, step):
+            case Name(name, place, step=step):
                 if step is not None:
                     raise GrammarError(f"{name}:: at {place} cannot be used in terminals: parameters belong to rules")
                 if not atom.is_terminal:

@@ -75,7 +75,7 @@ LARK: Final = Dialect(
 GUIDANCE: Final = Dialect(
     name="llguidance",
     lexemes=_compiled((
-        ("SKIP", r"(?:\#|//)[^\n]*|[ \t\f]+|\\[ ]*\n"),
+        ("SKIP", r"(?:\#|//)[^\n]*|[ \t\f]+|\\[ ]*\n(?!\Z)"),
         ("NL", r"(?:\r?\n)+[ \t]*"),
         ("STRING", r'"(?:\\(?:["\\/bfnrt]|u[a-fA-F0-9]{4}|x[a-fA-F0-9]{2})|[^"\\\x00-\x1f\x7f])*"i?'),
         ("REGEXP", r"/(?:\\.|[^/\\])+/[imslux]*"),
