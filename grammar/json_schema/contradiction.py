@@ -15,7 +15,7 @@ Cost: a compilation for each test, up to `MAX_TESTS`.  It is spent on errors onl
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -53,19 +53,21 @@ class _Search:
         self.n_tests += 1
         return self.n_tests <= MAX_TESTS and self.is_empty(self.document.root)
 
-    def shrink(self, keys: list[Any], take: Callable[[Any], Callable[[], None]]) -> None:
-        """Take away as many of `keys` as can go; `take` takes one away and returns what puts it back."""
-        size = len(keys)
-        while keys and size:
-            left = []
+    def shrink(self, holder: Any, keys: Iterable[Any], take: Callable[[Any], object]) -> None:
+        """Take as many of `keys` as can go out of a dict or a list; `take` takes one."""
+        left = list(keys)
+        size = len(left)
+        while left and size:
+            keys, left = left, []
             for start in range(0, len(keys), size):
-                some = keys[start : start + size]
-                back = [take(key) for key in some]
+                before = copy.copy(holder)
+                for key in keys[start : start + size]:
+                    take(key)
                 if not self.still_empty():
-                    for put in reversed(back):
-                        put()
-                    left += some
-            keys, size = left, (size + 1) // 2 if size > 1 else 0
+                    holder.clear()
+                    holder.update(before) if isinstance(holder, dict) else holder.extend(before)
+                    left += keys[start : start + size]
+            size = (size + 1) // 2 if size > 1 else 0
 
     def reduce(self, schema: Any, path: str, depth: int = 0) -> None:
         if not isinstance(schema, dict) or id(schema) in self.seen or depth > _MAX_DEPTH:
@@ -73,9 +75,9 @@ class _Search:
         self.seen.add(id(schema))
         words = list(_asking(schema, self.document.draft_at(path)))
         naming = _naming()
-        self.shrink([word for word in words if word not in naming], partial(_popped, schema))
+        self.shrink(schema, [word for word in words if word not in naming], schema.pop)
         if not any(KEYWORDS.rows[word].rest_of for word in words if word in schema):
-            self.shrink([word for word in words if word in naming], partial(_popped, schema))
+            self.shrink(schema, [word for word in words if word in naming], schema.pop)
         if schema.get("type") == "integer":
             schema["type"] = "number"
             if self.still_empty():
@@ -84,13 +86,14 @@ class _Search:
         for keyword, value in list(schema.items()):
             row = KEYWORDS.rows.get(keyword)
             if keyword == "required" and isinstance(value, list):
-                self.shrink(list(dict.fromkeys(value)), partial(_left_out, schema, "required"))
+                schema[keyword] = list(dict.fromkeys(value))
+                self.shrink(schema[keyword], schema[keyword], schema[keyword].remove)
             elif row is None or row.applies not in _EACH:
                 continue
             elif isinstance(value, list) and Holds.LIST in row.holds:
-                self.shrink(list(range(len(value))), partial(_freed, value))
+                self.shrink(value, range(len(value)), partial(_free, value))
             elif isinstance(value, dict) and Holds.MAP in row.holds:
-                self.shrink(list(value), partial(_freed, value))
+                self.shrink(value, value, partial(_free, value))
         for _, child, where in _below(self.document, schema, path):
             self.reduce(child, where, depth + 1)
 
@@ -177,34 +180,6 @@ def _below(document: Document, schema: dict[str, Any], path: str) -> Iterator[tu
             yield from ((keyword, child, path + path_of_steps(steps)) for steps, child in subschemas({keyword: value}))
 
 
-def _popped(schema: dict[str, Any], word: str) -> Callable[[], None]:
-    """Take a keyword away; what is returned puts it back where it stood."""
-    before = dict(schema)
-    del schema[word]
-
-    def back() -> None:
-        kept = {name: value for name, value in before.items() if name in schema or name == word}
-        schema.clear()
-        schema.update(kept)
-
-    return back
-
-
-def _freed(holder: Any, key: Any) -> Callable[[], None]:
+def _free(holder: Any, key: Any) -> None:
     """Let a subschema admit everything."""
-    before, holder[key] = holder[key], True
-
-    def back() -> None:
-        holder[key] = before
-
-    return back
-
-
-def _left_out(schema: dict[str, Any], keyword: str, name: str) -> Callable[[], None]:
-    before = schema[keyword]
-    schema[keyword] = [other for other in before if other != name]
-
-    def back() -> None:
-        schema[keyword] = [other for other in before if other == name or other in schema[keyword]]
-
-    return back
+    holder[key] = True
