@@ -117,6 +117,7 @@ class _Watching(Allowance):
         now = time.thread_time()
         self.longest, self.last = max(self.longest, now - self.last), now
         super().check()
+        self.due = 0.0  # every check is one to note
 
 
 UNBROKEN: dict[str, tuple[Any, ...]] = {
