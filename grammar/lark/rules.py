@@ -293,11 +293,11 @@ class Lowering:
 
     def repeat(self, body: list[Rhs], low: int, high: int) -> Rhs:
         x = self.group(body)
+        if not x or high == 0:
+            return ()
         if high == 1:
             return x if low == 1 else self.group([x, ()])
-        if len(x) != 1 and high > 1:
-            if not x:
-                return ()
+        if len(x) != 1:
             x = (self.helper("group", frozenset([x]), [x]),)
         if low == high:
             return self.exactly(x[0], low)

@@ -105,6 +105,10 @@ def test_range_of_a_group() -> None:
     assert language(read('start: (["a"] "b")~2'), "bb abb bab abab ab") == "bb abb bab abab"
 
 
+def test_range_of_nothing() -> None:
+    assert language(read('start: "b" (("a")~0)~0 (("a")~0)~0..1 (("a")~0)~2..3'), "b ba ε") == "b"
+
+
 def test_templates() -> None:
     text = """
     start: list{item} | pair{"x", list{NUM}} | other{list}
