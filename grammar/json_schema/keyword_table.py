@@ -6,8 +6,8 @@
     judge        what a report says of it (:mod:`.report`)
     phrase       what it asks for, in words (`keyword_text`)
 
-A word that is misspelt is compared with the names here (:mod:`.misspelt`).  How a keyword is added:
-docs/adding-a-keyword.md.
+Misspelt words are compared with the names of the rows (:mod:`.misspelt`).  docs/adding-a-keyword.md shows how a keyword
+is added.
 
 Only in the places of `subschemas` an identifier is an identifier, and a keyword a keyword: under ``enum``, ``default``
 or an unknown word everything is data, whatever it looks like.  The places are the same for all drafts; a keyword that a
@@ -57,8 +57,9 @@ class Applies(Enum):
 class Keyword:
     """One keyword.
 
-    drafts      in which it says something of documents
-    speaks_of   the type of the values that it says something of
+    drafts      in which it constrains documents
+    speaks_of   the type of the values that it constrains
+    holds       how its value holds schemas; `applies`: which values these speak of
     reader      puts what it says into a shape; None if another keyword's reader does (see `reads_with`)
     judge       its status in reports; None for what is always enforced exactly
     phrase      "at least {}" of its value, or what makes the phrase; without one it is called by its name
@@ -228,7 +229,7 @@ class KeywordTable:
 
     @contextmanager
     def adding(self, *rows: Keyword) -> Iterator[None]:
-        """More rows for a while, in all threads; constraints compiled before keep what they are."""
+        """Adds rows for a while, in all threads; constraints that were compiled before do not change."""
         before = self.rows
         self._use({**before, **{row.name: row for row in rows}})
         try:
