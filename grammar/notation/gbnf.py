@@ -25,6 +25,7 @@ from typing import Final
 
 from wfsa.errors import GrammarError
 
+from ..allowance import check
 from ..boundary import Boundary
 from ..expressions import Choice, Expr, Many, Ref, Seq
 from ..fold import fold_rules
@@ -231,7 +232,11 @@ class _GbnfReader(Reader):
 
 
 def _expression(tree: Alternatives) -> Expr:
-    parts = [_sequence(option.conjuncts[0]) for option in tree.options]
+    parts: list[Expr] = []
+    for option in tree.options:
+        if not len(parts) & 0xFF:
+            check()
+        parts.append(_sequence(option.conjuncts[0]))
     return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
 

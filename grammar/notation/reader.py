@@ -135,6 +135,8 @@ class Reader:
         place = Place(self.lines, self.offsets[self.at])
         options = [self.option()]
         while self.bar():
+            if not len(options) & 0xFF:
+                check()
             options.append(self.option())
         self.depth -= 1
         return Alternatives(tuple(options), place)
