@@ -34,30 +34,13 @@ from ..allowance import check
 from .closing import closed
 from .comparing import Comparisons
 from .document import Document
+from .domains.handles import Compound, Handle, KeyClass, Site, number_of, path_of
+from .domains.objects import Objects
 from .domains.types import OBJECT
 from .keywords import Found, shown
-from .membership import Membership
 from .places import segment
 from .schema_object import read_keywords
-from .shape import (
-    NOT_SEEN,
-    BeingRead,
-    Compound,
-    Handle,
-    KeyClass,
-    Seen,
-    Shape,
-    Site,
-    Tracks,
-    complement,
-    intersect,
-    item_of,
-    number_of,
-    path_of,
-    property_of,
-    some_property,
-    unseen,
-)
+from .shape import NOT_SEEN, BeingRead, Seen, Shape, Tracks, complement, intersect, some_property
 from .truth import FALSE, TRUE, Function, Truth
 from .widening import CAUGHT
 
@@ -69,22 +52,20 @@ MAX_LOOKING = 8  # children that are looked at in each other: each takes some le
 MAX_SUBSETS = 6  # branches of an anyOf whose subsets are told apart for unevaluated...
 
 
-class Alternatives:
+class Alternatives(Comparisons):
     """Reads the schemas of one document."""
 
     __slots__ = (
         "_any", "_atoms", "_blocked", "_by_function", "_closes", "_complements", "_compounds", "_described", "_directs",
-        "_functions", "_looking", "_open", "_read", "_settled", "_steps", "_truth", "compared", "document", "members",
-        "unknown", "why",
+        "_functions", "_looking", "_open", "_read", "_settled", "_steps", "_truth", "document", "why",
     )  # fmt: skip
 
     def __init__(self, document: Document) -> None:
+        super().__init__(document.wholes)
         self.document = document
         self.why = ("", "$")  # the last reason why something is empty, and where
         self._any = [Shape("$")]
         self._steps = 0  # of intersections
-        self.members = Membership(self.of_handle, document.wholes)
-        self.compared = Comparisons(self)
         # (id of a schema or compound, is noted what it evaluates) -> (it, its alternatives)
         self._read: dict[tuple[int, Tracks], tuple[Any, list[Shape]]] = {}
         self._closes = document.options != document.options.as_written()
@@ -99,13 +80,8 @@ class Alternatives:
         self._by_function: dict[Function, Compound] = {}
         self._atoms: dict[int, Site] = {}  # number of a schema -> it
         self._looking = 0  # how many children are being looked at, one for the sake of another
-        self.unknown = 0  # how often a schema was looked at in vain, for it was being read
         self._settled: dict[int, tuple[Handle, Handle]] = {}  # id of a compound -> (it, the simplest that is seen)
         self._directs: dict[int, tuple[Any, Handle]] = {}  # id of a reference -> (it, what it leads to)
-
-    def close(self) -> None:
-        """Drop the parts that refer back to this object; nothing can be read afterwards."""
-        del self.members, self.compared
 
     def alternatives(self, schema: Any, path: str, tracks: Tracks = Tracks.NONE) -> list[Shape]:
         """The shapes whose union a schema is; empty if no value is left.  `tracks`: they note what was evaluated."""
@@ -140,7 +116,9 @@ class Alternatives:
                     out = self._applied(out, found, schema, path)
             finally:
                 self._open.discard(key)
-        return [unseen(s) for s in out] if found.tracks and not tracks else out
+        if not found.tracks or tracks:
+            return out
+        return [s if s.seen is NOT_SEEN else s._replace(seen=NOT_SEEN) for s in out]
 
     def _also_referred(self, found: Found, path: str, out: list[Shape]) -> list[Shape]:
         assert found.ref is not None
@@ -202,8 +180,8 @@ class Alternatives:
             if not self.document.widenings.allowed:
                 raise
             self.document.widenings.add(path, keyword, err)
-        all_seen = {"seen": Seen(all_names=True, all_items=True)} if tracks else {}
-        return [shape.changed(loose=True, **all_seen) for shape in shapes]
+        all_seen = Seen(all_names=True, all_items=True)
+        return [shape._replace(loose=True, seen=all_seen if tracks else shape.seen) for shape in shapes]
 
     def _conditional(
         self, asked: Any, schema: dict[str, Any], path: str, tracks: Tracks, out: list[Shape]
@@ -216,14 +194,15 @@ class Alternatives:
     def _dependent(
         self, name: str, asked: Any, where: str, path: str, tracks: Tracks, out: list[Shape]
     ) -> list[Shape]:
-        without = Shape(where, properties={name: (False, where)})
+        without = Shape(where, objects=Objects({name: (False, where)}))
         if isinstance(asked, list):
-            some = [Shape(where, mask=OBJECT, properties={name: (True, where)}, required=tuple(dict.fromkeys(asked)))]
+            named = Objects({name: (True, where)}, required=tuple(dict.fromkeys(asked)))
+            some = [Shape(where, mask=OBJECT, objects=named)]
         else:
             some = self._meet([Shape(where, mask=OBJECT)], self.alternatives(asked, where, tracks), where)
-            some = [s.changed(properties={**s.properties, name: property_of(s, name)}) for s in some]
+            some = [_with_objects(s, properties={**s.objects.properties, name: s.objects.member(name)}) for s in some]
         if tracks:  # else what is asked may hold without the name, too: then more alternatives lie within others
-            some = [s.changed(required=tuple(dict.fromkeys((name, *s.required)))) for s in some]
+            some = [_with_objects(s, required=tuple(dict.fromkeys((name, *s.objects.required)))) for s in some]
         return self._meet(out, [without, *some], path)
 
     def _all_evaluated(self, keyword: str, asked: Any, path: str, out: list[Shape]) -> list[Shape]:
@@ -236,18 +215,18 @@ class Alternatives:
             if seen.all_names:
                 return shape
             others = KeyClass(names=seen.names, patterns=seen.patterns)
-            return shape.changed(universals=(*shape.universals, (others, handle)), seen=seen._replace(all_names=True))
+            shape = _with_objects(shape, universals=(*shape.objects.universals, (others, handle)))
+            return shape._replace(seen=seen._replace(all_names=True))
         if seen.all_items:
             return shape
         rest = handle
         for contained in seen.contained:
             rest = self._compound("or", (rest, contained))
-        n = max(seen.items, len(shape.prefix))
-        prefix = [item_of(shape, i) for i in range(n)]
+        n = max(seen.items, len(shape.arrays.prefix))
+        prefix = [shape.arrays.item(i) for i in range(n)]
         prefix[seen.items :] = [self.conjoin(item, rest) for item in prefix[seen.items :]]
-        return shape.changed(
-            prefix=tuple(prefix), rest=self.conjoin(shape.rest, rest), seen=seen._replace(all_items=True)
-        )
+        arrays = shape.arrays._replace(prefix=tuple(prefix), rest=self.conjoin(shape.arrays.rest, rest))
+        return shape._replace(arrays=arrays, seen=seen._replace(all_items=True))
 
     def _target(self, ref: str, path: str) -> tuple[Any, str]:
         """What a reference leads to, through all schemas that are nothing but references themselves."""
@@ -330,12 +309,12 @@ class Alternatives:
             out, left, right = self._absorbed(left, right)
         for a in left:
             for b in right:
-                if several and self.compared.apart(a, b):
+                if several and self.apart(a, b):
                     continue
                 both = a if a is b else self.intersection(a, b)
                 if both is not None and several:
                     both = self._simplified(both)
-                    if self.compared.is_empty(both, 1):
+                    if self.is_empty(both, 1):
                         continue
                 if both is not None:
                     out.append(both)
@@ -351,12 +330,12 @@ class Alternatives:
         their product would multiply with each.
         """
         self._spend(len(left) * len(right), left[0].path)
-        inner = [a for a in left if any(self.compared.within(a, b) for b in right)]
+        inner = [a for a in left if any(self.within(a, b) for b in right)]
         done = {*map(id, inner)}
-        inner_right = [b for b in right if id(b) not in done and any(self.compared.within(b, a) for a in left)]
+        inner_right = [b for b in right if id(b) not in done and any(self.within(b, a) for a in left)]
         taken = done | {*map(id, inner_right)}
         # Of two that lie within each other one is enough.
-        whole = inner + [b for b in inner_right if not any(self.compared.within(b, a) for a in inner)]
+        whole = inner + [b for b in inner_right if not any(self.within(b, a) for a in inner)]
         return whole, [a for a in left if id(a) not in taken], [b for b in right if id(b) not in taken]
 
     def _greatest(self, shapes: list[Shape]) -> list[Shape]:
@@ -366,8 +345,8 @@ class Alternatives:
         out: list[Shape] = []
         for s in shapes:
             self._spend(2 * len(out), s.path)
-            if not any(self.compared.within(s, other) for other in out):
-                out = [other for other in out if not self.compared.within(other, s)]
+            if not any(self.within(s, other) for other in out):
+                out = [other for other in out if not self.within(other, s)]
                 out.append(s)
         return out
 
@@ -380,12 +359,12 @@ class Alternatives:
         excluded = []
         rest = [shape]
         for other in right:
-            if not self.compared.overlap(shape, other):
+            if not self.overlap(shape, other):
                 continue
             if other.loose:  # what would be left is too little
                 why = "a set that is not enforced exactly is not excluded here"
                 self.document.widenings.add(path, "", why)
-                rest = [s.changed(loose=True) for s in rest]
+                rest = [s._replace(loose=True) for s in rest]
                 continue
             excluded.append((other, self._outside(other)))
         while excluded:
@@ -408,7 +387,7 @@ class Alternatives:
         untouched: list[Shape] = []
         touched: list[Shape] = []
         for shape in shapes:
-            (touched if self.compared.overlap(shape, other) else untouched).append(shape)
+            (touched if self.overlap(shape, other) else untouched).append(shape)
         for union in unions:
             touched = self._meet(touched, union, path)
         return untouched, touched
@@ -423,34 +402,34 @@ class Alternatives:
     def _complement(self, shape: Shape) -> list[list[Shape]]:
         telling = self._telling(shape)
         if shape.values is None:
-            return list(complement(shape, None, self.negate, telling))
+            return list(complement(shape, None, self, telling))
         try:
-            values = [v for v in shape.values if self.members.accepts(v, shape, wide=True)]
+            values = [v for v in shape.values if self.accepts(v, shape, wide=True)]
         except BeingRead:
             # Whether a value fits depends on a child that is being read.  What is not among the values is outside the
             # shape, and so is what fails at its conditions: neither of the two needs the child now.
-            failing = next(complement(shape.changed(values=None), None, self.negate, telling))
-            unions = complement(shape, shape.values, self.negate, telling)
+            failing = next(complement(shape._replace(values=None), None, self, telling))
+            unions = complement(shape, shape.values, self, telling)
             return [[*union, *failing] for union in unions]
-        return list(complement(shape, values, self.negate, telling))
+        return list(complement(shape, values, self, telling))
 
     def _telling(self, shape: Shape) -> str | None:
         """A required property that tells objects of a shape from others: if there is one, with listed values."""
-        for name in shape.required:
-            children = self.looked_at(property_of(shape, name))
+        for name in shape.objects.required:
+            children = self.looked_at(shape.objects.member(name))
             if children is not None and all(child.values is not None for child in children):
                 return name
-        return shape.required[0] if shape.required else None
+        return shape.objects.required[0] if shape.objects.required else None
 
     def intersection(self, a: Shape, b: Shape) -> Shape | None:
         """The values in both of two shapes, or None if that is seen to be empty."""
         if not a.mask & b.mask:
             return None
-        steps = 2 + len(a.properties) + len(b.properties) + len(a.prefix) + len(b.prefix)
+        steps = 2 + len(a.objects.properties) + len(b.objects.properties) + len(a.arrays.prefix) + len(b.arrays.prefix)
         if a.values is not None and b.values is not None:
             steps += len(a.values) + len(b.values)
         self._spend(steps, a.path)
-        return intersect(a, b, self.conjoin)
+        return intersect(a, b, self)
 
     def _spend(self, steps: int, path: str) -> None:
         before = self._steps
@@ -541,20 +520,20 @@ class Alternatives:
         that are wanted those are left that can be had.
         """
         new: dict[str, Handle] = {}
-        for name, handle in shape.properties.items():
+        for name, handle in shape.objects.properties.items():
             if isinstance(handle, Compound) and handle.kind == "and":
                 got = self._settled.get(number_of(handle))
                 simple = self._settle(handle) if got is None else got[1]
                 if simple is not handle:
                     new[name] = simple
         if new:
-            shape = shape.changed(properties={**shape.properties, **new})
-        for wanted in shape.existentials:
-            possible = self.compared.possible(shape, wanted, 1)
+            shape = _with_objects(shape, properties={**shape.objects.properties, **new})
+        for wanted in shape.objects.existentials:
+            possible = shape.objects.possible(wanted, self, 1)
             if not possible:
                 break
-            others = shape.changed(existentials=tuple(x for x in shape.existentials if x is not wanted))
-            if self.compared.has_some(others, wanted, 1):
+            others = _with_objects(shape, existentials=tuple(x for x in shape.objects.existentials if x is not wanted))
+            if others.objects.has_some(wanted, self, 1):
                 shape = others
             elif len(possible) < len(wanted):
                 shape = self.intersection(others, some_property(shape.path, possible)) or shape
@@ -563,13 +542,13 @@ class Alternatives:
     def _settle(self, handle: Compound) -> Handle:
         before = self.unknown
         out: Handle = handle
-        if self.compared.nothing(handle, 1):
+        if self.nothing(handle, 1):
             out = False, path_of(handle)
         else:
             parts = list(handle.parts)
             for part in handle.parts:
                 others = [x for x in parts if x is not part]
-                if any(self.compared.narrows(x, part, 1) for x in others):
+                if any(self.narrows(x, part, 1) for x in others):
                     parts = others
             if len(parts) < len(handle.parts):
                 out = parts[0] if len(parts) == 1 else self._compound("and", tuple(parts))
@@ -670,6 +649,11 @@ class Alternatives:
             shapes = [closed(s, self.document.options) for s in self.of_handle(handle, Tracks.EACH)]
             got = self._described[key] = handle, shapes
         return got[1]
+
+
+def _with_objects(shape: Shape, **conditions: Any) -> Shape:
+    """Return a shape with other conditions on its objects."""
+    return shape._replace(objects=shape.objects._replace(**conditions))
 
 
 def _is_not(handle: Handle) -> bool:

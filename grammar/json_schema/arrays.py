@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from .counted_items import CountedItems
+from .domains.handles import Handle
 from .item_pools import ItemPools, lacking, not_known, short_parts
 from .item_values import MAX_DISTINCT, distinct, listed_values, longest
-from .memo import Memo, in_advance
+from .memo import Memo, Place
 from .scarce_items import MAX_KINDS, ScarceItems
-from .shape import Handle, Shape
+from .shape import Shape
 from .value_counts import ValueCounts
 from .widening import CAUGHT
 
@@ -20,25 +21,25 @@ class Arrays:
     def __init__(self, memo: Memo) -> None:
         self._memo = memo
 
-    def symbol(self, shape: Shape) -> int | None:
+    def symbol(self, shape: Shape, place: Place) -> int | None:
         """The symbol of a shape's arrays; None if there are none."""
         memo, path = self._memo, shape.path
-        most = shape.max_items
-        if shape.repeated and most is not None and most < 2:
+        most = shape.arrays.max_items
+        if shape.arrays.repeated and most is not None and most < 2:
             memo.empty(f"an array needs two equal items and can have {most}", path)
             return None
-        unique = shape.unique and (most is None or most > 1)
-        counts = bool(shape.contains or shape.repeated)
-        is_listed = unique or (counts and (shape.unique or shape.repeated))
+        unique = shape.arrays.unique and (most is None or most > 1)
+        counts = bool(shape.arrays.contains or shape.arrays.repeated)
+        is_listed = unique or (counts and (shape.arrays.unique or shape.arrays.repeated))
         values = listed_values(memo.read, shape) if is_listed else None
         few = values if values is not None and len(values) <= MAX_DISTINCT else None
         high = longest(memo.read, shape) if unique else None
-        if high is not None and high < shape.min_items:
-            memo.empty(f"an array needs {shape.min_items} different items and can have {high}", path)
+        if high is not None and high < shape.arrays.min_items:
+            memo.empty(f"an array needs {shape.arrays.min_items} different items and can have {high}", path)
             return None
         if most is not None:
             high = most if high is None else min(high, most)
-        if unique and few is None and len(shape.contains) <= MAX_KINDS:
+        if unique and few is None and len(shape.arrays.contains) <= MAX_KINDS:
             counted = ValueCounts(memo.read)
             why = lacking(memo.read, shape, counted)
             if why is not None:
@@ -48,15 +49,15 @@ class Arrays:
             try:
                 scarce = self._scarce(shape, short, counted)
                 if scarce.sizes:
-                    return CountedItems(memo, shape, few, high, scarce).symbol()
+                    return CountedItems(memo, place, shape, few, high, scarce).symbol()
             except CAUGHT:
                 if short:
                     raise not_known(shape) from None
         if counts or few is not None:
-            return CountedItems(memo, shape, few, high).symbol()
-        low = shape.min_items
+            return CountedItems(memo, place, shape, few, high).symbol()
+        low = shape.arrays.min_items
         prefix: list[int] = []
-        for i, handle in enumerate(shape.prefix):
+        for i, handle in enumerate(shape.arrays.prefix):
             if high is not None and i >= high:
                 break
             value = memo.child(handle)
@@ -66,7 +67,7 @@ class Arrays:
             prefix.append(value)
         rest: int | None = None
         if high is None or high > len(prefix):
-            rest = memo.child(shape.rest)
+            rest = memo.child(shape.arrays.rest)
             if rest is None:
                 high = len(prefix)
         if high is not None and low > high:
@@ -78,7 +79,7 @@ class Arrays:
         while prefix and prefix[-1] == rest:
             prefix.pop()
         must_differ = distinct(memo.read, shape) if unique else "no"
-        return memo.out.array(tuple(prefix), rest, low, high, path, in_advance(shape.array_symbol), must_differ)
+        return memo.out.array(tuple(prefix), rest, low, high, path, place.in_advance(), must_differ)
 
     def _scarce(self, shape: Shape, short: list[Handle], counted: ValueCounts) -> ScarceItems | ItemPools:
         """The values that items can run out of: listed if those of the `short` parts are few, else in pools."""

@@ -14,26 +14,28 @@ Left as they are: what says something of its additional properties itself (``add
 
 from __future__ import annotations
 
+from .domains.handles import Handle, KeyClass
 from .domains.types import OBJECT
 from .options import SchemaOptions
-from .shape import NOT_SEEN, Handle, KeyClass, Shape, unseen
+from .shape import NOT_SEEN, Shape
 
 
 def closed(shape: Shape, options: SchemaOptions) -> Shape:
     """The values of a shape whose objects have only the properties that are named, or all of them, by the options."""
-    seen = shape.seen
-    if seen is NOT_SEEN or not seen.of_objects or shape.values is not None or not shape.mask & OBJECT:
-        return unseen(shape)
+    seen, objects = shape.seen, shape.objects
+    if seen is NOT_SEEN:
+        return shape
+    if not seen.of_objects or shape.values is not None or not shape.mask & OBJECT:
+        return shape._replace(seen=NOT_SEEN)
     nothing: Handle = (False, shape.path)
-    out = shape.changed(seen=NOT_SEEN)
     if options.required == "all":
-        named = (name for name in shape.properties if name in seen.names)
-        out.required = tuple(dict.fromkeys((*shape.required, *named)))
+        named = (name for name in objects.properties if name in seen.names)
+        objects = objects._replace(required=tuple(dict.fromkeys((*objects.required, *named))))
     if options.additional_properties == "forbid" and not seen.all_names:
         if seen.patterns:
             others = KeyClass(names=seen.names, patterns=seen.patterns)
-            out.universals = (*shape.universals, (others, nothing))
+            objects = objects._replace(universals=(*objects.universals, (others, nothing)))
         else:
-            out.properties = {name: h if name in seen.names else nothing for name, h in shape.properties.items()}
-            out.additional = nothing
-    return out
+            properties = {name: h if name in seen.names else nothing for name, h in objects.properties.items()}
+            objects = objects._replace(properties=properties, additional=nothing)
+    return shape._replace(seen=NOT_SEEN, objects=objects)

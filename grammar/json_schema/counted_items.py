@@ -18,11 +18,12 @@ from typing import Any
 
 from wfsa.errors import LimitError
 
+from .domains.handles import Handle
 from .item_pools import ItemPools
 from .item_values import MAX_DISTINCT, distinct
-from .memo import Memo, in_advance
+from .memo import Memo, Place
 from .scarce_items import MAX_KINDS, ScarceItems, kinds_of
-from .shape import Handle, Shape, item_of
+from .shape import Shape
 from .widening import Unenforceable
 
 Used = int | tuple[int, ...]
@@ -36,20 +37,21 @@ class CountedItems:
     `scarce`: values that are set apart, where items must differ and their values are not few.
     """
 
-    __slots__ = ("_high", "_kinds", "_memo", "_most", "_scarce", "_shape", "_symbols", "_values")
+    __slots__ = ("_high", "_kinds", "_memo", "_most", "_place", "_scarce", "_shape", "_symbols", "_values")
 
     def __init__(
-        self, memo: Memo, shape: Shape, values: list[Any] | None, high: int | None,
+        self, memo: Memo, place: Place, shape: Shape, values: list[Any] | None, high: int | None,
         scarce: ScarceItems | ItemPools | None = None,
     ) -> None:  # fmt: skip
         self._memo = memo
+        self._place = place
         self._shape = shape
-        self._kinds = shape.contains
+        self._kinds = shape.arrays.contains
         self._values = values
         self._scarce = scarce
         self._high = high
-        starts = (kind.start for kind in shape.contains)
-        self._most = high if high is not None else max(shape.min_items, len(shape.prefix), *starts, 1)
+        starts = (kind.start for kind in shape.arrays.contains)
+        self._most = high if high is not None else max(shape.arrays.min_items, len(shape.arrays.prefix), *starts, 1)
         self._symbols: dict[int, list[tuple[int, int, int | None]]] = {}
 
     def symbol(self) -> int | None:
@@ -58,9 +60,9 @@ class CountedItems:
             raise LimitError(f"more than {MAX_KINDS} kinds of items are counted at {shape.path}")
         # Values that are not few are compared as they are written.
         must_differ = distinct(memo.read, shape) if self._values is None else "no"
-        by_text = self._values is None and shape.repeated
+        by_text = self._values is None and shape.arrays.repeated
         # What has no bound can go on until an item repeats, whatever has been written.
-        bounded = shape.contains or shape.max_items is not None or memo.child(shape.rest) is None
+        bounded = shape.arrays.contains or shape.arrays.max_items is not None or memo.child(shape.arrays.rest) is None
         if by_text and bounded:
             raise Unenforceable(
                 f"the complement of uniqueItems cannot be enforced over more than {MAX_DISTINCT} different items "
@@ -71,7 +73,7 @@ class CountedItems:
         used: Used = (0,) * len(self._scarce.sizes) if self._scarce else 0
         return memo.out.array_with_state(
             (0, (0,) * len(self._kinds), used), self._choices, self._is_end, shape.path,
-            lambda: in_advance(shape.array_symbol), must_differ, lambda state: by_text and state[2] == -2,
+            self._place.in_advance, must_differ, lambda state: by_text and state[2] == -2,
         )  # fmt: skip
 
     def _choices(self, state: State) -> Iterator[tuple[int, State]]:
@@ -84,14 +86,14 @@ class CountedItems:
             now = self._used_after(used, number)
             if after is not None and now is not None:
                 yield symbol, (min(n + 1, self._most), after, now)
-                if self._shape.repeated and number is None and n and not used:
+                if self._shape.arrays.repeated and number is None and n and not used:
                     yield symbol, (min(n + 1, self._most), after, -2)
 
     def _is_end(self, state: State) -> bool:
         n, counts, used = state
         enough = all(kind.low <= k for kind, k in zip(self._kinds, counts, strict=True))
-        lacks_two = self._shape.repeated and isinstance(used, int) and used >= 0
-        return n >= self._shape.min_items and enough and not lacks_two
+        lacks_two = self._shape.arrays.repeated and isinstance(used, int) and used >= 0
+        return n >= self._shape.arrays.min_items and enough and not lacks_two
 
     def _counts_after(self, counts: tuple[int, ...], met: int) -> tuple[int, ...] | None:
         """The counts after an item of the kinds in the bits of `met`; None if there are too many of one."""
@@ -115,7 +117,7 @@ class CountedItems:
         if number is None:
             return -1 if used else 0
         is_new = used >= 0 and not used >> number & 1
-        if self._shape.unique:
+        if self._shape.arrays.unique:
             return used | 1 << number if is_new else None
         return used | 1 << number if is_new else -1
 
@@ -134,9 +136,9 @@ class CountedItems:
         read = self._memo.read
         there = [(k, kind.handle) for k, kind in enumerate(self._kinds) if index >= kind.start]
         for number, value in enumerate(values):
-            if not read.members.admits(item_of(self._shape, index), value):
+            if not read.admits(self._shape.arrays.item(index), value):
                 continue
-            met, may = (sum(read.members.admits(h, value, wide) << k for k, h in there) for wide in (False, True))
+            met, may = (sum(read.admits(h, value, wide) << k for k, h in there) for wide in (False, True))
             if met == may:
                 yield met, ({"enum": [value]}, self._shape.path), number
 
@@ -144,5 +146,5 @@ class CountedItems:
         if self._scarce is not None:
             yield from self._scarce.items_at(index)
             return
-        for handle, met in kinds_of(self._memo.read, self._shape, item_of(self._shape, index), index):
+        for handle, met in kinds_of(self._memo.read, self._shape, self._shape.arrays.item(index), index):
             yield met, handle, None

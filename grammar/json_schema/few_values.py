@@ -14,11 +14,12 @@ from wfsa.errors import LimitError
 
 from ..language import words
 from .alternatives import Alternatives
+from .domains.handles import Handle, asks_nothing
 from .domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from .finite import json_key
 from .name_classes import listed_names, name_classes, value_of
 from .scalar_counts import listed_numbers
-from .shape import Handle, Shape, asks_nothing, item_of
+from .shape import Shape
 
 Values = dict[Any, Any]  # by what makes them equal (finite.json_key)
 CANDIDATES = 64  # values and words that are looked at for one shape
@@ -47,7 +48,7 @@ class FewValues:
     def of_shape(self, s: Shape, depth: int = DEPTH) -> list[Any] | None:
         """The values of one shape, or None if they are not few; some may be equal."""
         if s.values is not None:
-            return [v for v in s.values if self._read.members.accepts(v, s)]
+            return [v for v in s.values if self._read.accepts(v, s)]
         if s.loose:
             return None
         found: list[Any] = [None] * bool(s.mask & NULL) + [False, True] * bool(s.mask & BOOLEAN)
@@ -60,26 +61,26 @@ class FewValues:
             some = candidates(s, depth)
             if some is None:
                 return None
-            found += [v for v in some if self._read.members.accepts(v, s)]
+            found += [v for v in some if self._read.accepts(v, s)]
         return found
 
     def _arrays(self, s: Shape, depth: int) -> list[Any] | None:
         found: list[list[Any]] = [[]]
         longest = found
         for i in range(CANDIDATES):
-            if not longest or i == s.max_items:
+            if not longest or i == s.arrays.max_items:
                 return found
-            values = self._part(item_of(s, i), depth)
+            values = self._part(s.arrays.item(i), depth)
             if values is None or len(longest) * len(values) > CANDIDATES:
                 return None
             longest = [[*items, v] for items in longest for v in values.values()]
-            if s.unique:
+            if s.arrays.unique:
                 longest = [items for items in longest if len({json_key(v) for v in items}) == len(items)]
             found += longest
         return None
 
     def _objects(self, s: Shape, depth: int) -> list[Any] | None:
-        members = self._members(s, depth) if s.max_properties != 0 else {}
+        members = self._members(s, depth) if s.objects.max_properties != 0 else {}
         if members is None:
             return None
         found: list[dict[str, Any]] = [{}]
@@ -91,11 +92,11 @@ class FewValues:
 
     def _members(self, s: Shape, depth: int) -> dict[str, Values] | None:
         """The names of all members that there can be, with their values."""
-        is_full = s.max_properties is not None and s.max_properties <= len(s.required)
-        if not is_full and not (s.universals or s.existentials) and asks_nothing(s.additional):
+        is_full = s.objects.max_properties is not None and s.objects.max_properties <= len(s.objects.required)
+        if not is_full and not (s.objects.universals or s.objects.existentials) and asks_nothing(s.objects.additional):
             return None  # the usual case: any name
         found: dict[str, Values] = {}
-        for name in s.required if is_full else listed_names(s):
+        for name in s.objects.required if is_full else listed_names(s):
             values = self._part(value_of(self._read, s, name), depth)
             if values is None:
                 return None

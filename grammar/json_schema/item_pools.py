@@ -26,9 +26,10 @@ from wfsa.errors import LimitError
 
 from ..language import ENDLESS
 from .alternatives import Alternatives
+from .domains.handles import Handle, number_of
 from .item_values import is_endless
 from .scarce_items import kinds_of
-from .shape import Handle, Shape, item_of, number_of
+from .shape import Shape
 from .value_counts import ValueCounts
 
 MAX_CONDITIONS = 8  # different schemas of places and kinds
@@ -45,14 +46,14 @@ class ItemPools:
         self._shape = shape
         self._counts = counts
         self._bits: dict[int, tuple[int, Handle]] = {}
-        for handle in (*places(shape), *(kind.handle for kind in shape.contains)):
+        for handle in (*places(shape), *(kind.handle for kind in shape.arrays.contains)):
             self._bits.setdefault(number_of(handle), (1 << len(self._bits), handle))
         if len(self._bits) > MAX_CONDITIONS:
             raise not_known(shape)
         # Pools by the conditions that they meet, each as a part of one place that takes them.
         self._parts: dict[int, Handle] = {}
         for place in places(shape):
-            for part, met in read.compared.parted(place, self._bits.values(), 1, MAX_POOLS, shape.path):
+            for part, met in read.parted(place, self._bits.values(), 1, MAX_POOLS, shape.path):
                 self._parts.setdefault(met, part)
         self.sizes: list[int] = []
         self._numbers: dict[int, int] = {}
@@ -74,13 +75,13 @@ class ItemPools:
 
     def _kinds(self, met: int, index: int | None = None) -> int:
         """The kinds that an item counts for (bits) at an index, or at any index."""
-        kinds = enumerate(self._shape.contains)
+        kinds = enumerate(self._shape.arrays.contains)
         there = ((k, kind.handle) for k, kind in kinds if index is None or index >= kind.start)
         return sum(1 << k for k, handle in there if met & self._bits[number_of(handle)][0])
 
     def items_at(self, index: int) -> Iterator[tuple[int, Handle, int | None]]:
         """(kinds that an item counts for, the item, the number of its pool or None if the pool is ample)."""
-        place = self._bits[number_of(item_of(self._shape, index))][0]
+        place = self._bits[number_of(self._shape.arrays.item(index))][0]
         for met, part in self._parts.items():
             if met & place:
                 yield self._kinds(met, index), part, self._numbers.get(met)
@@ -88,29 +89,29 @@ class ItemPools:
 
 def places(shape: Shape) -> list[Handle]:
     """The schemas of the items that an array can have."""
-    n, most = len(shape.prefix), shape.max_items
-    return [*shape.prefix[:most], *([shape.rest] if most is None or most > n else [])]
+    n, most = len(shape.arrays.prefix), shape.arrays.max_items
+    return [*shape.arrays.prefix[:most], *([shape.arrays.rest] if most is None or most > n else [])]
 
 
 def needed(shape: Shape, index: int, kinds: int) -> int:
     """How many values are certainly enough for the items at an index that count for `kinds` (bits)."""
-    n = len(shape.prefix)
-    wanted = [kind for kind in shape.contains if kind.low]
-    length = max((shape.min_items, *(max(kind.start, n) for kind in wanted)))
+    n = len(shape.arrays.prefix)
+    wanted = [kind for kind in shape.arrays.contains if kind.low]
+    length = max((shape.arrays.min_items, *(max(kind.start, n) for kind in wanted)))
     if index < n:
         return index + 1 if index < length else 0
     need = length if length > n else 0
-    of_kinds = (kind.low + kind.start for k, kind in enumerate(shape.contains) if kinds >> k & 1 and kind.low)
+    of_kinds = (kind.low + kind.start for k, kind in enumerate(shape.arrays.contains) if kinds >> k & 1 and kind.low)
     need = max((need, *of_kinds))
-    return need if shape.max_items is None else min(need, shape.max_items)
+    return need if shape.arrays.max_items is None else min(need, shape.arrays.max_items)
 
 
 def short_parts(read: Alternatives, shape: Shape, counts: ValueCounts) -> list[Handle]:
     """The parts of places that have perhaps no value left when an array needs one."""
     found = []
-    last = max((len(shape.prefix), *(kind.start for kind in shape.contains)))
+    last = max((len(shape.arrays.prefix), *(kind.start for kind in shape.arrays.contains)))
     for i, place in enumerate(places(shape)):
-        index = i if i < len(shape.prefix) else last
+        index = i if i < len(shape.arrays.prefix) else last
         for part, kinds in kinds_of(read, shape, place, index):
             need = needed(shape, index, kinds)
             size = counts.of(part)
@@ -123,9 +124,10 @@ def short_parts(read: Alternatives, shape: Shape, counts: ValueCounts) -> list[H
 def lacking(read: Alternatives, shape: Shape, counts: ValueCounts) -> str | None:
     """Why there are too few values for any array of different items, as far as their number tells; else None."""
     all_places = places(shape)
-    if shape.min_items > 1 and (some := counts.at_least(all_places, shape.min_items)).most < shape.min_items:
-        return f"an array needs {shape.min_items} different items and there are {some.most}"
-    for kind in shape.contains:
+    low = shape.arrays.min_items
+    if low > 1 and (some := counts.at_least(all_places, low)).most < low:
+        return f"an array needs {low} different items and there are {some.most}"
+    for kind in shape.arrays.contains:
         if kind.low > 1:
             some = counts.at_least([read.conjoin(place, kind.handle) for place in all_places], kind.low)
             if some.most < kind.low:

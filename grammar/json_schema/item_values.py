@@ -11,13 +11,14 @@ from fractions import Fraction
 from typing import Any
 
 from .alternatives import Alternatives
+from .domains.handles import Handle
 from .domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from .few_values import FewValues
 from .finite import json_key
 from .productions import Distinct
 from .scalar_counts import common_step, has_no_fraction, steps_of
 from .scalars import FEW
-from .shape import Handle, Shape, item_of
+from .shape import Shape
 
 MAX_DISTINCT = 10  # values of the items of an array that must not repeat, remembered by the grammar
 MAX_FEW = 32  # values that are listed to see whether there are enough of them
@@ -28,9 +29,9 @@ DEPTH = 3  # schemas in each other that are read to see whether their values are
 def listed_values(read: Alternatives, shape: Shape) -> list[Any] | None:
     """All values that an item of an array can have, if they are listed."""
     found: dict[Any, Any] = {}
-    n = len(shape.prefix) + (shape.max_items is None or shape.max_items > len(shape.prefix))
+    n = len(shape.arrays.prefix) + (shape.arrays.max_items is None or shape.arrays.max_items > len(shape.arrays.prefix))
     for i in range(n):
-        some = _listed(read, item_of(shape, i))
+        some = _listed(read, shape.arrays.item(i))
         if some is None:
             return None
         found.update(some)
@@ -42,7 +43,7 @@ def _listed(read: Alternatives, handle: Handle) -> dict[Any, Any] | None:
     found: dict[Any, Any] = {}
     for s in read.of_handle(handle):
         if s.values is not None:
-            some = [v for v in s.values if read.members.accepts(v, s)]
+            some = [v for v in s.values if read.accepts(v, s)]
         elif s.mask & ~(NULL | BOOLEAN):
             return None
         else:
@@ -57,8 +58,8 @@ def longest(read: Alternatives, shape: Shape) -> int | None:
     The first length at which no different values can be given to those positions, by augmenting paths (Kuhn 1955).
     """
     few = FewValues(read, MAX_FEW)
-    rest = few.of(shape.rest)
-    wanted = [few.of(handle) for handle in shape.prefix]
+    rest = few.of(shape.arrays.rest)
+    wanted = [few.of(handle) for handle in shape.arrays.prefix]
     wanted += [] if rest is None else [rest] * (len(rest) + 1)
     holder: dict[Any, int] = {}
 
@@ -81,10 +82,10 @@ def _place(position: int, wanted: Sequence[Collection[Any] | None], holder: dict
 
 def distinct(read: Alternatives, shape: Shape) -> Distinct:
     """Must the items of a shape differ, and has one of them no end of values to have?"""
-    if not shape.unique:
+    if not shape.arrays.unique:
         return "no"
-    for i in range(len(shape.prefix) + 1):
-        if not is_endless(read, item_of(shape, i)):
+    for i in range(len(shape.arrays.prefix) + 1):
+        if not is_endless(read, shape.arrays.item(i)):
             return "exhaustible"
     return "endless"
 
@@ -114,31 +115,31 @@ def _shape_is_endless(read: Alternatives, s: Shape, within: tuple[int, ...]) -> 
             return True
     if s.mask & OBJECT and _has_endless_objects(read, s, within):
         return True
-    if s.mask & ARRAY and not s.repeated and not any(c.low or c.high is not None for c in s.contains):
-        n = max(s.min_items, 1)  # all of one length will do, items that differ among them
-        if s.max_items is None or s.max_items >= n:
-            return all(is_endless(read, item_of(s, i), within) for i in range(min(n, len(s.prefix) + 1)))
+    if s.mask & ARRAY and not s.arrays.repeated and not any(c.low or c.high is not None for c in s.arrays.contains):
+        n = max(s.arrays.min_items, 1)  # all of one length will do, items that differ among them
+        if s.arrays.max_items is None or s.arrays.max_items >= n:
+            return all(is_endless(read, s.arrays.item(i), within) for i in range(min(n, len(s.arrays.prefix) + 1)))
     return False
 
 
 def _has_endless_objects(read: Alternatives, s: Shape, within: tuple[int, ...]) -> bool:
     """Whether one member of an object has values without end, beside the least that the others need."""
-    if s.existentials or any(keys.key is not None for keys, _ in s.universals):
+    if s.objects.existentials or any(keys.key is not None for keys, _ in s.objects.universals):
         return False
-    member_of = read.compared.member_of
-    needed = [member_of(s, name) for name in s.required]
+    needed = [s.objects.all_of_member(name, read) for name in s.objects.required]
     if not all(_has_simple(read, child) or is_endless(read, child, within) for child in needed):
         return False
-    most = s.max_properties
-    for name in s.properties:
-        n = len(s.required) + (name not in s.required)
-        if n >= s.min_properties and (most is None or n <= most) and is_endless(read, member_of(s, name), within):
-            return True
+    most = s.objects.max_properties
+    for name in s.objects.properties:
+        n = len(s.objects.required) + (name not in s.objects.required)
+        if n >= s.objects.min_properties and (most is None or n <= most):
+            if is_endless(read, s.objects.all_of_member(name, read), within):
+                return True
     # A member of some other name, of which there are without end.
-    n = len(s.required) + 1
-    if s.universals or n < s.min_properties or (most is not None and n > most):
+    n = len(s.objects.required) + 1
+    if s.objects.universals or n < s.objects.min_properties or (most is not None and n > most):
         return False
-    return is_endless(read, s.additional, within)
+    return is_endless(read, s.objects.additional, within)
 
 
 def _has_simple(read: Alternatives, handle: Handle) -> bool:
@@ -148,7 +149,7 @@ def _has_simple(read: Alternatives, handle: Handle) -> bool:
 
 def _has_simple_value(read: Alternatives, s: Shape) -> bool:
     if s.values is not None:
-        return any(read.members.accepts(v, s) for v in s.values)
+        return any(read.accepts(v, s) for v in s.values)
     if s.mask & (NULL | BOOLEAN):
         return True
     if s.mask & STRING and s.strings.has_any_text() and not s.strings.excluded:
@@ -157,6 +158,7 @@ def _has_simple_value(read: Alternatives, s: Shape) -> bool:
     if s.mask & NUMBER and not (s.numbers.multiples or s.numbers.not_multiples or s.numbers.excluded):
         if s.numbers.low is None or s.numbers.high is None or s.numbers.high - s.numbers.low > 1:
             return True
-    if s.mask & ARRAY and not s.min_items and not s.repeated and not any(c.low for c in s.contains):
+    arrays = s.arrays
+    if s.mask & ARRAY and not arrays.min_items and not arrays.repeated and not any(c.low for c in arrays.contains):
         return True
-    return bool(s.mask & OBJECT) and not (s.required or s.min_properties or s.existentials)
+    return bool(s.mask & OBJECT) and not (s.objects.required or s.objects.min_properties or s.objects.existentials)

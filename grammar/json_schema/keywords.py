@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 from wfsa.errors import GrammarError, LimitError, SchemaError
 
 from .contents import JSON, encoding_pattern, holds_json
+from .domains.arrays import Contains
+from .domains.handles import Compound, Handle, KeyClass, Keyed
 from .domains.numbers import Numbers
 from .domains.strings import Strings
 from .domains.types import ARRAY, BOOLEAN, INTEGER, NULL, NUMBER, OBJECT, STRING
@@ -24,7 +26,8 @@ from .formats import format_name
 from .intervals import MAX_DIGITS, exact, n_digits
 from .options import SchemaOptions
 from .places import segment
-from .shape import Compound, Contains, Handle, KeyClass, Keyed, Shape, Tracks
+from .shape import Tracks
+from .shape_builder import ShapeBuilder
 from .spelling import pattern_language
 from .widening import Unenforceable, Widenings
 
@@ -33,7 +36,7 @@ TYPES = {
     "null": NULL,
 }  # fmt: skip
 
-Reader = Callable[["Found", Shape, Any, dict[str, Any]], None]
+Reader = Callable[["Found", ShapeBuilder, Any, dict[str, Any]], None]
 
 
 class Found:
@@ -67,11 +70,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def fail(shape: Shape, keyword: str, what: str) -> NoReturn:
+def fail(shape: ShapeBuilder, keyword: str, what: str) -> NoReturn:
     raise SchemaError(f"{what} at {shape.path}{segment(keyword)}")
 
 
-def _number(shape: Shape, keyword: str, value: Any) -> Decimal:
+def _number(shape: ShapeBuilder, keyword: str, value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         fail(shape, keyword, f"{keyword} must be a number, not {shown(value)}")
     number = exact(value)
@@ -85,7 +88,7 @@ def _number(shape: Shape, keyword: str, value: Any) -> Decimal:
     return number
 
 
-def _count(shape: Shape, keyword: str, value: Any) -> int:
+def _count(shape: ShapeBuilder, keyword: str, value: Any) -> int:
     if type(value) is int and value >= 0:
         return value
     number = exact(value) if isinstance(value, (float, Decimal)) else None
@@ -97,7 +100,7 @@ def _count(shape: Shape, keyword: str, value: Any) -> int:
 # ---- any type ----------------------------------------------------------------------------------------------------
 
 
-def type_(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def type_(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, str):
         mask = TYPES.get(value, 0)
         if not mask:
@@ -114,7 +117,7 @@ def type_(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> Non
     shape.mask &= mask
 
 
-def enum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def enum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list):
         fail(shape, "enum", f"enum must be a list, not {shown(value)}")
     if not is_json(value):
@@ -122,13 +125,13 @@ def enum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None
     _values(shape, value)
 
 
-def const(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def const(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not is_json(value):
         fail(shape, "const", f"{shown(value)} is no JSON value")
     _values(shape, [value])
 
 
-def _values(shape: Shape, values: list[Any]) -> None:
+def _values(shape: ShapeBuilder, values: list[Any]) -> None:
     if shape.values is not None:
         keys = {json_key(v) for v in values}
         values = [v for v in shape.values if json_key(v) in keys]
@@ -138,7 +141,7 @@ def _values(shape: Shape, values: list[Any]) -> None:
 def part(keyword: str, is_right: Callable[[Any], bool], what: str) -> Reader:
     """A reader for an applicator: it is checked here and followed by :mod:`.alternatives`."""
 
-    def read(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
         if not is_right(value):
             fail(shape, keyword, f"{keyword} must be {what}, not {shown(value)}")
         found.add(keyword, value)
@@ -170,7 +173,7 @@ def dynamic_ref(keyword: str) -> Reader:
     return part(keyword, lambda value: isinstance(value, str), "a string")
 
 
-def condition(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def condition(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     for word in ("if", "then", "else"):
         if word in schema and not _is_schema(schema[word]):
             fail(shape, word, f"a schema must be an object or a boolean, not {shown(schema[word])}")
@@ -178,13 +181,13 @@ def condition(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) ->
         found.add("if", value)
 
 
-def ref(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def ref(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
         fail(shape, "$ref", f"$ref must be a string, not {shown(value)}")
     found.ref = value
 
 
-def identifier(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def identifier(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, str) and not (found.draft <= 7 and "$ref" in schema):
         found.identifier = value
 
@@ -192,29 +195,29 @@ def identifier(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -
 # ---- numbers -----------------------------------------------------------------------------------------------------
 
 
-def minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def minimum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     is_open = found.draft <= 4 and schema.get("exclusiveMinimum") is True
     shape.numbers = shape.numbers.meet(Numbers(low=_number(shape, "minimum", value), low_open=is_open))
 
 
-def maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def maximum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     is_open = found.draft <= 4 and schema.get("exclusiveMaximum") is True
     shape.numbers = shape.numbers.meet(Numbers(high=_number(shape, "maximum", value), high_open=is_open))
 
 
-def exclusive_minimum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def exclusive_minimum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, bool) and found.draft <= 4:
         return  # read with `minimum`
     shape.numbers = shape.numbers.meet(Numbers(low=_number(shape, "exclusiveMinimum", value), low_open=True))
 
 
-def exclusive_maximum(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def exclusive_maximum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, bool) and found.draft <= 4:
         return
     shape.numbers = shape.numbers.meet(Numbers(high=_number(shape, "exclusiveMaximum", value), high_open=True))
 
 
-def multiple_of(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def multiple_of(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     number = _number(shape, "multipleOf", value)
     if number <= 0:
         fail(shape, "multipleOf", f"multipleOf must be above 0, not {shown(value)}")
@@ -224,20 +227,20 @@ def multiple_of(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) 
 # ---- strings -----------------------------------------------------------------------------------------------------
 
 
-def min_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def min_length(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     shape.strings = shape.strings.meet(Strings(min_length=_count(shape, "minLength", value)))
 
 
-def max_length(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def max_length(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     shape.strings = shape.strings.meet(Strings(max_length=_count(shape, "maxLength", value)))
 
 
-def pattern(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def pattern(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     _checked_pattern(value, shape.path + ".pattern")
     shape.strings = shape.strings.meet(Strings(patterns=(value,)))
 
 
-def format_(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def format_(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, str):
         fail(shape, "format", f"format must be a string, not {shown(value)}")
     name = format_name(value, found.draft)
@@ -245,13 +248,13 @@ def format_(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> N
         shape.strings = shape.strings.meet(Strings(formats=(name,)))
 
 
-def content_encoding(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def content_encoding(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     pattern = encoding_pattern(value)
     if pattern is not None and found.options.formats == "assert":
         shape.strings = shape.strings.meet(Strings(patterns=(pattern,)))
 
 
-def content_media_type(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def content_media_type(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if holds_json(schema) and found.options.formats == "assert":
         if "contentEncoding" in schema:
             raise Unenforceable(f"{JSON} in {schema['contentEncoding']} cannot be enforced at {shape.path}")
@@ -261,18 +264,18 @@ def content_media_type(found: Found, shape: Shape, value: Any, schema: dict[str,
 # ---- arrays ------------------------------------------------------------------------------------------------------
 
 
-def _handle(shape: Shape, keyword: str, value: Any, path: str) -> Handle:
+def _handle(shape: ShapeBuilder, keyword: str, value: Any, path: str) -> Handle:
     if not isinstance(value, (dict, bool)):
         raise SchemaError(f"a schema must be an object or a boolean, not {shown(value)} at {path}")
     return value, path
 
 
-def _tuple_items(shape: Shape, keyword: str, value: list[Any]) -> None:
+def _tuple_items(shape: ShapeBuilder, keyword: str, value: list[Any]) -> None:
     path = f"{shape.path}.{keyword}"
     shape.prefix = tuple(_handle(shape, keyword, v, f"{path}[{i}]") for i, v in enumerate(value))
 
 
-def items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, list):  # the form of the drafts up to 2019-09
         _tuple_items(shape, "items", value)
         if "additionalItems" in schema:
@@ -282,21 +285,21 @@ def items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> Non
         shape.rest = _handle(shape, "items", value, shape.path + ".items")
 
 
-def prefix_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def prefix_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list):
         fail(shape, "prefixItems", f"prefixItems must be a list of schemas, not {shown(value)}")
     _tuple_items(shape, "prefixItems", value)
 
 
-def min_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def min_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     shape.min_items = _count(shape, "minItems", value)
 
 
-def max_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def max_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     shape.max_items = _count(shape, "maxItems", value)
 
 
-def contains(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def contains(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     handle = _handle(shape, "contains", value, shape.path + ".contains")
     low, high = 1, None
     if found.draft >= 2019:
@@ -309,7 +312,7 @@ def contains(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> 
     shape.seen = shape.seen._replace(contained=(handle,)) if found.draft >= 2020 else shape.seen
 
 
-def unique_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def unique_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, bool):
         fail(shape, "uniqueItems", f"uniqueItems must be true or false, not {shown(value)}")
     if value and found.options.unique_items == "exact":
@@ -319,7 +322,7 @@ def unique_items(found: Found, shape: Shape, value: Any, schema: dict[str, Any])
 # ---- objects -----------------------------------------------------------------------------------------------------
 
 
-def properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, dict):
         fail(shape, "properties", f"properties must be an object, not {shown(value)}")
     base = shape.path + ".properties"
@@ -334,18 +337,18 @@ def properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -
     shape.properties = out
 
 
-def additional_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def additional_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if value is not True:
         shape.additional = _handle(shape, "additionalProperties", value, shape.path + ".additionalProperties")
 
 
-def required(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def required(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         fail(shape, "required", f"required must be a list of names, not {shown(value)}")
-    shape.required = tuple(value)
+    shape.required = tuple(dict.fromkeys(value))
 
 
-def pattern_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def pattern_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, dict):
         fail(shape, "patternProperties", f"patternProperties must be an object, not {shown(value)}")
     base = shape.path + ".patternProperties"
@@ -364,18 +367,18 @@ def pattern_properties(found: Found, shape: Shape, value: Any, schema: dict[str,
     shape.universals = (*shape.universals, *universals)
 
 
-def property_names(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def property_names(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     handle = _handle(shape, "propertyNames", value, shape.path + ".propertyNames")
     if value is not True:
         keys = KeyClass(key=Compound("not", (handle,)))
         shape.universals = (*shape.universals, (keys, (False, handle[1] if isinstance(handle, tuple) else shape.path)))
 
 
-def min_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def min_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     shape.min_properties = _count(shape, "minProperties", value)
 
 
-def max_properties(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def max_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     shape.max_properties = _count(shape, "maxProperties", value)
 
 
@@ -391,7 +394,7 @@ def _checked_pattern(value: Any, path: str) -> None:
 def dependencies(keyword: str) -> Reader:
     """``dependentRequired``, ``dependentSchemas``, and ``dependencies``, which is both."""
 
-    def read(found: Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+    def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
         if not isinstance(value, dict):
             fail(shape, keyword, f"{keyword} must be an object, not {shown(value)}")
         for name, asked in value.items():

@@ -36,22 +36,26 @@ from ..boundary import Boundary
 from ..ir import Grammar
 from .arrays import Arrays
 from .document import Document, draft_of
+from .domains.handles import Handle, path_of
 from .domains.types import ARRAY, OBJECT, SCALARS, type_of
 from .indentation import indented
-from .memo import Memo
+from .memo import Memo, Place
 from .misspelt import Slip
 from .objects import Objects
 from .options import SchemaOptions
-from .relaxing import ARRAY_STEPS, OBJECT_STEPS, relaxed, without_names_in_doubt
+from .relaxing import relaxed, without_names_in_doubt
 from .report import SchemaEntries, SchemaReport
 from .scalars import Scalars, ScalarUnion
-from .shape import OPEN, UNSEEN, Handle, Shape, path_of
+from .shape import Shape
 from .sources import SchemaSource, schema_of
 from .trim import trimmed
 from .widening import Widening
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
 MAX_NESTING = 1000  # segments of a path
+
+
+_ONLY_TYPES = Shape("$")[3:]  # what follows the mask of a shape without other conditions
 
 
 class NoDocument(SchemaError):
@@ -121,11 +125,11 @@ def narrowed(shape: Shape, mask: int) -> Shape | None:
     """The values of a shape that have a type in `mask`; None if they are seen to be none."""
     if shape.values is not None:
         values = [v for v in shape.values if type_of(v) & mask]
-        return shape.changed(values=values) if values else None
+        return shape._replace(values=values) if values else None
     common = shape.mask & mask
     if common == shape.mask:
         return shape
-    return shape.changed(mask=common) if common else None
+    return shape._replace(mask=common) if common else None
 
 
 class Lowering:
@@ -134,7 +138,7 @@ class Lowering:
     `memo` is given where values are not written as JSON.
     """
 
-    __slots__ = ("_arrays", "_depth", "_objects", "_queue", "memo", "scalars")
+    __slots__ = ("_arrays", "_depth", "_objects", "_places", "_queue", "memo", "scalars")
 
     def __init__(self, document: Document, memo: Memo | None = None) -> None:
         self.memo = memo or Memo(document, self.union)
@@ -142,7 +146,8 @@ class Lowering:
         self._objects = Objects(self.memo)
         self._arrays = Arrays(self.memo)
         self._depth = 0
-        self._queue: list[tuple[Shape, int]] = []  # shapes whose objects or arrays are lowered later
+        self._places: dict[tuple[int, int], Place] = {}  # by the identity of a shape, and the type
+        self._queue: list[tuple[Place, int]] = []  # shapes whose objects or arrays are lowered later
 
     def run(self, schema: Any, path: str, objects_only: bool = False) -> Grammar:
         """Lower a schema; a lowering runs once."""
@@ -188,9 +193,9 @@ class Lowering:
         scalars = self.scalars
         if len(shapes) == 1:
             shape = shapes[0]
-            # Path, free, mask: the usual case.
-            if len(shape.__dict__) == 3 and not shape.mask & ~SCALARS and scalars.is_plain(shape.mask):
-                return scalars.plain(shape.mask, path)
+            mask = shape.mask
+            if shape[3:] == _ONLY_TYPES and not mask & ~SCALARS and scalars.is_plain(mask):  # the usual case
+                return scalars.plain(mask, path)
         union = ScalarUnion()
         for shape in shapes:
             if shape.free:
@@ -218,49 +223,51 @@ class Lowering:
 
     def nested(self, shape: Shape, kind: int) -> int | None:
         """The symbol of a shape's objects or arrays, by `kind`; None if there are none."""
-        field, name = ("object_symbol", "object") if kind == OBJECT else ("array_symbol", "array")
-        got: int | None = getattr(shape, field)
-        if got != UNSEEN and got != OPEN:
-            return got
-        if got == OPEN or self._depth >= MAX_DEPTH:
-            if got == UNSEEN and not self._later(shape, kind):
+        place = self._places.get((id(shape), kind))
+        if place is None:
+            place = self._places[id(shape), kind] = Place(shape)
+        elif place.is_seen and (place.symbol is not None or not place.is_open):
+            return place.symbol
+        if place.is_open or self._depth >= MAX_DEPTH:
+            if not place.is_open and not self._later(place, kind):
                 return self._anything()
             self.memo.may_be_empty = True
-            got = self.memo.out.nonterminal(name, shape.path)
-        else:
-            setattr(shape, field, OPEN)
-            depth = self._depth
-            self._depth += 1
-            got = self._rules(shape, kind)
-            self._depth = depth
-        setattr(shape, field, got)
-        return got
+            place.symbol = self.memo.out.nonterminal("object" if kind == OBJECT else "array", shape.path)
+            place.is_seen = True
+            return place.symbol
+        place.is_open = True
+        depth = self._depth
+        self._depth += 1
+        symbol = self._rules(place, kind)
+        self._depth = depth
+        place.is_seen, place.is_open, place.symbol = True, False, symbol
+        return symbol
 
-    def _later(self, shape: Shape, kind: int) -> bool:
+    def _later(self, place: Place, kind: int) -> bool:
         """Lower a shape from the queue, with the stack empty; False if it may be anything for being too deep."""
-        path = shape.path
+        path = place.shape.path
         if path.count(".") + path.count("[") > MAX_NESTING:
             why = f"the schema nests deeper than {MAX_NESTING} levels; use $ref for its parts at {path}"
             self.memo.document.widenings.add(path, "", LimitError(why))
             return False
-        self._queue.append((shape, kind))
+        self._queue.append((place, kind))
         return True
 
-    def _rules(self, shape: Shape, kind: int) -> int | None:
+    def _rules(self, place: Place, kind: int) -> int | None:
         """Make the rules of a shape's objects or arrays."""
         check()
-        make, steps = (self._objects.symbol, OBJECT_STEPS) if kind == OBJECT else (self._arrays.symbol, ARRAY_STEPS)
+        shape, depth = place.shape, self._depth
+
+        def make(shape: Shape) -> int | None:
+            self._depth = depth  # also if it was left deeper down
+            maker = self._objects if kind == OBJECT else self._arrays
+            return maker.symbol(shape, place)
+
         if not self.memo.document.widenings.allowed:
             return make(shape)
         if kind == OBJECT:
-            without_names_in_doubt(self.memo, shape)
-        depth = self._depth
-
-        def at_this_depth(shape: Shape) -> int | None:
-            self._depth = depth  # also if it was left deeper down
-            return make(shape)
-
-        return relaxed(self.memo, shape, at_this_depth, steps)
+            shape = without_names_in_doubt(self.memo, shape)
+        return relaxed(self.memo, shape, kind, make)
 
     # ---- recursion -------------------------------------------------------------------------------------------------
 

@@ -7,25 +7,29 @@ which is nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from decimal import Decimal
 from typing import Any
 
+from .domains.handles import Handle, KeyClass
 from .domains.strings import matches
 from .domains.types import ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, OBJECT, STRING
 from .finite import Key, is_whole, json_key
-from .shape import Handle, KeyClass, Shape, item_of, property_of
+from .shape import Shape
 
 
-class Membership:
+class Membership(ABC):
     """Tells of values whether they fit."""
 
-    __slots__ = ("_alternatives", "_value_keys", "_wholes")
+    __slots__ = ("_value_keys", "_wholes")
 
-    def __init__(self, alternatives: Callable[[Handle], list[Shape]], wholes: str) -> None:
-        self._alternatives = alternatives  # of a child
+    def __init__(self, wholes: str) -> None:
         self._wholes = wholes
         self._value_keys: dict[int, tuple[Any, frozenset[Key]]] = {}
+
+    @abstractmethod
+    def of_handle(self, handle: Handle) -> list[Shape]:
+        """Return the alternatives of a child."""
 
     def accepts(self, value: Any, shape: Shape, wide: bool = False, sure: bool = False) -> bool:
         """Whether a value satisfies the conditions of a shape, `values` aside."""
@@ -44,36 +48,8 @@ class Membership:
                 kind = NUMBER  # in draft 4, 1.0 is no integer
             return bool(mask & kind) and shape.numbers.accepts(value)
         if isinstance(value, list):
-            if not mask & ARRAY or len(value) < shape.min_items:
-                return False
-            if shape.max_items is not None and len(value) > shape.max_items:
-                return False
-            if shape.unique or shape.repeated:
-                if (len({json_key(v) for v in value}) < len(value)) != shape.repeated:
-                    return False
-            for c in shape.contains:
-                counted = value[c.start :]
-                if sum(self.admits(c.handle, v, wide, sure) for v in counted) < c.low:
-                    return False
-                if c.high is not None and sum(self.admits(c.handle, v, not wide, not sure) for v in counted) > c.high:
-                    return False
-            return all(self.admits(item_of(shape, i), v, wide, sure) for i, v in enumerate(value))
-        if not mask & OBJECT or any(name not in value for name in shape.required) or len(value) < shape.min_properties:
-            return False
-        if shape.max_properties is not None and len(value) > shape.max_properties:
-            return False
-        for wanted in shape.existentials:
-            if not any(
-                self.in_class(name, keys, wide, sure) and self.admits(handle, v, wide, sure)
-                for keys, handle in wanted
-                for name, v in value.items()
-            ):
-                return False
-        for keys, handle in shape.universals:
-            members = [v for name, v in value.items() if self.in_class(name, keys, not wide, not sure)]
-            if not all(self.admits(handle, v, wide, sure) for v in members):
-                return False
-        return all(self.admits(property_of(shape, name), v, wide, sure) for name, v in value.items())
+            return bool(mask & ARRAY) and shape.arrays.accepts(value, self, wide, sure)
+        return bool(mask & OBJECT) and shape.objects.accepts(value, self, wide, sure)
 
     def _keys(self, values: Any) -> frozenset[Key]:
         """The keys of the values of a shape; the list is kept alive, so that its identity stays its own."""
@@ -99,11 +75,11 @@ class Membership:
 
     def is_loose(self, handle: Handle) -> bool:
         """Whether a condition of a child was dropped."""
-        return any(shape.loose for shape in self._alternatives(handle))
+        return any(shape.loose for shape in self.of_handle(handle))
 
     def admits(self, handle: Handle, value: Any, wide: bool = False, sure: bool = False) -> bool:
         """Whether a child has a value."""
-        for shape in self._alternatives(handle):
+        for shape in self.of_handle(handle):
             if shape.free:
                 return True
             if shape.values is not None and json_key(value) not in self._keys(shape.values):

@@ -11,13 +11,14 @@ from collections.abc import Callable
 
 from .alternatives import Alternatives
 from .document import Document
+from .domains.handles import Handle, number_of, path_of
 from .lexemes import lexemes
 from .productions import Productions
-from .shape import Handle, Shape, number_of, path_of
+from .shape import Shape
 
 
 class Memo:
-    __slots__ = ("_describe", "_is_first", "_lower", "_symbols", "document", "lexemes", "may_be_empty", "out", "read")
+    __slots__ = ("_describe", "_lower", "_symbols", "document", "lexemes", "may_be_empty", "out", "read")
 
     def __init__(
         self,
@@ -29,7 +30,6 @@ class Memo:
     ) -> None:
         """`read`, `out` and `describe` are given where two lowerings share one document."""
         self.document = document
-        self._is_first = read is None  # of the lowerings that share the alternatives
         self.read = read or Alternatives(document)
         self.lexemes = lexemes(document.options, document.gap, document.barred)
         self.out = out or Productions(self.lexemes)
@@ -50,14 +50,22 @@ class Memo:
     def close(self) -> None:
         """Drop the functions that lead back up, so that everything of a lowering is freed without the collector."""
         del self._lower, self._describe
-        if self._is_first:
-            self.read.close()
 
     def empty(self, why: str, path: str) -> None:
         """Note why nothing satisfies the schema at `path`; the last reason is the one that is told."""
         self.read.why = why, path
 
 
-def in_advance(symbol: int | None) -> int | None:
-    """The nonterminal that a shape got while it was open, if it did."""
-    return symbol if symbol is not None and symbol < 0 else None
+class Place:
+    """Where the lowering of the objects, or of the arrays, of one shape stands."""
+
+    __slots__ = ("is_open", "is_seen", "shape", "symbol")
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.is_seen = self.is_open = False
+        self.symbol: int | None = None  # a nonterminal's is negative; None if nothing satisfies the shape
+
+    def in_advance(self) -> int | None:
+        """Return the nonterminal that the shape got while it was open, if it did."""
+        return self.symbol if self.symbol is not None and self.symbol < 0 else None

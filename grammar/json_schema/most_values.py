@@ -8,12 +8,13 @@ from wfsa.errors import LimitError
 
 from ..language import ENDLESS, n_words
 from .alternatives import Alternatives
+from .domains.handles import Handle, number_of
 from .domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from .few_values import FewValues
 from .finite import Key, json_key
 from .name_classes import listed_names, name_classes, value_of
 from .scalar_counts import count_numbers
-from .shape import Handle, Shape, item_of, number_of
+from .shape import Shape
 
 MAX_FEW = 64  # arrays and objects that are listed
 MAX_ROUNDS = 8  # in which upper bounds may grow
@@ -76,7 +77,7 @@ class MostValues:
 
     def _of_shape(self, s: Shape, listed: set[Key]) -> int:
         """The values of a shape but those that are `listed`, to which some are added."""
-        accepts = self._read.members.accepts
+        accepts = self._read.accepts
         if s.loose:
             return ENDLESS
         if s.values is not None:
@@ -91,7 +92,7 @@ class MostValues:
             most += 0 if tree is None else n_words(tree).most
         for kind, empty in ((ARRAY, []), (OBJECT, {})):
             if s.mask & kind and most < ENDLESS:
-                some = self._few.of_shape(s.changed(mask=kind))
+                some = self._few.of_shape(s._replace(mask=kind))
                 if some is not None:
                     listed.update(map(json_key, some))
                     continue
@@ -102,20 +103,20 @@ class MostValues:
 
     def _of_arrays(self, s: Shape) -> int:
         """The arrays with items."""
-        for kind in s.contains:
-            if kind.low and self._of(kind.handle) < (kind.low if s.unique else 1):
+        for kind in s.arrays.contains:
+            if kind.low and self._of(kind.handle) < (kind.low if s.arrays.unique else 1):
                 return 0
-        total, product, n = 0, 1, len(s.prefix)
+        total, product, n = 0, 1, len(s.arrays.prefix)
         for length in range(1, MAX_ITEMS + 1):
-            if length == (s.max_items or ENDLESS) + 1 or s.max_items == 0:
+            if length == (s.arrays.max_items or ENDLESS) + 1 or s.arrays.max_items == 0:
                 return total
-            some = self._of(item_of(s, length - 1))
-            product *= 0 if s.unique and length - n > some else some
+            some = self._of(s.arrays.item(length - 1))
+            product *= 0 if s.arrays.unique and length - n > some else some
             if product >= ENDLESS:
                 return ENDLESS
             if not product:
                 return total
-            if length >= s.min_items:
+            if length >= s.arrays.min_items:
                 total += product
         return ENDLESS
 
@@ -123,12 +124,12 @@ class MostValues:
         """The objects with members."""
         product = 1
         for name in listed_names(s):
-            product *= self._of(value_of(self._read, s, name)) + (name not in s.required)
+            product *= self._of(value_of(self._read, s, name)) + (name not in s.objects.required)
             if product >= ENDLESS:
                 return ENDLESS
         if not product:
             return 0
-        if s.max_properties is None or s.max_properties > len(s.required):
+        if s.objects.max_properties is None or s.objects.max_properties > len(s.objects.required):
             try:
                 classes = list(name_classes(self._read, s))
             except LimitError:
@@ -139,4 +140,4 @@ class MostValues:
                     product = ENDLESS if n > MAX_ITEMS or some >= ENDLESS else product * (1 + some) ** n
                 if product >= ENDLESS:
                     return ENDLESS
-        return product - (not s.required)
+        return product - (not s.objects.required)

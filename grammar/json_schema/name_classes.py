@@ -17,8 +17,9 @@ from ..json_text import has_utf8
 from ..language import are_disjoint, is_within
 from ..regular import ANY_TEXT, Literal, Regular, alt, both, minus
 from .alternatives import Alternatives
+from .domains.handles import Handle, KeyClass
 from .domains.types import STRING
-from .shape import Handle, KeyClass, Shape, property_of
+from .shape import Shape
 from .spelling import pattern_language
 
 FEW_ATOMS = 4  # patterns and name schemas in one object that are combined without a look at which exclude each other
@@ -40,14 +41,14 @@ def listed_names(shape: Shape) -> tuple[str, ...]:
     in_classes = (
         name for keys in _classes(shape) for name in (sorted(keys.names) if keys.only is None else [keys.only])
     )
-    return tuple(dict.fromkeys((*shape.properties, *shape.required, *in_classes)))
+    return tuple(dict.fromkeys((*shape.objects.properties, *shape.objects.required, *in_classes)))
 
 
 def value_of(read: Alternatives, shape: Shape, name: str) -> Handle:
     """What the value of a property with this name has to satisfy."""
-    handle = property_of(shape, name)
-    for keys, also in shape.universals:
-        if read.members.in_class(name, keys, wide=True):
+    handle = shape.objects.member(name)
+    for keys, also in shape.objects.universals:
+        if read.in_class(name, keys, wide=True):
             handle = read.conjoin(handle, also)
     return handle
 
@@ -62,15 +63,15 @@ def name_classes(read: Alternatives, shape: Shape) -> Iterator[NameClass]:
     found: list[NameClass] = []
     for inside, outside in _parts(atoms, shape.path):
         chosen = {atoms[k][0] for k in inside}
-        handle = shape.additional
-        for keys, also in shape.universals:
+        handle = shape.objects.additional
+        for keys, also in shape.objects.universals:
             if _holds(keys, chosen):
                 handle = read.conjoin(handle, also)
         if isinstance(handle, tuple) and handle[0] is False:
             continue
         wanted = [
             (i, asked)
-            for i, wanted in enumerate(shape.existentials)
+            for i, wanted in enumerate(shape.objects.existentials)
             for keys, asked in wanted
             if _holds(keys, chosen)
         ]
@@ -97,7 +98,7 @@ def _texts(read: Alternatives, handle: Handle, wide: bool = False) -> Regular:
         if not shape.mask & STRING:
             continue
         if shape.values is not None:
-            found = [v for v in shape.values if isinstance(v, str) and read.members.accepts(v, shape, wide)]
+            found = [v for v in shape.values if isinstance(v, str) and read.accepts(v, shape, wide)]
             trees += [Literal(v.encode("utf-8", "replace")) for v in found]
             continue
         tree = shape.strings.language(wide)
@@ -142,7 +143,8 @@ def _texts_of(
 
 def _classes(shape: Shape) -> list[KeyClass]:
     """The classes of keys of which a shape speaks."""
-    return [keys for keys, _ in shape.universals] + [keys for wanted in shape.existentials for keys, _ in wanted]
+    objects = shape.objects
+    return [keys for keys, _ in objects.universals] + [keys for wanted in objects.existentials for keys, _ in wanted]
 
 
 def _holds(keys: KeyClass, chosen: set[Any]) -> bool:

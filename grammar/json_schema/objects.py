@@ -13,10 +13,11 @@ from functools import reduce
 from operator import and_, or_
 
 from ..ir import MAX_UNITS
-from .memo import Memo, in_advance
+from .domains.handles import Handle, number_of
+from .memo import Memo, Place
 from .name_classes import listed_names, name_classes, value_of
 from .productions import Choice, Extra, Member, Options
-from .shape import Handle, Shape, number_of
+from .shape import Shape
 
 MAX_KINDS = 256  # of values of one property
 
@@ -30,18 +31,18 @@ class Objects:
         self._memo = memo
         self._any_order = memo.document.options.property_order == "any"
 
-    def symbol(self, shape: Shape) -> int | None:
+    def symbol(self, shape: Shape, place: Place) -> int | None:
         """The symbol of a shape's objects; None if there are none."""
         any_order = False
         if self._any_order:
             # One name has an order, too, where others may come before it.
-            named, rest = len({*shape.properties, *shape.required}), shape.additional
+            named, rest = len({*shape.objects.properties, *shape.objects.required}), shape.objects.additional
             any_order = named > (1 if isinstance(rest, tuple) and rest[0] is False else 0)
-        counts = shape.min_properties or shape.max_properties is not None
-        if shape.universals or shape.existentials or counts:
-            return self._with_state(shape)
-        memo, path, properties = self._memo, shape.path, shape.properties
-        required = frozenset(shape.required)
+        counts = shape.objects.min_properties or shape.objects.max_properties is not None
+        if shape.objects.universals or shape.objects.existentials or counts:
+            return self._with_state(shape, place)
+        memo, path, properties = self._memo, shape.path, shape.objects.properties
+        required = frozenset(shape.objects.required)
         members: list[Member] = []
         for name, handle in properties.items():
             value = memo.child(handle)
@@ -53,8 +54,8 @@ class Objects:
                 continue
             members.append((key, value, name in required))
         extra: tuple[int, int] | None = None
-        others = [name for name in dict.fromkeys(shape.required) if name not in properties]
-        rest = shape.additional
+        others = [name for name in dict.fromkeys(shape.objects.required) if name not in properties]
+        rest = shape.objects.additional
         value = None if isinstance(rest, tuple) and rest[0] is False else memo.child(rest)
         if value is None and others:
             memo.empty(f"property {others[0]!r} is required and additionalProperties admits nothing for it", path)
@@ -68,7 +69,7 @@ class Objects:
                 members.append((key, value, True))
             extra = memo.out.other_key((*properties, *others), path), value
         make = memo.out.object_in_any_order if any_order else memo.out.object
-        return make(tuple(members), extra, path, in_advance(shape.object_symbol))
+        return make(tuple(members), extra, path, place.in_advance())
 
     def _lacks(self, name: str, path: str, is_name: bool) -> None:
         """A required property cannot be written, for its name or for its value."""
@@ -80,7 +81,7 @@ class Objects:
 
     # ---- with a state beside the chain ---------------------------------------------------------------------------
 
-    def _with_state(self, shape: Shape) -> int | None:
+    def _with_state(self, shape: Shape, place: Place) -> int | None:
         """The same for objects whose keys fall into classes, or that count."""
         memo, path = self._memo, shape.path
         members = self._members(shape)
@@ -91,7 +92,7 @@ class Objects:
             got = self._choices(shape, value, asked)
             if got:
                 extras.append((memo.out.class_key(texts, path), got))
-        low, high = shape.min_properties, shape.max_properties
+        low, high = shape.objects.min_properties, shape.objects.max_properties
         if high is not None and low > high:
             memo.empty(f"an object needs {low} properties and can have {high}", path)
             return None
@@ -107,7 +108,7 @@ class Objects:
             low = 0
         if high == needed:
             members, extras = [member for member in members if member[2]], []
-        wanted = (1 << len(shape.existentials)) - 1
+        wanted = (1 << len(shape.objects.existentials)) - 1
         if not can_meet(wanted, [got for _, got, _ in members], [got for _, got in extras]):
             memo.empty("no property can satisfy one of the conditions", path)
             return None
@@ -120,19 +121,19 @@ class Objects:
         extras = [(key, self._noting(wanted, got, path)) for key, got in extras]
         memo.may_be_empty = memo.may_be_empty or not self._any_order  # no state may be an end
         return memo.out.object_that_counts(
-            tuple(members), tuple(extras), low, high, wanted, not self._any_order, path, in_advance(shape.object_symbol)
+            tuple(members), tuple(extras), low, high, wanted, not self._any_order, path, place.in_advance()
         )
 
     def _members(self, shape: Shape) -> list[Options] | None:
         """The members whose names the shape speaks of; None if a required one is impossible."""
-        memo, required = self._memo, frozenset(shape.required)
+        memo, required = self._memo, frozenset(shape.objects.required)
         members: list[Options] = []
         for name in listed_names(shape):
             relevant = [
                 (i, asked)
-                for i, wanted in enumerate(shape.existentials)
+                for i, wanted in enumerate(shape.objects.existentials)
                 for keys, asked in wanted
-                if memo.read.members.in_class(name, keys)
+                if memo.read.in_class(name, keys)
             ]
             got = self._choices(shape, value_of(memo.read, shape, name), relevant)
             key = memo.out.key(name, shape.path) if got else None
@@ -155,7 +156,7 @@ class Objects:
             asked_of[number_of(asked)] = asked
             bits_of[number_of(asked)] = bits_of.get(number_of(asked), 0) | 1 << i
         kinds = ((bits_of[number], asked) for number, asked in asked_of.items())
-        parts = self._memo.read.compared.parted(handle, kinds, 2, MAX_KINDS, shape.path)
+        parts = self._memo.read.parted(handle, kinds, 2, MAX_KINDS, shape.path)
         symbols = [(self._memo.child(value), met) for value, met in parts]
         return self._noting(-1, tuple((v, met) for v, met in symbols if v is not None), shape.path)
 

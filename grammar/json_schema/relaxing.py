@@ -8,19 +8,23 @@ is dropped is listed (:mod:`.widening`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from .domains.arrays import ANY_ARRAYS
+from .domains.objects import ANY_OBJECTS
+from .domains.types import ARRAY, OBJECT
 from .memo import Memo
 from .shape import Shape
 from .widening import CAUGHT
 
-# Fields of a shape that are dropped together, a step at a time.
-OBJECT_STEPS: tuple[tuple[str, ...], ...] = (
-    ("existentials",), ("universals",), ("min_properties", "max_properties"),
-    ("properties", "additional", "required"),
-)  # fmt: skip
-ARRAY_STEPS: tuple[tuple[str, ...], ...] = (
-    ("unique", "repeated"), ("contains",), ("min_items", "max_items"), ("prefix", "rest"),
-)  # fmt: skip
+# Conditions that are dropped together, a step at a time.
+STEPS: dict[int, tuple[tuple[str, ...], ...]] = {
+    OBJECT: (
+        ("existentials",), ("universals",), ("min_properties", "max_properties"),
+        ("properties", "additional", "required"),
+    ),
+    ARRAY: (("unique", "repeated"), ("contains",), ("min_items", "max_items"), ("prefix", "rest")),
+}  # fmt: skip
 _KEYWORD_OF = {
     "unique": "uniqueItems", "contains": "contains", "min_items": "minItems", "max_items": "maxItems",
     "min_properties": "minProperties", "max_properties": "maxProperties", "properties": "properties",
@@ -28,36 +32,43 @@ _KEYWORD_OF = {
 }  # fmt: skip
 
 
-def relaxed(
-    memo: Memo, shape: Shape, make: Callable[[Shape], int | None], steps: tuple[tuple[str, ...], ...]
-) -> int | None:
-    """What `make` makes of a shape, as few of its conditions dropped as make that possible."""
-    for fields in steps:
-        if any(field in shape.__dict__ for field in fields):
+def relaxed(memo: Memo, shape: Shape, kind: int, make: Callable[[Shape], int | None]) -> int | None:
+    """Return what `make` makes of the objects or arrays of a shape, as few conditions dropped as make that possible."""
+    for fields in STEPS[kind]:
+        if _given(shape, kind, fields):
             try:
                 return make(shape)
             except CAUGHT as err:
                 memo.may_be_empty = True  # rules may have been left unfinished
-                drop(memo, shape, fields, err)
+                shape = without(memo, shape, kind, fields, err)
     return make(shape)
 
 
-def drop(memo: Memo, shape: Shape, fields: tuple[str, ...], why: Exception | str) -> None:
-    """Take conditions away from a shape."""
-    for field in fields:
-        if field in shape.__dict__:
-            del shape.__dict__[field]
-            shape.loose = True
-            memo.document.widenings.add(shape.path, _KEYWORD_OF.get(field, ""), why)
+def _given(shape: Shape, kind: int, fields: tuple[str, ...]) -> list[str]:
+    domain, anything = (shape.objects, ANY_OBJECTS) if kind == OBJECT else (shape.arrays, ANY_ARRAYS)
+    return [field for field in fields if getattr(domain, field) != getattr(anything, field)]
 
 
-def without_names_in_doubt(memo: Memo, shape: Shape) -> None:
-    """Drop what cannot be known of the names of an object's members."""
+def without(memo: Memo, shape: Shape, kind: int, fields: tuple[str, ...], why: Exception | str) -> Shape:
+    """Return a shape without some conditions on its objects or arrays."""
+    given = _given(shape, kind, fields)
+    for field in given:
+        memo.document.widenings.add(shape.path, _KEYWORD_OF.get(field, ""), why)
+    if not given:
+        return shape
+    domain, anything = (shape.objects, ANY_OBJECTS) if kind == OBJECT else (shape.arrays, ANY_ARRAYS)
+    less: Any = domain._replace(**{field: getattr(anything, field) for field in given})
+    return shape._replace(loose=True, objects=less) if kind == OBJECT else shape._replace(loose=True, arrays=less)
+
+
+def without_names_in_doubt(memo: Memo, shape: Shape) -> Shape:
+    """Return a shape without what cannot be known of the names of an object's members."""
     # Names that are forbidden for not being in a set that is too large are not known.
-    known = tuple(u for u in shape.universals if u[0].key is None or not memo.read.members.is_loose(u[0].key))
-    if len(known) < len(shape.universals):
-        shape.universals = known
-        shape.loose = True
+    objects = shape.objects
+    known = tuple(u for u in objects.universals if u[0].key is None or not memo.read.is_loose(u[0].key))
+    if len(known) < len(objects.universals):
+        shape = shape._replace(loose=True, objects=objects._replace(universals=known))
         memo.document.widenings.add(shape.path, "propertyNames", "its names are not enforced exactly")
     if shape.path in memo.document.widenings.too_large:
-        drop(memo, shape, ("existentials", "universals"), "the automaton of its names is too large")
+        return without(memo, shape, OBJECT, ("existentials", "universals"), "the automaton of its names is too large")
+    return shape

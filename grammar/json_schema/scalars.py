@@ -95,7 +95,7 @@ class Scalars:
         any_order = memo.document.options.property_order == "any"
         for value in shape.values:
             check()
-            if not memo.read.members.accepts(value, shape):
+            if not memo.read.accepts(value, shape):
                 continue
             if isinstance(value, (dict, list)):
                 symbol = memo.out.constant(value, all_spellings, any_order, shape.path)
@@ -154,7 +154,7 @@ class Scalars:
             self._memo.document.widenings.add(shape.path, keywords[field], "its automaton is too large")
         if not given:
             return shape
-        return shape.changed(loose=True, strings=Strings(*shape.strings[:2], excluded=shape.strings.excluded))
+        return shape._replace(loose=True, strings=Strings(*shape.strings[:2], excluded=shape.strings.excluded))
 
     def _numbers(self, mask: int, conditions: Conditions) -> Conditions:
         """The key of a set of numbers."""
@@ -274,7 +274,7 @@ def _by_length(shape: Shape) -> list[Shape]:
     parts = by_length(strings.formats, strings.max_length)
     if strings.min_length > MANY or parts == [(strings.formats, strings.max_length)]:
         return [shape]
-    return [shape.changed(strings=strings._replace(formats=formats, max_length=most)) for formats, most in parts]
+    return [shape._replace(strings=strings._replace(formats=formats, max_length=most)) for formats, most in parts]
 
 
 def _spelled_out(strings: Strings) -> int:

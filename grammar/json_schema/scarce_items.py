@@ -23,8 +23,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from .alternatives import Alternatives
+from .domains.handles import Handle
 from .few_values import FewValues, Values
-from .shape import Handle, Shape, item_of
+from .shape import Shape
 
 MAX_SCARCE = 64  # values that are set apart
 MAX_KINDS = 8  # of items that are counted
@@ -52,31 +53,31 @@ class ScarceItems:
 
     def _scarce(self) -> Iterator[Values]:
         s = self._shape
-        for index in range(len(s.prefix) + 1):
-            handle = item_of(s, index)
-            if s.contains:
+        for index in range(len(s.arrays.prefix) + 1):
+            handle = s.arrays.item(index)
+            if s.arrays.contains:
                 for part, _ in kinds_of(self._read, s, handle, index):
                     some = self._few.of(part)
                     if some:
                         yield some
-            elif index < s.min_items:
-                last = index if index < len(s.prefix) else s.min_items - 1
+            elif index < s.arrays.min_items:
+                last = index if index < len(s.arrays.prefix) else s.arrays.min_items - 1
                 some = self._few.of(handle)
                 if some is not None and len(some) <= last:
                     yield some
 
     def kinds_at(self, index: int, value: Any) -> int | None:
         """The kinds that a value counts for at an index (bits); None if it does not fit, or that is in doubt."""
-        admits = self._read.members.admits
-        if not admits(item_of(self._shape, index), value):
+        admits = self._read.admits
+        if not admits(self._shape.arrays.item(index), value):
             return None
-        there = [(k, kind.handle) for k, kind in enumerate(self._shape.contains) if index >= kind.start]
+        there = [(k, kind.handle) for k, kind in enumerate(self._shape.arrays.contains) if index >= kind.start]
         met, may = (sum(admits(h, value, wide) << k for k, h in there) for wide in (False, True))
         return met if met == may else None
 
     def _grouped(self) -> list[list[Any]]:
-        starts = [kind.start for kind in self._shape.contains]
-        indexes = range(max(len(self._shape.prefix), *starts, 0) + 1) if starts else range(len(self._shape.prefix) + 1)
+        starts = [kind.start for kind in self._shape.arrays.contains]
+        indexes = range(max([len(self._shape.arrays.prefix), *starts]) + 1)
         if len(self.values) <= MAX_APART:
             return [[value] for value in self.values.values()]
         groups: dict[tuple[int | None, ...], list[Any]] = {}
@@ -90,7 +91,7 @@ class ScarceItems:
             met = self.kinds_at(index, group[0])
             if met is not None:
                 yield met, ({"enum": group}, self._shape.path), number
-        for handle, met in kinds_of(self._read, self._shape, item_of(self._shape, index), index):
+        for handle, met in kinds_of(self._read, self._shape, self._shape.arrays.item(index), index):
             rest = self.others(handle)
             if rest is not None:
                 yield met, rest, None
@@ -102,7 +103,7 @@ class ScarceItems:
         some = self._few.of(handle)
         if some is not None and some.keys() <= self.values.keys():
             return None
-        there = [value for value in self.values.values() if self._read.members.admits(handle, value)]
+        there = [value for value in self.values.values() if self._read.admits(handle, value)]
         if not there:
             return handle
         return self._read.conjoin(handle, self._read.negate(({"enum": there}, self._shape.path)))
@@ -110,5 +111,5 @@ class ScarceItems:
 
 def kinds_of(read: Alternatives, shape: Shape, handle: Handle, index: int) -> Parts:
     """The items of a place, parted by the kinds that they count for."""
-    kinds = ((1 << k, kind.handle) for k, kind in enumerate(shape.contains) if index >= kind.start)
-    return read.compared.parted(handle, kinds, 1, 1 << MAX_KINDS, shape.path)
+    kinds = ((1 << k, kind.handle) for k, kind in enumerate(shape.arrays.contains) if index >= kind.start)
+    return read.parted(handle, kinds, 1, 1 << MAX_KINDS, shape.path)

@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from .document import Document
+from .domains.handles import ANYTHING, KeyClass
 from .keyword_table import KEYWORDS
 from .keywords import Found, ref
-from .shape import NOT_SEEN, KeyClass, Seen, Shape, Tracks
+from .shape import NOT_SEEN, Seen, Shape, Tracks
+from .shape_builder import ShapeBuilder
 from .widening import CAUGHT
 
 
@@ -28,10 +30,10 @@ def read_keywords(
     readers = KEYWORDS.readers[draft]
     if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
         tracks = Tracks.ALL if draft >= 2019 else tracks
-    shape, found = Shape(path), Found(document.options, document.widenings, draft, tracks)
+    shape, found = ShapeBuilder(path), Found(document.options, document.widenings, draft, tracks)
     if "$ref" in schema and draft <= 7:  # everything next to it is ignored in these drafts
         ref(found, shape, schema["$ref"], schema)
-        return shape, found
+        return shape.shape(), found
     for keyword, value in schema.items():
         read = readers.get(keyword)
         if read is None:
@@ -45,26 +47,22 @@ def read_keywords(
             shape.loose = True
     if found.identifier is not None:
         document.enter(schema, path, found.identifier)
-    if found.lost_pattern and "additional" in shape.__dict__:
+    if found.lost_pattern and shape.additional is not ANYTHING:
         document.widenings.add(path, "additionalProperties", "a name may match a pattern that is not enforced")
-        del shape.additional
-    if shape.universals and "additional" in shape.__dict__:
+        shape.additional = ANYTHING
+    if shape.universals and shape.additional is not ANYTHING:
         # All others: not named, and not matching a pattern either.
         patterns = frozenset(keys.pattern for keys, _ in shape.universals if keys.pattern is not None)
         if patterns:
             others = KeyClass(names=frozenset(shape.properties), patterns=patterns)
             shape.universals = (*shape.universals, (others, shape.additional))
-            del shape.additional
-    plain = shape.__dict__
-    shape.free = len(plain) - ("seen" in plain) == 1  # only the path
+            shape.additional = ANYTHING
     if tracks:
         _note_seen(shape, schema, draft)
-    return shape, found
+    return shape.shape(), found
 
 
-
-
-def _note_seen(shape: Shape, schema: dict[str, Any], draft: int) -> None:
+def _note_seen(shape: ShapeBuilder, schema: dict[str, Any], draft: int) -> None:
     """What this object's own keywords evaluate."""
     properties, patterns, items = schema.get("properties"), schema.get("patternProperties"), schema.get("items")
     tuple_items = items if isinstance(items, list) else schema.get("prefixItems") if draft >= 2020 else None

@@ -18,12 +18,14 @@ from typing import Any
 
 from ..language import ENDLESS, UNKNOWN, Count, n_words
 from .alternatives import Alternatives
+from .domains.handles import Handle, number_of
+from .domains.objects import Objects
 from .domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
 from .few_values import FewValues
 from .finite import Key, json_key
 from .most_values import MostValues
 from .scalar_counts import count_numbers, listed_numbers
-from .shape import Handle, Shape, item_of, number_of
+from .shape import Shape
 
 MAX_LISTED = 4096  # numbers of one range that are listed
 MAX_FEW = 64  # values of other types that are listed
@@ -72,7 +74,7 @@ class ValueCounts:
 
     def _add(self, s: Shape, depth: int, listed: set[Key], counted: dict[int, list[Count]]) -> None:
         """Add the values of a shape to those that are listed, or their count to those that are counted."""
-        accepts = self._read.members.accepts
+        accepts = self._read.accepts
         if s.values is not None:
             listed.update(json_key(v) for v in s.values if accepts(v, s))
             return
@@ -81,7 +83,7 @@ class ValueCounts:
         for kind in (NUMBER, STRING, ARRAY, OBJECT):
             if not s.mask & kind:
                 continue
-            some = listed_numbers(s, MAX_LISTED) if kind == NUMBER else self._few_of(s.changed(mask=kind))
+            some = listed_numbers(s, MAX_LISTED) if kind == NUMBER else self._few_of(s._replace(mask=kind))
             if some is not None:
                 listed.update(json_key(v) for v in some if accepts(v, s))
             else:
@@ -103,32 +105,36 @@ class ValueCounts:
         return Count(min(least, ENDLESS), ENDLESS)
 
     def _least_arrays(self, s: Shape, depth: int) -> int:
-        if s.repeated or any(c.low or c.high is not None for c in s.contains):
+        if s.arrays.repeated or any(c.low or c.high is not None for c in s.arrays.contains):
             return 0
         total, product = 0, 1
-        for n in range(s.min_items + 2):
-            if n >= s.min_items:
+        for n in range(s.arrays.min_items + 2):
+            if n >= s.arrays.min_items:
                 total += product
-            if n == s.max_items or product >= ENDLESS or not product:
+            if n == s.arrays.max_items or product >= ENDLESS or not product:
                 break
-            product *= max(self.of(item_of(s, n), depth).least - n * s.unique, 0)
+            product *= max(self.of(s.arrays.item(n), depth).least - n * s.arrays.unique, 0)
         return total
 
     def _least_objects(self, s: Shape, depth: int) -> int:
-        if s.existentials or any(keys.key is not None for keys, _ in s.universals):
+        objects = s.objects
+        if objects.existentials or any(keys.key is not None for keys, _ in objects.universals):
             return 0
-        member_of = self._read.compared.member_of
-        product = math.prod(self.of(member_of(s, name), depth).least for name in s.required)
-        others = [self.of(member_of(s, name), depth).least for name in s.properties if name not in s.required]
+        product = math.prod(self._least_of_member(objects, name, depth) for name in objects.required)
+        optional = [name for name in objects.properties if name not in objects.required]
+        others = [self._least_of_member(objects, name, depth) for name in optional]
         others = sorted((least for least in others if least), reverse=True)
-        missing = max(s.min_properties - len(s.required), 0)
-        room = ENDLESS if s.max_properties is None else s.max_properties - len(s.required)
+        missing = max(objects.min_properties - len(objects.required), 0)
+        room = ENDLESS if objects.max_properties is None else objects.max_properties - len(objects.required)
         if missing > room:
             return 0
         if room > missing or len(others) < missing:
-            if len(others) < room and not s.universals and self.of(s.additional, depth).least:
+            if len(others) < room and not objects.universals and self.of(objects.additional, depth).least:
                 return product * ENDLESS  # members of other names, of which there are endless ones
         if len(others) < missing:
             return 0
         product *= math.prod(others[:missing])
         return product * math.prod(1 + least for least in others[missing:room])
+
+    def _least_of_member(self, objects: Objects, name: str, depth: int) -> int:
+        return self.of(objects.all_of_member(name, self._read), depth).least

@@ -29,12 +29,15 @@ from ..expressions import Expr
 from ..ir import Grammar
 from ..json_schema.closing import closed
 from ..json_schema.document import Document, draft_of
+from ..json_schema.domains.arrays import Arrays
+from ..json_schema.domains.handles import NOTHING_AT_ALL, Handle, number_of
+from ..json_schema.domains.objects import Objects
 from ..json_schema.domains.strings import ANY_STRINGS
 from ..json_schema.domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, type_of
 from ..json_schema.lowering import LoweredSchema, Lowering, lowered_schema, narrowed
 from ..json_schema.memo import Memo
 from ..json_schema.options import SchemaOptions
-from ..json_schema.shape import NOTHING_AT_ALL, Handle, Shape, Tracks, number_of
+from ..json_schema.shape import Shape, Tracks
 from ..json_text import has_utf8
 from ..regular import Regular, Words, alt
 from .style_productions import SPACE, StyleProductions
@@ -96,7 +99,7 @@ class _ArgumentLowering:
         shapes = [closed(s, self.closing) for s in memo.read.of_handle((schema, "$"), Tracks.EACH)]
         if shapes and not any(narrowed(s, OBJECT) for s in shapes):
             memo.empty("arguments are an object, and the schema has none", "$")
-        start = self.containers([s.changed() for s in shapes], OBJECT, "$")
+        start = self.containers(shapes, OBJECT, "$")
         while self.json.drain() or self.nested.drain():
             pass
         json = self.json.memo
@@ -151,7 +154,7 @@ class _ArgumentLowering:
         for shape in shapes:
             parts = [shape] if shape.mask & kind else []
             if shape.values is not None:
-                some = [v for v in shape.values if type_of(v) & kind and self.memo.read.members.accepts(v, shape)]
+                some = [v for v in shape.values if type_of(v) & kind and self.memo.read.accepts(v, shape)]
                 parts = [self.constant(v, shape.path) for v in some]
                 if not parts:
                     self.memo.empty("none of the values in enum or const satisfies the keywords beside it", shape.path)
@@ -164,10 +167,10 @@ class _ArgumentLowering:
     def constant(self, value: Any, path: str) -> Shape:
         """The shape of one object or array."""
         if isinstance(value, dict):
-            properties = {name: self.only(v, path) for name, v in value.items()}
-            return Shape(path, mask=OBJECT, properties=properties, additional=NOTHING_AT_ALL, required=tuple(value))
+            objects = Objects({name: self.only(v, path) for name, v in value.items()}, NOTHING_AT_ALL, tuple(value))
+            return Shape(path, mask=OBJECT, objects=objects)
         items, n = tuple(self.only(v, path) for v in value), len(value)
-        return Shape(path, mask=ARRAY, prefix=items, rest=NOTHING_AT_ALL, min_items=n, max_items=n)
+        return Shape(path, mask=ARRAY, arrays=Arrays(items, NOTHING_AT_ALL, n, n))
 
     def only(self, value: Any, path: str) -> Handle:
         """A child that is one value; the same one wherever the same object is in a constant."""
@@ -182,7 +185,7 @@ class _ArgumentLowering:
             if not shape.mask & STRING:
                 continue
             if shape.values is not None:
-                texts = [v for v in shape.values if isinstance(v, str) and self.memo.read.members.accepts(v, shape)]
+                texts = [v for v in shape.values if isinstance(v, str) and self.memo.read.accepts(v, shape)]
                 words = {word for text in texts if has_utf8(text) and not self.ends_in(word := text.encode())}
                 if words:
                     languages.append(Words(frozenset(words)))

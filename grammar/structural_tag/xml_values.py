@@ -18,8 +18,8 @@ from wfsa.errors import DecodingError, WfsaError
 
 from ..json_schema.alternatives import Alternatives
 from ..json_schema.document import Document, draft_of
+from ..json_schema.domains.handles import Handle
 from ..json_schema.options import SchemaOptions
-from ..json_schema.shape import Handle, item_of, property_of
 from .xml_styles import Style
 
 WHITE = " \t\n\r"
@@ -89,10 +89,9 @@ def read_xml_arguments(cursor: Cursor, style: Style, end: str, schema: Any, opti
     schema: of the arguments; True if it is not known.  Raises DecodingError for a text that is none of the style.
     """
     reader = _Reader(cursor, style)
-    with _Fit(schema, options) as fit:
-        found = fit.root.fitting(reader.objects(end, fit.root))
-        arguments: dict[str, Any] = found[0]
-        return arguments
+    root = _Place(_Fit(schema, options), lambda: [(schema, "$")])
+    arguments: dict[str, Any] = root.fitting(reader.objects(end, root))[0]
+    return arguments
 
 
 class _Place:
@@ -104,10 +103,10 @@ class _Place:
         self._fit, self._handles = fit, handles
 
     def property(self, name: str) -> _Place:
-        return self._child(lambda shape: property_of(shape, name))
+        return self._child(lambda shape: shape.objects.member(name))
 
     def item(self, index: int) -> _Place:
-        return self._child(lambda shape: item_of(shape, index))
+        return self._child(lambda shape: shape.arrays.item(index))
 
     def _child(self, of: Callable[[Any], Handle]) -> _Place:
         def handles() -> list[Handle]:
@@ -125,20 +124,19 @@ class _Place:
             return list(candidates)
         try:
             read, handles = self._fit.read(), self._handles()
-            found = [v for v in candidates if read is not None and any(read.members.admits(h, v) for h in handles)]
+            found = [v for v in candidates if read is not None and any(read.admits(h, v) for h in handles)]
         except (WfsaError, ArithmeticError, RecursionError):  # about which reading is better, not about the text
             return list(candidates)
         return found if found or is_strict else list(candidates)
 
 
 class _Fit:
-    """The schema of arguments, read when it is first asked; a context manager."""
+    """The schema of arguments, read when it is first asked."""
 
     def __init__(self, schema: Any, options: SchemaOptions) -> None:
         self._schema, self._options = schema, options
         self._read: Alternatives | None = None
         self._is_read = schema is True
-        self.root = _Place(self, lambda: [(schema, "$")])
 
     def read(self) -> Alternatives | None:
         if not self._is_read:
@@ -146,13 +144,6 @@ class _Fit:
             document = Document(self._schema, draft_of(self._schema, self._options.draft), self._options)
             self._read = Alternatives(document)
         return self._read
-
-    def __enter__(self) -> _Fit:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._read is not None:
-            self._read.close()
 
 
 class _Reader:

@@ -14,7 +14,7 @@ from wfsa.grammar.json_schema.document import Document
 from wfsa.grammar.json_schema.keyword_table import KEYWORDS, ROWS, Applies, Holds, Keyword, keyword_text, subschemas
 from wfsa.grammar.json_schema.misspelt import intended
 from wfsa.grammar.json_schema.options import DRAFTS
-from wfsa.grammar.json_schema.shape import Shape
+from wfsa.grammar.json_schema.shape_builder import ShapeBuilder
 from wfsa.grammar.json_schema.units import units
 from wfsa.vocab import byte_vocab
 
@@ -56,11 +56,11 @@ def test_references_lead_into_what_holds_schemas_and_nowhere_else(row: Keyword) 
                 Document({row.name: value}, 2020, SchemaOptions()).resolve("#here", "$")
 
 
-def min_words(found: keywords.Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def min_words(found: keywords.Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     keywords.pattern(found, shape, rf"^\s*(\S+\s+){{{value - 1}}}\S", schema)
 
 
-def each_item(found: keywords.Found, shape: Shape, value: Any, schema: dict[str, Any]) -> None:
+def each_item(found: keywords.Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     keywords.items(found, shape, value, schema)
 
 

@@ -27,3 +27,8 @@ def least(a: int | None, b: int | None) -> int | None:
 def no_more(a: int | None, b: int | None) -> bool:
     """Whether the upper bound `a` is at most `b`."""
     return b is None or (a is not None and a <= b)
+
+
+def joined_by_identity(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the elements of both tuples, each object once, in order."""
+    return (*a, *(x for x in b if not any(x is y for y in a))) if a and b else a or b

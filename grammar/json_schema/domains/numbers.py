@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..finite import Key, json_key
 from ..intervals import decimal_of, exact
 from .conditions import NONE_EXCLUDED, joined, united
+from .handles import Children
 
 
 class Numbers(NamedTuple):
@@ -22,7 +23,7 @@ class Numbers(NamedTuple):
     not_multiples: tuple[Decimal, ...] = ()
     excluded: Mapping[Key, Any] = NONE_EXCLUDED  # numbers that are left out, by their keys
 
-    def meet(self, other: Numbers) -> Numbers:
+    def meet(self, other: Numbers, children: Children | None = None) -> Numbers:
         """Return the numbers in both."""
         if other is ANY_NUMBERS or self is other:
             return self
@@ -37,7 +38,7 @@ class Numbers(NamedTuple):
             joined(self.not_multiples, other.not_multiples), united(self.excluded, other.excluded),
         )  # fmt: skip
 
-    def complement(self) -> Iterator[Numbers]:
+    def complement(self, children: Children | None = None) -> Iterator[Numbers]:
         """Yield the numbers that fail at one condition, for each condition but `excluded`."""
         if self.low is not None:
             yield Numbers(high=self.low, high_open=not self.low_open)
@@ -48,14 +49,14 @@ class Numbers(NamedTuple):
         for m in self.not_multiples:
             yield Numbers(multiples=(m,))
 
-    def is_empty(self) -> bool:
+    def is_empty(self, children: Children | None = None, depth: int = 0) -> bool:
         """Whether the bounds exclude each other."""
         low, high = self.low, self.high
         if low is None or high is None:
             return False
         return low > high or (low == high and (self.low_open or self.high_open))
 
-    def within(self, other: Numbers) -> bool:
+    def within(self, other: Numbers, children: Children | None = None, depth: int = 0) -> bool:
         """Whether the conditions of `other` are seen to follow from these."""
         if other is ANY_NUMBERS or self is other:
             return True

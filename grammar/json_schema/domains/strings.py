@@ -17,6 +17,7 @@ from ...regular import Regular
 from ..formats import wide_language
 from ..spelling import has_format, pattern_language, text_language
 from .conditions import NONE_EXCLUDED, joined, least, no_more, united
+from .handles import Children
 
 
 class Strings(NamedTuple):
@@ -30,7 +31,7 @@ class Strings(NamedTuple):
     not_formats: tuple[str, ...] = ()
     excluded: Mapping[str, str] = NONE_EXCLUDED  # texts that are left out
 
-    def meet(self, other: Strings) -> Strings:
+    def meet(self, other: Strings, children: Children | None = None) -> Strings:
         """Return the strings in both."""
         if other is ANY_STRINGS or self is other:
             return self
@@ -43,7 +44,7 @@ class Strings(NamedTuple):
             united(self.excluded, other.excluded),
         )  # fmt: skip
 
-    def complement(self) -> Iterator[Strings]:
+    def complement(self, children: Children | None = None) -> Iterator[Strings]:
         """Yield the strings that fail at one condition, for each condition but `excluded`."""
         if self.min_length:
             yield Strings(max_length=self.min_length - 1)
@@ -58,11 +59,11 @@ class Strings(NamedTuple):
         for f in self.not_formats:
             yield Strings(formats=(f,))
 
-    def is_empty(self) -> bool:
+    def is_empty(self, children: Children | None = None, depth: int = 0) -> bool:
         """Whether no text is seen to satisfy the conditions."""
         return _no_text(*self[:-1])
 
-    def within(self, other: Strings) -> bool:
+    def within(self, other: Strings, children: Children | None = None, depth: int = 0) -> bool:
         """Whether the conditions of `other` are seen to follow from these."""
         if other is ANY_STRINGS or self is other:
             return True

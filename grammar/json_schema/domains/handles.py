@@ -1,0 +1,85 @@
+"""Handles name schemas without looking into them, so that recursion through items and members stays symbolic.
+
+    (schema, path)     one schema of the document
+    Compound           "and", "or" or "not" of handles, interned: there are finitely many
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Protocol
+
+Site = tuple[Any, str]  # a schema (dict or bool) and its path
+
+
+class Compound:
+    """The values in all ("and") or any ("or") of `parts`, or outside the only one ("not")."""
+
+    __slots__ = ("kind", "parts")
+
+    def __init__(self, kind: Literal["and", "or", "not"], parts: tuple[Handle, ...]) -> None:
+        self.kind = kind
+        self.parts = parts
+
+
+Handle = Site | Compound
+
+ANYTHING: Site = (True, "$")
+NOTHING_AT_ALL: Site = (False, "$")
+
+
+class KeyClass(NamedTuple):
+    """Keys other than `names`, not matching any of `patterns`, matching `pattern`, and in the schema `key`.
+
+    only: the class has just this key; all else is at its default then.
+    """
+
+    names: frozenset[str] = frozenset()
+    patterns: frozenset[str] = frozenset()
+    pattern: str | None = None
+    key: Handle | None = None
+    only: str | None = None
+
+
+Keyed = tuple[KeyClass, Handle]
+
+
+class Values(Protocol):
+    """Tells of values whether the schemas of items and members have them (:mod:`..membership`)."""
+
+    def admits(self, handle: Handle, value: Any, wide: bool = False, sure: bool = False) -> bool:
+        """Whether a schema has a value."""
+
+    def in_class(self, name: str, keys: KeyClass, wide: bool = False, sure: bool = False) -> bool:
+        """Whether the name of a member is in a class."""
+
+
+class Children(Values, Protocol):
+    """Combines and compares the schemas of items and members."""
+
+    def conjoin(self, a: Handle, b: Handle) -> Handle:
+        """Return a handle to the values in both."""
+
+    def negate(self, handle: Handle) -> Handle:
+        """Return a handle to all other values."""
+
+    def nothing(self, handle: Handle, depth: int) -> bool:
+        """Whether a schema is seen to have no value, `depth` levels down."""
+
+    def narrows(self, a: Handle, b: Handle, depth: int) -> bool:
+        """Whether `a` is seen to have no value that `b` lacks, `depth` levels down."""
+
+def number_of(handle: Handle) -> int:
+    """Return what tells children apart: which schema, wherever it is met."""
+    return id(handle[0] if isinstance(handle, tuple) else handle)
+
+
+def path_of(handle: Handle) -> str:
+    """Return a place to name in a message."""
+    while isinstance(handle, Compound):
+        handle = handle.parts[0]
+    return handle[1]
+
+
+def asks_nothing(handle: Handle) -> bool:
+    """Whether a handle is the schema ``true``."""
+    return isinstance(handle, tuple) and handle[0] is True

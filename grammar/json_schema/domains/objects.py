@@ -1,0 +1,179 @@
+"""Conditions on objects: the schemas of named and of other members, required names, counts, and classes of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from .conditions import joined, joined_by_identity, least, no_more
+from .handles import ANYTHING, Children, Handle, KeyClass, Keyed, Values, asks_nothing
+
+NO_PROPERTIES: Mapping[str, Handle] = MappingProxyType({})
+
+
+class Objects(NamedTuple):
+    """The objects whose members are in `properties`, by name, or else in `additional`."""
+
+    properties: Mapping[str, Handle] = NO_PROPERTIES
+    additional: Handle = ANYTHING
+    required: tuple[str, ...] = ()
+    min_properties: int = 0
+    max_properties: int | None = None
+    universals: tuple[Keyed, ...] = ()  # asked of every member whose name is in a class
+    existentials: tuple[tuple[Keyed, ...], ...] = ()  # of each, asked of some member of one of its classes
+
+    def member(self, name: str) -> Handle:
+        """Return what `properties` and `additional` ask of a member."""
+        found = self.properties.get(name)
+        return self.additional if found is None else found
+
+    def meet(self, other: Objects, children: Children) -> Objects:
+        """Return the objects in both; members that are named here come first in the order."""
+        if other is ANY_OBJECTS or self is other:
+            return self
+        if self is ANY_OBJECTS:
+            return other
+        return Objects(
+            self._properties_with(other, children), children.conjoin(self.additional, other.additional),
+            joined(self.required, other.required), max(self.min_properties, other.min_properties),
+            least(self.max_properties, other.max_properties), joined_by_identity(self.universals, other.universals),
+            joined_by_identity(self.existentials, other.existentials),
+        )  # fmt: skip
+
+    def _properties_with(self, other: Objects, children: Children) -> Mapping[str, Handle]:
+        """Return the named members of both.  What only one names, and the other asks nothing of, is not looked at."""
+        out = dict(self.properties)
+        theirs = other.properties
+        for name in theirs if asks_nothing(other.additional) else self.properties:
+            if name in out:
+                mine, also = out[name], theirs.get(name, other.additional)
+                if mine is not also:
+                    out[name] = children.conjoin(mine, also)
+        nothing = asks_nothing(self.additional)
+        for name, also in theirs.items():
+            if name not in out:
+                out[name] = also if nothing else children.conjoin(self.additional, also)
+        return out
+
+    def complement(self, children: Children) -> Iterator[Objects]:
+        """Yield the objects that fail at one condition, for each condition.
+
+        That some member fails is one condition, whichever it is: so complements of many shapes meet in few
+        alternatives.
+        """
+        for name in self.required:
+            # Without the name, or with another value there: one domain.
+            yield Objects({name: children.negate(self.member(name))})
+        failing: list[Keyed] = []
+        for name, child in self.properties.items():
+            if name not in self.required and not asks_nothing(child):
+                failing.append((KeyClass(only=name), children.negate(child)))
+        if not asks_nothing(self.additional):
+            failing.append((KeyClass(names=frozenset(self.properties)), children.negate(self.additional)))
+        failing += [(keys, children.negate(child)) for keys, child in self.universals]
+        if failing:
+            yield with_some_member(tuple(failing))
+        for wanted in self.existentials:
+            yield Objects(universals=tuple((keys, children.negate(child)) for keys, child in wanted))
+        if self.min_properties:
+            yield Objects(max_properties=self.min_properties - 1)
+        if self.max_properties is not None:
+            yield Objects(min_properties=self.max_properties + 1)
+
+    def complement_by(self, name: str, children: Children) -> Iterator[Objects]:
+        """Like `complement`: the objects that fail at another condition are those that pass at a required member.
+
+        So the complements of several shapes that differ in that member meet in few alternatives.
+        """
+        child = self.member(name)
+        yield Objects({name: children.negate(child)})
+        for other in self.complement(children):
+            if name not in other.properties:
+                properties = {name: child, **other.properties}
+                yield other._replace(properties=properties, required=(name, *other.required))
+
+    def is_empty(self, children: Children, depth: int) -> bool:
+        """Whether no object is seen to satisfy the conditions; members are looked at `depth` - 1 levels down."""
+        most = self.max_properties
+        return (
+            (most is not None and max(self.min_properties, len(self.required)) > most)
+            or any(children.nothing(self.all_of_member(name, children), depth - 1) for name in self.required)
+            or any(not self.possible(wanted, children, depth) for wanted in self.existentials)
+        )
+
+    def all_of_member(self, name: str, children: Children) -> Handle:
+        """Return what is asked of a member, by its name and by the patterns that the name matches."""
+        out = self.member(name)
+        for keys, child in self.universals:
+            if keys.key is None and children.in_class(name, keys):
+                out = children.conjoin(out, child)
+        return out
+
+    def possible(self, wanted: tuple[Keyed, ...], children: Children, depth: int) -> tuple[Keyed, ...]:
+        """Return those of some classes of which there can be a member with the value that is asked for there."""
+
+        def fits(name: str, child: Handle) -> bool:
+            return not children.nothing(children.conjoin(self.all_of_member(name, children), child), depth - 1)
+
+        return tuple(x for x in wanted if x[0].only is None or fits(x[0].only, x[1]))
+
+    def has_some(self, wanted: tuple[Keyed, ...], children: Children, depth: int) -> bool:
+        """Whether there certainly is a member that is wanted."""
+        if any(set(map(id, mine)) <= set(map(id, wanted)) for mine in self.existentials):
+            return True
+        return any(
+            keys.only in self.required and children.narrows(self.member(keys.only), child, depth)
+            for keys, child in wanted
+            if keys.only is not None
+        )
+
+    def within(self, other: Objects, children: Children, depth: int) -> bool:
+        """Whether the conditions of `other` are seen to follow from these."""
+        if other is ANY_OBJECTS or self is other:
+            return True
+        if self.min_properties < other.min_properties or not no_more(self.max_properties, other.max_properties):
+            return False
+        if not {*other.required} <= {*self.required}:
+            return False
+        if not all(any(x is y for x in self.universals) for y in other.universals):
+            return False
+        narrows, rest = children.narrows, other.additional
+        return (
+            all(self.has_some(wanted, children, depth) for wanted in other.existentials)
+            and narrows(self.additional, rest, depth)
+            and all(narrows(self.member(name), child, depth) for name, child in other.properties.items())
+            and all(
+                name in other.properties or narrows(child, rest, depth) for name, child in self.properties.items()
+            )
+        )
+
+    def accepts(self, value: dict[str, Any], children: Values, wide: bool = False, sure: bool = False) -> bool:
+        """Whether an object satisfies the conditions."""
+        if any(name not in value for name in self.required) or len(value) < self.min_properties:
+            return False
+        if self.max_properties is not None and len(value) > self.max_properties:
+            return False
+        for wanted in self.existentials:
+            if not any(
+                children.in_class(name, keys, wide, sure) and children.admits(handle, v, wide, sure)
+                for keys, handle in wanted
+                for name, v in value.items()
+            ):
+                return False
+        for keys, handle in self.universals:
+            members = [v for name, v in value.items() if children.in_class(name, keys, not wide, not sure)]
+            if not all(children.admits(handle, v, wide, sure) for v in members):
+                return False
+        return all(children.admits(self.member(name), v, wide, sure) for name, v in value.items())
+
+
+ANY_OBJECTS = Objects()
+
+
+def with_some_member(wanted: tuple[Keyed, ...]) -> Objects:
+    """Return the objects with some member of one of these classes."""
+    keys, child = wanted[0]
+    if len(wanted) == 1 and keys.only is not None:
+        return Objects({keys.only: child}, required=(keys.only,))
+    return Objects(existentials=(wanted,), min_properties=1)
