@@ -159,7 +159,6 @@ CORE = {
     "wfsa/constraint_file.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/grammar_constraint.py",
     "wfsa/jump_forward.py", "wfsa/requests.py", "wfsa/storage", "wfsa/texts", "wfsa/vocab",
 }  # fmt: skip
-CIRCLES = [{"ext/json", "ext/runtime"}]  # to be ended
 # Words for messages of every part of the package; it uses nothing.
 MESSAGES = "wfsa/installing.py"
 
@@ -309,7 +308,7 @@ def test_the_core_uses_the_core_and_front_ends_only() -> None:
 def test_folders_use_each_other_in_one_direction() -> None:
     """The files of a folder may drive the folders within it."""
     outward = {unit: {other for other in others if not other.startswith(f"{unit}/")} for unit, others in ARROWS.items()}
-    assert [circle for circle in circles(outward) if circle not in CIRCLES] == []
+    assert circles(outward) == []
 
 
 def test_circles_are_found() -> None:

@@ -22,13 +22,14 @@ import wfsa
 from tests.integrations.tiny import N_TOKENS, WIDTH, tokenizer
 from wfsa.integrations import sglang as door
 from wfsa.integrations.serving import Settings
+from wfsa.integrations.sglang_backend import WfsaBackend
 
 EOS = N_TOKENS - 1
 
 
 @pytest.fixture(scope="module")
 def backend() -> Any:
-    return door.backend_class()(tokenizer(), WIDTH, {EOS}, Settings())
+    return WfsaBackend(tokenizer(), WIDTH, {EOS}, Settings())
 
 
 def compiled(backend: Any, kind: str, text: str) -> Any:
@@ -163,7 +164,7 @@ def test_a_copy_goes_its_own_way(backend: Any) -> None:
 def test_backends_share_a_store(tmp_path: Any) -> None:
     for stored in (False, True):
         settings = Settings(store=str(tmp_path))
-        backend = door.backend_class()(tokenizer(), WIDTH, {EOS}, settings)
+        backend = WfsaBackend(tokenizer(), WIDTH, {EOS}, settings)
         grammar = compiled(backend, "regex", "a{5}b")
         store = backend.constraints.store
         until = time.monotonic() + 30

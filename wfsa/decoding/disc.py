@@ -222,19 +222,8 @@ class DiscSampler:
             proposal = probabilities.masked_fill(~allowed, 0.0)
             alive = proposal.sum(1).tolist()
             for row, i in enumerate(active):
-                draw = draws[i]
-                if draw.status != "going":
-                    continue
-                if draw.prefix is None:
-                    draw.step(alive[row])
-                else:
-                    known = {t: c.value for t, (_, c) in draw.prefix.children.items() if c.value != 1.0}
-                    if known:
-                        at = torch.tensor(list(known), device=proposal.device)
-                        proposal[row, at] *= torch.tensor(list(known.values()), device=at.device, dtype=torch.float64)
-                    expected = draw.prefix.value
-                    draw.prefix.visit(alive[row], n_allowed[row])
-                    draw.step(float(proposal[row].sum()) / expected if expected > 0 else 0.0)
+                if draws[i].status == "going":
+                    _step(draws[i], proposal[row], alive[row], n_allowed[row])
             rows = self._undecided(draws, active, wanted)
             if not rows:
                 break
@@ -338,6 +327,23 @@ class _Draw:
             self.status = "accepted"
         else:
             self.status, self.stopped = "rejected", True
+
+
+def _step(draw: _Draw, proposal: torch.Tensor, alive: float, n_allowed: int) -> None:
+    """Let a draw take the step whose proposal is float64[V], where it is thinned in place by what is known to be dead.
+
+    alive: the sum of the proposal before; n_allowed: the number of tokens that are allowed.
+    """
+    if draw.prefix is None:
+        draw.step(alive)
+        return
+    known = {t: c.value for t, (_, c) in draw.prefix.children.items() if c.value != 1.0}
+    if known:
+        at = torch.tensor(list(known), device=proposal.device)
+        proposal[at] *= torch.tensor(list(known.values()), device=at.device, dtype=torch.float64)
+    expected = draw.prefix.value
+    draw.prefix.visit(alive, n_allowed)
+    draw.step(float(proposal.sum()) / expected if expected > 0 else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,10 @@ class GgufModel:
         self.output_norm = weight("output_norm.weight")
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:  # NumPy's loops hold no lock
             self.layers = list(pool.map(layer, range(self.n_layers)))
+        self._prepare_attention()
+
+    def _prepare_attention(self) -> None:
+        """Make the tables of rotary angles, and the empty cache of keys and values."""
         self.rope_base = base = self._number("rope.freq_base", 10000.0)
         frequencies = base ** -(np.arange(0, self.head, 2, dtype=np.float64) / self.head)
         angles = np.outer(np.arange(self.context), frequencies)

@@ -215,15 +215,10 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:,.1f} ms"
 
 
-def run(options: DemoOptions, console: Console) -> int:
-    """The whole demo; returns the exit code: 0 if the document is finished and valid."""
+def _compiled_and_loaded(schema: Any, vocab: Vocab, console: Console) -> Any:
+    """The constraint of the schema, compiled ahead, saved, and loaded again."""
     import wfsa
 
-    schema = read_schema(options.schema)
-    path = options.model or find_model()
-    began = time.perf_counter()
-    vocab = Vocab.from_gguf(path)
-    console.print(f"[bold]model[/]     {path.name}: {len(vocab):,} tokens")
     with CompileBar(console) as bar:
         t0 = time.perf_counter()
         constraint = wfsa.compile_json_schema(schema, vocab, mode="ahead", progress=bar)
@@ -242,6 +237,34 @@ def run(options: DemoOptions, console: Console) -> int:
         f"[bold]compile[/]   {_milliseconds(compiled)} ahead of time · artifact {size / 1024:,.1f} KB"
         f" · loaded in {_milliseconds(loaded)}"
     )
+    return constraint
+
+
+def _print_times(written: Written, console: Console) -> None:
+    """Print what the model, masks and commits took, in all and per token."""
+    masks, commits, steps = np.array(written.mask), np.array(written.commit), sum(written.model) + written.prefill
+    share = (masks.sum() + commits.sum()) / max(steps, 1e-9)
+    console.print(
+        f"[bold]time[/]      model {_milliseconds(steps)} · masks {_milliseconds(masks.sum())}"
+        f" · commits {_milliseconds(commits.sum())} ({share:.2%} of the model's time)"
+    )
+    if len(masks):
+        console.print(
+            f"[bold]a token[/]   mask {np.median(masks) * 1e6:.1f} µs (max {masks.max() * 1e6:.1f}) · "
+            f"commit {np.median(commits) * 1e6:.1f} µs (max {commits.max() * 1e6:.1f}) · "
+            f"model {np.median(written.model or [0.0]) * 1e3:.0f} ms · "
+            f"{written.forced} of {len(masks)} tokens had no alternative"
+        )
+
+
+def run(options: DemoOptions, console: Console) -> int:
+    """The whole demo; returns the exit code: 0 if the document is finished and valid."""
+    schema = read_schema(options.schema)
+    path = options.model or find_model()
+    began = time.perf_counter()
+    vocab = Vocab.from_gguf(path)
+    console.print(f"[bold]model[/]     {path.name}: {len(vocab):,} tokens")
+    constraint = _compiled_and_loaded(schema, vocab, console)
     if options.budget and _is_known(constraint.start()):
         constraint.start().get_mask(budget=options.max_tokens)  # BudgetError
         least = constraint.min_tokens
@@ -261,20 +284,7 @@ def run(options: DemoOptions, console: Console) -> int:
     else:
         console.print(f"[bold red]invalid[/]   {complaint}", highlight=False)
 
-    masks, commits, steps = np.array(written.mask), np.array(written.commit), sum(written.model) + written.prefill
-    share = (masks.sum() + commits.sum()) / max(steps, 1e-9)
-    console.print(
-        f"[bold]time[/]      model {_milliseconds(steps)} · masks {_milliseconds(masks.sum())}"
-        f" · commits {_milliseconds(commits.sum())} ({share:.2%} of the model's time)"
-    )
-    if len(masks):
-        console.print(
-            f"[bold]a token[/]   mask {np.median(masks) * 1e6:.1f} µs (max {masks.max() * 1e6:.1f}) · "
-            f"commit {np.median(commits) * 1e6:.1f} µs (max {commits.max() * 1e6:.1f}) · "
-            f"model {np.median(written.model or [0.0]) * 1e3:.0f} ms · "
-            f"{written.forced} of {len(masks)} tokens had no alternative"
-        )
-
+    _print_times(written, console)
     if options.contrast_tokens > 0:
         console.rule(f"the same prompt without a constraint ({options.contrast_tokens} tokens at most)")
         model.reset()

@@ -45,35 +45,11 @@ def next_tokens(
     if state.is_finished():
         return {"count": 0, "size": vocab.size, "shown": 0, "groups": [], "accepting": False, "forced": "", "left": 0}
     mask = state.get_mask()
-    ids = mask.ids()
-    ends = set(state.end_ids)
     special = set(vocab.special_ids.tolist())
     token_bytes = named.token_bytes
-    if search:
-        found = [i for i in ids.tolist() if search in token_bytes[i]]
-    else:
-        found = ids.tolist()
+    found = [i for i in mask.ids().tolist() if not search or search in token_bytes[i]]
     before = expected_terminals(compiled, state)
-    behind: dict[tuple[tuple[int, ...], bytes], tuple[int, ...]] = {}  # terminals that are ignored
-    groups: dict[tuple[_Does, bool], list[int]] = {}  # what they do, and whether they are white space
-    probe, until = state.fork(), time.perf_counter() + _SECONDS
-    for n, token in enumerate(found):
-        if token in ends:
-            groups.setdefault(("end", False), []).append(token)
-            continue
-        if n & 15 == 15 and time.perf_counter() > until:
-            groups["late", False] = found[n:]
-            break
-        if not probe.commit(token):  # cannot be: the mask has it
-            continue
-        key = tuple(probe.expected_terminals())
-        if only_ignored(compiled, key):
-            alike = key, probe.next_bytes()
-            if alike not in behind:
-                behind[alike] = expected_terminals(compiled, probe)
-            key = behind[alike]
-        groups.setdefault((key, token_bytes[token].isspace()), []).append(token)
-        probe.rollback()
+    groups = _grouped(compiled, state, found)
     weight = {key: _weight(tokens, probabilities) for key, tokens in groups.items()}
     order = sorted(groups, key=lambda key: (key[1], -weight[key], -len(groups[key])))
     left_off = [key for key in order if not key[1]][_MOST_GROUPS:]
@@ -108,6 +84,32 @@ def next_tokens(
         "left": least_tokens(state),
         "configurations": state.n_configurations,
     }
+
+
+def _grouped(compiled: Compiled, state: Any, tokens: list[int]) -> dict[tuple[_Does, bool], list[int]]:
+    """The tokens by what they do and by whether they are white space; "late" are those left when the time is over."""
+    token_bytes, ends = compiled.vocabulary.token_bytes, set(state.end_ids)
+    behind: dict[tuple[tuple[int, ...], bytes], tuple[int, ...]] = {}  # terminals that are ignored
+    groups: dict[tuple[_Does, bool], list[int]] = {}
+    probe, until = state.fork(), time.perf_counter() + _SECONDS
+    for n, token in enumerate(tokens):
+        if token in ends:
+            groups.setdefault(("end", False), []).append(token)
+            continue
+        if n & 15 == 15 and time.perf_counter() > until:
+            groups["late", False] = tokens[n:]
+            break
+        if not probe.commit(token):  # cannot be: the mask has it
+            continue
+        key = tuple(probe.expected_terminals())
+        if only_ignored(compiled, key):
+            alike = key, probe.next_bytes()
+            if alike not in behind:
+                behind[alike] = expected_terminals(compiled, probe)
+            key = behind[alike]
+        groups.setdefault((key, token_bytes[token].isspace()), []).append(token)
+        probe.rollback()
+    return groups
 
 
 def _weight(tokens: Sequence[int], probabilities: Probabilities) -> float:
