@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.items.catalogues import CatalogueCase, catalogues, layouts, logits_of
@@ -77,6 +77,75 @@ def test_compiled_step_equals_the_reference(data: st.DataObject, made: tuple[Cat
             for name in ("nodes", "valid", "parents", "tokens", "sequences"):
                 same(getattr(got, name), getattr(want, name))
         beams = want
+
+
+@given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
+@settings(max_examples=60)
+def test_torch_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any], kind: str) -> None:
+    """A state on a device, as the compiled step; on a CPU."""
+    torch = pytest.importorskip("torch")
+    from wfsa.items.backends.torch import TorchItems
+
+    catalogue, live = made
+    items = catalogue.items
+    if items.has_prefix_items and items.levels.end_token is None:
+        return
+    given_ = some_filters(data, items, live, 2)
+    on_device = TorchItems(items)
+    filters = on_device.filters(given_, 2)
+    rng = np.random.default_rng(0)
+    normalise = data.draw(st.sampled_from(["full", "level", "valid", "none"]))
+    width = data.draw(st.sampled_from([1, 3, 8]))
+    beams, there = items.start(2, width), on_device.start(2, width)
+    for level in range(len(items.levels) + 2):
+        logits = logits_of(rng, (2, width, items.levels.logits_size), kind)
+        nodes, there_logits = torch.tensor(beams.nodes), torch.tensor(logits)
+        same(on_device.allowed(nodes, filters).numpy(), items.allowed(beams.nodes, given_))
+        masked = on_device.mask_logits(there_logits, nodes, filters)
+        same(masked.numpy(), items.mask_logits(logits, beams.nodes, given_))
+        tokens = rng.integers(-1, items.levels.logits_size, (2, width))
+        same(
+            on_device.advance(nodes, torch.tensor(tokens), filters).numpy(), items.advance(beams.nodes, tokens, given_)
+        )
+        indptr, want_tokens, want_nodes = items.children(beams.nodes, given_)
+        got_tokens, got_nodes = (x.numpy() for x in on_device.children(nodes, filters))
+        keep = got_tokens >= 0
+        np.testing.assert_array_equal(keep.sum(-1).reshape(-1), np.diff(indptr))
+        same(got_tokens[keep], want_tokens)
+        same(got_nodes[keep], want_nodes)
+        known = level if data.draw(st.booleans()) and level < len(items.levels) else None
+        options: dict[str, Any] = {"normalise": normalise}
+        beams = items.beam_step(beams, logits, filters=given_, **options)
+        there = on_device.beam_step(there, there_logits, filters=filters, level=known, **options)
+        got = Beams(*(getattr(there, name).numpy() for name in Beams.__slots__))
+        np.testing.assert_allclose(got.scores, beams.scores, rtol=1e-5, atol=1e-5)
+        if normalise == "none":
+            for name in Beams.__slots__:
+                same(getattr(got, name), getattr(beams, name))
+        there = Beams(*(torch.tensor(getattr(beams, name)) for name in Beams.__slots__))
+
+
+def test_filters_of_another_state_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    from wfsa.items.backends.torch import TorchItems
+    from wfsa.items.backends.triton import TritonItems
+
+    catalogue = Catalogue(ItemIndex.build([[0, 1], [1, 0]], vocab_size=3))
+    catalogue.add([[1, 2]], [7])
+    before, seen = TorchItems(catalogue.items), catalogue.items.filter_of_ids([7])
+    filters = before.filters(seen, 1)
+    catalogue.remove([0])
+    after = TorchItems(catalogue.items)
+    nodes = after.start(1, 1).nodes
+    with pytest.raises(ItemError, match="filters of another state of the catalogue"):
+        after.allowed(nodes, filters)
+    with pytest.raises(ItemError, match="filters for 1 requests, nodes of 2"):
+        before.allowed(before.start(2, 1).nodes, filters)
+    with pytest.raises(ItemError, match=r"nodes are int64\[1\], not int64\[…, 2\]"):
+        before.allowed(torch.zeros(1, dtype=torch.int64))
+    assert after.allowed(nodes, after.filters(seen, 1)).tolist() == [[[0b10]]]
+    with pytest.raises(ItemError, match="a LiveItems has no fused step: use TorchItems, or merge the catalogue"):
+        TritonItems(catalogue.items)  # type: ignore[arg-type]
 
 
 @given(st.data(), changed())

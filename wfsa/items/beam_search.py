@@ -63,7 +63,7 @@ def beam_search(
                     position_ids, cache, use_cache)`` with ``.logits`` and ``.cache``, whose cache has
                     ``batch_repeat_interleave`` and ``reorder_cache``; `past_key_values` is taken for `cache`
     items           an index, or a changing catalogue, whose state at the call is searched: both step on the host; a
-                    TorchItems or TritonItems steps on its device
+                    TorchItems (of either) or TritonItems steps on its device
     input_ids       int64[B, P], padded on the left
     attention_mask  [B, P], 0 at padding; None: no padding
     filters         one for all prompts, or one (or None) a prompt; those of a catalogue for a catalogue
@@ -124,7 +124,8 @@ class _OnDevice:
         )
 
     def first_items(self, beams: Beams) -> npt.NDArray[Any]:
-        return self._items.index.first_item(on_host(beams.nodes), self._given)
+        found: npt.NDArray[Any] = self._items.index.first_item(on_host(beams.nodes), self._given)
+        return found
 
 
 class _OnHost:

@@ -45,7 +45,7 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     """-inf at every token that continues no live item.
 
     items          an ItemIndex (copied to the device of the first scores), a TorchItems or TritonItems; or a changing
-                   catalogue, whose state at the call is kept and steps on the host
+                   catalogue, whose state at the call is kept and steps on the host, also where a TorchItems has it
     prompt_length  tokens before the first generated one: ``input_ids.shape[1]`` of the call to `generate`; 1 with an
                    encoder-decoder model, whose decoder starts with one token
     eos_token_id   allowed where an item is complete; the index's end token needs no mention
@@ -69,8 +69,8 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         self.prompt_length = int(prompt_length)
         self.eos_token_id = self.index.levels.end_token if eos_token_id is None else int(eos_token_id)
         n = len(filters) if isinstance(filters, (list, tuple)) else 1
-        if isinstance(given, LiveItems):
-            given.children(given.start(n, 1).nodes, self.filters)  # refuses what does not fit
+        if isinstance(self.index, LiveItems):
+            self.index.children(self.index.start(n, 1).nodes, self.filters)  # refuses what does not fit
         else:
             check_filters(self.filters, n, self.index.fingerprint)
         self._on_device: DeviceFilters | None = None

@@ -45,6 +45,7 @@ class ArrayOps(NamedTuple):
     gather      int64 values of a flat array; indices past its ends are clamped, their values mean nothing
     take_along  of an array along its last axis
     count_less  how many values of a rising array are less than each of the others
+    stack       arrays of one shape as one, with a last axis more
     """
 
     upload: Callable[[npt.NDArray[Any]], Tensor]
@@ -53,6 +54,7 @@ class ArrayOps(NamedTuple):
     gather: Callable[[Tensor, Tensor], Tensor]
     take_along: Callable[[Tensor, Tensor], Tensor]
     count_less: Callable[[Tensor, Tensor], Tensor]
+    stack: Callable[[list[Tensor]], Tensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -202,6 +204,31 @@ class DeviceLayout:
             return self.ops.zeros_like(f.there)
         return self.if_live(f.there & f.own & ~f.ended, filters, which, f.low, f.low + 1)
 
+    def live_entry(
+        self, f: NodeFields, at: Tensor, entry: Tensor, filters: DeviceFilters | None, which: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Code of an entry of each of the nodes with numbers ``at``, and whether it is a live child."""
+        g = self.take(f, at, ENTRY_FIELDS if filters is None else CHILD_FIELDS)
+        code, exists = self.entry(g, entry)
+        if filters is None:
+            return code, exists
+        _, low, high = self.child(g, entry)
+        return code, self.if_live(exists, filters, which, low, high)
+
+    def follow(
+        self, f: NodeFields, at: Tensor, entry: Tensor, token: Tensor, filters: DeviceFilters | None, which: Tensor
+    ) -> Tensor:
+        """The children at live entries of the nodes with numbers ``at``; ``token``: the entries' tokens."""
+        return self.child(self.take(f, at), entry)[0]
+
+    def close(self, f: NodeFields, at: Tensor, filters: DeviceFilters | None, which: Tensor) -> Tensor:
+        """Where the end token leads from the nodes with numbers ``at``, at which it may come."""
+        return self.closed(self.ops.take_along(f.low, at))
+
+    def stays(self, f: NodeFields, filters: DeviceFilters | None, which: Tensor) -> Tensor:
+        """Where a live item is complete and nothing can follow."""
+        return self.if_live(self.finished(f), filters, which, f.low, f.high)
+
     def closed(self, leaf: Tensor) -> Tensor:
         """The node after the end token."""
         return (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | leaf
@@ -212,14 +239,18 @@ class DeviceLayout:
 
     def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None, which: Tensor) -> Tensor:
         """The nodes after one token (int64) each; NONE where it is not allowed. ``which`` broadcasts to nodes."""
-        where = self.ops.where
         f = self.fields(nodes)
-        entry, found = self.find(f, tokens - self.begin[f.level])
-        child, low, high = self.child(f, where(found, entry, 0))
-        child = where(self.if_live(found, filters, which, low, high), child, NONE)
+        child = self.live_child(f, tokens - self.begin[f.level], filters, which)
         if self.end_token is not None:
-            child = where((tokens == self.end_token) & self.closing(f, filters, which), self.closed(f.low), child)
+            closing = (tokens == self.end_token) & self.closing(f, filters, which)
+            child = self.ops.where(closing, self.closed(f.low), child)
         return child
+
+    def live_child(self, f: NodeFields, code: Tensor, filters: DeviceFilters | None, which: Tensor) -> Tensor:
+        """The live child with each code, or NONE."""
+        entry, found = self.find(f, code)
+        child, low, high = self.child(f, self.ops.where(found, entry, 0))
+        return self.ops.where(self.if_live(found, filters, which, low, high), child, NONE)
 
     def split(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """there, level (ENDED as n_levels), count, value, ended."""

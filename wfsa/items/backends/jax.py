@@ -57,6 +57,8 @@ class JaxItems(LayoutPytree):
     """
 
     def __init__(self, index: ItemIndex, device: Any = None) -> None:
+        if not isinstance(index, ItemIndex):
+            raise ItemError(f"a {type(index).__name__} does not step in JAX: use TorchItems, or merge the catalogue")
         self.device, self.levels, self.root = device, index.levels, index.root
         self.fingerprint = index.fingerprint
         self.n_levels, self.end_token = len(index.levels), index.levels.end_token

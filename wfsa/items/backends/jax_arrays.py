@@ -41,6 +41,7 @@ def jax_ops(device: Any) -> ArrayOps:
         gather=lambda array, at: array[at.clip(0, array.shape[0] - 1)].astype(jnp.int64),
         take_along=lambda array, at: array[at],
         count_less=jnp.searchsorted,
+        stack=lambda arrays: jnp.stack(arrays, -1),
     )
 
 

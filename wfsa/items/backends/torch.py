@@ -30,10 +30,14 @@ with needs("wfsa.items.backends.torch", extra="items"):
     import torch
 
 from wfsa.errors import ItemError
-from wfsa.items.backends.device_layout import CHILD_FIELDS, ENTRY_FIELDS, ArrayOps, DeviceFilters, Tensor, device_layout
+from wfsa.items.backends.device_layout import ArrayOps, DeviceFilters, Tensor, device_layout
+from wfsa.items.backends.device_union import DeviceUnion, UnionFilters
 from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.filter import Filters, stack_filters
 from wfsa.items.index import ItemIndex
+from wfsa.items.index_data import IndexData
+from wfsa.items.live import LiveItems
+from wfsa.items.live_filter import LiveFilters
 from wfsa.items.nodes import NONE
 
 NO_KEY: Final = -(1 << 63)
@@ -53,20 +57,52 @@ def torch_ops(device: Any) -> ArrayOps:
         gather=gather,
         take_along=lambda array, at: torch.take_along_dim(array, at, -1),
         count_less=lambda array, values: torch.searchsorted(array, values.contiguous()),
+        stack=lambda arrays: torch.stack(arrays, -1),
     )
 
 
+def _spread(filters: DeviceFilters | None, shape: tuple[int, ...]) -> Tensor | None:
+    """The filter of each node, for nodes whose first axis is the request; the same for all where there is one."""
+    if filters is None:
+        return None
+    return filters.which.reshape(-1, *[1] * (len(shape) - 1)).expand(shape) if shape else filters.which[0]
+
+
+def _mapped(which: Any, change: Any) -> Any:
+    """What is made of the numbers of filters, or of those of both sides."""
+    if isinstance(which, tuple):
+        return tuple(_mapped(one, change) for one in which)
+    return None if which is None else change(which)
+
+
+def _of_request(which: Any) -> Any:
+    """From filters of [B, M] nodes those of [B, 1] requests."""
+    return _mapped(which, lambda one: one[:, :1])
+
+
 class TorchItems:
-    """An ItemIndex on a device. Nodes are the index's own ids, int64; tokens int32 or int64; logits any float type.
+    """An ItemIndex on a device, or one state of a changing catalogue (LiveItems), whose nodes are int64[…, 2].
+
+    Nodes are the index's own ids, int64; tokens int32 or int64; logits any float type.
 
     Back ends on a device do not read values on the host, so a node that is none of this index, or NaN logits, raise
     nothing: a beam with NaN or +inf among the logits that are read has no candidates.
     """
 
-    def __init__(self, index: ItemIndex, device: Any = None) -> None:
-        self.index = index
+    def __init__(self, index: ItemIndex | LiveItems, device: Any = None) -> None:
+        self.index: Any = index
         self.device = torch.device("cpu" if device is None else device)
-        self.layout = device_layout(index.layout, torch_ops(self.device))
+        ops = torch_ops(self.device)
+        self.layout: Any = None
+        self.everything: UnionFilters | None = None  # what there is of a catalogue
+        if isinstance(index, LiveItems):
+            self.layout = DeviceUnion(
+                device_layout(index.base.layout, ops), device_layout(index.delta.layout, ops), ops
+            )
+            base, added = (self._put(part, live, 1) for part, live in zip(index.parts, index.present, strict=True))
+            self.everything = UnionFilters(base, added, index)
+        else:
+            self.layout = device_layout(index.layout, ops)
         levels = index.levels
         self.n_levels, self.logits_size, self.end_token = len(levels), levels.logits_size, levels.end_token
         self.offsets, self.sizes = levels.offsets, levels.sizes
@@ -86,19 +122,35 @@ class TorchItems:
         names = ("nodes", "scores", "valid", "parents", "tokens", "sequences")
         return Beams(*(torch.tensor(getattr(first, name), device=self.device) for name in names))
 
-    def filters(self, filters: Filters, n_requests: int) -> DeviceFilters | None:
-        """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once."""
-        stacked = stack_filters(filters, n_requests, self.index.fingerprint, self.index.n_leaves)
+    def filters(self, filters: Filters | LiveFilters, n_requests: int) -> Any:
+        """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once.
+
+        Returns what the steps take: DeviceFilters, of a catalogue UnionFilters; None for no filters.
+        """
+        if isinstance(self.index, ItemIndex):
+            return self._put(self.index, filters, n_requests)
+        given = self.index.part_filters(filters, n_requests)
+        if given is None:
+            return None
+        sides = zip(self.index.parts, zip(*given, strict=True), strict=True)
+        base, added = (self._put(part, list(some), n_requests) for part, some in sides)
+        return UnionFilters(base, added, self.index)
+
+    def _put(self, part: IndexData, filters: Any, n_requests: int) -> DeviceFilters | None:
+        """Filters of an index on the device."""
+        stacked = stack_filters(filters, n_requests, part.fingerprint, part.n_leaves)
         if stacked is None:
             return None
         which, words, before, rows, dead = (
             None if array is None else torch.tensor(array, device=self.device) for array in stacked
         )
-        return DeviceFilters(which, words, before, rows, dead, self.index.fingerprint)
+        return DeviceFilters(which, words, before, rows, dead, part.fingerprint)
 
     def _nodes(self, nodes: Tensor) -> None:
         if nodes.dtype != torch.int64 or nodes.device.type != self.device.type:
             raise ItemError(f"nodes are {nodes.dtype} on {nodes.device}, not int64 on {self.device}")
+        if self.everything is not None and tuple(nodes.shape[-1:]) != (2,):
+            raise ItemError(f"nodes are int64{list(nodes.shape)}, not int64[…, 2]")
 
     def _logits(self, logits: Tensor, shape: tuple[int, ...]) -> None:
         if tuple(logits.shape) != (*shape, self.logits_size) or logits.dtype not in LOGITS:
@@ -110,11 +162,12 @@ class TorchItems:
     def _check_step(self, beams: Beams, logits: Tensor, width: int | None) -> tuple[int, int, int]:
         """Requests, beams and next width; raises ItemError on what a step cannot take."""
         self._nodes(beams.nodes)
-        if beams.nodes.ndim != 2:
-            raise ItemError(f"beams have nodes of shape {list(beams.nodes.shape)}, not [B, M]")
+        rows = self._rows(beams.nodes)
+        if len(rows) != 2:
+            raise ItemError(f"beams have nodes of shape {list(rows)}, not [B, M]")
         if self.index.has_prefix_items and self.end_token is None:
             raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
-        n_requests, n_beams = beams.nodes.shape
+        n_requests, n_beams = rows
         self._logits(logits, (n_requests, n_beams))
         width = n_beams if width is None else width
         if width < 1:
@@ -123,39 +176,56 @@ class TorchItems:
             raise ItemError(f"{n_beams} beams of {self.logits_size} logits: a request may have 2^31 at most")
         return n_requests, n_beams, width
 
+    def _rows(self, nodes: Tensor) -> tuple[int, ...]:
+        """The shape of nodes, without the axis of a pair."""
+        return tuple(nodes.shape if self.everything is None else nodes.shape[:-1])
+
     def _which(self, filters: DeviceFilters | None, shape: tuple[int, ...]) -> Tensor | None:
         """The filter of each node, for nodes whose first axis is the request."""
         if filters is None:
             return None
         filters.check(self.index.fingerprint, shape[0] if shape else 1)
-        return filters.which.reshape(-1, *[1] * (len(shape) - 1)).expand(shape) if shape else filters.which[0]
+        return _spread(filters, shape)
+
+    def _live(self, filters: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+        """Filters and, for each node, which it has; of a catalogue for both sides."""
+        if self.everything is None:
+            return filters, self._which(filters, shape)
+        if filters is None:
+            filters = self.everything
+        else:
+            filters.check(self.index, shape[0] if shape else 1)
+        return filters, tuple(_spread(one, shape) for one in (filters.base, filters.added))
 
     # --- the pieces -----------------------------------------------------------------------------------------------
 
     def _work_list(
-        self, nodes: Tensor, capacity: int, filters: DeviceFilters | None, which: Tensor | None
+        self, nodes: Tensor, capacity: int, filters: Any, which: Any
     ) -> tuple[Any, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Of nodes [B, M]: their fields, and for each place [B, C] beam, entry, token, presence; overflow bool[B]."""
+        """Of nodes [B, M]: their fields, and for each place [B, C] beam, entry, token, presence; overflow bool[B].
+
+        All beams of a request have one filter.
+        """
         f = self.layout.fields(nodes)
         ends = f.width.cumsum(1)
         place = torch.arange(capacity, device=nodes.device).expand(nodes.shape[0], capacity).contiguous()
         beam = torch.searchsorted(ends, place, right=True).clamp(max=nodes.shape[1] - 1)
         inside = place < ends[:, -1:]
-        g = self.layout.take(f, beam, ENTRY_FIELDS if filters is None else CHILD_FIELDS)
         entry = torch.where(inside, place - torch.take_along_dim(ends - f.width, beam, 1), 0)
-        code, exists = self.layout.entry(g, entry)
-        present = inside & exists
-        if filters is not None and which is not None:
-            _, low, high = self.layout.child(g, entry)
-            present = self.layout.if_live(present, filters, which[:, :1], low, high)
+        code, live = self.layout.live_entry(f, beam, entry, filters, _of_request(which))
+        present = inside & live
         token = code + torch.take_along_dim(self.layout.begin[f.level], beam, 1)
         return f, beam, entry, token, present, ends[:, -1] > capacity
 
-    def _present(self, nodes: Tensor, filters: DeviceFilters | None, level: int | None, size: int) -> Tensor:
+    def _flat(self, nodes: Tensor, filters: Any) -> tuple[Tensor, Any, Any]:
+        """Nodes of any shape as [n, 1], filters, and which each node has."""
+        rows = self._rows(nodes)
+        filters, which = self._live(filters, rows)
+        return nodes.reshape(-1, 1, *nodes.shape[len(rows) :]), filters, _mapped(which, lambda one: one.reshape(-1, 1))
+
+    def _present(self, nodes: Tensor, filters: Any, level: int | None, size: int) -> Tensor:
         """bool[n, size], True at allowed tokens; ``size`` is at least the logits'."""
-        which = self._which(filters, tuple(nodes.shape))
-        flat = nodes.reshape(-1, 1)
-        of_node = None if which is None else which.reshape(-1, 1)
+        flat, filters, of_node = self._flat(nodes, filters)
         f, _, _, token, present, _ = self._work_list(
             flat, self.layout.capacity(level, 1, distinct=False), filters, of_node
         )
@@ -165,51 +235,56 @@ class TorchItems:
             out[:, self.end_token] = self.layout.closing(f, filters, of_node)[:, 0]
         return out[:, :size]
 
-    def allowed(self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None) -> Tensor:
+    def allowed(self, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
         """Packed masks int32[*nodes.shape, ceil(logits_size / 32)]. ``level``: all nodes have it (None: any)."""
         self._nodes(nodes)
         n_words = self.index.levels.n_words
         bits = self._present(nodes, filters, level, n_words * 32).reshape(-1, n_words, 32)
         words = torch.where(bits, self.bit_values, 0).sum(-1, dtype=torch.int32)
-        return words.reshape(*nodes.shape, n_words)
+        return words.reshape(*self._rows(nodes), n_words)
 
-    def mask_logits(
-        self, logits: Tensor, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None
-    ) -> Tensor:
+    def mask_logits(self, logits: Tensor, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
         """``logits[*nodes.shape, V]`` with -inf at what is not allowed."""
         self._nodes(nodes)
-        self._logits(logits, tuple(nodes.shape))
+        self._logits(logits, self._rows(nodes))
         present = self._present(nodes, filters, level, self.logits_size)
         return logits.masked_fill(~present.reshape(logits.shape), float("-inf"))
 
-    def children(
-        self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def children(self, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> tuple[Tensor, Tensor]:
         """Of nodes of any shape: tokens int32[..., K] and child nodes int64[..., K], -1 where there is none.
 
         K is the level's widest node, and one where there is an end token; the end token comes first.
         """
         self._nodes(nodes)
-        which = self._which(filters, tuple(nodes.shape))
-        of_node = None if which is None else which.reshape(-1, 1)
-        flat = nodes.reshape(-1, 1)
+        flat, filters, of_node = self._flat(nodes, filters)
         capacity = self.layout.capacity(level, 1, distinct=False)
         f, beam, entry, token, present, _ = self._work_list(flat, capacity, filters, of_node)
-        child = torch.where(present, self.layout.child(self.layout.take(f, beam), entry)[0], NONE)
+        child = self.layout.follow(f, beam, entry, token, filters, of_node)
+        child = torch.where(self._wide(present), child, NONE)
         token = torch.where(present, token, -1)
+        if self.everything is not None:  # the entries of a union come by side
+            token, order = torch.where(token < 0, self.logits_size, token).sort(1)
+            token = torch.where(token == self.logits_size, -1, token)
+            child = torch.take_along_dim(child, order[..., None], 1)
         if self.end_token is not None:
             end = self.layout.closing(f, filters, of_node)
+            closed = self.layout.close(f, torch.zeros_like(end, dtype=torch.int64), filters, of_node)
             token = torch.cat([torch.where(end, self.end_token, -1), token], 1)
-            child = torch.cat([torch.where(end, self.layout.closed(f.low), NONE), child], 1)
-        shape = (*nodes.shape, token.shape[1])
-        return token.to(torch.int32).reshape(shape), child.reshape(shape)
+            child = torch.cat([torch.where(self._wide(end), closed, NONE), child], 1)
+        shape = (*self._rows(nodes), token.shape[1])
+        return token.to(torch.int32).reshape(shape), child.reshape(*shape, *child.shape[2:])
 
-    def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None = None) -> Tensor:
+    def _wide(self, flags: Tensor) -> Tensor:
+        """Flags of nodes, which broadcast to the nodes."""
+        return flags if self.everything is None else flags[..., None]
+
+    def advance(self, nodes: Tensor, tokens: Tensor, filters: Any = None) -> Tensor:
         """The nodes after one token each; -1 where the token is not allowed."""
         self._nodes(nodes)
-        if tokens.shape != nodes.shape or tokens.is_floating_point():
-            raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
-        which = self._which(filters, tuple(nodes.shape))
+        rows = self._rows(nodes)
+        if tuple(tokens.shape) != rows or tokens.is_floating_point():
+            raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(rows)}")
+        filters, which = self._live(filters, rows)
         return self.layout.advance(nodes, tokens.to(torch.int64), filters, which)
 
     def finished(self, nodes: Tensor) -> Tensor:
@@ -226,7 +301,7 @@ class TorchItems:
         *,
         width: int | None = None,
         normalise: Normalise = "full",
-        filters: DeviceFilters | None = None,
+        filters: Any = None,
         level: int | None = None,
         distinct: bool = True,
     ) -> Beams:
@@ -237,14 +312,14 @@ class TorchItems:
         """
         check_normalise(normalise)
         n_requests, n_beams, width = self._check_step(beams, logits, width)
-        nodes = torch.where(beams.valid, beams.nodes, NONE)
-        which = self._which(filters, (n_requests, n_beams))
+        nodes = torch.where(self._wide(beams.valid), beams.nodes, NONE)
+        filters, which = self._live(filters, (n_requests, n_beams))
         capacity = self.layout.capacity(level, n_beams, distinct)
         f, beam, entry, token, present, overflow = self._work_list(nodes, capacity, filters, which)
 
         values = self._values(logits, beam, token, present)
         end = self.layout.closing(f, filters, which)
-        finished = self.layout.if_live(self.layout.finished(f), filters, which, f.low, f.high)
+        finished = self.layout.stays(f, filters, which)
         norm, good = self._norm(logits, f, beam, values, end, normalise, level)
 
         # The places of the work list, then one more a beam: its end token, or itself where it is finished.
@@ -272,20 +347,23 @@ class TorchItems:
         valid = (best != NO_KEY) & ~overflow[:, None]
         parent, token = self._unpack(best)
         parent, token = torch.where(valid, parent, 0), torch.where(valid, token, -1)
-        g = self.layout.take(f, parent)
         is_extra = at >= capacity
         chosen = torch.zeros_like(at)
         if capacity:
             chosen = torch.take_along_dim(entry, at.clamp(max=capacity - 1), 1)
-        child = self.layout.child(g, torch.where(is_extra, 0, chosen))[0]
-        closed = self.layout.closed(g.low) if self.end_token is not None else child
-        child = torch.where(is_extra, torch.where(token >= 0, closed, torch.take_along_dim(nodes, parent, 1)), child)
+        of_request = _of_request(which)
+        child = self.layout.follow(f, parent, torch.where(is_extra, 0, chosen), token, filters, of_request)
+        stay = torch.take_along_dim(nodes, self._wide(parent), 1)
+        if self.end_token is not None:
+            closed = self.layout.close(f, parent, filters, of_request)
+            stay = torch.where(self._wide(token >= 0), closed, stay)
+        child = torch.where(self._wide(is_extra), stay, child)
         before = torch.take_along_dim(beams.sequences, parent[:, :, None], 1) if beams.sequences.shape[2] else None
         steps = token[:, :, None].to(torch.int32)
         if before is not None:
             steps = torch.cat([torch.where(valid[:, :, None], before, -1), steps], 2)
         return Beams(
-            torch.where(valid, child, NONE),
+            torch.where(self._wide(valid), child, NONE),
             torch.where(valid, self._score(best), float("-inf")),
             valid,
             parent.to(torch.int32),

@@ -48,6 +48,8 @@ class TritonItems(TorchItems):
     """An ItemIndex on a device, with fused kernels. Raises LimitError on steps wider than ``MAX_WIDTH``."""
 
     def __init__(self, index: ItemIndex, device: Any = None) -> None:
+        if not isinstance(index, ItemIndex):
+            raise ItemError(f"a {type(index).__name__} has no fused step: use TorchItems, or merge the catalogue")
         super().__init__(index, device)
         layout, levels = self.layout, index.levels
         n = self.n_levels + 2
