@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.items.catalogues import CatalogueCase, catalogues, layouts
 from wfsa.errors import ArtifactError, ItemError, LimitError
 from wfsa.items import Beams, Catalogue, ItemFilter, ItemIndex, follow, sharded_build
+from wfsa.items.build_spec import BuildSpec
 from wfsa.items.files import ParquetColumns, TableFile
 from wfsa.items.item_ids import read_ids
 from wfsa.items.shard_file import MANIFEST, Manifest, leading_keys, read_manifest, write_manifest
@@ -580,13 +581,9 @@ def test_relative_paths_are_those_of_the_caller(tmp_path: Path, monkeypatch: pyt
     write_day(tmp_path / "day", rows, ids)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
-    levels = {"vocab_size": 20, "offsets": None, "logits_size": None, "end_token": None}
-    layout = {"name": "interval", "head_depth": None, "small": 64}
+    spec = BuildSpec(vocab_size=20, small=64, columns=ParquetColumns(COLUMNS, None, "id"), memory=1 << 30)
     for source in ("day", "day/*.parquet", ["day/part-000.parquet", "./day/part-001.parquet", "day/part-002.parquet"]):
-        sharded_build.build_sharded(
-            Elsewhere(tmp_path / "elsewhere"), source, Place.of("out"), ParquetColumns(COLUMNS, None, "id"), levels,
-            layout, "input", 2, 1 << 30, lambda stage, x: None,
-        )  # fmt: skip
+        sharded_build.build_sharded(Elsewhere(tmp_path / "elsewhere"), source, Place.of("out"), spec, "input", 2)
         assert not list((tmp_path / "elsewhere").iterdir())
         assert ItemIndex.load("out").fingerprint == ItemIndex.build(rows, ids, 20).fingerprint
 

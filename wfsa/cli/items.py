@@ -23,8 +23,9 @@ from wfsa.cli.files import read_text, require_folder
 from wfsa.cli.tables import facts_table, print_table
 from wfsa.errors import ItemError
 from wfsa.items.build import join_rows
+from wfsa.items.build_spec import LAYOUTS
 from wfsa.items.files import ParquetColumns, list_tables, open_npy, read_tables
-from wfsa.items.index import LAYOUTS, ItemIndex
+from wfsa.items.index import ItemIndex
 from wfsa.items.interval import SMALL
 from wfsa.items.item_ids import join_ids, read_ids
 from wfsa.items.published import follow, publish
@@ -169,7 +170,7 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What an index in one file and one in shards are told alike."""
+    """The options that a build in one file and one in shards have in common (``BuildSpec``)."""
     return {
         "offsets": _numbers(arguments.offsets, "offsets"),
         "logits_size": arguments.logits,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -22,44 +22,16 @@ import numpy.typing as npt
 from wfsa._ext import items_build
 from wfsa.errors import ItemError, LimitError
 from wfsa.items.assemble import SortedLeaves, check_depth, make_csr, make_interval, survey
+from wfsa.items.build_spec import BuildSpec
 from wfsa.items.fingerprint import fingerprint
 from wfsa.items.head import choose_depth, offset_dtype
 from wfsa.items.index_data import IndexData, Layout
 from wfsa.items.item_ids import Ids, join_ids, read_ids
 from wfsa.items.levels import Levels, make_levels
-from wfsa.items.nodes import MAX_COUNT
 from wfsa.items.rows import ItemChunk, Rows, read_rows
 
-Progress = Callable[[str, float], None]
 MAX_ROWS: Final = (1 << 32) - 1
 MERGE_BATCH: Final = 1 << 20
-MAX_THREADS: Final = (1 << 31) - 1  # more than 256 are as good as 256
-
-
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
-    """What ``ItemIndex.build`` was asked for; see there."""
-
-    vocab_size: Any
-    offsets: Any
-    logits_size: int | None
-    end_token: int | None
-    layout: str
-    head_depth: int | None
-    small: int
-    threads: int
-    memory: int
-    scratch: Path
-    ranked: bool
-    progress: Progress
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.small <= MAX_COUNT:
-            raise ItemError(f"small nodes of up to {self.small} leaves; 1 to {MAX_COUNT} are possible")
-        if not 1 <= self.threads <= MAX_THREADS:
-            raise ItemError(f"threads must be 1 to {MAX_THREADS}, not {self.threads}")
-        if self.memory < 1 << 20:
-            raise ItemError(f"memory of {self.memory} bytes; the least is {1 << 20}")
 
 
 @dataclass(slots=True)
@@ -105,31 +77,19 @@ class Runs:
             self._file.close()
 
 
-def build(sids: Any, item_ids: Any, options: BuildOptions) -> IndexData:
+def build(sids: Any, item_ids: Any, spec: BuildSpec) -> IndexData:
     """Rows in memory, or an iterator of chunks."""
     if isinstance(sids, Iterator):
-        return _build_chunks(sids, item_ids, options)
+        return _build_chunks(sids, item_ids, spec)
     rows = read_rows(sids)
     _check_count(len(rows))
     ids = None if item_ids is None else _ids(item_ids, len(rows))
-    largest = largest_codes(rows, 0, options.threads)
-    levels = make_levels(
-        rows.n_levels, largest, options.vocab_size, options.offsets, options.logits_size, options.end_token
-    )
+    largest = largest_codes(rows, 0, spec.n_threads)
+    levels = spec.levels(rows.n_levels, largest)
     sorter = _sorter(levels, rows)
-    if len(rows) * sorter.record_bytes > options.memory:
-        return _build_chunks(iter([ItemChunk(rows, ids)]), None, replace(options, **_explicit(levels)))
-    return _build_rows(rows, ids, levels, sorter, options)
-
-
-def _explicit(levels: Levels) -> dict[str, Any]:
-    """Options that say what these levels are."""
-    return {
-        "vocab_size": levels.sizes,
-        "offsets": levels.offsets,
-        "logits_size": levels.logits_size,
-        "end_token": levels.end_token,
-    }
+    if len(rows) * sorter.record_bytes > spec.memory:
+        return _build_chunks(iter([ItemChunk(rows, ids)]), None, spec.with_levels(levels))
+    return _build_rows(rows, ids, levels, sorter, spec)
 
 
 def _build_rows(
@@ -137,49 +97,49 @@ def _build_rows(
     ids: Ids | None,
     levels: Levels,
     sorter: items_build.RowSorter,
-    options: BuildOptions,
+    spec: BuildSpec,
 ) -> IndexData:
     """In memory: sort the records, look at the nodes, unpack the columns."""
     n, n_levels = len(rows), len(levels)
-    sorter.sort(rows.data, rows.offsets, 0, options.threads, lambda x: options.progress("sort", 0.05 + 0.65 * x))
-    n_leaves = sorter.count_leaves(options.threads)
+    sorter.sort(rows.data, rows.offsets, 0, spec.n_threads, lambda x: spec.report("sort", 0.05 + 0.65 * x))
+    n_leaves = sorter.count_leaves(spec.n_threads)
     offset = offset_dtype(n)
     wide = offset == np.int64
     lcp = np.empty(n_leaves, np.uint8)
     lengths = None if rows.offsets is None else np.empty(n_leaves, np.uint8)
-    order = None if options.ranked else np.empty(n, offset)
+    order = None if spec.ranked else np.empty(n, offset)
     indptr = None if n_leaves == n else np.empty(n_leaves + 1, offset)
-    sorter.emit(options.threads, wide, lcp, lengths, order, indptr, [], 1)
+    sorter.emit(spec.n_threads, wide, lcp, lengths, order, indptr, [], 1)
     if indptr is not None:
         indptr[-1] = n
-    options.progress("columns", 0.75)
+    spec.report("columns", 0.75)
     leaves = survey(levels, lcp, lengths)
-    depth = _depth(leaves, options)
+    depth = _depth(leaves, spec)
     code = levels.code_dtype
     keep = np.empty((n_levels - depth, n_leaves), code)
     head = [np.empty(n_leaves, code) for _ in range(depth)]
-    sorter.emit(options.threads, wide, None, None, None, None, [*head, *keep], code.itemsize)
+    sorter.emit(spec.n_threads, wide, None, None, None, None, [*head, *keep], code.itemsize)
     sorter.release()
-    options.progress("layout", 0.85)
+    spec.report("layout", 0.85)
     found = fingerprint([*head, *keep], leaves.lengths, order, indptr, ids)
-    built = IndexData(_layout(leaves, depth, head, keep, options), n, order, indptr, ids, found)
-    options.progress("layout", 1.0)
+    built = IndexData(_layout(leaves, depth, head, keep, spec), n, order, indptr, ids, found)
+    spec.report("layout", 1.0)
     return built
 
 
-def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -> IndexData:
+def _build_chunks(chunks: Iterator[Any], item_ids: Any, spec: BuildSpec) -> IndexData:
     """Collect chunks up to the memory allowed; what is not everything is sorted and becomes a run on disk."""
     if item_ids is not None:
         raise ItemError("item ids of chunks come with the chunks: ItemChunk(rows, ids)")
     first = next(chunks, None)
     if first is None:
-        if options.vocab_size is None or np.ndim(options.vocab_size) == 0:
-            return build(np.zeros((0, 1), np.int64), None, options)
-        return build(np.zeros((0, len(options.vocab_size)), np.int64), None, options)
-    n_levels = levels_of_chunks(first, options.vocab_size)
+        if spec.vocab_size is None or np.ndim(spec.vocab_size) == 0:
+            return build(np.zeros((0, 1), np.int64), None, spec)
+        return build(np.zeros((0, len(spec.vocab_size)), np.int64), None, spec)
+    n_levels = levels_of_chunks(first, spec.vocab_size)
     parts: list[Rows] = []
     all_ids: list[Ids] = []
-    runs, sorter, levels, n, held = Runs(options.scratch), None, None, 0, 0
+    runs, sorter, levels, n, held = Runs(spec.folder), None, None, 0, 0
     try:
         for chunk in chain([first], chunks):
             rows, ids = read_chunk(chunk, n_levels, n + held)
@@ -188,46 +148,46 @@ def _build_chunks(chunks: Iterator[Any], item_ids: Any, options: BuildOptions) -
             if ids is not None:
                 all_ids.append(ids)
             _check_count(n + held + len(rows))
-            for part in _slices(rows, options, n_levels):
+            for part in _slices(rows, spec, n_levels):
                 parts.append(part)
                 held += len(part)
-                if held * _row_bytes(parts, n_levels) >= options.memory:
-                    levels = levels or _chunk_levels(n_levels, options)
-                    sorter = _run(parts, levels, n, options, runs)
+                if held * _row_bytes(parts, n_levels) >= spec.memory:
+                    levels = levels or _chunk_levels(n_levels, spec)
+                    sorter = _run(parts, levels, n, spec, runs)
                     n, held, parts = n + held, 0, []
         ids = join_ids(all_ids) if all_ids else None
         if not runs.sizes:
-            return build(join_rows(parts, n_levels), ids, options)
+            return build(join_rows(parts, n_levels), ids, spec)
         assert levels is not None
         if held:
-            sorter = _run(parts, levels, n, options, runs)
+            sorter = _run(parts, levels, n, spec, runs)
             n += held
         assert sorter is not None
         del parts, sorter
-        return _merge(runs, levels, n, ids, options)
+        return _merge(runs, levels, n, ids, spec)
     finally:
         runs.close()
 
 
-def _merge(runs: Runs, levels: Levels, n: int, ids: Ids | None, options: BuildOptions) -> IndexData:
+def _merge(runs: Runs, levels: Levels, n: int, ids: Ids | None, spec: BuildSpec) -> IndexData:
     """Merge the runs by batches; all columns first, since the head's depth depends on all leaves."""
     sorter = items_build.RowSorter(np.asarray(levels.sizes, np.int64), True)
     for run in runs.arrays():
         sorter.add_run(run)
-    n_levels, scratch, offset = len(levels), Scratch(options.scratch), offset_dtype(n)
+    n_levels, scratch, offset = len(levels), Scratch(spec.folder), offset_dtype(n)
     code, wide = levels.code_dtype, offset == np.int64
     columns = scratch.empty((n_levels, n), code)
     lcp, lengths = scratch.empty((n,), np.uint8), scratch.empty((n,), np.uint8)
-    order = None if options.ranked else scratch.empty((n,), offset)
+    order = None if spec.ranked else scratch.empty((n,), offset)
     indptr = scratch.empty((n + 1,), offset)
     while sorter.merge(MERGE_BATCH):
-        sorter.emit(options.threads, wide, lcp, lengths, order, indptr, list(columns), code.itemsize)
-        options.progress("merge", 0.5 + 0.4 * sorter.rows_done / n)
+        sorter.emit(spec.n_threads, wide, lcp, lengths, order, indptr, list(columns), code.itemsize)
+        spec.report("merge", 0.5 + 0.4 * sorter.rows_done / n)
     n_leaves = sorter.leaves_done
     del sorter
     indptr[n_leaves] = n
     bounds = None if n_leaves == n else indptr[: n_leaves + 1]
-    return lay_out(levels, columns, lcp[:n_leaves], lengths[:n_leaves], order, bounds, n, ids, options)
+    return lay_out(levels, columns, lcp[:n_leaves], lengths[:n_leaves], order, bounds, n, ids, spec)
 
 
 def lay_out(
@@ -239,18 +199,18 @@ def lay_out(
     indptr: npt.NDArray[Any] | None,
     n: int,
     ids: Ids | None,
-    options: BuildOptions,
+    spec: BuildSpec,
 ) -> IndexData:
     """From sorted leaves with all their columns, code[L, at least U], which are taken over."""
     n_leaves = len(lcp)
     leaves = survey(levels, lcp, lengths)
-    depth = _depth(leaves, options)
+    depth = _depth(leaves, spec)
     head = [columns[level, :n_leaves].copy() for level in range(depth)]
     keep = _compact(columns, depth, n_leaves)
-    options.progress("layout", 0.95)
+    spec.report("layout", 0.95)
     found = fingerprint([*head, *keep], leaves.lengths, order, indptr, ids)
-    layout = _layout(leaves, depth, head, keep, options)
-    options.progress("layout", 1.0)
+    layout = _layout(leaves, depth, head, keep, spec)
+    spec.report("layout", 1.0)
     return IndexData(layout, n, order, indptr, ids, found)
 
 
@@ -269,20 +229,20 @@ def _compact(columns: npt.NDArray[Any], depth: int, n_leaves: int) -> npt.NDArra
 
 
 def _layout(
-    leaves: SortedLeaves, depth: int, head: list[npt.NDArray[Any]], keep: npt.NDArray[Any], options: BuildOptions
+    leaves: SortedLeaves, depth: int, head: list[npt.NDArray[Any]], keep: npt.NDArray[Any], spec: BuildSpec
 ) -> Layout:
-    if options.layout == "csr":
+    if spec.layout == "csr":
         return make_csr(leaves, depth, [*head, *keep])
-    return make_interval(leaves, depth, options.small, head, keep)
+    return make_interval(leaves, depth, spec.small, head, keep)
 
 
-def _depth(leaves: SortedLeaves, options: BuildOptions) -> int:
-    if options.head_depth is not None:
-        depth = options.head_depth
-    elif options.layout == "csr":
+def _depth(leaves: SortedLeaves, spec: BuildSpec) -> int:
+    if spec.head_depth is not None:
+        depth = spec.head_depth
+    elif spec.layout == "csr":
         depth = min(choose_depth(leaves.nodes, leaves.min_length, leaves.levels.sizes, 1), 3)
     else:
-        depth = choose_depth(leaves.nodes, leaves.min_length, leaves.levels.sizes, options.small)
+        depth = choose_depth(leaves.nodes, leaves.min_length, leaves.levels.sizes, spec.small)
     check_depth(depth, leaves)
     return depth
 
@@ -291,11 +251,11 @@ def _sorter(levels: Levels, rows: Rows) -> items_build.RowSorter:
     return items_build.RowSorter(np.asarray(levels.sizes, np.int64), rows.offsets is not None)
 
 
-def _run(parts: list[Rows], levels: Levels, first: int, options: BuildOptions, runs: Runs) -> items_build.RowSorter:
+def _run(parts: list[Rows], levels: Levels, first: int, spec: BuildSpec, runs: Runs) -> items_build.RowSorter:
     rows = join_rows(parts, len(levels))
     make_levels(
         len(levels),
-        largest_codes(rows, first, options.threads),
+        largest_codes(rows, first, spec.n_threads),
         levels.sizes,
         levels.offsets,
         levels.logits_size,
@@ -303,7 +263,7 @@ def _run(parts: list[Rows], levels: Levels, first: int, options: BuildOptions, r
     )
     # Runs of both kinds of rows must compare with each other, so all keys have room for ends.
     sorter = items_build.RowSorter(np.asarray(levels.sizes, np.int64), True)
-    sorter.sort(rows.data, rows.offsets, first, options.threads, lambda _: options.progress("sort", 0.25))
+    sorter.sort(rows.data, rows.offsets, first, spec.n_threads, lambda _: spec.report("sort", 0.25))
     runs.add(sorter.records())
     return sorter
 
@@ -326,9 +286,9 @@ def join_rows(parts: Sequence[Rows], n_levels: int) -> Rows:
     return Rows(np.concatenate(values), offsets, n_levels)
 
 
-def _slices(rows: Rows, options: BuildOptions, n_levels: int) -> Iterable[Rows]:
+def _slices(rows: Rows, spec: BuildSpec, n_levels: int) -> Iterable[Rows]:
     """A chunk that is larger than the memory allowed, in parts."""
-    step = max(options.memory // _row_bytes([rows], n_levels), 1)
+    step = max(spec.memory // _row_bytes([rows], n_levels), 1)
     return (rows.part(begin, min(begin + step, len(rows))) for begin in range(0, len(rows), step))
 
 
@@ -356,11 +316,10 @@ def levels_of_chunks(first: Any, vocab_size: Any) -> int:
     return rows.n_levels
 
 
-def _chunk_levels(n_levels: int, options: BuildOptions) -> Levels:
-    if options.vocab_size is None:
+def _chunk_levels(n_levels: int, spec: BuildSpec) -> Levels:
+    if spec.vocab_size is None:
         raise ItemError("chunks that do not fit into memory need vocab_size")
-    seen = np.full(n_levels, -1, np.int64)
-    return make_levels(n_levels, seen, options.vocab_size, options.offsets, options.logits_size, options.end_token)
+    return spec.levels(n_levels)
 
 
 def largest_codes(rows: Rows, first: int, threads: int) -> npt.NDArray[np.int64]:
@@ -385,7 +344,3 @@ def _ids(given: Any, n: int) -> Ids:
 def _check_count(n: int) -> None:
     if n > MAX_ROWS:
         raise LimitError(f"{n:,} rows; one build takes {MAX_ROWS:,}")
-
-
-def default_threads() -> int:
-    return min(len(os.sched_getaffinity(0)), 16)

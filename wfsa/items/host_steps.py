@@ -18,7 +18,7 @@ from wfsa.items import answers
 from wfsa.items.backends import cython as compiled
 from wfsa.items.backends import numpy as reference
 from wfsa.items.beams import Beams, Normalise
-from wfsa.items.build import MAX_THREADS
+from wfsa.items.build_spec import MAX_THREADS
 from wfsa.items.item_ids import ItemId
 from wfsa.items.nodes import Int64s
 

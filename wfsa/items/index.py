@@ -13,17 +13,17 @@ items of each leaf, and the levels' codes. Nodes are int64 ids (``wfsa/items/nod
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
 from wfsa.items import index_file, node_items
-from wfsa.items.build import BuildOptions, Progress, build, default_threads
+from wfsa.items.build import build
+from wfsa.items.build_spec import BuildSpec, Progress
 from wfsa.items.distributed import OnRay, cluster
 from wfsa.items.excluding import excluding
 from wfsa.items.files import ParquetColumns, is_path, open_file
@@ -40,7 +40,6 @@ from wfsa.storage.places import Place
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-LAYOUTS: Final = ("interval", "csr")
 
 
 class ItemIndex(IndexData, HostSteps[AnyFilter]):
@@ -94,10 +93,8 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
 
         Raises ItemError on codes out of range, empty rows, wrong shapes; LimitError on a head that is too large.
         """
-        if layout not in LAYOUTS:
-            raise ItemError(f"layout={layout!r}; it is one of {', '.join(LAYOUTS)}")
         ranked = isinstance(item_ids, str) and item_ids == "rank"
-        options = BuildOptions(
+        spec = BuildSpec(
             vocab_size=vocab_size,
             offsets=offsets,
             logits_size=logits_size,
@@ -105,17 +102,18 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
             layout=layout,
             head_depth=head_depth,
             small=small,
-            threads=default_threads() if threads is None else threads,
+            columns=ParquetColumns(columns, list_column, id_column),
             memory=memory,
-            scratch=Path(tempfile.gettempdir() if scratch is None else scratch),
+            scratch=scratch,
+            threads=threads,
             ranked=ranked,
-            progress=progress or (lambda stage, fraction: None),
+            progress=progress,
         )
         if is_path(sids):
-            sids = open_file(sids, ParquetColumns(columns, list_column, id_column), memory, options.scratch)
-        elif columns is not None or list_column is not None or id_column is not None:
+            sids = open_file(sids, spec.columns, memory, spec.folder)
+        elif spec.columns != ParquetColumns():
             raise ItemError("columns, list_column and id_column name columns of a Parquet file; the items are no path")
-        built = build(sids, None if ranked else item_ids, options)
+        built = build(sids, None if ranked else item_ids, spec)
         if ranked and built.ids is not None:
             raise ItemError('item_ids="rank", but the chunks bring ids')
         return cls._of(built)
@@ -160,24 +158,23 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
         The others are as in :meth:`build`; they are those of the index that is put together. Raises ItemError as
         :meth:`build` does, and where there is no cluster; OSError on files that cannot be read or written.
         """
-        if layout not in LAYOUTS:
-            raise ItemError(f"layout={layout!r}; it is one of {', '.join(LAYOUTS)}")
-        levels = {"vocab_size": vocab_size, "offsets": offsets, "logits_size": logits_size, "end_token": end_token}
-        arguments: tuple[Any, ...] = (
-            source,
-            Place.of(output),
-            ParquetColumns(columns, list_column, id_column),
-            levels,
-            {"name": layout, "head_depth": head_depth, "small": small},
-            rows,
-            shards,
-            memory,
-            progress or (lambda stage, fraction: None),
+        spec = BuildSpec(
+            vocab_size=vocab_size,
+            offsets=offsets,
+            logits_size=logits_size,
+            end_token=end_token,
+            layout=layout,
+            head_depth=head_depth,
+            small=small,
+            columns=ParquetColumns(columns, list_column, id_column),
+            memory=memory,
+            progress=progress,
         )
+        place = Place.of(output)
         if address is None:
-            return build_sharded(Here(), *arguments)
+            return build_sharded(Here(), source, place, spec, rows, shards)
         with cluster(address) as ray:
-            return build_sharded(OnRay(ray, concurrency), *arguments)
+            return build_sharded(OnRay(ray, concurrency), source, place, spec, rows, shards)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file; replaces an existing one in one step."""

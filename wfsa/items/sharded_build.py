@@ -36,16 +36,15 @@ import numpy.typing as npt
 from wfsa.errors import ArtifactError, ItemError, LimitError
 from wfsa.items.assemble import SortedLeaves, check_depth
 from wfsa.items.build import largest_codes, levels_of_chunks, read_chunk
+from wfsa.items.build_spec import BuildSpec
 from wfsa.items.files import Block, ParquetColumns, TableFile, list_tables
 from wfsa.items.levels import Levels, make_levels
-from wfsa.items.nodes import MAX_COUNT
 from wfsa.items.rows import ItemChunk
 from wfsa.items.shard_file import Manifest, leading_keys, read_manifest, write_manifest
 from wfsa.items.shards import Packed, Part, pack
 from wfsa.storage.places import Place, is_url
 
 _log: Final = logging.getLogger("wfsa")
-Progress = Callable[[str, float], None]
 T = TypeVar("T")
 Tables = Sequence["str | Block"]
 MAX_SHARDS: Final = 1 << 15
@@ -181,29 +180,24 @@ def build_sharded(
     runner: Runner,
     source: Any,
     place: Place,
-    columns: ParquetColumns,
-    levels_given: dict[str, Any],
-    layout: dict[str, Any],
+    spec: BuildSpec,
     rows: str,
     shards: int | None,
-    memory: int,
-    progress: Progress,
 ) -> Manifest:
     """Build, and make what was built the catalogue at the place; see ``ItemIndex.build_distributed``."""
     if rows not in ("input", "sorted"):
         raise ItemError(f"rows={rows!r}; it is input or sorted")
     if shards is not None and not 1 <= shards <= MAX_SHARDS:
         raise ItemError(f"{shards} shards; 1 to {MAX_SHARDS} are possible")
-    if memory < 1 << 20:
-        raise ItemError(f"memory of {memory} bytes; the least is {1 << 20}")
+    columns, memory = spec.columns, spec.memory
     paths = [_absolute(path) if isinstance(path, str) else path for path in runner.tables(source)]
     place.make()
     scans = runner.map(scan, [(path, columns) for path in paths])
     groups = [one.groups for one in scans]
-    progress("scan", 0.05)
+    spec.report("scan", 0.05)
     n = sum(map(sum, groups))
-    levels = _levels(paths, groups, columns, levels_given)
-    _check_layout(layout, levels, len(levels))
+    levels = _levels(paths, groups, spec)
+    _check_head(spec, levels, len(levels))
     earlier = _earlier(place)
     job = Job(columns, levels, place, None if rows == "sorted" else "uint32" if n < 1 << 32 else "int64")
     row_bytes = _row_bytes(levels, columns, sum(one.string_bytes for one in scans) / max(n, 1))
@@ -212,21 +206,21 @@ def build_sharded(
     known = earlier.boundaries if kept and earlier is not None and earlier.shards else None
     limit = Limit(memory, 6 * row_bytes + 24, shards)
     boundaries = _boundaries(runner, job, paths, groups, known, limit)
-    progress("sample", 0.1)
+    spec.report("sample", 0.1)
     job = Job(job.columns, levels, place, job.dtype, boundaries)
-    packed = runner.shuffle(job, pieces, lambda x: progress("shuffle", 0.1 + 0.88 * x)) if n else []
+    packed = runner.shuffle(job, pieces, lambda x: spec.report("shuffle", 0.1 + 0.88 * x)) if n else []
     full = [number for number, one in enumerate(packed) if one is not None]
     made = [one for one in packed if one is not None]
     kinds = {one.ids for one in made}
     if len(kinds) > 1:
         raise ItemError(f"item ids are {' in some files and '.join(sorted(map(str, kinds)))} in others")
-    _check_layout(layout, levels, min((one.shortest for one in made), default=len(levels)))
+    _check_head(spec, levels, min((one.shortest for one in made), default=len(levels)))
     latest = _earlier(place)  # whose serial has risen where something was published in the meantime
     if latest is not None and {*latest.deltas} - {*(() if earlier is None else earlier.deltas)}:
         _log.warning("%s: what was published while it was built is not in it; publish that again", place.where)
     manifest = Manifest(
         levels,
-        layout,
+        spec.layout_options(),
         kinds.pop() if kinds else None,
         rows,
         n,
@@ -235,37 +229,35 @@ def build_sharded(
         1 if latest is None else latest.serial + 1,
     )
     write_manifest(place, manifest)
-    progress("manifest", 1.0)
+    spec.report("manifest", 1.0)
     return manifest
 
 
-def _levels(paths: Tables, groups: list[list[int]], columns: ParquetColumns, given: dict[str, Any]) -> Levels:
+def _levels(paths: Tables, groups: list[list[int]], spec: BuildSpec) -> Levels:
     """As of the first rows, which an iterator of chunks would begin with."""
-    vocab_size = given["vocab_size"]
+    vocab_size = spec.vocab_size
     if vocab_size is None:
         raise ItemError("a build in shards needs vocab_size: the codes of a level are not known before all are read")
     first: Any = None
     for path, rows in zip(paths, groups, strict=True):
         if sum(rows):
-            first = next(iter(TableFile(path, columns).chunks([int(np.argmax(np.asarray(rows) > 0))], 1 << 10)))
+            first = next(iter(TableFile(path, spec.columns).chunks([int(np.argmax(np.asarray(rows) > 0))], 1 << 10)))
             break
     n_levels = 1 if np.ndim(vocab_size) == 0 else len(vocab_size)
     if first is not None:
         n_levels = levels_of_chunks(ItemChunk(first.rows), vocab_size)
-    return make_levels(n_levels, np.full(n_levels, -1, np.int64), **given)
+    return spec.levels(n_levels)
 
 
-def _check_layout(layout: dict[str, Any], levels: Levels, shortest: int) -> None:
+def _check_head(spec: BuildSpec, levels: Levels, shortest: int) -> None:
     """Raise ItemError, LimitError on what :func:`wfsa.items.shards.assemble` could not lay out."""
-    if not 1 <= layout["small"] <= MAX_COUNT:
-        raise ItemError(f"small nodes of up to {layout['small']} leaves; 1 to {MAX_COUNT} are possible")
-    if layout["head_depth"] is not None:
+    if spec.head_depth is not None:
         nothing = np.zeros(0, np.uint8)
         rows = SortedLeaves(levels, nothing, nothing, np.zeros(len(levels) + 1, np.int64), False)
-        check_depth(layout["head_depth"], rows)
-        if layout["head_depth"] > shortest:
+        check_depth(spec.head_depth, rows)
+        if spec.head_depth > shortest:
             raise ItemError(
-                f"head depth {layout['head_depth']}, but an item has {shortest} codes; no item may end in the head"
+                f"head depth {spec.head_depth}, but an item has {shortest} codes; no item may end in the head"
             )
 
 

@@ -30,7 +30,8 @@ import numpy.typing as npt
 from wfsa._ext import items_build
 from wfsa.errors import ArtifactError, ItemError, LimitError
 from wfsa.items import index_file
-from wfsa.items.build import BuildOptions, Scratch, default_threads, lay_out
+from wfsa.items.build import Scratch, lay_out
+from wfsa.items.build_spec import BuildSpec
 from wfsa.items.csr import CsrLayout, check_csr
 from wfsa.items.head import offset_dtype
 from wfsa.items.index_data import IndexData
@@ -188,21 +189,10 @@ def assemble(
         together.take(entry)
         report("shards", 0.9 * (number + 1) / len(manifest.shards))
     layout = manifest.layout
-    options = BuildOptions(
-        vocab_size=manifest.levels.sizes,
-        offsets=manifest.levels.offsets,
-        logits_size=manifest.levels.logits_size,
-        end_token=manifest.levels.end_token,
-        layout=layout["name"],
-        head_depth=layout["head_depth"],
-        small=layout["small"],
-        threads=threads or default_threads(),
-        memory=1 << 30,
-        scratch=scratch or Path(),
-        ranked=False,
-        progress=report,
+    spec = BuildSpec(
+        layout=layout["name"], head_depth=layout["head_depth"], small=layout["small"], threads=threads, progress=report
     )
-    made = together.finish(options)
+    made = together.finish(spec.with_levels(manifest.levels))
     if verify:
         try:
             if isinstance(made.layout, CsrLayout):
@@ -376,7 +366,7 @@ class _Together:
             assert self.numbers is not None
             self.numbers[slice(begin, end) if numbers is None else numbers] = ids
 
-    def finish(self, options: BuildOptions) -> IndexData:
+    def finish(self, spec: BuildSpec) -> IndexData:
         """The index. Raises ArtifactError where two items have one row number."""
         order, n = self.order, self.manifest.n_items
         if order is not None and self.verify:
@@ -395,4 +385,4 @@ class _Together:
                 places = np.empty(n, np.int64)
                 places[order] = np.arange(n)
                 ids = select_ids(ids, places)
-        return lay_out(self.manifest.levels, self.columns, self.lcp, self.lengths, order, self.indptr, n, ids, options)
+        return lay_out(self.manifest.levels, self.columns, self.lcp, self.lengths, order, self.indptr, n, ids, spec)
