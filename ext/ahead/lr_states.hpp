@@ -15,16 +15,16 @@ class LrStates : public Reach {
         : Reach(tables), is_read_(size_t(tables.lr.n_states()), 1), below_(is_read_.size()), shifting_(tables.token_ids.size()) {
         const LrTables& lr = t_.lr;
         for (const UnorderedList& list : lr.unordered.lists)
-            is_read_[size_t(list.after_member)] = is_read_[size_t(list.after_separator)] = 0;
+            is_read_[list.after_member] = is_read_[list.after_separator] = 0;
         for (int32_t s = 0; s < lr.n_states(); ++s) {
             if (s % 64 == 0) GrowthLock::let_read();
-            if (!is_read_[size_t(s)]) continue;
-            const int32_t first = lr.goto_indptr[size_t(s)];
-            for (int32_t k = first; k < lr.goto_indptr[size_t(s) + 1]; ++k) {
-                const int32_t symbol = lr.goto_symbol[size_t(k)];
-                if (k < first + lr.n_shifts[size_t(s)]) shifting_[size_t(symbol)].push_back(s);
-                if (symbol != t_.end_term && lr.goto_target[size_t(k)] < lr.unordered.first)
-                    below_[size_t(lr.goto_target[size_t(k)])].push_back(s);
+            if (!is_read_[s]) continue;
+            const int32_t first = lr.goto_indptr[s];
+            for (int32_t k = first; k < lr.goto_indptr[s + 1]; ++k) {
+                const int32_t symbol = lr.goto_symbol[k];
+                if (k < first + lr.n_shifts[s]) shifting_[symbol].push_back(s);
+                if (symbol != t_.end_term && lr.goto_target[k] < lr.unordered.first)
+                    below_[lr.goto_target[k]].push_back(s);
             }
         }
         for (vector<int32_t>& states : below_) sort_unique(states);
@@ -32,7 +32,7 @@ class LrStates : public Reach {
 
     bool find_roots() override {
         for (int32_t q = 0; q < t_.lr.n_states(); ++q)
-            if (t_.lr.n_shifts[size_t(q)] && is_read_[size_t(q)]) t_.lexer.root(t_.contexts.of_state[size_t(q)], 0);
+            if (t_.lr.n_shifts[q] && is_read_[q]) t_.lexer.root(t_.contexts.of_state[q], 0);
         return false;
     }
     bool read_tails() override {
@@ -69,7 +69,7 @@ class LrStates : public Reach {
     }
     void start() {
         const auto [term, universe] = starts_[n_started_];
-        const vector<int32_t>& tops = shifting_[size_t(term)];
+        const vector<int32_t>& tops = shifting_[term];
         if (n_tops_ < tops.size()) visit(t_.dwa.start(universe), tops[n_tops_++]);
         else ++n_started_, n_tops_ = 0;
     }
@@ -82,7 +82,7 @@ class LrStates : public Reach {
     // Some of the states that can lie below the one that was read.
     void go_below() {
         GrowthLock::let_read();
-        const vector<int32_t>& below = below_[size_t(reading_.state)];
+        const vector<int32_t>& below = below_[reading_.state];
         for (const size_t stop = std::min(reading_.at + kBelow, below.size()); reading_.at < stop; ++reading_.at)
             if (t_.dwa.possible(reading_.next, below[reading_.at])) visit(reading_.next, below[reading_.at]);
         if (reading_.at == below.size()) reading_.next = -1;

@@ -20,13 +20,13 @@ class Situations : public Reach {
     bool find_roots() override {
         for (size_t stop = std::min(at_ + kSlice, todo_.size()); at_ < stop; ++at_) {
             const auto [n, watch] = todo_[at_];
-            for (const Accept& a : accepts(policy_.root(situations_[size_t(n)].config, watch))) {
-                const int32_t to = t_.lexer.terms.ignore[size_t(a.term)] ? n : after(n, a.term);
+            for (const Accept& a : accepts(policy_.root(situations_[n].config, watch))) {
+                const int32_t to = t_.lexer.terms[a.term].ignore ? n : after(n, a.term);
                 if (to >= 0) add_watch(to, a.watch);
             }
             if (watch) continue;
             for (int32_t k = 0; k < int32_t(t_.token_ids.size()); ++k)
-                if (k != t_.end_term && t_.lexer.terms.start[size_t(k)] < 0 && after(n, k) >= 0) add_watch(after(n, k), 0);
+                if (k != t_.end_term && t_.lexer.terms[k].start < 0 && after(n, k) >= 0) add_watch(after(n, k), 0);
         }
         if (at_ < todo_.size()) return true;
         at_ = 0;
@@ -35,14 +35,14 @@ class Situations : public Reach {
     }
     bool read_tails() override {
         universes_of_.resize(t_.token_ids.size());
-        each_new_universe([&](int32_t term, int32_t u) { universes_of_[size_t(term)].push_back(u); });
+        each_new_universe([&](int32_t term, int32_t u) { universes_of_[term].push_back(u); });
         const size_t stop = std::min(at_ + kSlice, situations_.size());
         for (; at_ < stop && t_.joint.work() < kWorkCap; ++at_) {
             const Situation& s = situations_[at_];
             std::set<int32_t> universes;
             for (int32_t w : s.watches)
                 for (const Accept& a : accepts(policy_.root(s.config, w)))
-                    universes.insert(universes_of_[size_t(a.term)].begin(), universes_of_[size_t(a.term)].end());
+                    universes.insert(universes_of_[a.term].begin(), universes_of_[a.term].end());
             Scratch::of_thread().arena.clear();
             policy_.begin_mask(s.config);
             for (int32_t u : universes) policy_.read_tails(u, s.config, [](int32_t) {});
@@ -80,19 +80,19 @@ class Situations : public Reach {
     vector<vector<int32_t>> universes_of_;       // terminal -> universes
 
     void add_watch(int32_t n, int32_t watch) {
-        vector<int32_t>& known = situations_[size_t(n)].watches;
+        vector<int32_t>& known = situations_[n].watches;
         if (std::find(known.begin(), known.end(), watch) != known.end()) return;
         known.push_back(watch);
         todo_.push_back({n, watch});
     }
     int32_t after(int32_t n, int32_t term) {
-        const auto known = situations_[size_t(n)].after.find(term);
-        if (known != situations_[size_t(n)].after.end()) return known->second;
+        const auto known = situations_[n].after.find(term);
+        if (known != situations_[n].after.end()) return known->second;
         const int32_t to = ++n_shifted_ > kShiftCap ? -1 : find_after(n, term);
-        return situations_[size_t(n)].after[term] = to;
+        return situations_[n].after[term] = to;
     }
     int32_t find_after(int32_t n, int32_t term) {
-        const Config to = policy_.shifted(situations_[size_t(n)].config, term, arena_);
+        const Config to = policy_.shifted(situations_[n].config, term, arena_);
         if (!to.n_tops) return -1;
         vector<int32_t> key = shape(to);
         const auto known = by_shape_.find(key);
@@ -110,12 +110,12 @@ class Situations : public Reach {
         ++n_searches_;
         for (size_t i = 0; i < todo.size(); ++i) {
             t_.lexer.expand(todo[i]);
-            const LexState& y = t_.lexer.states[size_t(todo[i])];
+            const LexState& y = t_.lexer.states[todo[i]];
             for (const Accept& a : y.accepts) found.insert({a.term, a.watch});
             for (const Edge& e : y.edges) {
                 if (seen_.size() <= size_t(e.target)) seen_.resize(size_t(e.target) + 1, 0);
-                if (seen_[size_t(e.target)] == n_searches_) continue;
-                seen_[size_t(e.target)] = n_searches_;
+                if (seen_[e.target] == n_searches_) continue;
+                seen_[e.target] = n_searches_;
                 todo.push_back(e.target);
             }
         }

@@ -227,7 +227,7 @@ class ArtifactReader {
                 for (int32_t k = code[i++]; k; --k) {
                     const int32_t c = code[i++];
                     check(c >= 0 && c < int64_t(t.term.size()), "a hypothesis has an unknown component");
-                    check(!main || !t.longest || !t.restarts_lexing[size_t(t.term[size_t(c)])] || context >= 0,
+                    check(!main || !t.longest || !t[t.term[size_t(c)]].restarts_lexing || context >= 0,
                           "a hypothesis lacks its context");
                 }
             }

@@ -36,7 +36,7 @@ class MostToEnd {
         wait_.resize(lr.goto_target.size(), 0);
         most_.resize(size_t(lr.n_states()), 0);
         symbol_.resize(size_t(lr.n_states()), -1);
-        for (size_t k = 0; k < lr.goto_target.size(); ++k) symbol_[size_t(lr.goto_target[k])] = lr.goto_symbol[k];
+        for (size_t k = 0; k < lr.goto_target.size(); ++k) symbol_[lr.goto_target[k]] = lr.goto_symbol[k];
         for (int32_t s = 0; s < lr.n_states(); ++s) find_exits(s);
         find_ways();
     }
@@ -60,7 +60,7 @@ class MostToEnd {
             if (m.todo.size() > before) continue;
             m.todo.pop_back();
             m.known.insert(node).first.waits = waits;
-            most = std::max(most, waits + most_[size_t(node->state)]);
+            most = std::max(most, waits + most_[node->state]);
         }
         return std::min(kNever, most + inside_ + a_token());
     }
@@ -86,24 +86,24 @@ class MostToEnd {
     int64_t loop_ = 0;
 
     int64_t wait(int32_t s, int32_t q) const {
-        const auto from = lr_.goto_symbol.begin() + lr_.goto_indptr[size_t(s)], to = lr_.goto_symbol.begin() + lr_.goto_indptr[size_t(s) + 1];
-        return wait_[size_t(std::lower_bound(from, to, symbol_[size_t(q)]) - lr_.goto_symbol.begin())];
+        const auto from = lr_.goto_symbol.begin() + lr_.goto_indptr[s], to = lr_.goto_symbol.begin() + lr_.goto_indptr[s + 1];
+        return wait_[std::lower_bound(from, to, symbol_[q]) - lr_.goto_symbol.begin()];
     }
     template <class F> void each_goto(int32_t s, const F& f) const {
-        for (int32_t k = lr_.goto_indptr[size_t(s)]; k < lr_.goto_indptr[size_t(s) + 1]; ++k)
-            f(k, lr_.goto_symbol[size_t(k)], lr_.goto_target[size_t(k)]);
+        for (int32_t k = lr_.goto_indptr[s]; k < lr_.goto_indptr[s + 1]; ++k)
+            f(k, lr_.goto_symbol[k], lr_.goto_target[k]);
     }
     void find_exits(int32_t s) {
         each_goto(s, [&](int32_t, int32_t symbol, int32_t q) {
-            exit_[size_t(symbol)] = lr_.completes(q) ? 0 : costs_.ends(q) ? 1 : kNever;
+            exit_[symbol] = lr_.completes(q) ? 0 : costs_.ends(q) ? 1 : kNever;
         });
         for (bool changed = true; changed;) {
             changed = false;
             each_goto(s, [&](int32_t, int32_t symbol, int32_t q) {
-                int64_t& best = exit_[size_t(symbol)];
+                int64_t& best = exit_[symbol];
                 for (const SymbolCosts::Way& way : costs_.ways(q)) {
                     if (way.least >= best) break;
-                    const int64_t behind = way.completed < 0 ? 1 : exit_[size_t(way.completed)];
+                    const int64_t behind = way.completed < 0 ? 1 : exit_[way.completed];
                     if (behind < 0 || way.least + behind >= best) continue;
                     best = way.least + behind;
                     changed = true;
@@ -111,11 +111,11 @@ class MostToEnd {
             });
         }
         each_goto(s, [&](int32_t k, int32_t symbol, int32_t q) {
-            most_[size_t(s)] = std::max(most_[size_t(s)], exit_[size_t(symbol)]);
+            most_[s] = std::max(most_[s], exit_[symbol]);
             for (const SymbolCosts::Way& way : costs_.ways(q))
-                wait_[size_t(k)] = std::max(wait_[size_t(k)], way.completed < 0 ? 1 : exit_[size_t(way.completed)]);
+                wait_[k] = std::max(wait_[k], way.completed < 0 ? 1 : exit_[way.completed]);
         });
-        each_goto(s, [&](int32_t, int32_t symbol, int32_t) { exit_[size_t(symbol)] = -1; });
+        each_goto(s, [&](int32_t, int32_t symbol, int32_t) { exit_[symbol] = -1; });
     }
     // Tarjan's components, the last ones of a way first; a way between them is longest when those behind it are.
     void find_ways() {
@@ -125,7 +125,7 @@ class MostToEnd {
         vector<int32_t> number(n, -1), low(n, 0), component(n, -1), found;
         int32_t n_met = 0, n_components = 0;
         for (int32_t root = 0; root < int32_t(n); ++root) {
-            if (number[size_t(root)] < 0) open.push_back({root, -1});
+            if (number[root] < 0) open.push_back({root, -1});
             while (!open.empty()) {
                 Open& at = open.back();
                 const size_t s = size_t(at.state);
@@ -135,33 +135,33 @@ class MostToEnd {
                     at.next = lr_.goto_indptr[s];
                 }
                 if (at.next < lr_.goto_indptr[s + 1]) {
-                    const int32_t q = lr_.goto_target[size_t(at.next++)];
-                    if (number[size_t(q)] < 0) open.push_back({q, -1});
-                    else if (component[size_t(q)] < 0) low[s] = std::min(low[s], number[size_t(q)]);
+                    const int32_t q = lr_.goto_target[at.next++];
+                    if (number[q] < 0) open.push_back({q, -1});
+                    else if (component[q] < 0) low[s] = std::min(low[s], number[q]);
                     continue;
                 }
                 if (low[s] == number[s]) {
                     const auto first = std::find(found.begin(), found.end(), at.state);
-                    for (auto one = first; one != found.end(); ++one) component[size_t(*one)] = n_components;
+                    for (auto one = first; one != found.end(); ++one) component[*one] = n_components;
                     finish(&*first, size_t(found.end() - first), component);
                     found.erase(first, found.end());
                     ++n_components;
                 }
                 open.pop_back();
-                if (!open.empty()) low[size_t(open.back().state)] = std::min(low[size_t(open.back().state)], low[s]);
+                if (!open.empty()) low[open.back().state] = std::min(low[open.back().state], low[s]);
             }
         }
     }
     void finish(const int32_t* states, size_t n, const vector<int32_t>& component) {
         int64_t most = 0;
         for (size_t i = 0; i < n; ++i) {
-            most = std::max(most, most_[size_t(states[i])]);
+            most = std::max(most, most_[states[i]]);
             each_goto(states[i], [&](int32_t k, int32_t, int32_t q) {
-                if (component[size_t(q)] == component[size_t(states[i])]) loop_ = std::max(loop_, wait_[size_t(k)]);
-                else most = std::max(most, wait_[size_t(k)] + most_[size_t(q)]);
+                if (component[q] == component[states[i]]) loop_ = std::max(loop_, wait_[k]);
+                else most = std::max(most, wait_[k] + most_[q]);
             });
         }
-        for (size_t i = 0; i < n; ++i) most_[size_t(states[i])] = most;
+        for (size_t i = 0; i < n; ++i) most_[states[i]] = most;
     }
 };
 

@@ -32,7 +32,7 @@ class TerminalTokens {
     struct Tokens {
         std::shared_ptr<const TokenWalk> walk;
         vector<int32_t> components;  // of the walk's states; empty: they are the same
-        int32_t component(int32_t state) const { return components.empty() ? state : components[size_t(state)]; }
+        int32_t component(int32_t state) const { return components.empty() ? state : components[state]; }
     };
 
     TerminalTokens(const Terminals& terms, const VocabularyTrie& trie, int64_t n_words, const SharedTokenWalks& shared,
@@ -41,53 +41,53 @@ class TerminalTokens {
         find_bytes();
         find_rests();
         if (thorough) find_other_ways();
-        for (int32_t t = 0; t < int32_t(terms_.start.size()); ++t)
-            if (terms_.counted[size_t(t)] && terms_.start[size_t(t)] >= 0) find_exact(t);
+        for (int32_t t = 0; t < int32_t(terms_.size()); ++t)
+            if (terms_[t].counted && terms_[t].start >= 0) find_exact(t);
         find_most();
     }
 
     int64_t whole(int32_t t) const {
-        const int32_t c = terms_.start[size_t(t)];
+        const int32_t c = terms_[t].start;
         return c < 0 ? kNever : rest(c, 0);
     }
     int64_t rest(int32_t c, int32_t count) const {
-        const int32_t t = terms_.term[size_t(c)];
-        if (!terms_.counted[size_t(t)]) return rest_[size_t(c)];
-        const vector<int64_t>& exact = exact_[size_t(c)];
-        const int64_t least = std::max(0, terms_.least[size_t(t)] - count);
-        const int64_t most = std::min<int64_t>(int64_t(exact.size()) - 1, int64_t(terms_.most[size_t(t)]) - count);
+        const int32_t t = terms_.term[c];
+        if (!terms_[t].counted) return rest_[c];
+        const vector<int64_t>& exact = exact_[c];
+        const int64_t least = std::max(0, terms_[t].least - count);
+        const int64_t most = std::min<int64_t>(int64_t(exact.size()) - 1, int64_t(terms_[t].most) - count);
         int64_t out = kNever;
-        for (int64_t j = least; j <= most; ++j) out = std::min(out, exact[size_t(j)]);
+        for (int64_t j = least; j <= most; ++j) out = std::min(out, exact[j]);
         return out;
     }
     // No more are needed after any token that stays inside terminal t, with `count` units before it.
     int64_t most_inside(int32_t t, int32_t count) const {
-        const vector<int64_t>& most = most_[size_t(t)];
-        if (!terms_.counted[size_t(t)]) return most[0];
-        if (!terms_.by_bounds[size_t(t)]) return kNever;
-        return most[size_t(std::max(0, terms_.least[size_t(t)] - count))];
+        const vector<int64_t>& most = most_[t];
+        if (!terms_[t].counted) return most[0];
+        if (!terms_[t].by_bounds) return kNever;
+        return most[std::max(0, terms_[t].least - count)];
     }
     // No more are needed from any place within terminal t.
     int64_t most_of(int32_t t) const {
-        const int32_t start = terms_.start[size_t(t)];
-        if (start < 0 || !terms_.counted[size_t(t)]) return most_[size_t(t)][0];
+        const int32_t start = terms_[t].start;
+        if (start < 0 || !terms_[t].counted) return most_[t][0];
         int64_t out = 0;
-        for (int32_t c = start; size_t(c) < terms_.term.size() && terms_.term[size_t(c)] == t; ++c) {
-            const vector<int64_t>& exact = exact_[size_t(c)];
+        for (int32_t c = start; size_t(c) < terms_.term.size() && terms_.term[c] == t; ++c) {
+            const vector<int64_t>& exact = exact_[c];
             vector<int64_t> least(exact);  // of so many units or fewer
             for (size_t j = 1; j < least.size(); ++j) least[j] = std::min(least[j], least[j - 1]);
-            const int64_t enough = terms_.least[size_t(t)], most = terms_.most[size_t(t)];
+            const int64_t enough = terms_[t].least, most = terms_[t].most;
             const auto [from, to] = terms_.alive(c);
             const int64_t last = std::min<int64_t>(to, most == Terminals::kNoMost ? enough : most);
             for (int64_t n = from; n <= last; ++n)
-                out = std::max(out, n < enough ? rest(c, int32_t(n)) : least[size_t(std::min<int64_t>(int64_t(least.size()) - 1, most - n))]);
+                out = std::max(out, n < enough ? rest(c, int32_t(n)) : least[std::min<int64_t>(int64_t(least.size()) - 1, most - n)]);
         }
         return out;
     }
     // Can every terminal be ended from any place within it?
     bool has_all_ends() const {
-        for (int32_t t = 0; t < int32_t(terms_.start.size()); ++t)
-            if (terms_.start[size_t(t)] >= 0 && most_of(t) >= kNever) return false;
+        for (int32_t t = 0; t < int32_t(terms_.size()); ++t)
+            if (terms_[t].start >= 0 && most_of(t) >= kNever) return false;
         return true;
     }
     // The tails of an end of a terminal, as a trie.  By any thread.
@@ -131,23 +131,23 @@ class TerminalTokens {
         before.resize(terms_.edges.size());
         for (size_t c = 0; c < n; ++c)
             for (int32_t e = terms_.indptr[c]; e < terms_.indptr[c + 1]; ++e)
-                before[size_t(first[size_t(terms_.edges[size_t(e)].target) + 1]++)] = int32_t(c);
+                before[first[terms_.edges[e].target + 1]++] = int32_t(c);
         bytes_.assign(n, kNever);
         for (size_t c = 0; c < n; ++c)
             if (terms_.accept[c]) { bytes_[c] = 0; todo.push_back(int32_t(c)); }
         for (size_t k = 0; k < todo.size(); ++k)
-            for (int32_t i = first[size_t(todo[k])]; i < first[size_t(todo[k]) + 1]; ++i) {
-                const int32_t c = before[size_t(i)];
-                if (bytes_[size_t(c)] < kNever || !leads_freely(c, todo[k])) continue;
-                bytes_[size_t(c)] = bytes_[size_t(todo[k])] + 1;
+            for (int32_t i = first[todo[k]]; i < first[todo[k] + 1]; ++i) {
+                const int32_t c = before[i];
+                if (bytes_[c] < kNever || !leads_freely(c, todo[k])) continue;
+                bytes_[c] = bytes_[todo[k]] + 1;
                 todo.push_back(c);
             }
         in_order_ = std::move(todo);
     }
 
     bool leads_freely(int32_t c, int32_t to) const {  // by an edge without a unit
-        for (int32_t e = terms_.indptr[size_t(c)]; e < terms_.indptr[size_t(c) + 1]; ++e)
-            if (terms_.edges[size_t(e)].target == to && !terms_.edges[size_t(e)].count) return true;
+        for (int32_t e = terms_.indptr[c]; e < terms_.indptr[c + 1]; ++e)
+            if (terms_.edges[e].target == to && !terms_.edges[e].count) return true;
         return false;
     }
     void find_rests() {
@@ -155,15 +155,15 @@ class TerminalTokens {
         struct At { int32_t node, component; };
         vector<At> open;
         for (const int32_t c : in_order_) {
-            int64_t& best = rest_[size_t(c)];
-            if (bytes_[size_t(c)] == 0) { best = 0; continue; }
+            int64_t& best = rest_[c];
+            if (bytes_[c] == 0) { best = 0; continue; }
             open.assign(1, {0, c});
             for (size_t k = 0; k < open.size() && open.size() <= kLooked; ++k) {
                 const At at = open[k];
                 TokenWalker<Terminals>::each_child(terms_, trie_, at.node, at.component, [&](int32_t child, const Edge& e) {
-                    if (e.count || bytes_[size_t(e.target)] + 1 != bytes_[size_t(at.component)]) return;
-                    if (trie_[child].own) best = std::min(best, rest_[size_t(e.target)] + 1);
-                    if (bytes_[size_t(e.target)]) open.push_back({child, e.target});
+                    if (e.count || bytes_[e.target] + 1 != bytes_[at.component]) return;
+                    if (trie_[child].own) best = std::min(best, rest_[e.target] + 1);
+                    if (bytes_[e.target]) open.push_back({child, e.target});
                 });
             }
         }
@@ -172,15 +172,15 @@ class TerminalTokens {
     void find_other_ways() {
         vector<int32_t> lacking;
         for (const int32_t c : in_order_)
-            if (rest_[size_t(c)] >= kNever) lacking.push_back(c);
+            if (rest_[c] >= kNever) lacking.push_back(c);
         for (bool changed = true; changed;) {
             changed = false;
             for (const int32_t c : lacking) {
                 const Tokens& tokens = of(c);
                 for (const TokenWalk::Group& g : tokens.walk->inside) {
-                    const int64_t via = rest_[size_t(tokens.component(g.state))] + 1;
-                    if (g.units || via >= rest_[size_t(c)]) continue;
-                    rest_[size_t(c)] = via;
+                    const int64_t via = rest_[tokens.component(g.state)] + 1;
+                    if (g.units || via >= rest_[c]) continue;
+                    rest_[c] = via;
                     changed = true;
                 }
             }
@@ -203,13 +203,13 @@ class TerminalTokens {
     // Of counted terminal t.
     void find_exact(int32_t t) {
         vector<int32_t> components;
-        for (size_t c = size_t(terms_.start[size_t(t)]); c < terms_.term.size() && terms_.term[c] == t; ++c)
+        for (size_t c = size_t(terms_[t].start); c < terms_.term.size() && terms_.term[c] == t; ++c)
             components.push_back(int32_t(c));
-        int64_t most = terms_.least[size_t(t)];
+        int64_t most = terms_[t].least;
         for (int32_t c : components)
-            if (terms_.fewest_left[size_t(c)] != Terminals::kNoMost) most = std::max<int64_t>(most, terms_.fewest_left[size_t(c)]);
-        if (!terms_.by_bounds[size_t(t)]) most += kMoreUnits;
-        most = std::min<int64_t>(most, terms_.most[size_t(t)]);
+            if (terms_.fewest_left[c] != Terminals::kNoMost) most = std::max<int64_t>(most, terms_.fewest_left[c]);
+        if (!terms_[t].by_bounds) most += kMoreUnits;
+        most = std::min<int64_t>(most, terms_[t].most);
         if ((most + 1) * int64_t(components.size()) > kMaxExact)
             throw Unsupported("the tokens that a text still needs are not known where so many units are counted");
         exact_.resize(terms_.term.size());
@@ -217,37 +217,37 @@ class TerminalTokens {
         vector<vector<Step>> steps(components.size());
         const int32_t base = components[0];
         for (int32_t c : components) {
-            vector<int64_t>& exact = exact_[size_t(c)];
+            vector<int64_t>& exact = exact_[c];
             exact.assign(size_t(most) + 1, kNever);
-            exact[0] = rest_[size_t(c)];
+            exact[0] = rest_[c];
             Dfa automaton;
             if (!most) continue;
             if (few_behind(c, automaton).empty()) {  // a hundred walks would take longer than all the rest
-                each_step(c, [&](int32_t target, int32_t units) { steps[size_t(c - base)].push_back({target, units}); });
+                each_step(c, [&](int32_t target, int32_t units) { steps[c - base].push_back({target, units}); });
                 continue;
             }
             const Tokens& tokens = of(c);
             for (const TokenWalk::Group& g : tokens.walk->inside)
-                steps[size_t(c - base)].push_back({tokens.component(g.state), g.units});
+                steps[c - base].push_back({tokens.component(g.state), g.units});
         }
         for (int64_t j = 0; j <= most; ++j)
             for (bool changed = true; changed;) {
                 changed = false;
                 for (int32_t c : components)
-                    for (const Step& s : steps[size_t(c - base)]) {
+                    for (const Step& s : steps[c - base]) {
                         if (s.units > j) continue;
-                        const int64_t via = exact_[size_t(s.target)][size_t(j - s.units)] + 1;
-                        if (via >= exact_[size_t(c)][size_t(j)]) continue;
-                        exact_[size_t(c)][size_t(j)] = via;
+                        const int64_t via = exact_[s.target][j - s.units] + 1;
+                        if (via >= exact_[c][j]) continue;
+                        exact_[c][j] = via;
                         changed = true;
                     }
             }
     }
     void find_most() {
-        most_.assign(terms_.start.size(), {0});
+        most_.assign(terms_.size(), {0});
         for (size_t c = 0; c < terms_.term.size(); ++c) {
             const size_t t = size_t(terms_.term[c]);
-            const bool counted = terms_.counted[t];
+            const bool counted = terms_[t].counted;
             const size_t n = counted ? exact_[c].size() : 1;
             most_[t].resize(n, 0);
             for (size_t j = 0; j < n; ++j) most_[t][j] = std::max(most_[t][j], counted ? exact_[c][j] : rest_[c]);
@@ -263,8 +263,8 @@ class TerminalTokens {
         vector<Edge> row;
         for (size_t k = 0; k < found.size(); ++k) {
             row.clear();
-            for (int32_t e = terms_.indptr[size_t(found[k])]; e < terms_.indptr[size_t(found[k]) + 1]; ++e) {
-                Edge edge = terms_.edges[size_t(e)];
+            for (int32_t e = terms_.indptr[found[k]]; e < terms_.indptr[found[k] + 1]; ++e) {
+                Edge edge = terms_.edges[e];
                 const auto got = number.emplace(edge.target, int32_t(found.size()));
                 if (got.second) found.push_back(edge.target);
                 if (found.size() > kFew) return {};
@@ -272,7 +272,7 @@ class TerminalTokens {
                 row.push_back(edge);
             }
             out.add_row(row);
-            out.accept.push_back(terms_.accept[size_t(found[k])]);
+            out.accept.push_back(terms_.accept[found[k]]);
         }
         return found;
     }
@@ -280,20 +280,20 @@ class TerminalTokens {
         Dfa automaton;
         vector<int32_t> components = few_behind(c, automaton);
         if (!components.empty()) return {shared_.of(automaton), std::move(components)};
-        const int32_t base = terms_.counted[size_t(terms_.term[size_t(c)])] ? -1 : mostly_to(c);
+        const int32_t base = terms_[terms_.term[c]].counted ? -1 : mostly_to(c);
         automaton = Dfa();
         if (base >= 0) components = few_behind(base, automaton);
         if (components.empty())
             return {std::make_shared<const TokenWalk>(TokenWalker<Terminals>(terms_, trie_, n_words_).from(c)), {}};
         TokenWalkChange<Terminals> change(terms_, trie_, n_words_);
-        const auto component = [&](int32_t state) { return components[size_t(state)]; };
+        const auto component = [&](int32_t state) { return components[state]; };
         return {std::make_shared<const TokenWalk>(change.from(c, base, *shared_.of(automaton), component)), {}};
     }
     // Where most bytes lead to; -1: to no one component.
     int32_t mostly_to(int32_t c) const {
         std::map<int32_t, int32_t> bytes;
-        for (int32_t e = terms_.indptr[size_t(c)]; e < terms_.indptr[size_t(c) + 1]; ++e) {
-            const Edge& edge = terms_.edges[size_t(e)];
+        for (int32_t e = terms_.indptr[c]; e < terms_.indptr[c + 1]; ++e) {
+            const Edge& edge = terms_.edges[e];
             if ((bytes[edge.target] += edge.hi - edge.lo + 1) >= kManyBytes) return edge.target;
         }
         return -1;

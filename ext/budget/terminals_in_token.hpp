@@ -21,8 +21,8 @@ class TerminalsInToken {
         std::set<std::string> different;
         for (int64_t token = 0; token < vocab.n_tokens(); ++token) {
             std::string kinds;
-            for (int64_t k = vocab.offsets[size_t(token)]; k < vocab.offsets[size_t(token) + 1]; ++k)
-                kinds.push_back(char(kind(vocab.blob[size_t(k)])));
+            for (int64_t k = vocab.offsets[token]; k < vocab.offsets[token + 1]; ++k)
+                kinds.push_back(char(kind(vocab.blob[k])));
             if (kinds.size() > 1) different.insert(std::move(kinds));
         }
         kinds_.assign(different.begin(), different.end());
@@ -32,7 +32,7 @@ class TerminalsInToken {
         int32_t most = 0;
         for (const std::string& kinds : kinds_) {
             int32_t ends = 0;
-            for (size_t k = 1; k < kinds.size(); ++k) ends += pairs[size_t(kinds[k - 1])] >> kinds[k] & 1;
+            for (size_t k = 1; k < kinds.size(); ++k) ends += pairs[kinds[k - 1]] >> kinds[k] & 1;
             most = std::max(most, ends);
         }
         return std::max(most + 1, 2);
@@ -57,15 +57,15 @@ class TerminalsInToken {
     }
     // Of a kind, the kinds behind which it may end a terminal.
     static std::array<uint64_t, 64> ends_between(const Terminals& terms) {
-        vector<ByteBits> last(terms.start.size());
+        vector<ByteBits> last(terms.size());
         for (size_t c = 0; c < terms.term.size(); ++c)
             for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
-                const Edge& edge = terms.edges[size_t(e)];
-                if (terms.accept[size_t(edge.target)]) last[size_t(terms.term[c])].add_range(edge.lo, edge.hi);
+                const Edge& edge = terms.edges[e];
+                if (terms.accept[edge.target]) last[terms.term[c]].add_range(edge.lo, edge.hi);
             }
         std::array<uint64_t, 64> out{};
         for (size_t t = 0; t < last.size(); ++t) {
-            const uint64_t from = kinds_of(last[t]), to = kinds_of(terms.follow[t]);
+            const uint64_t from = kinds_of(last[t]), to = kinds_of(terms[t].follow);
             for (size_t k = 0; k < 64; ++k) if (from >> k & 1) out[k] |= to;
         }
         return out;

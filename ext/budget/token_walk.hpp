@@ -26,9 +26,9 @@ struct TokenWalk {
 // All tokens strictly below a node of the trie leave the rest of their bytes.
 inline void leave(const VocabularyTrie& trie, const TrieNode& node, int32_t depth, int32_t units, vector<Word>& tails) {
     for (int32_t s = node.slot_lo + node.own; s < node.slot_hi; ++s)
-        for (int32_t k = trie.slot_indptr[size_t(s)]; k < trie.slot_indptr[size_t(s) + 1]; ++k) {
-            const Word& w = trie.slot_word[size_t(s)];
-            tails.push_back({w.text + depth, w.length - depth, trie.slot_tokens[size_t(k)], units});
+        for (int32_t k = trie.slot_indptr[s]; k < trie.slot_indptr[s + 1]; ++k) {
+            const Word& w = trie.slot_word[s];
+            tails.push_back({w.text + depth, w.length - depth, trie.slot_tokens[k], units});
         }
 }
 
@@ -43,12 +43,12 @@ template <class Graph> class TokenWalker {
         while (!open.empty()) {
             const At at = open.back();
             open.pop_back();
-            if (at.depth && graph_.accept[size_t(at.state)]) leave(trie_, trie_[at.node], at.depth, at.units, tails_);
+            if (at.depth && graph_.accept[at.state]) leave(trie_, trie_[at.node], at.depth, at.units, tails_);
             each_child(graph_, trie_, at.node, at.state, [&](int32_t child, const Edge& e) {
                 const TrieNode& node = trie_[child];
                 const int32_t units = at.units + e.count;
                 const bool on = node.first_child != node.end_child;
-                if (on && !graph_.accept[size_t(e.target)] && node.below.subset_of(loop_of(e.target)))
+                if (on && !graph_.accept[e.target] && node.below.subset_of(loop_of(e.target)))
                     return end(e.target, units, node.slot_lo, node.slot_hi);
                 if (node.own) end(e.target, units, node.slot_lo, node.slot_lo + 1);
                 if (on) open.push_back({child, e.target, units, at.depth + 1});
@@ -66,8 +66,8 @@ template <class Graph> class TokenWalker {
         int32_t child = trie[node].first_child;
         const int32_t end = trie[node].end_child;
         const uint8_t* bytes = trie.byte.data();
-        for (int32_t k = graph.indptr[size_t(state)]; k < graph.indptr[size_t(state) + 1] && child < end; ++k) {
-            const Edge& e = graph.edges[size_t(k)];
+        for (int32_t k = graph.indptr[state]; k < graph.indptr[state + 1] && child < end; ++k) {
+            const Edge& e = graph.edges[k];
             if (end - child > 8) child = int32_t(std::lower_bound(bytes + child, bytes + end, e.lo) - bytes);
             else while (child < end && bytes[child] < e.lo) ++child;
             for (; child < end && bytes[child] <= e.hi; ++child) visit(child, e);
@@ -88,8 +88,8 @@ template <class Graph> class TokenWalker {
     const ByteBits& loop_of(int32_t state) {
         const auto [at, is_new] = loops_.emplace(state, ByteBits());
         if (is_new)
-            for (int32_t k = graph_.indptr[size_t(state)]; k < graph_.indptr[size_t(state) + 1]; ++k) {
-                const Edge& e = graph_.edges[size_t(k)];
+            for (int32_t k = graph_.indptr[state]; k < graph_.indptr[state + 1]; ++k) {
+                const Edge& e = graph_.edges[k];
                 if (e.target == state && !e.count) at->second.add_range(e.lo, e.hi);
             }
         return at->second;
@@ -98,8 +98,8 @@ template <class Graph> class TokenWalker {
         if (!last_ || state != last_state_ || units != last_units_) last_ = &inside_[state][units];
         last_state_ = state;
         last_units_ = units;
-        last_->insert(last_->end(), trie_.slot_tokens.begin() + trie_.slot_indptr[size_t(slot_lo)],
-                      trie_.slot_tokens.begin() + trie_.slot_indptr[size_t(slot_hi)]);
+        last_->insert(last_->end(), trie_.slot_tokens.begin() + trie_.slot_indptr[slot_lo],
+                      trie_.slot_tokens.begin() + trie_.slot_indptr[slot_hi]);
     }
     TokenWalk::Group group(int32_t state, int32_t units, vector<int32_t>&& tokens) const {
         TokenWalk::Group out{state, units, {}, {}};
@@ -128,7 +128,7 @@ template <class Graph> class TokenWalkChange {
         std::map<int32_t, vector<int32_t>> inside;
         vector<Word> tails;
         const auto each_token = [&](int32_t lo, int32_t hi, const auto& visit) {
-            for (int32_t k = trie_.slot_indptr[size_t(lo)]; k < trie_.slot_indptr[size_t(hi)]; ++k) visit(trie_.slot_tokens[size_t(k)]);
+            for (int32_t k = trie_.slot_indptr[lo]; k < trie_.slot_indptr[hi]; ++k) visit(trie_.slot_tokens[k]);
         };
         const auto drop = [&](int32_t token) { dropped[size_t(token) >> 5] |= 1u << (token & 31); };
         struct At { int32_t node, state, beside, depth; };  // beside: where the base is; -1: nowhere, or past an end
@@ -136,12 +136,12 @@ template <class Graph> class TokenWalkChange {
         while (!open.empty()) {
             const At at = open.back();
             open.pop_back();
-            if (at.depth && graph_.accept[size_t(at.state)]) leave(trie_, trie_[at.node], at.depth, 0, tails);
+            if (at.depth && graph_.accept[at.state]) leave(trie_, trie_[at.node], at.depth, 0, tails);
             for (int32_t child = trie_[at.node].first_child; child < trie_[at.node].end_child; ++child) {
                 const TrieNode& node = trie_[child];
-                const int32_t to = step(at.state, trie_.byte[size_t(child)]);
-                int32_t beside = at.beside < 0 ? -1 : step(at.beside, trie_.byte[size_t(child)]);
-                if (to == base && beside == base && !graph_.accept[size_t(base)]) continue;
+                const int32_t to = step(at.state, trie_.byte[child]);
+                int32_t beside = at.beside < 0 ? -1 : step(at.beside, trie_.byte[child]);
+                if (to == base && beside == base && !graph_.accept[base]) continue;
                 if (to < 0) {
                     each_token(node.slot_lo, node.slot_hi, drop);
                     continue;
@@ -150,7 +150,7 @@ template <class Graph> class TokenWalkChange {
                     drop(token);
                     inside[to].push_back(token);
                 });
-                if (beside >= 0 && graph_.accept[size_t(beside)]) beside = -1;
+                if (beside >= 0 && graph_.accept[beside]) beside = -1;
                 if (node.first_child != node.end_child) open.push_back({child, to, beside, at.depth + 1});
             }
         }
@@ -173,8 +173,8 @@ template <class Graph> class TokenWalkChange {
     const int64_t n_words_;
 
     int32_t step(int32_t s, uint8_t byte) const {
-        for (int32_t k = graph_.indptr[size_t(s)]; k < graph_.indptr[size_t(s) + 1]; ++k)
-            if (byte <= graph_.edges[size_t(k)].hi) return byte >= graph_.edges[size_t(k)].lo ? graph_.edges[size_t(k)].target : -1;
+        for (int32_t k = graph_.indptr[s]; k < graph_.indptr[s + 1]; ++k)
+            if (byte <= graph_.edges[k].hi) return byte >= graph_.edges[k].lo ? graph_.edges[k].target : -1;
         return -1;
     }
 };

@@ -37,7 +37,7 @@ struct BudgetTables {
   private:
     vector<int64_t> costs(const Terminals& terms, const vector<vector<int32_t>>& by_id) const {
         vector<int64_t> out;
-        for (size_t t = 0; t < terms.start.size(); ++t) out.push_back(by_id[t].empty() ? terminals.whole(int32_t(t)) : 1);
+        for (size_t t = 0; t < terms.size(); ++t) out.push_back(by_id[t].empty() ? terminals.whole(int32_t(t)) : 1);
         return out;
     }
 };
@@ -56,7 +56,7 @@ class TokensToEnd {
 
     // Any number up to `enough` is as good as the least one.
     int64_t of(const Config& c, int64_t enough = 0) {
-        const LexState& y = lexer_.states[size_t(c.lex)];
+        const LexState& y = lexer_.states[c.lex];
         int64_t best = kNever;
         for (int32_t k = 0; k < c.n_tops; ++k) {
             if (y.boundary || y.root) best = std::min(best, standing_on(c.tops[k]));
@@ -64,7 +64,7 @@ class TokensToEnd {
                 for (const int32_t component : h.main) {
                     if (best <= enough) return best;
                     const int64_t rest = tables_.terminals.rest(component, c.count);
-                    if (rest < best) best = std::min(best, rest + behind(c.tops[k], lexer_.terms.term[size_t(component)]));
+                    if (rest < best) best = std::min(best, rest + behind(c.tops[k], lexer_.terms.term[component]));
                 }
         }
         return best;
@@ -76,7 +76,7 @@ class TokensToEnd {
     }
     // After terminal t on a top.
     int64_t behind(const Node* top, int32_t t) {
-        if (lexer_.terms.ignore[size_t(t)]) return standing_on(top);
+        if (lexer_.terms[t].ignore) return standing_on(top);
         const int32_t to = lr_.go(top->state, t);
         return to < 0 ? kNever : on(top, to);
     }
@@ -165,11 +165,11 @@ class TokensToEnd {
             }
             const auto& ways = tables_.symbols.ways(at.state);
             if (at.way < 0) {
-                if (m_.arrived[size_t(at.state)] == now) continue;
-                m_.arrived[size_t(at.state)] = now;
+                if (m_.arrived[at.state] == now) continue;
+                m_.arrived[at.state] = now;
                 best = std::min(best, at.spent + arrive(from, at.state));
             } else {
-                const SymbolCosts::Way& w = ways[size_t(at.way)];
+                const SymbolCosts::Way& w = ways[at.way];
                 if (w.completed < 0) best = std::min(best, at.spent + 1);
                 else if (from.below) {
                     const auto [to, more] = tables_.symbols.lead(from.below->state, w.completed);
@@ -177,7 +177,7 @@ class TokensToEnd {
                 }
             }
             if (const size_t next = size_t(at.way + 1); next < ways.size())
-                push({at.spent - (at.way < 0 ? 0 : ways[size_t(at.way)].least) + ways[next].least, at.state, int32_t(next)});
+                push({at.spent - (at.way < 0 ? 0 : ways[at.way].least) + ways[next].least, at.state, int32_t(next)});
         }
         return best;
     }

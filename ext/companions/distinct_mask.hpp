@@ -25,9 +25,9 @@ class DistinctMask {
         const auto look = [&](int32_t t, bool is_suspect) {
             uint32_t& word = mask[size_t(t) >> 5];
             const uint32_t bit = 1u << (t & 31);
-            if (!(word & bit) || v.special[size_t(t)]) return;
-            const uint8_t* p = v.blob.data() + v.offsets[size_t(t)];
-            const size_t n = size_t(v.offsets[size_t(t) + 1] - v.offsets[size_t(t)]);
+            if (!(word & bit) || v.special[t]) return;
+            const uint8_t* p = v.blob.data() + v.offsets[t];
+            const size_t n = size_t(v.offsets[t + 1] - v.offsets[t]);
             if (!is_allowed(at, scan, p, n, is_suspect)) word &= ~bit;
         };
         const Quotes& q = v.kept<Quotes>();
@@ -48,9 +48,9 @@ class DistinctMask {
             for (int32_t t : q.closers) if (!calm || !bit_of(*calm, t)) look(t, true);
         int32_t blank = -1;  // a token of white space: outside of strings all are alike
         for (int64_t w = 0; w < v.n_words(); ++w) {
-            uint32_t todo = mask[w] & (calm ? ~(*calm)[size_t(w)] : ~0u);
-            if (by_trie) todo &= q.several[size_t(w)] | q.blank[size_t(w)];
-            if (const uint32_t alike = scan.in_string ? 0 : todo & q.blank[size_t(w)]) {
+            uint32_t todo = mask[w] & (calm ? ~(*calm)[w] : ~0u);
+            if (by_trie) todo &= q.several[w] | q.blank[w];
+            if (const uint32_t alike = scan.in_string ? 0 : todo & q.blank[w]) {
                 todo &= ~alike;
                 if (blank < 0) look(blank = int32_t(w * 32 + __builtin_ctz(alike)), false);
                 if (!(mask[blank >> 5] >> (blank & 31) & 1)) mask[w] &= ~alike;
@@ -94,7 +94,7 @@ class DistinctMask {
     template <class F> void each_token(int32_t slot, int32_t end, const F& visit) const {
         const Trie& trie = e_.vocab->trie;
         const auto tokens = trie.slot_tokens.begin();
-        std::for_each(tokens + trie.slot_indptr[size_t(slot)], tokens + trie.slot_indptr[size_t(end)], visit);
+        std::for_each(tokens + trie.slot_indptr[slot], tokens + trie.slot_indptr[end], visit);
     }
     // Visit the nodes of the vocabulary's trie with tokens, along which an item may still repeat, and the highest nodes
     // on the way to which one has repeated.

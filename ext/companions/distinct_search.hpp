@@ -19,8 +19,7 @@
 namespace wfsa {
 
 // Watches a parse: where the parser would reduce to a nonterminal that Tables.distinct marks, an item of an array that cares
-// ends.  If the item equals an earlier one, the reduction is barred.  A mark of 2 says that the array can run out of values,
-// one of 3 that the reduction is barred if the item equals none (Grammar.distinct).
+// ends.  The reduction is barred if the item equals an earlier one, and under Mark::kRepeats if it equals none.
 class DistinctWatch {
   public:
     JsonScan scan;
@@ -32,11 +31,11 @@ class DistinctWatch {
         known_ = false;
     }
     bool bars(int32_t nonterminal) {
-        const uint8_t mark = tables_.distinct[size_t(nonterminal)];
-        if (!mark) return false;
+        const Mark mark = tables_.mark(nonterminal);
+        if (mark == Mark::kNone) return false;
         if (!known_) repeats_ = scan.repeats();
         known_ = true;
-        return repeats_ == (mark != 3);
+        return repeats_ == (mark != Mark::kRepeats);
     }
     // Could what follows be bound to repeat an item?
     bool is_close() const { return scan.may_be_bound(tables_.may_run_out); }

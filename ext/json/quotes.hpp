@@ -22,8 +22,8 @@ struct Quotes {
     explicit Quotes(const Vocabulary& v) : without(size_t(v.n_words()), 0), inside(without), openers(without), blank(without),
           several(without) {
         for (int32_t t = 0; t < int32_t(v.n_tokens()); ++t) {
-            if (v.special[size_t(t)]) continue;
-            const uint8_t *p = v.blob.data() + v.offsets[size_t(t)], *end = v.blob.data() + v.offsets[size_t(t) + 1];
+            if (v.special[t]) continue;
+            const uint8_t *p = v.blob.data() + v.offsets[t], *end = v.blob.data() + v.offsets[t + 1];
             const uint32_t bit = 1u << (t & 31);
             const size_t w = size_t(t) >> 5;
             const bool quote = std::find(p, end, '"') != end;

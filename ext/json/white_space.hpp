@@ -120,7 +120,7 @@ class WhiteSpaceTokens {
         void clear(int64_t threshold, uint32_t* mask) const {
             if (threshold < 0) threshold = 0;
             if (threshold < int64_t(words_.size())) {
-                for (const auto& [word, bits] : words_[size_t(threshold)]) mask[word] &= ~bits;
+                for (const auto& [word, bits] : words_[threshold]) mask[word] &= ~bits;
                 return;
             }
             for (const Token& t : long_) {

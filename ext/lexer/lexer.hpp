@@ -71,7 +71,7 @@ class Lexer {
         if (got >= 0) return got;
         vector<HypothesisDraft> hyps{{context, {}, watches[watch].vector()}};
         vector<int32_t>& main = hyps[0].main;
-        for (int32_t t : contexts[context]) if (terms.start[t] >= 0) main.push_back(terms.start[t]);
+        for (int32_t t : contexts[context]) if (terms[t].start >= 0) main.push_back(terms[t].start);
         std::sort(main.begin(), main.end());
         GrowthLock::let_read();
         int32_t y = intern(hyps, true);
@@ -100,7 +100,7 @@ class Lexer {
     // The bytes that can begin what follows accept `a`: what follows the terminal, if it makes no watched one accept.
     // `any`: as if every byte could follow a terminal.
     ByteBits first_bytes(const Accept& a, bool any = false) const {
-        ByteBits out = terms.follow[a.term];
+        ByteBits out = terms[a.term].follow;
         if (any) out.add_range(0, 255);
         for (int32_t c : watches[a.watch])
             for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
@@ -199,7 +199,7 @@ class Lexer {
             for (int32_t c : hyp.main) feed(c, h, false);
             for (int32_t c : hyp.watch) feed(c, h, true);
             if (restarts(hyp.main)) {
-                for (int32_t u : contexts[hyp.context]) if (terms.start[u] >= 0) feed(terms.start[u], n + h, false);
+                for (int32_t u : contexts[hyp.context]) if (terms[u].start >= 0) feed(terms[u].start, n + h, false);
                 for (int32_t c : hyp.main) if (terms.competes(c)) feed(c, n + h, true);
                 for (int32_t c : hyp.watch) feed(c, n + h, true);
             }
@@ -272,7 +272,7 @@ class Lexer {
     uint8_t counts(const vector<int32_t>& hits) const {
         int32_t out = -1;
         for (int32_t i : hits) {
-            if (!terms.counted[terms.term[slots_[i].target]]) continue;
+            if (!terms[terms.term[slots_[i].target]].counted) continue;
             if (out >= 0 && out != slots_[i].count) throw Undecided("terminals that compete count different units");
             out = slots_[i].count;
         }
@@ -285,7 +285,7 @@ class Lexer {
         for (const Hypothesis& h : s.hyps)
             for (int32_t c : h.main) {
                 const int32_t t = terms.term[c];
-                if (!terms.counted[t]) { always = true; continue; }
+                if (!terms[t].counted) { always = true; continue; }
                 s.counted = true;
                 const auto range = terms.alive(c);
                 if (range.first <= range.second) ranges.push_back(range);
@@ -303,23 +303,23 @@ class Lexer {
     template <class Components> int32_t best_rank(const Components& main) const {
         int32_t best = -1;
         for (int32_t c : main)
-            if (terms.accept[c] && terms.competes(c)) best = std::max(best, terms.rank[terms.term[c]]);
+            if (terms.accept[c] && terms.competes(c)) best = std::max(best, terms[terms.term[c]].rank);
         return best;
     }
     // Is component c cut here, if `best` is the best rank?
     bool is_cut(int32_t c, int32_t best) const {
-        return terms.accept[c] && (!terms.competes(c) || terms.rank[terms.term[c]] == best);
+        return terms.accept[c] && (!terms.competes(c) || terms[terms.term[c]].rank == best);
     }
     template <class Components> bool restarts(const Components& main) const {
         if (!terms.longest) return false;
         const int32_t best = best_rank(main);
-        for (int32_t c : main) if (is_cut(c, best) && terms.restarts_lexing[terms.term[c]]) return true;
+        for (int32_t c : main) if (is_cut(c, best) && terms[terms.term[c]].restarts_lexing) return true;
         return false;
     }
     // Where a terminal that matches as short as can be accepts, those that compete with it are given up.
     void give_up_longer(vector<int32_t>& main) const {
         const auto ends = [this](int32_t c) {
-            return terms.accept[c] && terms.match[size_t(terms.term[c])] == uint8_t(Match::kShortest);
+            return terms.accept[c] && terms[terms.term[c]].match == Match::kShortest;
         };
         if (!std::any_of(main.begin(), main.end(), ends)) return;
         main.erase(std::remove_if(main.begin(), main.end(),
@@ -345,7 +345,7 @@ class Lexer {
         for (HypothesisDraft& h : hyps) {
             if (terms.longest && !root) give_up_longer(h.main);
             bool keep = false;
-            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms.restarts_lexing[terms.term[c]]);
+            if (terms.longest) for (int32_t c : h.main) keep |= bool(terms[terms.term[c]].restarts_lexing);
             if (!keep) h.context = -1;
         }
         if (hyps.size() > 1) sort_unique(hyps);
@@ -373,7 +373,7 @@ class Lexer {
             for (int32_t c : h.main) {
                 if (!is_cut(c, best)) continue;
                 const int32_t t = terms.term[c];
-                if (terms.restarts_lexing[t]) { s.boundary = true; continue; }
+                if (terms[t].restarts_lexing) { s.boundary = true; continue; }
                 if (!terms.competes(c)) {
                     accepts_of_.push_back({t, watches.intern(without_redundant(h.watch))});
                     continue;

@@ -46,7 +46,7 @@ class Quiet {
     }
     // Of all components of a terminal.
     void settle(int32_t c) {
-        const int32_t t = terms_.term[size_t(c)], base = terms_.start[size_t(t)];
+        const int32_t t = terms_.term[size_t(c)], base = terms_[t].start;
         int32_t end = base;
         while (end < int32_t(terms_.term.size()) && terms_.term[size_t(end)] == t) known_[size_t(end++)] = kGoesOn | kQuiet;
         bool changed = true;

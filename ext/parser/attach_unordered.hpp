@@ -17,15 +17,15 @@ inline void attach_unordered(const NormalGrammar& g, LrTables& lr) {
     for (const UnorderedRule& u : g.unordered) {
         int32_t n_pairs = 0;
         each_rule(g, u.body, [&](const Rule& r) {
-            out.list_of[size_t(r.a)] = int32_t(out.lists.size());
-            out.pair_of[size_t(r.a)] = n_pairs++;
+            out.list_of[r.a] = int32_t(out.lists.size());
+            out.pair_of[r.a] = n_pairs++;
         });
         out.lists.push_back(unordered_list(g, u));
     }
     for (size_t i = 0; i < lr.goto_symbol.size(); ++i) {
-        const int32_t n = out.list_of[size_t(lr.goto_symbol[i])];
+        const int32_t n = out.list_of[lr.goto_symbol[i]];
         if (n < 0) continue;
-        UnorderedList& list = out.lists[size_t(n)];
+        UnorderedList& list = out.lists[n];
         list.after_member = lr.goto_target[i];
         list.after_separator = lr.base_go(list.after_member, list.separator);
         const int32_t begun = out.begin(lr.goto_symbol[i]);

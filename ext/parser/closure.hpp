@@ -23,22 +23,22 @@ class Closure {
     }
     void add(int32_t state, const Node* below) {
         int32_t i = 0;
-        while (i < n_ && tops_[size_t(i)].state != state) ++i;
+        while (i < n_ && tops_[i].state != state) ++i;
         if (i == n_) {
             if (n_ == int32_t(tops_.size())) tops_.emplace_back();
-            tops_[size_t(n_)].state = state;
-            tops_[size_t(n_)].below.clear();
+            tops_[n_].state = state;
+            tops_[n_].below.clear();
             ++n_;
         }
         if (!seen_.insert({below, i}).second) return;
-        tops_[size_t(i)].below.push_back(below);
+        tops_[i].below.push_back(below);
         work_.push_back({i, below});
     }
     // `go(state, symbol)` is the goto; no reduction leads to a nonterminal that `bars` names.
     template <class Go, class Bars> void reduce(const LrTables& lr, const Go& go, const Bars& bars) {
         for (size_t k = 0; k < work_.size(); ++k) {
             const auto [i, left] = work_[k];
-            const int32_t s = tops_[size_t(i)].state;
+            const int32_t s = tops_[i].state;
             for (const int32_t *d = lr.completed_begin(s), *end = lr.completed_end(s); d != end; ++d) {
                 if (bars(*d)) continue;
                 for (int32_t b = 0; b < left->n_below; ++b) {
@@ -49,9 +49,9 @@ class Closure {
         }
     }
     int32_t n() const { return n_; }
-    const Top& operator[](int32_t i) const { return tops_[size_t(i)]; }
+    const Top& operator[](int32_t i) const { return tops_[i]; }
     const Node* make_top(int32_t i, Arena& arena) const {
-        const Top& t = tops_[size_t(i)];
+        const Top& t = tops_[i];
         return make_node(arena, t.state, t.below.data(), t.below.size());
     }
 

@@ -18,10 +18,10 @@ void spread(const vector<vector<int32_t>>& flows, vector<Set>& sets, const Merge
         poll();
         const int32_t s = todo.back();
         todo.pop_back();
-        waits[size_t(s)] = 0;
-        for (int32_t to : flows[size_t(s)])
-            if (merge(sets[size_t(to)], sets[size_t(s)]) && !waits[size_t(to)]) {
-                waits[size_t(to)] = 1;
+        waits[s] = 0;
+        for (int32_t to : flows[s])
+            if (merge(sets[to], sets[s]) && !waits[to]) {
+                waits[to] = 1;
                 todo.push_back(to);
             }
     }
@@ -31,38 +31,38 @@ void spread(const vector<vector<int32_t>>& flows, vector<Set>& sets, const Merge
 template <class Set, class Merge>
 vector<Set> following(const NormalGrammar& g, vector<Set>& first, const Set& none, const Merge& merge) {
     vector<vector<int32_t>> flows(size_t(g.n_symbols));
-    for (const Rule& r : g.rules) flows[size_t(r.a)].push_back(g.n_terms + r.lhs);
+    for (const Rule& r : g.rules) flows[r.a].push_back(g.n_terms + r.lhs);
     spread(flows, first, merge);
     vector<Set> after(size_t(g.n_symbols), none);
     for (auto& to : flows) to.clear();
     for (const Rule& r : g.rules) {
-        if (r.b >= 0) merge(after[size_t(r.a)], first[size_t(r.b)]);
-        flows[size_t(g.n_terms + r.lhs)].push_back(r.b >= 0 ? r.b : r.a);
+        if (r.b >= 0) merge(after[r.a], first[r.b]);
+        flows[g.n_terms + r.lhs].push_back(r.b >= 0 ? r.b : r.a);
     }
     spread(flows, after, merge);
     return after;
 }
 
-// Into terms.follow: which bytes can begin what follows a terminal, ignored terminals between them included.
+// Sets `follow` of each terminal: which bytes can begin what follows a terminal, ignored terminals between them included.
 inline void find_following_bytes(const NormalGrammar& g, const vector<int32_t>& ignored, Terminals& terms) {
     const int32_t n_terms = g.n_terms;
     vector<ByteBits> first(size_t(g.n_symbols));
     for (int32_t t = 0; t < n_terms; ++t) {
-        const int32_t c = terms.start[size_t(t)];
+        const int32_t c = terms[t].start;
         if (c < 0) continue;
-        for (int32_t e = terms.indptr[size_t(c)]; e < terms.indptr[size_t(c) + 1]; ++e)
-            first[size_t(t)].add_range(terms.edges[size_t(e)].lo, terms.edges[size_t(e)].hi);
+        for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
+            first[t].add_range(terms.edges[e].lo, terms.edges[e].hi);
     }
     const vector<ByteBits> after = following(g, first, ByteBits(), [](ByteBits& to, const ByteBits& from) {
         if (from.subset_of(to)) return false;
         to.merge(from);
         return true;
     });
-    terms.follow.assign(after.begin(), after.begin() + n_terms);
+    for (int32_t t = 0; t < n_terms; ++t) terms[t].follow = after[t];
     for (int32_t t : ignored)
         for (int32_t u = 0; u < n_terms; ++u) {
-            terms.follow[size_t(u)].merge(first[size_t(t)]);
-            terms.follow[size_t(t)].merge(first[size_t(u)]);
+            terms[u].follow.merge(first[t]);
+            terms[t].follow.merge(first[u]);
         }
 }
 
@@ -73,7 +73,7 @@ inline vector<vector<int32_t>> following_terminals(const NormalGrammar& g, const
     const Bits none(size_t(n_terms + 63) / 64, 0);
     vector<Bits> first(size_t(g.n_symbols), none);
     for (int32_t t = 0; t < n_terms; ++t)
-        if (terms.start[size_t(t)] >= 0) first[size_t(t)][size_t(t) >> 6] |= 1ull << (t & 63);
+        if (terms[t].start >= 0) first[t][size_t(t) >> 6] |= 1ull << (t & 63);
     const vector<Bits> after = following(g, first, none, [](Bits& to, const Bits& from) {
         uint64_t grown = 0;
         for (size_t w = 0; w < to.size(); ++w) {
@@ -85,7 +85,7 @@ inline vector<vector<int32_t>> following_terminals(const NormalGrammar& g, const
     vector<vector<int32_t>> out(static_cast<size_t>(n_terms));
     for (int32_t t = 0; t < n_terms; ++t)
         for (int32_t u = 0; u < n_terms; ++u)
-            if (after[size_t(t)][size_t(u) >> 6] >> (u & 63) & 1) out[size_t(t)].push_back(u);
+            if (after[t][size_t(u) >> 6] >> (u & 63) & 1) out[t].push_back(u);
     return out;
 }
 

@@ -45,7 +45,7 @@ class LeastToEnd {
                     for (int32_t component : h.main) {
                         const int32_t t = lexer_.terms.term[component];
                         const int64_t rest = rest_of(t, component, c.count);
-                        if (lexer_.terms.ignore[t]) search.stand_on(c.tops[k], rest);
+                        if (lexer_.terms[t].ignore) search.stand_on(c.tops[k], rest);
                         else search.add(c.tops[k], lr_.go(c.tops[k]->state, t), rest);
                     }
             }
@@ -63,9 +63,9 @@ class LeastToEnd {
     // The fewest bytes to an end of terminal t, of which `count` units are read.  A unit has at least a byte.
     int64_t rest_of(int32_t t, int32_t component, int32_t count) const {
         const Terminals& terms = lexer_.terms;
-        const int64_t rest = rest_[size_t(component)];
-        if (rest == kNever || !terms.counted[t] || !terms.most_left[component]) return rest;
-        return std::max(rest, std::max<int64_t>(terms.least[t] - count, 0) + between_[size_t(component)]);
+        const int64_t rest = rest_[component];
+        if (rest == kNever || !terms[t].counted || !terms.most_left[component]) return rest;
+        return std::max(rest, std::max<int64_t>(terms[t].least - count, 0) + between_[component]);
     }
     // Breadth first from the accepting components, backwards, where an edge that begins a unit takes no step.
     void find_between(const vector<vector<int32_t>>& before) {
@@ -77,14 +77,14 @@ class LeastToEnd {
         while (!todo.empty()) {
             const auto [to, steps] = todo.front();
             todo.pop_front();
-            if (between_[size_t(to)] <= steps) continue;
-            between_[size_t(to)] = steps;
+            if (between_[to] <= steps) continue;
+            between_[to] = steps;
             int32_t last = -1;
-            for (int32_t from : before[size_t(to)]) {  // once for each edge, those of one state as neighbours
+            for (int32_t from : before[to]) {  // once for each edge, those of one state as neighbours
                 if (std::exchange(last, from) == from) continue;
-                for (int32_t e = terms.indptr[size_t(from)]; e < terms.indptr[size_t(from) + 1]; ++e) {
-                    if (terms.edges[size_t(e)].target != to) continue;
-                    if (terms.edges[size_t(e)].count) todo.push_front({from, steps});
+                for (int32_t e = terms.indptr[from]; e < terms.indptr[from + 1]; ++e) {
+                    if (terms.edges[e].target != to) continue;
+                    if (terms.edges[e].count) todo.push_front({from, steps});
                     else todo.push_back({from, steps + 1});
                 }
             }
@@ -98,19 +98,19 @@ class LeastToEnd {
         rest_.assign(n, kNever);
         vector<int32_t> todo;
         for (size_t c = 0; c < n; ++c) {
-            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) before[size_t(terms.edges[e].target)].push_back(int32_t(c));
+            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) before[terms.edges[e].target].push_back(int32_t(c));
             if (terms.accept[c]) { rest_[c] = 0; todo.push_back(int32_t(c)); }
         }
         for (size_t k = 0; k < todo.size(); ++k)
-            for (int32_t c : before[size_t(todo[k])])
-                if (rest_[size_t(c)] == kNever) { rest_[size_t(c)] = rest_[size_t(todo[k])] + 1; todo.push_back(c); }
+            for (int32_t c : before[todo[k]])
+                if (rest_[c] == kNever) { rest_[c] = rest_[todo[k]] + 1; todo.push_back(c); }
         find_between(before);
-        vector<int64_t> least(terms.start.size(), kNever);
-        for (size_t t = 0; t < terms.start.size(); ++t) {  // no terminal is empty here
-            const int32_t c = terms.start[t];
+        vector<int64_t> least(terms.size(), kNever);
+        for (size_t t = 0; t < terms.size(); ++t) {  // no terminal is empty here
+            const int32_t c = terms[t].start;
             if (c < 0) continue;
             for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
-                least[t] = std::min(least[t], rest_[size_t(terms.edges[e].target)] + 1);
+                least[t] = std::min(least[t], rest_[terms.edges[e].target] + 1);
             if (least[t] < kNever) least[t] = std::max(least[t], rest_of(int32_t(t), c, 0));
         }
         return least;

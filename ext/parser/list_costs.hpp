@@ -23,7 +23,7 @@ class ListCosts {
         cheapest_.assign(size_t(list_.n_members), kNever);
         for (size_t p = 0; p < pairs_.size(); ++p) {
             const int32_t m = list_.pairs[p].member;
-            int64_t& best = m < 0 ? other_ : cheapest_[size_t(m)];
+            int64_t& best = m < 0 ? other_ : cheapest_[m];
             best = std::min(best, pairs_[p]);
         }
     }
@@ -40,9 +40,9 @@ class ListCosts {
     int64_t body(List set) const {
         int64_t best = kNever;
         for (int32_t p = 0; p < int32_t(pairs_.size()); ++p) {
-            if (pairs_[size_t(p)] >= best) continue;
+            if (pairs_[p] >= best) continue;
             const vector<int32_t> then = list_.after(set, p);
-            if (!then.empty()) best = std::min(best, pairs_[size_t(p)] + rest(then));
+            if (!then.empty()) best = std::min(best, pairs_[p] + rest(then));
         }
         return best;
     }
@@ -79,10 +79,10 @@ class ListCosts {
                 if (!(pair.meets & one) || of.pairs_[p] >= kNever) continue;
                 if (pair.member < 0) {
                     meet(conditions & ~pair.meets, spent + of.separator_ + of.pairs_[p], others + 1);
-                } else if (of.list_.is_free(set, pair.member) && !chosen[size_t(pair.member)]) {
-                    chosen[size_t(pair.member)] = 1;
+                } else if (of.list_.is_free(set, pair.member) && !chosen[pair.member]) {
+                    chosen[pair.member] = 1;
                     meet(conditions & ~pair.meets, spent + of.separator_ + of.pairs_[p], others);
-                    chosen[size_t(pair.member)] = 0;
+                    chosen[pair.member] = 0;
                 }
             }
         }
@@ -90,13 +90,13 @@ class ListCosts {
             int64_t written = open.written + others;
             vector<int64_t> more;  // members that may be written
             for (int32_t m = 0; m < of.list_.n_members; ++m) {
-                if (chosen[size_t(m)]) { ++written; continue; }
+                if (chosen[m]) { ++written; continue; }
                 if (!of.list_.is_free(set, m)) continue;
                 if (of.list_.is_required(m)) {
-                    spent += of.separator_ + of.cheapest_[size_t(m)];
+                    spent += of.separator_ + of.cheapest_[m];
                     ++written;
                 } else {
-                    more.push_back(of.cheapest_[size_t(m)]);
+                    more.push_back(of.cheapest_[m]);
                 }
             }
             if (written > of.list_.most) return;

@@ -7,7 +7,7 @@ namespace wfsa {
 // The rules of a list in a grammar: visit(rule) for each of a nonterminal's.
 template <class Visit> void each_rule(const NormalGrammar& g, int32_t symbol, const Visit& visit) {
     const size_t a = size_t(symbol - g.n_terms);
-    for (int32_t i = g.rule_indptr[a]; i < g.rule_indptr[a + 1]; ++i) visit(g.rules[size_t(i)]);
+    for (int32_t i = g.rule_indptr[a]; i < g.rule_indptr[a + 1]; ++i) visit(g.rules[i]);
 }
 
 // A list without its LR states; its pairs are numbered as the rules of its body.

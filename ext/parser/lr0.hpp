@@ -79,8 +79,8 @@ class Lr0Builder {
 
     void predict(int32_t symbol, int32_t s) {
         const int32_t a = symbol - g_.n_terms;
-        if (a < 0 || predicted_[size_t(a)] == s) return;
-        predicted_[size_t(a)] = s;
+        if (a < 0 || predicted_[a] == s) return;
+        predicted_[a] = s;
         todo_.push_back(a);
     }
     // Every rule that is reachable at the left edge, as (first symbol -> what follows it).
@@ -92,7 +92,7 @@ class Lr0Builder {
         else {
             const size_t n_halves = size_t(kernel[0]);
             for (size_t k = 1; k <= n_halves; ++k) {
-                const auto [n, y] = halves_[size_t(kernel[k])];
+                const auto [n, y] = halves_[kernel[k]];
                 entries_.push_back({y, kCompleted, n});
                 predict(y, s);
             }
@@ -102,9 +102,9 @@ class Lr0Builder {
         while (!todo_.empty()) {
             const int32_t a = todo_.back();
             todo_.pop_back();
-            for (int32_t i = g_.rule_indptr[size_t(a)]; i < g_.rule_indptr[size_t(a) + 1]; ++i) {
-                const Rule& r = g_.rules[size_t(i)];
-                if (!is_late_.empty() && is_late_[size_t(r.a)] && !goes_on(g_.n_terms + a, kernel)) continue;
+            for (int32_t i = g_.rule_indptr[a]; i < g_.rule_indptr[a + 1]; ++i) {
+                const Rule& r = g_.rules[i];
+                if (!is_late_.empty() && is_late_[r.a] && !goes_on(g_.n_terms + a, kernel)) continue;
                 if (r.b < 0) entries_.push_back({r.a, kUnit, g_.n_terms + a});
                 else entries_.push_back({r.a, kHalf, half(g_.n_terms + a, r.b)});
                 predict(r.a, s);
@@ -121,13 +121,13 @@ class Lr0Builder {
             is_late_.resize(size_t(g_.n_symbols), 0);
             const vector<int32_t> nothing = list.begin(0);
             int32_t pair = 0;
-            each_rule(g_, u.body, [&](const Rule& r) { is_late_[size_t(r.a)] = list.after(nothing, pair++).empty(); });
+            each_rule(g_, u.body, [&](const Rule& r) { is_late_[r.a] = list.after(nothing, pair++).empty(); });
         }
     }
     // Is it behind a separator that the body of a list is predicted?
     bool goes_on(int32_t body, List kernel) const {
         for (int32_t k = 1; k <= kernel[0]; ++k) {
-            const auto [n, y] = halves_[size_t(kernel[size_t(k)])];
+            const auto [n, y] = halves_[kernel[k]];
             if (y != body) continue;
             for (const UnorderedRule& u : g_.unordered) if (u.body == body && u.rest == n) return true;
         }
@@ -137,21 +137,21 @@ class Lr0Builder {
         groups_.clear();
         for (size_t i = 0, j; i < entries_.size(); i = j) {
             for (j = i; j < entries_.size() && entries_[j].symbol == entries_[i].symbol;) ++j;
-            group_of_[size_t(entries_[i].symbol)] = int32_t(groups_.size());
+            group_of_[entries_[i].symbol] = int32_t(groups_.size());
             groups_.push_back({int32_t(i), int32_t(j)});
         }
     }
     void add_gotos() {
         int32_t n_shifts = 0;
         for (auto [lo, hi] : groups_) {
-            const int32_t symbol = entries_[size_t(lo)].symbol;
+            const int32_t symbol = entries_[lo].symbol;
             out_.goto_symbol.push_back(symbol);
             out_.goto_target.push_back(goto_of(symbol));
             n_shifts += symbol < g_.n_terms;
         }
         for (auto [lo, hi] : groups_) {
-            const int32_t symbol = entries_[size_t(lo)].symbol;
-            group_of_[size_t(symbol)] = leads_to_[size_t(symbol)] = -1;
+            const int32_t symbol = entries_[lo].symbol;
+            group_of_[symbol] = leads_to_[symbol] = -1;
         }
         out_.goto_indptr.push_back(int32_t(out_.goto_symbol.size()));
         out_.n_shifts.push_back(n_shifts);
@@ -161,7 +161,7 @@ class Lr0Builder {
     int32_t goto_of(int32_t symbol) {
         chain_.clear();
         int32_t at = symbol, to = -1;
-        for (int32_t next; (to = leads_to_[size_t(at)]) < 0 && (next = only_unit(at)) >= 0; at = next) {
+        for (int32_t next; (to = leads_to_[at]) < 0 && (next = only_unit(at)) >= 0; at = next) {
             if (chain_.size() > groups_.size()) { at = symbol; break; }  // a cycle
             chain_.push_back(at);
         }
@@ -171,34 +171,34 @@ class Lr0Builder {
             kernel_.assign(1, int32_t(new_halves_.size()));
             kernel_.insert(kernel_.end(), new_halves_.begin(), new_halves_.end());
             kernel_.insert(kernel_.end(), new_completed_.begin(), new_completed_.end());
-            to = leads_to_[size_t(at)] = number(kernel_);
+            to = leads_to_[at] = number(kernel_);
         }
-        for (int32_t passed : chain_) leads_to_[size_t(passed)] = to;
+        for (int32_t passed : chain_) leads_to_[passed] = to;
         return to;
     }
     // The left side of the unit rule that is all a symbol's group has, if it has a group; else -1.
     int32_t only_unit(int32_t symbol) const {
-        const auto [lo, hi] = groups_[size_t(group_of_[size_t(symbol)])];
-        const Entry& e = entries_[size_t(lo)];
-        return hi == lo + 1 && e.kind == kUnit && group_of_[size_t(e.value)] >= 0 ? e.value : -1;
+        const auto [lo, hi] = groups_[group_of_[symbol]];
+        const Entry& e = entries_[lo];
+        return hi == lo + 1 && e.kind == kUnit && group_of_[e.value] >= 0 ? e.value : -1;
     }
     // The goto's items: those of the symbol's group, and of every nonterminal that chains of unit rules reduce it to.
     void follow_units(int32_t symbol) {
         new_halves_.clear();
         new_completed_.clear();
         todo_.assign(1, symbol);
-        unit_mark_[size_t(symbol)] = ++unit_stamp_;
+        unit_mark_[symbol] = ++unit_stamp_;
         while (!todo_.empty()) {
-            const int32_t group = group_of_[size_t(todo_.back())];
+            const int32_t group = group_of_[todo_.back()];
             todo_.pop_back();
             if (group < 0) continue;
-            const auto [lo, hi] = groups_[size_t(group)];
+            const auto [lo, hi] = groups_[group];
             for (int32_t i = lo; i < hi; ++i) {
-                const Entry& e = entries_[size_t(i)];
+                const Entry& e = entries_[i];
                 if (e.kind == kHalf) new_halves_.push_back(e.value);
                 else if (e.kind == kCompleted) new_completed_.push_back(e.value);
-                else if (unit_mark_[size_t(e.value)] != unit_stamp_) {
-                    unit_mark_[size_t(e.value)] = unit_stamp_;
+                else if (unit_mark_[e.value] != unit_stamp_) {
+                    unit_mark_[e.value] = unit_stamp_;
                     todo_.push_back(e.value);
                 }
             }

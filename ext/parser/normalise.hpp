@@ -67,6 +67,14 @@ inline UnorderedList bounds_of(const UnorderedRule& u, const vector<int32_t>& pa
     return list;
 }
 
+// What a nonterminal asks of the item of a JSON array that it ends with (Marks of grammar/ir.py).
+enum class Mark : uint8_t {
+    kNone,
+    kDiffers,    // from all earlier items
+    kMayRunOut,  // the same, and there may be places for items with finitely many values
+    kRepeats,    // one of the earlier items
+};
+
 struct NormalGrammar {
     int32_t n_terms = 0, n_symbols = 0, start = -1;  // start: symbol; -1: derives nothing
     bool nullable_start = false;
@@ -94,7 +102,7 @@ class Normaliser {
     }
     void unordered(UnorderedRule rule) { unordered_.push_back(std::move(rule)); }  // with nonterminal numbers
 
-    void distinct(int32_t nonterm, uint8_t mark) { distinct_.push_back({nonterm, mark}); }
+    void distinct(int32_t nonterm, uint8_t mark) { distinct_.push_back({nonterm, mark}); }  // a Mark
 
     // start: nonterminal number.  Terminals in dead_terms have an empty language; nullable_terms also match ε.
     NormalGrammar run(int32_t start, const vector<uint8_t>& dead_terms, const vector<uint8_t>& nullable_terms) {

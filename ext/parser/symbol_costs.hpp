@@ -38,8 +38,8 @@ class SymbolCosts {
         find_least();
         find_ways();
     }
-    int64_t of(int32_t symbol) const { return least_[size_t(symbol)]; }
-    const vector<Way>& ways(int32_t q) const { return ways_[size_t(q)]; }
+    int64_t of(int32_t symbol) const { return least_[symbol]; }
+    const vector<Way>& ways(int32_t q) const { return ways_[q]; }
 
     // A state without its set, if it has one.
     int32_t base(int32_t q) const { return q < lr_.unordered.first ? q : lr_.unordered.base_of(q); }
@@ -48,13 +48,13 @@ class SymbolCosts {
         if (to != LrTables::kUnmade) return {to, 0};
         const UnorderedStates& u = lr_.unordered;
         const List set = u.sets[(state - u.first) >> 1];
-        const vector<int32_t> after = u.lists[size_t(set[0])].after(set, u.pair_of[size_t(nonterminal)]);
-        return {lr_.go(state, symbols_[size_t(set[0])].body), lists_[size_t(set[0])].rest(after)};
+        const vector<int32_t> after = u.lists[set[0]].after(set, u.pair_of[nonterminal]);
+        return {lr_.go(state, symbols_[set[0]].body), lists_[set[0]].rest(after)};
     }
     std::pair<int64_t, int32_t> of_set(int32_t state) const {
         const List set = lr_.unordered.sets[(state - lr_.unordered.first) >> 1];
-        const ListCosts& list = lists_[size_t(set[0])];
-        const ListSymbols& symbols = symbols_[size_t(set[0])];
+        const ListCosts& list = lists_[set[0]];
+        const ListSymbols& symbols = symbols_[set[0]];
         const bool is_behind_separator = (state - lr_.unordered.first) & 1;
         return is_behind_separator ? std::make_pair(list.body(set), symbols.rest) : std::make_pair(list.rest(set), symbols.body);
     }
@@ -84,14 +84,14 @@ class SymbolCosts {
             lists_.clear();
             for (size_t k = 0; k < symbols_.size(); ++k) {
                 lists_.push_back(costs_of(int32_t(k)));
-                int64_t& body = least_[size_t(symbols_[k].body)];
+                int64_t& body = least_[symbols_[k].body];
                 const int64_t least = lists_[k].body(lr_.unordered.lists[k].begin(int32_t(k)));
                 changed |= least < body;
                 body = std::min(body, least);
             }
             for (const auto& [n, x, y] : completions)
-                if (least_[size_t(x)] + least_[size_t(y)] < least_[size_t(n)]) {
-                    least_[size_t(n)] = least_[size_t(x)] + least_[size_t(y)];
+                if (least_[x] + least_[y] < least_[n]) {
+                    least_[n] = least_[x] + least_[y];
                     changed = true;
                 }
         }
@@ -103,11 +103,11 @@ class SymbolCosts {
         const UnorderedStates& u = lr_.unordered;
         for (size_t x = 0; x < u.list_of.size(); ++x) {
             if (u.list_of[x] < 0) continue;
-            vector<int32_t>& pairs = symbols_[size_t(u.list_of[x])].pairs;
+            vector<int32_t>& pairs = symbols_[u.list_of[x]].pairs;
             pairs.resize(std::max(pairs.size(), size_t(u.pair_of[x]) + 1), -1);
-            pairs[size_t(u.pair_of[x])] = int32_t(x);
+            pairs[u.pair_of[x]] = int32_t(x);
         }
-        for (const auto& [n, x, y] : completions) if (u.list_of[size_t(x)] >= 0) symbols_[size_t(u.list_of[size_t(x)])].body = n;
+        for (const auto& [n, x, y] : completions) if (u.list_of[x] >= 0) symbols_[u.list_of[x]].body = n;
         for (const auto& [n, x, y] : completions)
             for (size_t k = 0; k < symbols_.size(); ++k)
                 if (x == u.lists[k].separator && y == symbols_[k].body) symbols_[k].rest = n;
@@ -118,9 +118,9 @@ class SymbolCosts {
     }
     ListCosts costs_of(int32_t k) const {
         vector<int64_t> pairs;
-        for (const int32_t x : symbols_[size_t(k)].pairs) pairs.push_back(least_[size_t(x)]);
-        const UnorderedList& list = lr_.unordered.lists[size_t(k)];
-        return ListCosts(list, std::move(pairs), least_[size_t(list.separator)], least_[size_t(list.close)], is_lower_bound_);
+        for (const int32_t x : symbols_[k].pairs) pairs.push_back(least_[x]);
+        const UnorderedList& list = lr_.unordered.lists[k];
+        return ListCosts(list, std::move(pairs), least_[list.separator], least_[list.close], is_lower_bound_);
     }
     void find_ways() {
         ways_.resize(size_t(lr_.n_states()));
@@ -132,17 +132,17 @@ class SymbolCosts {
                 got.first->second = std::min(got.first->second, least);
             };
             each_goto(q, [&](int32_t symbol, int32_t to) {
-                each_completed(to, [&](int32_t n) { way(n, least_[size_t(symbol)]); });
-                if (ends(to)) way(-1, least_[size_t(symbol)]);
+                each_completed(to, [&](int32_t n) { way(n, least_[symbol]); });
+                if (ends(to)) way(-1, least_[symbol]);
             });
-            vector<Way>& ways = ways_[size_t(q)];
+            vector<Way>& ways = ways_[q];
             for (const auto& [completed, least] : best) ways.push_back({least, completed});
             std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) { return a.least < b.least; });
         }
     }
     template <class F> void each_goto(int32_t q, const F& f) const {
-        for (int32_t k = lr_.goto_indptr[size_t(q)]; k < lr_.goto_indptr[size_t(q) + 1]; ++k)
-            f(lr_.goto_symbol[size_t(k)], lr_.goto_target[size_t(k)]);
+        for (int32_t k = lr_.goto_indptr[q]; k < lr_.goto_indptr[q + 1]; ++k)
+            f(lr_.goto_symbol[k], lr_.goto_target[k]);
     }
     template <class F> void each_completed(int32_t q, const F& f) const {
         for (const int32_t *d = lr_.completed_begin(q), *end = lr_.completed_end(q); d != end; ++d) f(*d);

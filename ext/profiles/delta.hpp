@@ -178,7 +178,7 @@ class Delta {
         const uint8_t b = trie_.byte[c];
         vector<Open> after;
         for (Open o : open) {
-            bool is_void = o.depth == depth && !lexer_.terms.follow[o.term].has(b);
+            bool is_void = o.depth == depth && !lexer_.terms[o.term].follow.has(b);
             if (o.watch) o.watch = lexer_.step_watch(o.watch, b, is_void);
             if (!is_void) after.push_back(o);
         }

@@ -27,7 +27,7 @@ class Pieces {
     Pieces(const VocabularyTrie& trie, Lexer& lexer, ProfileCache& cache) : trie_(trie), lexer_(lexer), cache_(cache) {}
 
     void add(int32_t term, Kind kind, int32_t at, int32_t watch, int32_t depth, int32_t count) {
-        list.push_back({term, kind, at, watch, depth, lexer_.terms.counted[term] ? count : 0});
+        list.push_back({term, kind, at, watch, depth, lexer_.terms[term].counted ? count : 0});
     }
     void add_cut(const Accept& a, int32_t node, int32_t depth, int32_t count) {
         const ByteBits& first = first_bytes(a);

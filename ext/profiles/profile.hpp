@@ -100,9 +100,9 @@ class Profiler {
         for (int32_t f : p.terminal_ends) {
             const Terminals& t = lexer_.terms;
             const int32_t term = terminal_ends[f].term;
-            if (!t.counted[term]) continue;
+            if (!t[term].counted) continue;
             const vector<int32_t>& counts = terminal_ends[f].tails->slots.slot_counts;
-            bound(t.least[term], t.most[term], counts.empty() ? 0 : *std::min_element(counts.begin(), counts.end()),
+            bound(t[term].least, t[term].most, counts.empty() ? 0 : *std::min_element(counts.begin(), counts.end()),
                   counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end()));
         }
     }
@@ -231,7 +231,7 @@ class Profiler {
         const vector<int32_t> wide_key = key_.key;
         vector<int32_t> key = wide_key;
         for (int32_t u : walk_.terms)
-            for (uint64_t w : t.follow[u].w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
+            for (uint64_t w : t[u].follow.w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
         std::shared_ptr<const WalkResult> got = cache_.walks.find(key);
         const bool at_once = ends_anywhere(y);
         if (!got && at_once) {
@@ -244,7 +244,7 @@ class Profiler {
             for (size_t i = 0; i < wide->tails.size(); ++i) {
                 GrowthLock::let_read();
                 const int32_t term = wide->tail_terms[i];
-                const auto tails = narrow_tails(*wide->tails[i], t.follow[size_t(walk_.terms[size_t(term)])]);
+                const auto tails = narrow_tails(*wide->tails[i], t[walk_.terms[size_t(term)]].follow);
                 if (!tails) continue;
                 narrow->tails.push_back(tails);
                 narrow->tail_terms.push_back(term);
@@ -324,8 +324,8 @@ class Profiler {
             out.push_back(-2);
             if (h.context < 0) continue;
             for (int32_t u : lexer_.contexts[h.context])
-                if (t.start[u] >= 0 && large(t.start[u])) { out.push_back(t.start[u]); any = true; }
-            for (int32_t c : h.main) if (t.restarts_lexing[t.term[c]]) out.push_back(c);
+                if (t[u].start >= 0 && large(t[u].start)) { out.push_back(t[u].start); any = true; }
+            for (int32_t c : h.main) if (t[t.term[c]].restarts_lexing) out.push_back(c);
         }
         if (!any) out.clear();
         return out;

@@ -35,19 +35,19 @@ class WalkKey {
             key.push_back(-1);
             if (h.context < 0) continue;
             for (int32_t u : lexer_.contexts[h.context]) {
-                if (t.start[u] < 0) continue;
-                put_name(t.name[t.start[u]]);
+                if (t[u].start < 0) continue;
+                put_name(t.name[t[u].start]);
                 put_term(u, terms);
             }
         }
         // Where more than the bounds decides, they are in the key as they are.
-        by_rank_ = std::all_of(counted_.begin(), counted_.end(), [&](int32_t u) { return t.by_bounds[size_t(u)]; });
+        by_rank_ = std::all_of(counted_.begin(), counted_.end(), [&](int32_t u) { return t[u].by_bounds; });
         key.push_back(by_rank_);
         bounds_.assign(1, 0);
-        for (int32_t u : counted_) { bounds_.push_back(t.least[u]); bounds_.push_back(t.most[u]); }
+        for (int32_t u : counted_) { bounds_.push_back(t[u].least); bounds_.push_back(t[u].most); }
         std::sort(bounds_.begin(), bounds_.end());
         bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
-        for (int32_t u : counted_) { key.push_back(rank_of(t.least[u])); key.push_back(rank_of(t.most[u])); }
+        for (int32_t u : counted_) { key.push_back(rank_of(t[u].least)); key.push_back(rank_of(t[u].most)); }
         return true;
     }
     // Spans by the ranks of their bounds, and back, for the key spelled last.
@@ -80,9 +80,9 @@ class WalkKey {
         const size_t before = terms.size();
         key.push_back(local_number(terms, u));
         if (terms.size() == before) return;
-        if (t.longest) key.push_back(t.rank[u]);
-        key.push_back(t.ignore[u] | t.restarts_lexing[u] << 1 | t.counted[u] << 2 | t.match[u] << 3);
-        if (t.counted[u]) counted_.push_back(u);
+        if (t.longest) key.push_back(t[u].rank);
+        key.push_back(t[u].ignore | t[u].restarts_lexing << 1 | t[u].counted << 2 | int32_t(t[u].match) << 3);
+        if (t[u].counted) counted_.push_back(u);
     }
     bool put_components(List components, vector<int32_t>& terms) {
         const Terminals& t = lexer_.terms;

@@ -24,7 +24,7 @@ inline bool concatenate(const vector<const Dfa*>& parts, int64_t limit, Dfa& out
             poll();
             row.clear();
             for (const Edge& e : d.row(s)) row.push_back({e.lo, e.hi, offset[i] + e.target, e.count});
-            bool ends = d.accept[size_t(s)] != 0;
+            bool ends = d.accept[s] != 0;
             for (size_t k = i + 1; ends && k < parts.size(); ++k) {
                 for (const Edge& e : parts[k]->row(0)) row.push_back({e.lo, e.hi, offset[k] + e.target, e.count});
                 ends = parts[k]->accept[0] != 0;

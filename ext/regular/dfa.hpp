@@ -55,7 +55,7 @@ struct Dfa {
         const Edge* begin() const { return from; }
         const Edge* end() const { return to; }
     };
-    Row row(int32_t s) const { return {edges.data() + indptr[size_t(s)], edges.data() + indptr[size_t(s) + 1]}; }
+    Row row(int32_t s) const { return {edges.data() + indptr[s], edges.data() + indptr[s + 1]}; }
     void add_row(const vector<Edge>& es) {
         edges.insert(edges.end(), es.begin(), es.end());
         indptr.push_back(int32_t(edges.size()));

@@ -31,8 +31,8 @@ struct Likeness {
     int32_t part(int32_t s, int32_t length) const { return part_of(indptr, changes, s, length); }
     static int32_t part_of(const vector<int32_t>& indptr, const vector<Change>& changes, int32_t s, int32_t length) {
         int32_t out = -1;
-        for (int32_t k = indptr[size_t(s)]; k < indptr[size_t(s) + 1]; ++k)
-            if (changes[size_t(k)].length <= length) out = changes[size_t(k)].part;
+        for (int32_t k = indptr[s]; k < indptr[s + 1]; ++k)
+            if (changes[k].length <= length) out = changes[k].part;
         return out;
     }
 };
@@ -87,21 +87,21 @@ class FindLikeness {
             int32_t most = kManyBytes - 1;
             for (const Edge& e : d_.row(s)) {
                 const int32_t n = bytes_to(d_.row(s).begin(), d_.row(s).end(), e.target);
-                if (n > most) { most = n; next[size_t(s)] = e.target; }
+                if (n > most) { most = n; next[s] = e.target; }
             }
-            const int32_t to = next[size_t(s)];
-            if (to > s && same_labels(s, to) && (length[size_t(s)] = length[size_t(to)] + 1) >= kChain) return true;
+            const int32_t to = next[s];
+            if (to > s && same_labels(s, to) && (length[s] = length[to] + 1) >= kChain) return true;
         }
         return false;
     }
     bool same_labels(int32_t a, int32_t b) const {
         const Dfa::Row x = d_.row(a), y = d_.row(b);
-        return d_.accept[size_t(a)] == d_.accept[size_t(b)] && x.end() - x.begin() == y.end() - y.begin() &&
+        return d_.accept[a] == d_.accept[b] && x.end() - x.begin() == y.end() - y.begin() &&
                std::equal(x.begin(), x.end(), y.begin(), [](const Edge& e, const Edge& f) { return e.label() == f.label(); });
     }
     void begin() {
         before_indptr_.assign(size_t(n_) + 1, 0);
-        for (const Edge& e : d_.edges) ++before_indptr_[size_t(e.target) + 1];
+        for (const Edge& e : d_.edges) ++before_indptr_[e.target + 1];
         for (size_t s = 0; s < size_t(n_); ++s) before_indptr_[s + 1] += before_indptr_[s];
         before_.resize(d_.edges.size());
         vector<int32_t> next(before_indptr_.begin(), before_indptr_.end() - 1);
@@ -112,9 +112,9 @@ class FindLikeness {
         const int32_t n_sorts = sorts_.empty() ? 1 : 1 + *std::max_element(sorts_.begin(), sorts_.end());
         size_of_.assign(2 * size_t(n_sorts), 0);
         for (int32_t s = 0; s < n_; ++s) {
-            for (const Edge& e : d_.row(s)) before_[size_t(next[size_t(e.target)]++)] = s;
-            const int32_t sort = sorts_.empty() ? 0 : sorts_[size_t(s)];
-            ++size_of_[size_t(cls_[size_t(s)] = 2 * sort + (d_.accept[size_t(s)] != 0))];
+            for (const Edge& e : d_.row(s)) before_[next[e.target]++] = s;
+            const int32_t sort = sorts_.empty() ? 0 : sorts_[s];
+            ++size_of_[cls_[s] = 2 * sort + (d_.accept[s] != 0)];
             dirty_.push_back(s);
         }
     }
@@ -128,7 +128,7 @@ class FindLikeness {
         n_dirty_.resize(size_of_.size(), 0);
         for (int32_t s : dirty_) {
             group_of_.push_back(group(s));
-            ++n_dirty_[size_t(cls_[size_t(s)])];
+            ++n_dirty_[cls_[s]];
         }
         for (Group& g : groups_) {
             const size_t of = size_t(keys_[g.key]);
@@ -142,24 +142,24 @@ class FindLikeness {
         }
         changed_.clear();
         for (size_t i = 0; i < dirty_.size(); ++i) {
-            int32_t& of = cls_[size_t(dirty_[i])];
-            const int32_t to = groups_[size_t(group_of_[i])].number;
-            n_dirty_[size_t(of)] = 0;
+            int32_t& of = cls_[dirty_[i]];
+            const int32_t to = groups_[group_of_[i]].number;
+            n_dirty_[of] = 0;
             if (to == of) continue;
             changed_.push_back({dirty_[i], to});
         }
         for (auto [s, to] : changed_) {
-            int32_t& of = cls_[size_t(s)];
-            --size_of_[size_t(of)];
-            ++size_of_[size_t(of = to)];
-            if (round > Likeness::kLeast) changes_[size_t(s)].push_back({round, to});
+            int32_t& of = cls_[s];
+            --size_of_[of];
+            ++size_of_[of = to];
+            if (round > Likeness::kLeast) changes_[s].push_back({round, to});
         }
         dirty_.clear();
         for (auto [s, to] : changed_)
-            for (int32_t k = before_indptr_[size_t(s)]; k < before_indptr_[size_t(s) + 1]; ++k) {
-                const int32_t b = before_[size_t(k)];
-                if (stamp_[size_t(b)] == round || size_of_[size_t(cls_[size_t(b)])] == 1) continue;
-                stamp_[size_t(b)] = round;
+            for (int32_t k = before_indptr_[s]; k < before_indptr_[s + 1]; ++k) {
+                const int32_t b = before_[k];
+                if (stamp_[b] == round || size_of_[cls_[b]] == 1) continue;
+                stamp_[b] = round;
                 dirty_.push_back(b);
             }
         std::sort(dirty_.begin(), dirty_.end());
@@ -168,11 +168,11 @@ class FindLikeness {
     // class that bytes lead to.
     int32_t group(int32_t s) {
         const size_t from = keys_.size();
-        keys_.push_back(cls_[size_t(s)]);
+        keys_.push_back(cls_[s]);
         int32_t hi = -2;
         for (const Edge& e : d_.row(s)) {
             ++work_;
-            const int32_t to = cls_[size_t(e.target)] << 1 | e.count;
+            const int32_t to = cls_[e.target] << 1 | e.count;
             if (hi + 1 == e.lo && keys_.back() == to) keys_[keys_.size() - 2] += e.hi - hi;
             else keys_.insert(keys_.end(), {e.lo << 9 | e.hi, to});
             hi = e.hi;
@@ -189,7 +189,7 @@ class FindLikeness {
                 groups_.push_back({from, size, -1});
                 return known.group = int32_t(groups_.size()) - 1;
             }
-            const Group& g = groups_[size_t(known.group)];
+            const Group& g = groups_[known.group];
             if (g.size == size && std::equal(keys_.begin() + int64_t(from), keys_.end(), keys_.begin() + int64_t(g.key))) {
                 keys_.resize(from);
                 return known.group;
@@ -202,16 +202,16 @@ class FindLikeness {
         if (early_.empty()) return;
         vector<int32_t> first(size_of_.size(), -1), n(size_of_.size(), 0);
         for (int32_t s = n_; s-- > 0;) {
-            first[size_t(early_[size_t(s)])] = s;
-            ++n[size_t(early_[size_t(s)])];
+            first[early_[s]] = s;
+            ++n[early_[s]];
         }
         for (int32_t s = 0; s < n_; ++s) {
-            const size_t of = size_t(early_[size_t(s)]);
+            const size_t of = size_t(early_[s]);
             if (n[of] > 1) {
-                out.kind[size_t(s)] = first[of];
-                out.changes.insert(out.changes.end(), changes_[size_t(s)].begin(), changes_[size_t(s)].end());
+                out.kind[s] = first[of];
+                out.changes.insert(out.changes.end(), changes_[s].begin(), changes_[s].end());
             }
-            out.indptr[size_t(s) + 1] = int32_t(out.changes.size());
+            out.indptr[s + 1] = int32_t(out.changes.size());
         }
     }
 };

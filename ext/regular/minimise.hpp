@@ -31,27 +31,27 @@ class Minimiser {
             if (draft_.size() == 0) return dfa;
             cls_.assign(size_t(draft_.size()), kUnseen);
             visit(start);
-            if (cls_[size_t(start)] == kDead) return dfa;
+            if (cls_[start] == kDead) return dfa;
         }
         vector<int32_t> number(first_.size(), -1), tail_number(size_t(tail_.size()), -1), order;
         auto number_of = [&](int32_t c) {  // of a class, or of a state of the tail
-            int32_t& got = c >= kTail ? tail_number[size_t(c - kTail)] : number[size_t(c)];
+            int32_t& got = c >= kTail ? tail_number[c - kTail] : number[c];
             if (got < 0) { got = int32_t(order.size()); order.push_back(c); }
             return got;
         };
-        number_of(start >= kTail ? start : cls_[size_t(start)]);
+        number_of(start >= kTail ? start : cls_[start]);
         vector<Edge> row;
         for (size_t k = 0; k < order.size(); ++k) {
             poll();
             row.clear();
             if (const int32_t s = order[k] - kTail; s >= 0) {
                 for (const Edge& e : tail_.row(s)) row.push_back({e.lo, e.hi, number_of(kTail + e.target)});
-                dfa.accept.push_back(tail_.accept[size_t(s)]);
+                dfa.accept.push_back(tail_.accept[s]);
             } else {
-                const int32_t state = first_[size_t(order[k])];
+                const int32_t state = first_[order[k]];
                 classes_of(state, merged_);
                 for (const Edge& e : merged_) row.push_back({e.lo, e.hi, number_of(e.target), e.count});
-                dfa.accept.push_back(draft_.accept[size_t(state)]);
+                dfa.accept.push_back(draft_.accept[state]);
             }
             dfa.add_row(row);
         }
@@ -83,30 +83,30 @@ class Minimiser {
         vector<Frame> path;
         int32_t n = 0;
         auto enter = [&](int32_t s) {
-            index[size_t(s)] = low[size_t(s)] = n++;
-            cls_[size_t(s)] = kOpen;
+            index[s] = low[s] = n++;
+            cls_[s] = kOpen;
             open.push_back(s);
-            path.push_back({s, draft_.indptr[size_t(s)]});
+            path.push_back({s, draft_.indptr[s]});
         };
         enter(start);
         while (!path.empty()) {
             poll();
             Frame& at = path.back();
             const int32_t s = at.state;
-            if (at.edge < draft_.indptr[size_t(s) + 1]) {
-                const int32_t t = draft_.edges[size_t(at.edge++)].target;
+            if (at.edge < draft_.indptr[s + 1]) {
+                const int32_t t = draft_.edges[at.edge++].target;
                 if (t >= kTail) continue;
-                if (cls_[size_t(t)] == kUnseen) enter(t);
-                else if (cls_[size_t(t)] == kOpen) low[size_t(s)] = std::min(low[size_t(s)], index[size_t(t)]);
+                if (cls_[t] == kUnseen) enter(t);
+                else if (cls_[t] == kOpen) low[s] = std::min(low[s], index[t]);
                 continue;
             }
             path.pop_back();
             if (!path.empty()) {
-                int32_t& above = low[size_t(path.back().state)];
-                above = std::min(above, low[size_t(s)]);
+                int32_t& above = low[path.back().state];
+                above = std::min(above, low[s]);
             }
             finished.push_back(s);
-            if (low[size_t(s)] != index[size_t(s)]) continue;
+            if (low[s] != index[s]) continue;
             size_t from = open.size();
             while (open[--from] != s) {}
             const size_t size = open.size() - from;
@@ -119,9 +119,9 @@ class Minimiser {
     }
 
     bool leads_on(int32_t s) const {  // to acceptance, apart from open states
-        if (draft_.accept[size_t(s)]) return true;
+        if (draft_.accept[s]) return true;
         for (const Edge& e : draft_.row(s))
-            if (e.target >= kTail || cls_[size_t(e.target)] >= 0) return true;
+            if (e.target >= kTail || cls_[e.target] >= 0) return true;
         return false;
     }
 
@@ -130,12 +130,12 @@ class Minimiser {
         return false;
     }
 
-    void alone(int32_t s) { cls_[size_t(s)] = leads_on(s) ? class_of(s) : kDead; }
+    void alone(int32_t s) { cls_[s] = leads_on(s) ? class_of(s) : kDead; }
 
     // The states of a component, those first that were left first.
     void together(const vector<int32_t>& states) {
         if (std::none_of(states.begin(), states.end(), [&](int32_t s) { return leads_on(s); })) {
-            for (int32_t s : states) cls_[size_t(s)] = kDead;
+            for (int32_t s : states) cls_[s] = kDead;
             return;
         }
         // A class that equals a state leads where that leads, so few have to be looked at.
@@ -143,7 +143,7 @@ class Minimiser {
         const vector<int32_t>* candidates = &leading_to_[kNowhere];
         for (int32_t s : states)
             for (const Edge& e : draft_.row(s)) {
-                const int32_t to = e.target >= kTail ? e.target : cls_[size_t(e.target)];
+                const int32_t to = e.target >= kTail ? e.target : cls_[e.target];
                 if (to < 0) continue;
                 const vector<int32_t>& those = leading_to_[to];
                 if (candidates != &leading_to_[kNowhere] && those.size() >= candidates->size()) continue;
@@ -152,7 +152,7 @@ class Minimiser {
             }
         for (size_t k = 0; k < std::min(candidates->size(), kTriedMost); ++k)
             if (equals(states, with, (*candidates)[k])) {
-                for (int32_t s : states) cls_[size_t(s)] = partner_[size_t(s)];
+                for (int32_t s : states) cls_[s] = partner_[s];
                 return;
             }
         if (states.size() > kRefineMost) return unite_as_they_stand(states);
@@ -176,7 +176,7 @@ class Minimiser {
     void classes_of(int32_t s, vector<Edge>& out) const {
         out.clear();
         for (const Edge& e : draft_.row(s)) {
-            const int32_t c = e.target >= kTail ? e.target : cls_[size_t(e.target)];
+            const int32_t c = e.target >= kTail ? e.target : cls_[e.target];
             if (c == kDead) continue;
             const Edge to{e.lo, e.hi, c, e.count};
             if (!out.empty() && to.continues(out.back().hi, out.back().target, out.back().count)) out.back().hi = e.hi;
@@ -187,7 +187,7 @@ class Minimiser {
     // The class of a state, all of whose successors have theirs; a new one where none does the same.
     int32_t class_of(int32_t s) {
         classes_of(s, merged_);
-        row_.assign(1, draft_.accept[size_t(s)]);
+        row_.assign(1, draft_.accept[s]);
         for (const Edge& e : merged_) {
             row_.push_back(e.label());
             row_.push_back(e.target);
@@ -202,24 +202,24 @@ class Minimiser {
     // none of them equals one of its class that does not, since the two were equal before.
     vector<int32_t> refined(const vector<int32_t>& states, int32_t from) {
         if (states.size() == 1) {
-            cls_[size_t(states[0])] = from;
+            cls_[states[0]] = from;
             return states;
         }
         if (place_.empty()) place_.resize(size_t(draft_.size()));
         for (size_t k = 0; k < states.size(); ++k) {
-            cls_[size_t(states[k])] = from;
-            place_[size_t(states[k])] = int32_t(k);
+            cls_[states[k]] = from;
+            place_[states[k]] = int32_t(k);
         }
         const size_t n = states.size();
         vector<int32_t> first(n + 2, 0), before;  // by state: those of the component that lead to it
-        const auto inside = [&](const Edge& e) { return e.target < kTail && cls_[size_t(e.target)] == from; };
+        const auto inside = [&](const Edge& e) { return e.target < kTail && cls_[e.target] == from; };
         for (int32_t s : states)
-            for (const Edge& e : draft_.row(s)) if (inside(e)) ++first[size_t(place_[size_t(e.target)]) + 2];
+            for (const Edge& e : draft_.row(s)) if (inside(e)) ++first[size_t(place_[e.target]) + 2];
         for (size_t k = 2; k < n + 2; ++k) first[k] += first[k - 1];
         before.resize(size_t(first.back()));
         for (size_t k = 0; k < n; ++k)
             for (const Edge& e : draft_.row(states[k]))
-                if (inside(e)) before[size_t(first[size_t(place_[size_t(e.target)]) + 1]++)] = int32_t(k);
+                if (inside(e)) before[first[place_[e.target] + 1]++] = int32_t(k);
         vector<int32_t> size{int32_t(n)}, part(n, 0), looked_at(n), met, found;
         vector<uint8_t> is_met(n, 0);
         for (size_t k = 0; k < n; ++k) looked_at[k] = int32_t(k);
@@ -229,68 +229,68 @@ class Minimiser {
             vector<int32_t> sizes;  // of a row: states that have it
             found.clear();
             for (int32_t k : looked_at) {
-                const int32_t s = states[size_t(k)];
+                const int32_t s = states[k];
                 classes_of(s, merged_);
-                row_.assign({part[size_t(k)], draft_.accept[size_t(s)]});
+                row_.assign({part[k], draft_.accept[s]});
                 for (const Edge& e : merged_) {
                     row_.push_back(e.label());
                     row_.push_back(e.target);
                 }
                 const auto [row, is_new] = rows.insert(row_);
                 if (is_new) sizes.push_back(0);
-                ++sizes[size_t(row)];
+                ++sizes[row];
                 found.push_back(row);
             }
             // The states that have a row stay in their part if it has no others, or if they are most of it.
             vector<int32_t> to(sizes.size(), -1), most(size.size(), -1), all(size.size(), 0);
             for (int32_t r = 0; r < rows.size(); ++r) {
                 const size_t p = size_t(rows[r][0]);
-                all[p] += sizes[size_t(r)];
-                if (most[p] < 0 || sizes[size_t(r)] > sizes[size_t(most[p])]) most[p] = r;
+                all[p] += sizes[r];
+                if (most[p] < 0 || sizes[r] > sizes[most[p]]) most[p] = r;
             }
             for (int32_t r = 0; r < rows.size(); ++r) {
                 const size_t p = size_t(rows[r][0]);
-                if (all[p] == size[p] && most[p] == r) { to[size_t(r)] = int32_t(p); continue; }
-                to[size_t(r)] = int32_t(size.size());
-                size.push_back(sizes[size_t(r)]);
+                if (all[p] == size[p] && most[p] == r) { to[r] = int32_t(p); continue; }
+                to[r] = int32_t(size.size());
+                size.push_back(sizes[r]);
             }
             for (size_t p = 0; p < all.size(); ++p)
-                if (most[p] >= 0) size[p] = all[p] == size[p] ? sizes[size_t(most[p])] : size[p] - all[p];
+                if (most[p] >= 0) size[p] = all[p] == size[p] ? sizes[most[p]] : size[p] - all[p];
             met.clear();
             for (size_t i = 0; i < looked_at.size(); ++i) {
                 const size_t k = size_t(looked_at[i]);
-                if (to[size_t(found[i])] == part[k]) continue;
-                part[k] = to[size_t(found[i])];
-                cls_[size_t(states[k])] = from + part[k];
+                if (to[found[i]] == part[k]) continue;
+                part[k] = to[found[i]];
+                cls_[states[k]] = from + part[k];
                 for (int32_t b = first[k]; b < first[k + 1]; ++b)
-                    if (uint8_t& is = is_met[size_t(before[size_t(b)])]; !is) { is = 1; met.push_back(before[size_t(b)]); }
+                    if (uint8_t& is = is_met[before[b]]; !is) { is = 1; met.push_back(before[b]); }
             }
-            for (int32_t k : met) is_met[size_t(k)] = 0;
+            for (int32_t k : met) is_met[k] = 0;
             looked_at.swap(met);
         }
         vector<int32_t> representatives(size.size(), -1);
         for (size_t k = 0; k < n; ++k)
-            if (int32_t& one = representatives[size_t(part[k])]; one < 0) one = states[k];
+            if (int32_t& one = representatives[part[k]]; one < 0) one = states[k];
         return representatives;
     }
 
     // Whether state `with` equals class `c`; then `partner_` has what each of the states equals.
     bool equals(const vector<int32_t>& states, int32_t with, int32_t c) {
         if (partner_.empty()) partner_.resize(size_t(draft_.size()));
-        for (int32_t s : states) partner_[size_t(s)] = -1;
+        for (int32_t s : states) partner_[s] = -1;
         vector<int32_t> todo{with};
-        partner_[size_t(with)] = c;
+        partner_[with] = c;
         while (!todo.empty()) {
             poll();
-            const int32_t s = todo.back(), its = first_[size_t(partner_[size_t(s)])];
+            const int32_t s = todo.back(), its = first_[partner_[s]];
             todo.pop_back();
-            if (draft_.accept[size_t(s)] != draft_.accept[size_t(its)]) return false;
+            if (draft_.accept[s] != draft_.accept[its]) return false;
             classes_of(its, merged_);
             size_t k = 0;
             int32_t from = merged_.empty() ? kNone : merged_[0].lo;  // the next byte that the class takes
             for (const Edge& e : draft_.row(s)) {
                 const bool is_tail = e.target >= kTail;
-                const int32_t to = is_tail ? e.target : cls_[size_t(e.target)];
+                const int32_t to = is_tail ? e.target : cls_[e.target];
                 if (to == kDead) continue;
                 for (int32_t lo = e.lo; lo <= e.hi;) {
                     if (lo != from || merged_[k].count != e.count) return false;
@@ -299,7 +299,7 @@ class Minimiser {
                         if (to != target) return false;
                     } else if (target >= kTail) {
                         return false;
-                    } else if (int32_t& partner = partner_[size_t(e.target)]; partner < 0) {
+                    } else if (int32_t& partner = partner_[e.target]; partner < 0) {
                         partner = target;
                         todo.push_back(e.target);
                     } else if (partner != target) {
@@ -320,16 +320,16 @@ class Minimiser {
     void unite_as_they_stand(const vector<int32_t>& states) {
         for (int32_t s : states) {
             poll();
-            row_.assign(1, draft_.accept[size_t(s)]);
+            row_.assign(1, draft_.accept[s]);
             for (const Edge& e : draft_.row(s)) {
-                const int32_t c = e.target >= kTail ? e.target : cls_[size_t(e.target)];
+                const int32_t c = e.target >= kTail ? e.target : cls_[e.target];
                 if (c == kDead) continue;
                 row_.push_back(e.label());
                 row_.push_back(c == kOpen ? -2 - e.target : c);
             }
             const auto [c, is_new] = rows_.insert(row_);
             if (is_new) first_.push_back(s);
-            cls_[size_t(s)] = c;
+            cls_[s] = c;
         }
     }
 };

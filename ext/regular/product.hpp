@@ -12,7 +12,7 @@ class PairIds {
     }
     int32_t& at(int32_t s, int32_t t) {
         const int64_t place = int64_t(s) * width_ + t + 1;
-        return dense_.empty() ? sparse_.emplace(place, -1).first->second : dense_[size_t(place)];
+        return dense_.empty() ? sparse_.emplace(place, -1).first->second : dense_[place];
     }
 
   private:

@@ -59,7 +59,7 @@ class RangeSplitter {
             targets.resize(ranges.size());
             for (const Range& r : ranges) ++first[place(r) + 2];
             for (int32_t k = 2; k < kPlaces + 2; ++k) first[k] += first[k - 1];
-            for (const Range& r : ranges) targets[size_t(first[place(r) + 1]++)] = r.target;
+            for (const Range& r : ranges) targets[first[place(r) + 1]++] = r.target;
             for (int32_t k = 0; k < kPlaces; ++k) {
                 const auto lo = targets.begin() + first[k], hi = targets.begin() + first[k + 1];
                 if (!std::is_sorted(lo, hi)) std::sort(lo, hi);
@@ -78,13 +78,13 @@ class RangeSplitter {
         std::array<int32_t, 2 * kFew> places;
         int32_t n = 0;
         for (const Range& r : ranges_) {
-            places[size_t(n++)] = r.lo;
-            places[size_t(n++)] = r.hi + 1;
+            places[n++] = r.lo;
+            places[n++] = r.hi + 1;
         }
         std::sort(places.begin(), places.begin() + n);
         n = int32_t(std::unique(places.begin(), places.begin() + n) - places.begin());
         for (int32_t k = 0; k + 1 < n; ++k) {
-            const int32_t lo = places[size_t(k)], hi = places[size_t(k) + 1] - 1;
+            const int32_t lo = places[k], hi = places[k + 1] - 1;
             GrowthLock::let_read();
             work += int64_t(ranges_.size());
             out_.clear();

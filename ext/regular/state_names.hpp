@@ -29,17 +29,17 @@ class StateNames {
         bool any = false;
         for (int32_t s = 0; s < d.size(); ++s) {
             if (!large_loop(d, s) || !spell(d, s, key)) continue;
-            out[size_t(s)] = names.of_key(key);
-            steps[size_t(s)] = 0;
+            out[s] = names.of_key(key);
+            steps[s] = 0;
             any = true;
         }
         for (uint8_t step = 1; step < kFar && any; ++step) {
             any = false;
             for (int32_t s = 0; s < d.size(); ++s) {
-                if (steps[size_t(s)] < kFar || !leads_only(d, s, steps, step)) continue;
+                if (steps[s] < kFar || !leads_only(d, s, steps, step)) continue;
                 spell_targets(d, s, out, key);
-                out[size_t(s)] = names.of_key(key);
-                steps[size_t(s)] = step;
+                out[s] = names.of_key(key);
+                steps[s] = step;
                 any = true;
             }
         }
@@ -94,15 +94,15 @@ class StateNames {
     static bool leads_only(const Dfa& d, int32_t s, const vector<uint8_t>& steps, uint8_t step) {
         int32_t n_bytes = 0;
         for (const Edge& e : d.row(s)) {
-            if (steps[size_t(e.target)] >= step) return false;
+            if (steps[e.target] >= step) return false;
             n_bytes += e.hi - e.lo + 1;
         }
         return n_bytes > 0 && n_bytes <= kFewBytes;
     }
     static void spell_targets(const Dfa& d, int32_t s, const vector<int64_t>& names, vector<int32_t>& key) {
-        key.assign(1, d.accept[size_t(s)] ? -3 : -4);
+        key.assign(1, d.accept[s] ? -3 : -4);
         for (const Edge& e : d.row(s)) {
-            const int64_t name = names[size_t(e.target)];
+            const int64_t name = names[e.target];
             key.insert(key.end(), {e.label(), int32_t(name), int32_t(name >> 32)});
         }
     }

@@ -64,7 +64,7 @@ class WordSet {
         }
         size_t at = size_t(h) & (table_.size() - 1);
         for (; table_[at] >= 0; at = (at + 1) & (table_.size() - 1))
-            if (hash_[size_t(table_[at])] == uint32_t(h) && equal(table_[at], open)) break;
+            if (hash_[table_[at]] == uint32_t(h) && equal(table_[at], open)) break;
         int32_t s = table_[at];
         if (s < 0) {
             if (done_.size() == kTail)
@@ -81,9 +81,9 @@ class WordSet {
         return s;
     }
     bool equal(int32_t s, const Open& open) const {
-        const Edge* begin = done_.edges.data() + done_.indptr[size_t(s)];
-        const size_t n = size_t(done_.indptr[size_t(s) + 1] - done_.indptr[size_t(s)]);
-        return done_.accept[size_t(s)] == open.accept && n == open.edges.size() &&
+        const Edge* begin = done_.edges.data() + done_.indptr[s];
+        const size_t n = size_t(done_.indptr[s + 1] - done_.indptr[s]);
+        return done_.accept[s] == open.accept && n == open.edges.size() &&
                std::equal(begin, begin + n, open.edges.begin());
     }
     void grow() {
@@ -101,12 +101,12 @@ class WordSet {
         out.edges.reserve(done_.edges.size());
         out.indptr.reserve(size_t(n) + 1);
         for (int32_t s = n; s-- > 0;) {
-            for (int32_t e = done_.indptr[size_t(s)]; e < done_.indptr[size_t(s) + 1]; ++e) {
-                out.edges.push_back(done_.edges[size_t(e)]);
+            for (int32_t e = done_.indptr[s]; e < done_.indptr[s + 1]; ++e) {
+                out.edges.push_back(done_.edges[e]);
                 out.edges.back().target = n - 1 - out.edges.back().target;
             }
             out.indptr.push_back(int32_t(out.edges.size()));
-            out.accept.push_back(done_.accept[size_t(s)]);
+            out.accept.push_back(done_.accept[s]);
         }
         return out;
     }

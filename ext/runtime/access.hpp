@@ -27,7 +27,7 @@ class Access {
     }
 
     const LexState& lex(int32_t y) const {
-        const LexState& s = tables.lexer.states[size_t(y)];
+        const LexState& s = tables.lexer.states[y];
         if (!s.expanded) grown().lexer.expand(y);
         return s;
     }
@@ -41,14 +41,14 @@ class Access {
                     [&](Tables& t) { return t.lexer.root(context, watch); });
     }
     int32_t profile(int32_t y) const {
-        return need([&](const Tables& t) { return t.lexer.states[size_t(y)].profile; },
+        return need([&](const Tables& t) { return t.lexer.states[y].profile; },
                     [&](Tables& t) { return t.profiler.profile(y); });
     }
     int32_t universe(int32_t end) const {
-        return need([&](const Tables& t) { return t.profiler.terminal_ends[size_t(end)].universe; },
+        return need([&](const Tables& t) { return t.profiler.terminal_ends[end].universe; },
                     [&](Tables& t) {
                         t.add_universe_of(end);
-                        return t.profiler.terminal_ends[size_t(end)].universe;
+                        return t.profiler.terminal_ends[end].universe;
                     });
     }
 

@@ -1,7 +1,7 @@
 // The masks of many decoders, of any kinds, on several threads.
 //
 // Decoders of one constraint follow each other, so that what one has read is at hand for the next, and equal masks are
-// copied (mask_cache.hpp).  Each thread has a share of its own, the same one in the next step of decoding: what those
+// copied (MaskCache, scratch.hpp).  Each thread has a share of its own, the same one in the next step of decoding: what those
 // masks are made of, and where they are written, is in its processor's cache.  Who has done with it helps the others, a
 // few masks at a time.  A thread that has to be woken is there after some ten masks, so a small batch stays with the
 // caller.

@@ -36,7 +36,7 @@ class BudgetMask {
         vector<uint32_t> kept(n_words, 0u);
         if (takes_all_inside(at, most)) {
             o_.mask_by(at, kept.data(), int64_t(n_words), [&](const Config& c, int32_t number, MaskWriter out) {
-                const TerminalEnd& end = tables_.profiler.terminal_ends[size_t(number)];
+                const TerminalEnd& end = tables_.profiler.terminal_ends[number];
                 add_tails(budget_.terminals.tails_of(number, end.tails->slots), c, end.term, most, out);
             });
         } else {
@@ -67,7 +67,7 @@ class BudgetMask {
             const LexState& y = o_.access().lex(c.lex);
             for (const Hypothesis& h : y.hyps)
                 for (const int32_t component : h.main) {
-                    const int32_t t = tables_.lexer.terms.term[size_t(component)];
+                    const int32_t t = tables_.lexer.terms.term[component];
                     const int64_t needed = to_end_.behind(c.tops[0], t) + budget_.terminals.most_inside(t, c.count);
                     if (needed > most) return false;
                     worst_ = std::max(worst_, needed);
@@ -82,7 +82,7 @@ class BudgetMask {
         const LexState& y = o_.access().lex(c.lex);
         for (const Hypothesis& h : y.hyps)
             for (const int32_t component : h.main) {
-                const int32_t t = tables_.lexer.terms.term[size_t(component)];
+                const int32_t t = tables_.lexer.terms.term[component];
                 const TerminalTokens::Tokens& tokens = budget_.terminals.of(component);
                 add_inside(tokens, c.count, most - to_end_.behind(c.tops[0], t), kept);
                 add_tails(tokens.walk->tails, c, t, most, kept);
@@ -94,7 +94,7 @@ class BudgetMask {
             Alone alone;
             o_.policy().shift(after, c, t, o_.scratch().arena, alone);
             if (to_end_.of(after.data(), int32_t(after.size()), most) > most) return;
-            for (const int32_t id : tables_.token_ids[size_t(t)]) kept.set(id);
+            for (const int32_t id : tables_.token_ids[t]) kept.set(id);
         });
     }
     void add_inside(const TerminalTokens::Tokens& tokens, int32_t count, int64_t most, MaskWriter kept) const {
@@ -116,21 +116,21 @@ class BudgetMask {
         while (!open.empty()) {
             if (open.back().child == open.back().end) { open.pop_back(); continue; }
             const int32_t node = open.back().child++;
-            o_.step(open.back().configs, tails.byte[size_t(node)], next, arena);
+            o_.step(open.back().configs, tails.byte[node], next, arena);
             if (next.empty()) continue;
             const int64_t needed = tails[node].own ? to_end_.of(next.data(), int32_t(next.size()), most) : 0;
             worst_ = std::max(worst_, needed <= most ? needed : TokensToEnd::kNever);
             if (tails[node].own && needed <= most) {
                 const size_t slot = size_t(tails[node].slot_lo);
                 for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) {
-                    const int32_t units = tails.slot_counts.empty() ? 0 : tails.slot_counts[size_t(k)];
-                    const int32_t id = tails.slot_tokens[size_t(k)];
+                    const int32_t units = tails.slot_counts.empty() ? 0 : tails.slot_counts[k];
+                    const int32_t id = tails.slot_tokens[k];
                     if (terms.takes(t, c.count + units)) kept.set(id);
                 }
             }
             const int32_t lo = tails[node].first_child, hi = tails[node].end_child;
             if (lo == hi) continue;
-            o_.policy().shift_completed(next, hi - lo == 1 ? tails.byte[size_t(lo)] : -1, arena, alone);
+            o_.policy().shift_completed(next, hi - lo == 1 ? tails.byte[lo] : -1, arena, alone);
             open.push_back({lo, hi, next});
         }
     }

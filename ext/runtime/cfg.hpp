@@ -61,7 +61,7 @@ class Cfg {
         bool any = false;
         for (size_t i = 0; i < n; ++i)
             for (const Accept& a : access_.lex(cs[i].lex).accepts) {
-                if (next >= 0 && !tables_.lexer.terms.follow[size_t(a.term)].has(uint8_t(next))) continue;
+                if (next >= 0 && !tables_.lexer.terms[a.term].follow.has(uint8_t(next))) continue;
                 if (!tables_.lexer.terms.takes(a.term, cs[i].count)) continue;
                 const Node* top = cs[i].tops[0];
                 const int32_t to = tables_.lr.go(top->state, a.term);

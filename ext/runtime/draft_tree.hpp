@@ -54,8 +54,8 @@ inline TreeCheck check_tree(const DraftTree& tree) {
         const int64_t at = todo.back();
         todo.pop_back();
         for (int64_t child = tree.next[at]; child != -1; child = tree.sibling[child]) {
-            if (met[size_t(child)]) return {TreeFault::Met, child};
-            met[size_t(child)] = true;
+            if (met[child]) return {TreeFault::Met, child};
+            met[child] = true;
             todo.push_back(child);
         }
     }

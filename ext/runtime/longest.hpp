@@ -47,8 +47,8 @@ class Longest {
         for (size_t i = 0; i < n; ++i)
             for (size_t k = 0; k < access_.lex(cs[i].lex).accepts.size(); ++k) {
                 const Accept a = tables_.lexer.states[size_t(cs[i].lex)].accepts[k];
-                if (next >= 0 && !tables_.lexer.terms.follow[size_t(a.term)].has(uint8_t(next))) continue;
-                if (tables_.lexer.terms.ignore[size_t(a.term)]) {
+                if (next >= 0 && !tables_.lexer.terms[a.term].follow.has(uint8_t(next))) continue;
+                if (tables_.lexer.terms[a.term].ignore) {
                     Config again = cs[i];
                     again.lex = root(again, a.watch);
                     cs.push_back(again);
@@ -67,12 +67,12 @@ class Longest {
     // Of terminals that match the same text and no more, those that are cut (as Lexer::is_cut has it for components).
     void keep_winners(vector<int32_t>& terms) const {
         const Terminals& of = tables_.lexer.terms;
-        const auto is = [&](int32_t t, Match match) { return of.match[size_t(t)] == uint8_t(match); };
+        const auto is = [&](int32_t t, Match match) { return of[t].match == match; };
         const bool gives_up = std::any_of(terms.begin(), terms.end(), [&](int32_t t) { return is(t, Match::kShortest); });
         const auto competes = [&](int32_t t) { return !is(t, Match::kAny) && !(gives_up && is(t, Match::kLongest)); };
         int32_t best = -1;
-        for (int32_t t : terms) if (competes(t)) best = std::max(best, of.rank[size_t(t)]);
-        const auto loses = [&](int32_t t) { return !is(t, Match::kAny) && !(competes(t) && of.rank[size_t(t)] == best); };
+        for (int32_t t : terms) if (competes(t)) best = std::max(best, of[t].rank);
+        const auto loses = [&](int32_t t) { return !is(t, Match::kAny) && !(competes(t) && of[t].rank == best); };
         terms.erase(std::remove_if(terms.begin(), terms.end(), loses), terms.end());
     }
     // The configuration after a terminal, not lexed yet; no tops: c does not take it.
@@ -89,7 +89,7 @@ class Longest {
         const Config c = s_.fronts.config(0);
         int32_t n_below = 0;
         for (int32_t k = 0; k < c.n_tops; ++k) n_below += c.tops[k]->n_below;
-        const bool before = tables_.lexer.terms.ignore[size_t(term)] || n_below > kManyBelow;
+        const bool before = tables_.lexer.terms[term].ignore || n_below > kManyBelow;
         const int32_t d = access_.need([&](const Tables& t) { return t.joint.find_start(universe, before); },
                                        [&](Tables& t) { return t.joint.start(universe, before); });
         read_fronts(d, before ? 0 : front_after(0, term), take);

@@ -9,10 +9,100 @@
 #pragma once
 #include <cstring>
 
+#include "runtime/access.hpp"
 #include "runtime/companion.hpp"
-#include "runtime/profile_mask.hpp"
+#include "runtime/scratch.hpp"
 
 namespace wfsa {
+
+// A profile into a mask: the tokens that stay inside terminals, with their counts; and a look at every terminal that
+// can end.
+class ProfileMask {
+  public:
+    ProfileMask(const Tables& tables, Scratch& scratch) : tables_(tables), s_(scratch) {}
+
+    // The bitmap that a configuration starts from, if it has one: copying it is cheaper than clearing and uniting.
+    const uint32_t* base_bitmap(const Config& c) const {
+        const LexState& y = tables_.lexer.states[c.lex];
+        if (y.profile < 0) return nullptr;
+        const Profile* p = &profile(y.profile);
+        if (p->vetoed || !tables_.is_free(c.lex, c.count)) return nullptr;
+        if (p->base >= 0) p = &profile(p->base);
+        const vector<uint32_t>* bitmap = main_bitmap(*p->inside);
+        return bitmap ? bitmap->data() : nullptr;
+    }
+    // A profile with what it is a change of.  `copied`: the mask already is its base bitmap, and nothing else.
+    // on_end(number, out) for every end of a terminal.
+    template <class OnEnd> void add(const Config& c, int32_t number, MaskWriter out, bool copied, const OnEnd& on_end) {
+        const Profile* p = &profile(number);
+        if (p->vetoed) {
+            out.vetoed = p->vetoed->data();
+            copied = false;
+            p = &profile(p->base);
+        }
+        if (p->base >= 0) {
+            keep_dropped(*p, out, copied);
+            add_own(c, profile(p->base), out, copied, on_end);
+            give_back_dropped(*p, out);
+            copied = false;
+        }
+        add_own(c, *p, out, copied, on_end);
+    }
+
+  private:
+    const Tables& tables_;
+    Scratch& s_;
+
+    const Profile& profile(int32_t number) const { return tables_.profiler.profiles[number]; }
+    static const vector<uint32_t>* main_bitmap(const Inside& r) {
+        if (!r.bitmap.empty()) return &r.bitmap;
+        for (const Inside::Group& g : r.groups) if (!g.bitmap.empty()) return &g.bitmap;
+        return nullptr;
+    }
+
+    // What other configurations gave to the tokens that a delta's base must not touch.
+    void keep_dropped(const Profile& p, MaskWriter out, bool nothing) {
+        s_.kept.assign(p.drop.size(), 0);
+        if (nothing) return;
+        for (size_t i = 0; i < p.drop.size(); ++i)
+            s_.kept[i] = out.mask[size_t(p.drop[i]) >> 5] & (1u << (p.drop[i] & 31));
+    }
+    void give_back_dropped(const Profile& p, MaskWriter out) const {
+        for (size_t i = 0; i < p.drop.size(); ++i) {
+            uint32_t& w = out.mask[size_t(p.drop[i]) >> 5];
+            w = (w & ~(1u << (p.drop[i] & 31))) | s_.kept[i];
+        }
+    }
+    template <class OnEnd>
+    void add_own(const Config& c, const Profile& p, MaskWriter out, bool copied, const OnEnd& on_end) {
+        const vector<uint32_t>* there = copied ? main_bitmap(*p.inside) : nullptr;
+        if (!p.inside->bitmap.empty() && there != &p.inside->bitmap) out.add(p.inside->bitmap);
+        for (int32_t id : p.inside->ids) out.set(id);
+        for (const Inside::Group& g : p.inside->groups) {
+            if (there != nullptr && there == &g.bitmap) continue;
+            add_group(g, tables_.lexer.spans[p.spans[g.local_span]], c.count, out);
+        }
+        for (int32_t end : p.terminal_ends) on_end(end, out);
+    }
+    // The tokens of a group that end with a count in the span, when they start with `count`.
+    void add_group(const Inside::Group& g, List span, int32_t count, MaskWriter out) {
+        const int64_t n = int64_t(g.indptr.size()) - 1, zero = int64_t(count) + g.least;
+        for (size_t i = 0; i < span.size(); i += 2) {
+            const int64_t lo = std::max<int64_t>(0, span[i] - zero), hi = std::min<int64_t>(n - 1, span[i + 1] - zero);
+            if (lo > hi) continue;
+            if (lo == 0 && !g.bitmap.empty()) {
+                if (hi == n - 1) { out.add(g.bitmap); continue; }
+                if (hi < int64_t(g.up_to.size())) { out.add(g.up_to[hi]); continue; }
+                s_.bitmap = g.bitmap;
+                for (int32_t k = g.indptr[hi + 1]; k < g.indptr.back(); ++k)
+                    s_.bitmap[size_t(g.tokens[k]) >> 5] &= ~(1u << (g.tokens[k] & 31));
+                out.add(s_.bitmap);
+                continue;
+            }
+            for (int32_t k = g.indptr[lo]; k < g.indptr[hi + 1]; ++k) out.set(g.tokens[k]);
+        }
+    }
+};
 
 template <class Policy> class Operations {
   public:
@@ -59,8 +149,8 @@ template <class Policy> class Operations {
         const Vocabulary& v = *tables_.vocab;
         if (from->finished || token < 0 || token >= v.n_tokens()) return nullptr;
         const Snapshot* by_text = nullptr;
-        const int64_t lo = v.offsets[size_t(token)], hi = v.offsets[size_t(token) + 1];
-        if (as_text && !v.special[size_t(token)] && hi > lo)
+        const int64_t lo = v.offsets[token], hi = v.offsets[token + 1];
+        if (as_text && !v.special[token] && hi > lo)
             by_text = commit_bytes(from, v.blob.data() + lo, size_t(hi - lo), arena, beside);
         auto terms = tables_.token_terms.find(token);
         if (terms == tables_.token_terms.end()) return by_text;
@@ -114,7 +204,7 @@ template <class Policy> class Operations {
             const Config& c = at->configs[i];
             const LexState& y = access_.lex(c.lex);
             for (const Edge& e : y.edges) {
-                const LexState& to = lexer.states[size_t(e.target)];
+                const LexState& to = lexer.states[e.target];
                 if (lexer.alive(to, lexer.count_after(to, c.count, e))) out.add_range(e.lo, e.hi);
             }
             if (!y.boundary) continue;
@@ -129,9 +219,9 @@ template <class Policy> class Operations {
         vector<int32_t> out;
         for (int32_t i = 0; i < at->n; ++i) {
             const Config& c = at->configs[i];
-            const LexState& y = tables_.lexer.states[size_t(c.lex)];
+            const LexState& y = tables_.lexer.states[c.lex];
             for (const Hypothesis& h : y.hyps)
-                for (int32_t m : h.main) out.push_back(tables_.lexer.terms.term[size_t(m)]);
+                for (int32_t m : h.main) out.push_back(tables_.lexer.terms.term[m]);
             if (!y.boundary) continue;
             for (int32_t k = 0; k < c.n_tops; ++k)
                 tables_.each_shifted_token(c.tops[k]->state, [&](int32_t t) { out.push_back(t); });
@@ -148,7 +238,7 @@ template <class Policy> class Operations {
         for (const Config& c : in) {
             const Edge* e = access_.lex(c.lex).edge(byte);
             if (!e) continue;
-            const LexState& y = tables_.lexer.states[size_t(e->target)];
+            const LexState& y = tables_.lexer.states[e->target];
             Config to = c;
             to.lex = e->target;
             to.count = tables_.lexer.count_after(y, c.count, *e);
@@ -233,22 +323,22 @@ template <class Policy> class Operations {
             const int32_t profile = access_.profile(c.lex);
             policy_.begin_mask(c);
             profiles.add(c, profile, {mask}, i == 0 && base, [&](int32_t end, MaskWriter out) {
-                const int32_t term = tables_.profiler.terminal_ends[size_t(end)].term;
+                const int32_t term = tables_.profiler.terminal_ends[end].term;
                 // A delta's base may end terminals that this stack does not take.
-                if (tables_.lexer.terms.ignore[size_t(term)] || takes(c, term)) add_tokens(c, end, out);
+                if (tables_.lexer.terms[term].ignore || takes(c, term)) add_tokens(c, end, out);
             });
             if (!y.boundary) continue;
             for (int32_t k = 0; k < c.n_tops; ++k)
                 tables_.each_shifted_token(c.tops[k]->state, [&](int32_t t) {
-                    for (int32_t id : tables_.token_ids[size_t(t)]) mask[size_t(id) >> 5] |= 1u << (id & 31);
+                    for (int32_t id : tables_.token_ids[t]) mask[size_t(id) >> 5] |= 1u << (id & 31);
                 });
         }
     }
     // Find the tails that the stack takes, and hand out the tokens that leave them.
     void add_end(const Config& c, int32_t number, MaskWriter out) {
         const int32_t universe = access_.universe(number);
-        const TerminalEnd& end = tables_.profiler.terminal_ends[size_t(number)];
-        s_.taken.assign((tables_.universes[size_t(universe)].tails().slot_word.size() + 31) / 32, 0);
+        const TerminalEnd& end = tables_.profiler.terminal_ends[number];
+        s_.taken.assign((tables_.universes[universe].tails().slot_word.size() + 31) / 32, 0);
         policy_.read_tails(universe, c, [&](int32_t weight) {
             if (policy_.add_many(number, weight, out)) return;
             for (int32_t tail : tables_.weights[weight]) {

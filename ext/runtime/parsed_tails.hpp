@@ -26,12 +26,12 @@ template <class Policy> class ParsedTails {
     void add_end(const Config& c, int32_t number, MaskWriter out) {
         const Tables& tables = o_.access().tables;
         const Terminals& terms = tables.lexer.terms;
-        const TerminalEnd& end = tables.profiler.terminal_ends[size_t(number)];
+        const TerminalEnd& end = tables.profiler.terminal_ends[number];
         const Trie tails(end.tails->slots.words());
         Arena& arena = o_.scratch().arena;
         Alone alone;
         vector<Config> first;
-        if (terms.ignore[size_t(end.term)]) {
+        if (terms[end.term].ignore) {
             first.push_back(c);
             first.back().lex = o_.policy().root(c, 0);
         } else {
@@ -43,13 +43,13 @@ template <class Policy> class ParsedTails {
         while (!open.empty()) {
             if (open.back().child == open.back().end) { open.pop_back(); continue; }
             const int32_t node = open.back().child++;
-            o_.step(open.back().configs, tails.byte[size_t(node)], next, arena);
+            o_.step(open.back().configs, tails.byte[node], next, arena);
             if (next.empty()) continue;
             if (tails[node].own)
                 add_leaving_tokens(end, size_t(tails[node].slot_lo), terms, c.count, out);
             const int32_t lo = tails[node].first_child, hi = tails[node].end_child;
             if (lo == hi) continue;
-            o_.policy().shift_completed(next, hi - lo == 1 ? tails.byte[size_t(lo)] : -1, arena, alone);
+            o_.policy().shift_completed(next, hi - lo == 1 ? tails.byte[lo] : -1, arena, alone);
             open.push_back({lo, hi, next});
         }
     }

@@ -111,7 +111,7 @@ template <class... Companions> class Session final : public Decoder {
     bool append_token(int32_t token) override {
         const Vocabulary& v = *engine_->vocab;
         if (token < 0 || token >= v.n_tokens()) return false;
-        const int64_t lo = v.offsets[size_t(token)], hi = v.offsets[size_t(token) + 1];
+        const int64_t lo = v.offsets[token], hi = v.offsets[token + 1];
         Steps steps = begin_steps();
         const bool as_text = takes(steps, v.blob.data() + lo, size_t(hi - lo));
         return commit(steps, [&](auto& operations, Arena& arena, auto& beside) {
@@ -129,7 +129,7 @@ template <class... Companions> class Session final : public Decoder {
         each([&](auto& companion) { companion.filter(now_, out); });
         if (!any([](auto& companion) { return companion.is_active(); })) return;
         for (const int32_t id : engine_->vocab->eos)  // one that is text as well may be cleared for its text
-            if (!engine_->vocab->special[size_t(id)] && accepting()) out[size_t(id) >> 5] |= 1u << (id & 31);
+            if (!engine_->vocab->special[id] && accepting()) out[size_t(id) >> 5] |= 1u << (id & 31);
     }
     void put_mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
         budget_.put_mask(*engine_, now_, std::min(most, TokensToEnd::kNever - 1) + !has_end_token(), out,

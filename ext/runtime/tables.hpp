@@ -39,8 +39,8 @@ struct Tables {
     int32_t end_term = -1;                                     // stands for the end tokens
     vector<vector<int32_t>> token_ids;                         // terminal -> exact token ids (empty: byte terminal)
     std::unordered_map<int32_t, vector<int32_t>> token_terms;  // token id -> terminals
-    vector<uint8_t> distinct;    // by symbol, or empty: not 0 if what stands beside the parse may bar it (Grammar.distinct)
-    bool may_run_out = false, must_repeat = false;  // is one of them 2, or 3?
+    vector<uint8_t> distinct;    // by symbol, its Mark; or empty: nothing is marked
+    bool may_run_out = false, must_repeat = false;  // whether some symbol is marked so
     vector<uint8_t> awaits_distinct;  // by LR state without a set, or empty: can one of them end on it?
     int32_t white_space[2] = {-1, 0};  // runs outside JSON's strings: bytes, and more for each open bracket; -1: no bound
     std::atomic<bool> frozen{false};  // complete: nothing grows any more
@@ -82,6 +82,7 @@ struct Tables {
         end_term = int32_t(token_ids.size());
         lexer.terms.add(Dfa(), {}, Likeness(), 0, 0, false);
         token_ids.push_back(vocab->eos);
+        lexer.terms.of.shrink_to_fit();  // no terminal comes behind it
     }
     // After grammar and terminals are set: LR tables, contexts, follow sets.
     void build(int64_t max_states) {
@@ -97,14 +98,16 @@ struct Tables {
             attach_unordered(grammar, lr);
         }
     }
+    Mark mark(int32_t symbol) const { return Mark(distinct[symbol]); }
     void find_marks() {
-        may_run_out = std::find(distinct.begin(), distinct.end(), 2) != distinct.end();
-        must_repeat = std::find(distinct.begin(), distinct.end(), 3) != distinct.end();
+        const auto is_used = [&](Mark mark) { return std::find(distinct.begin(), distinct.end(), uint8_t(mark)) != distinct.end(); };
+        may_run_out = is_used(Mark::kMayRunOut);
+        must_repeat = is_used(Mark::kRepeats);
         if (distinct.empty()) return;
         awaits_distinct.assign(size_t(lr.n_states()), 0);
         for (int32_t s = 0; s < lr.n_states(); ++s)
             for (int32_t k = lr.goto_indptr[size_t(s)]; k < lr.goto_indptr[size_t(s) + 1]; ++k)
-                awaits_distinct[size_t(s)] |= distinct[size_t(lr.goto_symbol[size_t(k)])] != 0;
+                awaits_distinct[size_t(s)] |= mark(lr.goto_symbol[size_t(k)]) != Mark::kNone;
     }
     // For the shortest end of a text; made when it is first asked for.
     const LeastToEnd& least_to_end() {
@@ -149,7 +152,7 @@ struct Tables {
         const ForkGate::Change change;
         std::call_once(most_to_end_once_, [&] {
             int64_t inside = 0;
-            for (int32_t t = 0; t < int32_t(lexer.terms.start.size()); ++t) inside = std::max(inside, tokens.terminals.most_of(t));
+            for (int32_t t = 0; t < int32_t(lexer.terms.size()); ++t) inside = std::max(inside, tokens.terminals.most_of(t));
             const int32_t ends = vocab->kept<TerminalsInToken>().most(lexer.terms);
             most_to_end_ = std::make_unique<MostToEnd>(lr, tokens.symbols, int32_t(grammar.n_symbols), inside, ends);
         });
@@ -164,7 +167,7 @@ struct Tables {
     template <class Visit> void each_shifted_token(int32_t state, const Visit& visit) const {
         if (state >= lr.unordered.first) return;
         const int32_t* at = lr.goto_symbol.data() + lr.goto_indptr[size_t(state)];
-        for (int32_t k = 0; k < lr.n_shifts[size_t(state)]; ++k) if (lexer.terms.start[size_t(at[k])] < 0) visit(at[k]);
+        for (int32_t k = 0; k < lr.n_shifts[size_t(state)]; ++k) if (lexer.terms[at[k]].start < 0) visit(at[k]);
     }
     // Does the count of a configuration matter to no token?
     bool is_free(int32_t lex, int32_t count) const {

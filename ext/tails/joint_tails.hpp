@@ -81,7 +81,7 @@ class JointTails {
             read(lexed_.place(code), tops_read, -1, 0);
         } else {
             const int32_t start = lexed_.place(vector<int32_t>{universe_, 0, 0});
-            if (lexer_.terms.ignore[size_t(term)]) read(start, tops_read, -1, 0);
+            if (lexer_.terms[term].ignore) read(start, tops_read, -1, 0);
             else cut(term, start, tops_read, -1, 0);
         }
         return add(d, t, weight(), cuts_);

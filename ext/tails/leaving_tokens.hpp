@@ -9,7 +9,7 @@ namespace wfsa {
 inline void add_leaving_tokens(const TerminalEnd& end, size_t slot, const Terminals& terms, int32_t count,
                                MaskWriter out) {
     const Slots& tails = end.tails->slots;
-    const bool counted = terms.counted[size_t(end.term)];
+    const bool counted = terms[end.term].counted;
     for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) {
         const int32_t units = tails.slot_counts.empty() ? 0 : tails.slot_counts[size_t(k)];
         if (!counted || terms.takes(end.term, count + units)) out.set(tails.slot_tokens[size_t(k)]);

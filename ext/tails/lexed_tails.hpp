@@ -52,7 +52,7 @@ class LexedTails {
         Nodes seen(todo.begin(), todo.end());
         for (size_t i = 0; i < todo.size(); ++i)
             lex(lexer_.root(context, todo[i].second), todo[i].first, [&](const Accept& a, int32_t node) {
-                if (!lexer_.terms.ignore[size_t(a.term)]) found[a.term].insert({node, a.watch});
+                if (!lexer_.terms[a.term].ignore) found[a.term].insert({node, a.watch});
                 else if (seen.insert({node, a.watch}).second) todo.push_back({node, a.watch});
             });
         sort_unique(slots_);

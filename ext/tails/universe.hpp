@@ -21,7 +21,7 @@ inline void add_universe(StableVector<Universe>& universes, Profiler& profiler, 
     vector<const Tails*> parts;
     for (int32_t i : ends) parts.push_back(profiler.terminal_ends[size_t(i)].tails.get());
     const int32_t term = profiler.terminal_ends[size_t(ends[0])].term;
-    const auto united = profiler.cache().united(parts, terms.counted[size_t(term)]);
+    const auto united = profiler.cache().united(parts, terms[term].counted);
     for (size_t k = 0; k < ends.size(); ++k) {
         TerminalEnd& end = profiler.terminal_ends[size_t(ends[k])];
         end.universe = int32_t(universes.size());

@@ -22,7 +22,7 @@ class TextTokens {
         for (int64_t i = 0; i < table.n(); ++i) {
             if (table.length(i) >= kNever)
                 throw Unsupported("the tokens that a text still needs are not known where one has " + std::to_string(kNever) + " bytes");
-            for (int64_t d = table.length(i) - 1; d >= 0; --d) most_ = std::max(most_, left_[size_t(table.offset[size_t(i)] + d)] = find(i, d));
+            for (int64_t d = table.length(i) - 1; d >= 0; --d) most_ = std::max(most_, left_[table.offset[i] + d] = find(i, d));
         }
         vector<uint16_t> of_hubs;
         for (size_t h = 0; h < size_t(table.n_hubs()); ++h) {
@@ -35,11 +35,11 @@ class TextTokens {
     // Of all texts, from any byte on.
     uint16_t most() const { return most_; }
     uint16_t least(const Place& p) const {
-        if (const int64_t hub = of_hubs_.empty() ? -1 : table_.find_hub(p); hub >= 0) return of_hubs_[size_t(hub)];
+        if (const int64_t hub = of_hubs_.empty() ? -1 : table_.find_hub(p); hub >= 0) return of_hubs_[hub];
         uint16_t best = kNever;
         for (int64_t i = p.lo; i < p.hi; ++i) {
             if (table_.length(i) == p.depth) return 0;
-            best = std::min(best, left_[size_t(table_.offset[size_t(i)] + p.depth)]);
+            best = std::min(best, left_[table_.offset[i] + p.depth]);
         }
         return best;
     }
@@ -48,7 +48,7 @@ class TextTokens {
         most = std::min<int64_t>(most, kNever - 1);
         const auto set = [&](int32_t token) { out[size_t(token) >> 5] |= 1u << (token & 31); };
         if (const int64_t hub = table_.find_hub(p); hub >= 0) {
-            for (size_t k = size_t(table_.hub_indptr[size_t(hub)]); k < size_t(table_.hub_indptr[size_t(hub) + 1]); ++k)
+            for (size_t k = size_t(table_.hub_indptr[hub]); k < size_t(table_.hub_indptr[hub + 1]); ++k)
                 if (of_tokens_[k] <= most) set(table_.hub_tokens[k]);
             return;
         }
@@ -66,7 +66,7 @@ class TextTokens {
         uint16_t best = kNever;
         const uint8_t* const text = table_.text(i);
         trie_.each_prefix(text + d, table_.length(i) - d, [&](int64_t length) {
-            const uint16_t then = d + length == table_.length(i) ? uint16_t(0) : left_[size_t(table_.offset[size_t(i)] + d + length)];
+            const uint16_t then = d + length == table_.length(i) ? uint16_t(0) : left_[table_.offset[i] + d + length];
             if (then < best) best = std::min<uint16_t>(best, uint16_t(then + 1));
         });
         return best;

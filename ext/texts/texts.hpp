@@ -54,9 +54,9 @@ class TextTable {
     vector<int32_t> hub_tokens;
 
     int64_t n() const { return int64_t(offset.size()) - 1; }
-    int64_t length(int64_t i) const { return offset[size_t(i) + 1] - offset[size_t(i)]; }
-    const uint8_t* text(int64_t i) const { return blob.data() + offset[size_t(i)]; }
-    uint8_t at(int64_t i, int64_t d) const { return blob[size_t(offset[size_t(i)] + d)]; }
+    int64_t length(int64_t i) const { return offset[i + 1] - offset[i]; }
+    const uint8_t* text(int64_t i) const { return blob.data() + offset[i]; }
+    uint8_t at(int64_t i, int64_t d) const { return blob[offset[i] + d]; }
 
     // Sort and keep each string once. `in` has n_in + 1 offsets into `bytes`.
     void set_texts(const uint8_t* bytes, const int64_t* in, int64_t n_in) {
@@ -67,7 +67,7 @@ class TextTable {
             uint64_t key = 0;
             const int64_t n = std::min<int64_t>(8, size(i));
             for (int64_t j = 0; j < n; ++j) key |= uint64_t(bytes[in[i] + j]) << (56 - 8 * j);
-            keyed[size_t(i)] = {key, i};
+            keyed[i] = {key, i};
         }
         auto compare = [&](int64_t a, int64_t b) {
             const int64_t la = size(a), lb = size(b);
@@ -156,8 +156,8 @@ class TextTable {
     }
 
     bool step_token(Place& p, int32_t token) const {
-        if (vocab->special[size_t(token)]) return false;
-        const int64_t begin = vocab->offsets[size_t(token)], n_bytes = vocab->offsets[size_t(token) + 1] - begin;
+        if (vocab->special[token]) return false;
+        const int64_t begin = vocab->offsets[token], n_bytes = vocab->offsets[token + 1] - begin;
         return n_bytes > 0 && step_bytes(p, vocab->blob.data() + begin, n_bytes);
     }
 
@@ -166,7 +166,7 @@ class TextTable {
         auto set = [&](int32_t t) { out[t >> 5] |= 1u << (t & 31); };
         if (accepting(p)) for (int32_t t : vocab->eos) set(t);
         if (const int64_t k = find_hub(p); k >= 0)
-            for (int64_t i = hub_indptr[size_t(k)]; i < hub_indptr[size_t(k) + 1]; ++i) set(hub_tokens[size_t(i)]);
+            for (int64_t i = hub_indptr[k]; i < hub_indptr[k + 1]; ++i) set(hub_tokens[i]);
         else each_token(p, [&](int32_t t, const Place&) { set(t); });
     }
     // -1: none.  An interval may stand at several depths, when all its texts share bytes: the depth is in the key, too.
@@ -212,7 +212,7 @@ class TextTable {
         if (given / 64 <= n) {
             vector<uint64_t> seen(size_t(given / 64 + 1), 0);
             for (int64_t i = 0; i < n; ++i) {
-                uint64_t& word = seen[size_t(positions[i] / 64)];
+                uint64_t& word = seen[positions[i] / 64];
                 const uint64_t bit = uint64_t(1) << (positions[i] % 64);
                 if (word & bit) wrong("two texts have one input position: ", positions[i]);
                 word |= bit;
@@ -265,7 +265,7 @@ class TextTable {
         if (!vocab->trie[node].own) return;
         const size_t slot = size_t(vocab->trie[node].slot_lo);
         for (int32_t k = vocab->trie.slot_indptr[slot]; k < vocab->trie.slot_indptr[slot + 1]; ++k)
-            visit(vocab->trie.slot_tokens[size_t(k)], after);
+            visit(vocab->trie.slot_tokens[k], after);
     }
 
     template <class Visit>
@@ -283,8 +283,8 @@ class TextTable {
             const uint8_t b = at(lo, d);
             child = vocab->trie.child_from(child, end, b);
             if (child == end) return;
-            if (vocab->trie.byte[size_t(child)] != b) {  // the texts are behind: to the trie's next byte
-                lo = bound(lo + 1, hi, d, vocab->trie.byte[size_t(child)]);
+            if (vocab->trie.byte[child] != b) {  // the texts are behind: to the trie's next byte
+                lo = bound(lo + 1, hi, d, vocab->trie.byte[child]);
                 continue;
             }
             const int64_t stop = at(hi - 1, d) == b ? hi : run_end(lo, hi, d);

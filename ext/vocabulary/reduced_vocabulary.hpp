@@ -42,7 +42,7 @@ class ReducedVocabulary {
 
     bool has(int32_t token) const { return std::binary_search(left_out_.begin(), left_out_.end(), token); }
     bool is_spelled(int32_t token) const {
-        const size_t begin = size_t(from_.offsets[size_t(token)]), n = size_t(from_.offsets[size_t(token) + 1]) - begin;
+        const size_t begin = size_t(from_.offsets[token]), n = size_t(from_.offsets[token + 1]) - begin;
         const uint8_t* const text = from_.blob.data() + begin;
         vector<bool> reached(n + 1, false);
         reached[0] = true;
@@ -65,8 +65,8 @@ class ReducedVocabulary {
     }
     bool remains(int32_t slot) const {  // a token with these bytes
         const VocabularyTrie& trie = from_.trie;
-        for (int32_t k = trie.slot_indptr[size_t(slot)]; k < trie.slot_indptr[size_t(slot) + 1]; ++k)
-            if (!has(trie.slot_tokens[size_t(k)])) return true;
+        for (int32_t k = trie.slot_indptr[slot]; k < trie.slot_indptr[slot + 1]; ++k)
+            if (!has(trie.slot_tokens[k])) return true;
         return false;
     }
 };
@@ -79,7 +79,7 @@ class ReducedVocabularies {
     std::shared_ptr<const ReducedVocabulary> without(const vector<int32_t>& tokens) {
         vector<int32_t> texts;
         for (const int32_t t : tokens)
-            if (t >= 0 && t < from_.n_tokens() && !from_.special[size_t(t)] && from_.offsets[size_t(t)] < from_.offsets[size_t(t) + 1])
+            if (t >= 0 && t < from_.n_tokens() && !from_.special[t] && from_.offsets[t] < from_.offsets[t + 1])
                 texts.push_back(t);
         std::sort(texts.begin(), texts.end());
         texts.erase(std::unique(texts.begin(), texts.end()), texts.end());

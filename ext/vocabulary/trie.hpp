@@ -44,7 +44,7 @@ struct ByteBits {
     }
     void add_range(uint8_t lo, uint8_t hi) {
         for (int32_t i = lo >> 6; i <= hi >> 6; ++i)
-            w[size_t(i)] |= ~0ull << (i == lo >> 6 ? lo & 63 : 0) & ~0ull >> (i == hi >> 6 ? 63 - (hi & 63) : 0);
+            w[i] |= ~0ull << (i == lo >> 6 ? lo & 63 : 0) & ~0ull >> (i == hi >> 6 ? 63 - (hi & 63) : 0);
     }
     template <class Self, class V> static void fields(Self& b, V& v) { v.kept("words", b.w); }
 };
@@ -143,7 +143,7 @@ class Trie : public Slots {
   public:
     vector<uint8_t> byte;
 
-    const TrieNode& operator[](int32_t node) const { return nodes_[size_t(node)]; }
+    const TrieNode& operator[](int32_t node) const { return nodes_[node]; }
     int32_t n_nodes() const { return int32_t(byte.size()); }
     size_t bytes() const { return Slots::bytes() + byte.capacity() + sizeof(TrieNode) * nodes_.capacity(); }
 
@@ -155,15 +155,15 @@ class Trie : public Slots {
         return int32_t(std::lower_bound(byte.data() + child, byte.data() + end, b) - byte.data());
     }
     int32_t child(int32_t node, uint8_t b) const {  // -1: none
-        const int32_t first = nodes_[size_t(node)].first_child;  // one instruction looks at as many bytes as most nodes have
-        const void* const found = std::memchr(byte.data() + first, b, size_t(nodes_[size_t(node)].end_child - first));
+        const int32_t first = nodes_[node].first_child;  // one instruction looks at as many bytes as most nodes have
+        const void* const found = std::memchr(byte.data() + first, b, size_t(nodes_[node].end_child - first));
         return found ? int32_t(static_cast<const uint8_t*>(found) - byte.data()) : -1;
     }
     // The lengths of the words that `text` begins with, ascending.
     template <class Visit> void each_prefix(const uint8_t* text, int64_t n, const Visit& visit) const {
         int32_t node = 0;
         for (int64_t d = 0; d < n && (node = child(node, text[d])) >= 0; ++d)
-            if (nodes_[size_t(node)].own) visit(d + 1);
+            if (nodes_[node].own) visit(d + 1);
     }
 
   protected:
@@ -209,7 +209,7 @@ class Trie : public Slots {
         }
         for (size_t n = n_all; n-- > 1;) {
             const TrieNode& node = nodes_[n];
-            TrieNode& above = nodes_[size_t(level[n].parent)];
+            TrieNode& above = nodes_[level[n].parent];
             if (!above.end_child) above.end_child = int32_t(n) + 1;
             above.first_child = int32_t(n);
             above.below.merge(node.below);

@@ -65,8 +65,8 @@ class VocabularyTrie : public Trie {
     void find_whole() {
         vector<uint8_t> good(size_t(n_nodes()), 0xFF);  // in which states the subtree is well-formed
         for (int32_t n = n_nodes(); n-- > 0;)
-            for (int32_t c = nodes_[size_t(n)].first_child; c < nodes_[size_t(n)].end_child; ++c)
-                good[size_t(n)] &= before(byte[size_t(c)], good[size_t(c)]);
+            for (int32_t c = nodes_[n].first_child; c < nodes_[n].end_child; ++c)
+                good[n] &= before(byte[c], good[c]);
         for (size_t n = 0; n < good.size(); ++n) nodes_[n].whole = good[n] & 1;
     }
 };

@@ -34,7 +34,6 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
 
     cdef cppclass Terminals:
         cbool longest
-        vector[int32_t] start
         cbool has_word(int32_t)
         void add(const Dfa&, const vector[int64_t]&, const Likeness&, int32_t, int32_t, cbool) except +wfsa_translate
         void add(const Dfa&, const vector[int64_t]&, const Likeness&, int32_t, int32_t, cbool, cbool, int32_t, int32_t) except +wfsa_translate
