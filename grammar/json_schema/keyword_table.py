@@ -200,9 +200,10 @@ class KeywordTable:
     of_objects  names of those that speak of objects
     targets     names that a misspelt word may have been meant to be: of what says something about documents, in any
                 draft, and of the holders of what references lead to
+    nearest     unknown words met so far, and which of `targets` each was probably meant to be
     """
 
-    __slots__ = ("known", "lists", "maps", "of_objects", "ones", "readers", "rows", "targets")
+    __slots__ = ("known", "lists", "maps", "nearest", "of_objects", "ones", "readers", "rows", "targets")
 
     def __init__(self, rows: Iterable[Keyword]) -> None:
         self._use({row.name: row for row in rows})
@@ -218,6 +219,7 @@ class KeywordTable:
         self.lists = self.names(lambda row: Holds.LIST in row.holds)
         self.maps = self.names(lambda row: Holds.MAP in row.holds)
         self.of_objects = self.names(lambda row: row.speaks_of == "object")
+        self.nearest: dict[str, str | None] = {}
         self.targets = tuple(
             row.name for row in rows.values()
             if row.role == "assertion" or (row.role == "location" and row.holds)

@@ -15,7 +15,6 @@ Cost: unknown keywords only, each spelling once; at most `MAX_WORDS` of one docu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from .keyword_table import KEYWORDS
@@ -25,6 +24,7 @@ MEANT_ELSEWHERE = frozenset(("definition", "example", "inclusiveMaximum", "inclu
 LONG = 8
 MAX_LENGTH = 64
 MAX_WORDS = 1000
+MAX_REMEMBERED = 4096  # words
 MAX_SHOWN = 8
 
 
@@ -73,15 +73,23 @@ def slips_text(slips: Sequence[Slip]) -> str:
 
 def intended(word: str) -> str | None:
     """The keyword that an unknown word was probably meant to be; None if it is near none."""
+    if not 2 < len(word) <= MAX_LENGTH:
+        return None
+    nearest = KEYWORDS.nearest
+    try:
+        return nearest[word]
+    except KeyError:
+        if len(nearest) >= MAX_REMEMBERED:
+            nearest.clear()
+        meant = nearest[word] = _nearest(word)
+        return meant
+
+
+def _nearest(word: str) -> str | None:
     if word in KEYWORDS.known or word in MEANT_ELSEWHERE or word.startswith(("_", "@", "x-")):
         return None
-    return _nearest(word, KEYWORDS.targets) if 2 < len(word) <= MAX_LENGTH else None
-
-
-@lru_cache(maxsize=4096)
-def _nearest(word: str, targets: tuple[str, ...]) -> str | None:
     lowered = word.lower()
-    near = ((distance(lowered, name.lower(), 2 if len(name) >= LONG else 1), name) for name in targets)
+    near = ((distance(lowered, name.lower(), 2 if len(name) >= LONG else 1), name) for name in KEYWORDS.targets)
     found = min((pair for pair in near if pair[0] is not None), default=None, key=lambda pair: pair[0] or 0)
     return None if found is None else found[1]
 
