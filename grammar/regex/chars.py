@@ -11,6 +11,7 @@ Where a construct has two plausible meanings, or none, GrammarError says so; no 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from typing import Literal as OneOf
 from typing import NoReturn
 
@@ -54,6 +55,11 @@ class Characters:
         where = self.at if at is None else at
         hint = f"; {remedy}" if remedy else ""
         raise GrammarError(f"{what} at offset {where} of the pattern {self.pattern!r}{hint}")
+
+    def without_case(self, ranges: Iterable[tuple[int, int]]) -> Ranges:
+        """`ranges` closed under case: under the flag "a" that of ASCII letters, as in Python."""
+        only_ascii = not self.ecma and self.flags & ASCII
+        return unicode_sets.ignore_ascii_case(ranges) if only_ascii else unicode_sets.ignore_case(ranges)
 
     def shorthand(self, letter: str) -> Ranges:
         r"""The ranges of ``\d``, ``\w``, ``\s`` (lower case)."""
@@ -163,7 +169,7 @@ class Characters:
                 "known are general categories (\\p{Lu}), common scripts (\\p{Script=Greek}) and a few others",
             )
         if self.flags & IGNORE_CASE:
-            found = unicode_sets.ignore_case(found)
+            found = self.without_case(found)
         return negate_ranges(found) if negative else found
 
     def named_character(self, start: int) -> int:
@@ -225,7 +231,7 @@ class Characters:
                 named += low
         self.at = i + 1
         if self.flags & IGNORE_CASE:
-            found = list(unicode_sets.ignore_case(found))
+            found = list(self.without_case(found))
         ranges = normal_ranges(found + named, MAX_CODE_POINT)
         if negative:
             return chars(negate_ranges(ranges)) if ranges else ANY_CHAR
@@ -242,5 +248,5 @@ class Characters:
         if ranges is None:
             self.fail(f"unknown POSIX class [:{name}:]", i, "write \\[ for the character")
         if self.flags & IGNORE_CASE:
-            ranges = unicode_sets.ignore_case(ranges)
+            ranges = self.without_case(ranges)
         return (negate_ranges(ranges) if negative else ranges), stop + 2

@@ -168,9 +168,10 @@ class _Parser(Characters):
             else:
                 self.at += 1
             if atom is None and self.flags & IGNORE_CASE:
-                variants = unicode_sets.case_variants(ord(c))
-                if len(variants) > 1:
-                    atom = chars((v, v) for v in variants)
+                itself = ((ord(c), ord(c)),)
+                variants = self.without_case(itself)
+                if variants != itself:
+                    atom = chars(variants)
             if self.flags & VERBOSE:
                 self.skip_blanks()
             if self.at < end and pattern[self.at] in "*+?{":

@@ -234,3 +234,10 @@ def ignore_case(ranges: Iterable[tuple[int, int]]) -> Ranges:
         else:
             out += ((v, v) for c, group in _orbits().items() if lo <= c <= hi for v in group)
     return normal_ranges(out, MAX_CODE_POINT)
+
+
+def ignore_ascii_case(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """`ranges` closed under the case of ASCII letters: the Kelvin sign is no k."""
+    given = normal_ranges(ranges, MAX_CODE_POINT)
+    swapped = ((max(lo, a) + by, min(hi, a + 25) + by) for lo, hi in given for a, by in ((65, 32), (97, -32)))
+    return normal_ranges((*given, *swapped), MAX_CODE_POINT)

@@ -74,6 +74,7 @@ PYTHON = [
     ("(?i)stra(?-i:SS)e[k-m]", "", ["STRASSE\u212a", "ſtraSSel"], ["strasse", "StraSSez"]),
     ("(?i)σ", "", ["Σ", "ς", "σ"], ["s"]),
     ("(?i)[^k]", "", ["a"], ["k", "K", "\u212a"]),
+    ("(?ai)[k-m]é[^s]k", "", ["Kéſk", "lé\u212aK"], ["\u212aéak", "kÉak", "kéSk", "kéa\u212a"]),
     ("a(?i)b|c", "", ["aB", "C"], ["AB"]),
     ("(?x) a b # c\n [ ] \\ # \n c {2}", "", ["ab  cc"], ["abcc"]),
     ("(?P<n>a)(?<m>b)(?:c)(?#x)", "", ["abc"], ["ab"]),
