@@ -1,18 +1,20 @@
-"""Questions about the languages of regular trees: membership, emptiness, inclusion, the number of words, the words.
+"""Questions that front ends ask the engine, which `wfsa` injects with `use`: the front ends know no automata.
 
-The engine answers them with automata (:class:`wfsa._ext.regular.Automaton`).  `wfsa` injects it with `use`, because the
-front ends know trees and nothing of automata.  Answers are exact, except for trees whose automata pass `MAX_STATES`:
-there an answer is what is safe without knowledge, as the docstrings say.
+The engine answers questions about the languages of regular trees with automata (:class:`wfsa._ext.regular.Automaton`):
+membership, emptiness, inclusion, the number of words, the words.  Answers are exact, except for trees whose automata
+pass `MAX_STATES`: there an answer is what is safe without knowledge, as the docstrings say.  The question which
+nonterminals of a grammar derive a text is answered by the engine's normaliser.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from wfsa.errors import LimitError
 
+from .ir import Unordered
 from .regex.derivative import step
 from .regex.restrict import nullable
 from .regular import Regular, both, minus
@@ -46,19 +48,35 @@ class Count(NamedTuple):
 
 
 UNKNOWN = Count(0, ENDLESS)
+Rules = Sequence[tuple[int, tuple[int, ...]]]  # as in a Grammar
 
 
-def _no_engine(tree: Regular, max_states: int) -> Language:
-    raise RuntimeError("no engine answers questions about languages; import wfsa before its front ends")
+def _no_engine(*_: object) -> Any:
+    raise RuntimeError("no engine answers the questions of the front ends; import wfsa before them")
 
 
 _make: Callable[[Regular, int], Language] = _no_engine
+_deriving: Callable[[Rules, int, Sequence[Unordered]], bytes] = _no_engine
 
 
-def use(make: Callable[[Regular, int], Language]) -> None:
-    """Let `make` build languages from (tree, most states of an automaton); it raises LimitError beyond them."""
-    global _make
-    _make = make
+def use(
+    make: Callable[[Regular, int], Language], deriving: Callable[[Rules, int, Sequence[Unordered]], bytes]
+) -> None:
+    """Install the engine.
+
+    `make` builds languages from (tree, most states of an automaton) and raises LimitError beyond them; `deriving`
+    answers the question below.
+    """
+    global _make, _deriving
+    _make, _deriving = make, deriving
+
+
+def deriving(rules: Rules, n_nonterminals: int, lists: Sequence[Unordered] = ()) -> bytes:
+    """By nonterminal 1 if it derives a text where every terminal matches one, else 0.
+
+    `rules` and `lists` are those of a Grammar (`rules`, `unordered`).
+    """
+    return _deriving(rules, n_nonterminals, lists)
 
 
 def contains(tree: Regular, text: str) -> bool:

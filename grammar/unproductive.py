@@ -1,16 +1,18 @@
-"""Why a grammar derives nothing: terminals that match no text, or recursion without an end."""
+"""What of a grammar derives nothing, and why: terminals that match no text, or recursion without an end."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-from .ir import Grammar
+from .ir import Grammar, Unordered
+from .language import Rules, deriving
 
 
 def why_nothing(grammar: Grammar, empty_terminals: Collection[int]) -> str:
     """The message for a grammar whose start symbol derives nothing, where these terminals match no text."""
     name = grammar.nonterminals[grammar.start]
-    if grammar.start not in _productive(grammar):
+    if not deriving(grammar.rules, len(grammar.nonterminals))[grammar.start]:
         return f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion"
     listed = [grammar.terminals[number] for number in sorted(empty_terminals)]
     if len(grammar.terminals) == 1 and grammar.terminals[0].origin == "the pattern":
@@ -25,27 +27,23 @@ def why_nothing(grammar: Grammar, empty_terminals: Collection[int]) -> str:
     )
 
 
-def _productive(grammar: Grammar) -> set[int]:
-    """The nonterminals that would derive a text if every terminal matched one, and every list in any order had one."""
-    found: set[int] = set()
-    waiting: dict[int, list[int]] = {}  # nonterminal -> rules with it on the right
-    missing: list[int] = []
-    todo: list[int] = []
-    for number, (lhs, rhs) in enumerate(grammar.rules):
-        wanted = {~s for s in rhs if s < 0}
-        missing.append(len(wanted))
-        for nonterminal in wanted:
-            waiting.setdefault(nonterminal, []).append(number)
-        if not missing[-1]:
-            todo.append(lhs)
-    todo += (nonterminal for listed in grammar.unordered for nonterminal in (listed.body, listed.rest))
-    while todo:
-        nonterminal = todo.pop()
-        if nonterminal in found:
-            continue
-        found.add(nonterminal)
-        for number in waiting.get(nonterminal, ()):
-            missing[number] -= 1
-            if not missing[number]:
-                todo.append(grammar.rules[number][0])
-    return found
+def trimmed(
+    rules: Rules, n_nonterminals: int, lists: Sequence[Unordered], start: int
+) -> tuple[list[tuple[int, tuple[int, ...]]], list[Unordered]] | None:
+    """The rules that derive a text, and the lists with the pairs that do; None if nonterminal `start` derives none."""
+    good = deriving(rules, n_nonterminals, lists)
+    if not good[start]:
+        return None
+
+    def left(pairs: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(pair for pair in pairs if good[pair])
+
+    return [(lhs, rhs) for lhs, rhs in rules if good[lhs] and all(s >= 0 or good[~s] for s in rhs)], [
+        replace(
+            u, members=tuple(left(pairs) for pairs in u.members if left(pairs)),
+            required=tuple(r for pairs, r in zip(u.members, u.required, strict=True) if left(pairs)),
+            groups=tuple(map(left, u.groups)),
+        )
+        for u in lists
+        if good[u.body]
+    ]  # fmt: skip

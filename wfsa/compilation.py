@@ -16,7 +16,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, NamedTuple, get_args
 
-from wfsa._ext.constraint import ConstraintCore, build_core
+from wfsa._ext.constraint import ConstraintCore, build_core, deriving
 from wfsa._ext.regular import Automaton, automaton
 from wfsa.arguments import known_fields, refuse_unknown
 from wfsa.collector import MOST_SECONDS, HeldCollector
@@ -29,7 +29,7 @@ from wfsa.grammar.ir import Grammar, Match, Tokens
 from wfsa.grammar.unproductive import why_nothing
 from wfsa.vocab import Vocab, require_vocab
 
-language.use(automaton)  # what the front ends ask about the languages of regular trees
+language.use(automaton, deriving)  # for the questions of the front ends
 _MATCHES: Final = {match: number for number, match in enumerate(get_args(Match))}  # as in ext/lexer/terminals.hpp
 
 

@@ -263,7 +263,9 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
     _add_terminals(e, grammar, terminals, dead, nullable)
     norm = new Normaliser(n_terms, len(grammar.nonterminals))
     try:
-        _add_rules(norm, grammar, n_terms)
+        _add_rules(norm, grammar.rules, grammar.unordered, n_terms)
+        for lhs, mark in grammar.distinct:
+            norm.distinct(lhs, mark)
         start = grammar.start
         normalise_rules(e[0], norm[0], start, dead, nullable, is_large)
     finally:
@@ -312,22 +314,33 @@ cdef int _add_terminals(Engine* e, grammar, list terminals, vector[uint8_t]& dea
     return 0
 
 
-cdef int _add_rules(Normaliser* norm, grammar, int32_t n_terms) except -1:
+def deriving(rules, int32_t n_nonterminals, lists):
+    """By nonterminal 1 if it derives a text where every terminal matches one, else 0; rules and lists as in a Grammar."""
+    cdef AllowInterrupts allowed
+    cdef int32_t n_terms = 1 + max([s for _, rhs in rules for s in rhs] + [-1])
+    allowed.hold()
+    cdef Normaliser* norm = new Normaliser(n_terms, n_nonterminals)
+    try:
+        _add_rules(norm, rules, lists, n_terms)
+        return bytes(norm.deriving())
+    finally:
+        del norm
+
+
+cdef int _add_rules(Normaliser* norm, rules, lists, int32_t n_terms) except -1:
     cdef vector[int32_t] word
     cdef UnorderedRule listed
     cdef int32_t s
-    for lhs, rhs in grammar.rules:
+    for lhs, rhs in rules:
         word.clear()
         for s in rhs:
             word.push_back(s if s >= 0 else n_terms + ~s)
         norm.rule(lhs, word.data(), word.size())
-    for u in grammar.unordered:
+    for u in lists:
         listed.body, listed.rest, listed.members = u.body, u.rest, u.members
         listed.required = u.required
         listed.groups = u.groups
         listed.ordered = u.ordered
         listed.least, listed.most = u.least, _NO_MOST if u.most is None else u.most
         norm.unordered(listed)
-    for lhs, mark in grammar.distinct:
-        norm.distinct(lhs, mark)
     return 0

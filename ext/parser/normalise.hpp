@@ -104,6 +104,13 @@ class Normaliser {
 
     void distinct(int32_t nonterm, uint8_t mark) { distinct_.push_back({nonterm, mark}); }  // a Mark
 
+    // By nonterminal whether it derives a text, if every terminal matches one.
+    vector<uint8_t> deriving() {
+        dead_.assign(size_t(n_terms_), 0);
+        vector<vector<int32_t>> missing;
+        return find_deriving(missing);
+    }
+
     // start: nonterminal number.  Terminals in dead_terms have an empty language; nullable_terms also match ε.
     NormalGrammar run(int32_t start, const vector<uint8_t>& dead_terms, const vector<uint8_t>& nullable_terms) {
         dead_ = dead_terms;
@@ -189,12 +196,12 @@ class Normaliser {
                 }
     }
 
-    // Drop rules with unproductive symbols and the rules of unreachable nonterminals.  False: start derives nothing.
-    bool trim(int32_t start) {
+    // By nonterminal whether it derives a text; `missing`: by rule how many of its symbols are not known to.
+    vector<uint8_t> find_deriving(vector<vector<int32_t>>& missing) const {
         int32_t n = int32_t(by_lhs_.size());
         vector<uint8_t> productive(n, 0);
         vector<vector<std::pair<int32_t, int32_t>>> uses(n);
-        vector<vector<int32_t>> missing(n);
+        missing.assign(size_t(n), {});
         vector<int32_t> todo;
         auto done = [&](int32_t a) { if (!productive[a]) { productive[a] = 1; todo.push_back(a); } };
         vector<WaitingList> waiting;  // an unordered list has a word only if what it needs has one
@@ -221,6 +228,15 @@ class Normaliser {
             }
             for (auto [a, r] : uses[b]) if (!--missing[a][r]) done(a);
         }
+        return productive;
+    }
+
+    // Drop rules with unproductive symbols and the rules of unreachable nonterminals.  False: start derives nothing.
+    bool trim(int32_t start) {
+        const int32_t n = int32_t(by_lhs_.size());
+        vector<vector<int32_t>> missing;
+        const vector<uint8_t> productive = find_deriving(missing);
+        vector<int32_t> todo;
         if (!productive[start]) return false;
         vector<uint8_t> reach(n, 0);
         reach[start] = 1;

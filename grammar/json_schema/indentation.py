@@ -24,9 +24,9 @@ from wfsa.errors import LimitError
 
 from ..ir import Grammar, Terminal
 from ..regular import Literal
+from ..unproductive import trimmed
 from .options import SchemaOptions
 from .productions import Productions
-from .trim import trimmed
 
 Place = tuple[int, int]  # nonterminal, depth
 

@@ -34,6 +34,7 @@ from wfsa.errors import LimitError, SchemaError
 from ..allowance import check
 from ..boundary import Boundary
 from ..ir import Grammar
+from ..unproductive import trimmed
 from .arrays import Arrays
 from .document import Document, draft_of
 from .domains.handles import Handle, path_of
@@ -48,7 +49,6 @@ from .report import SchemaEntries, SchemaReport
 from .scalars import Scalars, ScalarUnion
 from .shape import Shape
 from .sources import SchemaSource, schema_of
-from .trim import trimmed
 from .widening import Widening
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack

@@ -110,9 +110,6 @@ def test_membership_without_automata(tree: Regular, text: str) -> None:
     def refuse(_tree: Regular, _max_states: int) -> language.Language:
         raise LimitError("none")
 
-    made = language._make
-    language.use(refuse)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(language, "_make", refuse)
         assert contains(tree, text) == twin.matches(tree, text.encode())
-    finally:
-        language.use(made)

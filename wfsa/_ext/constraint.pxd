@@ -30,6 +30,7 @@ cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
         int32_t augmented(int32_t, int32_t) except +wfsa_translate
         void unordered(UnorderedRule) except +wfsa_translate
         void distinct(int32_t, uint8_t) except +wfsa_translate
+        vector[uint8_t] deriving() except +wfsa_translate
         NormalGrammar run(int32_t, const vector[uint8_t]&, const vector[uint8_t]&) except +wfsa_translate
 
     cdef cppclass Terminals:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from wfsa._ext.regular import Automaton
 from wfsa._ext.state import State
 from wfsa._ext.vocabulary import VocabCore
-from wfsa.grammar.ir import Grammar
+from wfsa.grammar.ir import Grammar, Unordered
 
 class ConstraintCore:
     @property
@@ -44,3 +44,6 @@ class _Terminal(Protocol):
 def build_core(
     vocab: VocabCore, grammar: Grammar, terminals: Sequence[_Terminal], max_lr_states: int, max_lexer_states: int
 ) -> ConstraintCore | None: ...
+def deriving(
+    rules: Sequence[tuple[int, tuple[int, ...]]], n_nonterminals: int, lists: Sequence[Unordered]
+) -> bytes: ...

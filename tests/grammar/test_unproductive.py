@@ -1,0 +1,81 @@
+"""Which nonterminals derive a text: the normaliser's answer against a fixed point in plain Python."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfsa.grammar.ir import Unordered
+from wfsa.grammar.language import Rules, deriving
+from wfsa.grammar.unproductive import trimmed
+
+N = 6
+
+
+def twin(rules: Rules, lists: list[Unordered]) -> set[int]:
+    """The least set that is closed under the rules, where a list needs enough of its pairs."""
+    good: set[int] = set()
+    while True:
+        more = {
+            lhs
+            for lhs, rhs in rules
+            if all(s >= 0 or ~s in good for s in rhs) and all(has_text(u, rules, good) for u in lists if u.body == lhs)
+        }
+        if more <= good:
+            return good
+        good |= more
+
+
+def has_text(u: Unordered, rules: Rules, good: set[int]) -> bool:
+    """Whether a choice of at most one pair for each member, and others, meets what a list asks for."""
+    members = [[None, *(pair for pair in pairs if pair in good)] for pairs in u.members]
+    listed = {pair for pairs in u.members for pair in pairs}
+    others = {~rhs[0] for lhs, rhs in rules if lhs == u.body and ~rhs[0] in good and ~rhs[0] not in listed}
+    for chosen in product(*members):
+        pairs = {pair for pair in chosen if pair is not None}
+        if any(needed and pair is None for needed, pair in zip(u.required, chosen, strict=True)):
+            continue
+        if (others or len(pairs) >= max(u.least, 1)) and all(set(group) & (pairs | others) for group in u.groups):
+            return True
+    return False
+
+
+symbols = st.integers(0, 2) | st.integers(0, N - 1).map(lambda n: ~n)
+plain_rules = st.lists(
+    st.tuples(st.integers(0, N - 1), st.lists(symbols, max_size=3).map(tuple)), max_size=12
+)  # fmt: skip
+
+
+@given(plain_rules)
+def test_rules(rules: Rules) -> None:
+    assert {n for n, good in enumerate(deriving(rules, N)) if good} == twin(rules, [])
+
+
+@st.composite
+def lists_in_any_order(draw: st.DrawFn) -> tuple[Rules, Unordered]:
+    """Rules of N nonterminals, and a list of pairs N+2.. with body N and rest N+1."""
+    n_pairs = draw(st.integers(1, 4))
+    pairs = range(N + 2, N + 2 + n_pairs)
+    n_members = draw(st.integers(0, n_pairs))
+    members = tuple((pair,) for pair in pairs[:n_members])
+    rules = [*draw(plain_rules), *((pair, (0, draw(symbols))) for pair in pairs)]
+    rules += [(N, (~pair, ~(N + 1))) for pair in pairs] + [(N + 1, (1, ~N)), (N + 1, (2,))]
+    groups = draw(st.lists(st.sets(st.sampled_from(pairs), min_size=1).map(lambda s: tuple(sorted(s))), max_size=2))
+    required = tuple(draw(st.booleans()) for _ in members)
+    return rules, Unordered(N, N + 1, members, required, draw(st.integers(0, 3)), None, tuple(groups))
+
+
+@given(lists_in_any_order())
+def test_lists(drawn: tuple[Rules, Unordered]) -> None:
+    rules, listed = drawn
+    n = 1 + max(lhs for lhs, _ in rules)
+    expected = twin(rules, [listed])
+    assert {number for number, good in enumerate(deriving(rules, n, [listed])) if good} == expected
+    for start in range(n):
+        kept = trimmed(rules, n, [listed], start)
+        assert (kept is not None) == (start in expected)
+        if kept is not None:
+            assert all({lhs, *(~s for s in rhs if s < 0)} <= expected for lhs, rhs in kept[0])
+            assert all(pair in expected for u in kept[1] for pairs in (*u.members, *u.groups) for pair in pairs)
