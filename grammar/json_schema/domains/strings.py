@@ -131,7 +131,11 @@ def _no_text(
     low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...], not_patterns: tuple[str, ...],
     not_formats: tuple[str, ...],
 ) -> bool:  # fmt: skip
-    """Whether no text is seen to be within some conditions; of lengths only the bounds are compared."""
+    """Whether no text is seen to be within some conditions: of lengths the bounds, of patterns any two are compared.
+
+    The automaton of all conditions together would see everything.  Where a schema combines dozens of patterns, there
+    is one for each combination: such a schema took 130 ms to read instead of 18.
+    """
     if high is not None and low > high:
         return True
     if any(f in not_formats for f in formats):
