@@ -642,7 +642,7 @@ class Alternatives(Comparisons):
     def described(self, handle: Handle) -> list[Shape]:
         """The alternatives of what is written for a child: those of `of_handle`, closed as the options say."""
         if not self._closes:
-            return self.of_handle(handle)
+            return self.alternatives(*handle) if isinstance(handle, tuple) else self.of_handle(handle)
         key = number_of(handle)
         got = self._described.get(key)
         if got is None:

@@ -194,7 +194,7 @@ class Lowering:
         if len(shapes) == 1:
             shape = shapes[0]
             mask = shape.mask
-            if shape[3:] == _ONLY_TYPES and not mask & ~SCALARS and scalars.is_plain(mask):  # the usual case
+            if not mask & ~SCALARS and shape[3:] == _ONLY_TYPES and scalars.is_plain(mask):  # the usual case
                 return scalars.plain(mask, path)
         union = ScalarUnion()
         for shape in shapes:
