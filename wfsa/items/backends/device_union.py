@@ -1,8 +1,8 @@
 """A state of a changing catalogue on a device: the union of a base and of what was added since, as one trie.
 
-Nodes are pairs int64[…, 2], as on the host. The entries of a node are those of its base, then those of the added side;
-one of these counts only where the base has no live child with the same code, so that each code comes once. Where an
-entry leads is looked up by its code on either side.
+Nodes are pairs int64[…, 2], as on the host. The entries of a node are those of its base and those of the added side. An
+entry of the added side counts only where the base has no live child with the same code, so that each code comes once.
+Where an entry leads is looked up by its code on either side.
 
 ``DeviceUnion`` has the methods of a ``DeviceLayout`` that a step calls. Filters and the numbers ``which`` are pairs,
 one a side; None: all of the side is live.
@@ -57,10 +57,6 @@ class DeviceUnion:
         self.base, self.added, self.ops = base, added, ops
         self.begin, self.sizes, self.end_token = base.begin, base.sizes, base.end_token
 
-    def capacity(self, level: int | None, n: int, distinct: bool = True) -> int:
-        """The most entries that n nodes have together, all of one level, or of any (None)."""
-        return self.base.capacity(level, n, distinct) + self.added.capacity(level, n, distinct)
-
     def fields(self, nodes: Tensor) -> UnionFields:
         base, added = self.base.fields(nodes[..., 0]), self.added.fields(nodes[..., 1])
         return UnionFields(base, added, self.ops.where(base.there, base.level, added.level))
@@ -70,17 +66,10 @@ class DeviceUnion:
         taken = self.base.take(f.base, at), self.added.take(f.added, at)
         return UnionFields(*taken, self.ops.take_along(f.level, at))
 
-    def live_entry(
-        self, f: UnionFields, at: Tensor, entry: Tensor, filters: UnionFilters, which: Pair
-    ) -> tuple[Tensor, Tensor]:
-        """Code of an entry of each of the nodes with numbers ``at``, and whether it is a live child."""
-        where = self.ops.where
-        width = self.ops.take_along(f.base.width, at)
-        first = entry < width
-        code, live = self.base.live_entry(f.base, at, where(first, entry, 0), filters.base, which[0])
-        other, more = self.added.live_entry(f.added, at, where(first, 0, entry - width), filters.added, which[1])
-        twice = self.base.live_child(self.base.take(f.base, at), other, filters.base, which[0]) >= 0
-        return where(first, code, other), where(first, live, more & ~twice)
+    def base_has(self, f: UnionFields, at: Tensor, token: Tensor, filters: UnionFilters, which: Pair) -> Tensor:
+        """Whether the base has a live child with a token, of each of the nodes with numbers ``at``."""
+        g = self.base.take(f.base, at)
+        return self.base.live_child(g, token - self.begin[g.level], filters.base, which[0]) >= 0
 
     def follow(
         self, f: UnionFields, at: Tensor, entry: Tensor, token: Tensor, filters: UnionFilters, which: Pair

@@ -30,7 +30,14 @@ with needs("wfsa.items.backends.torch", extra="items"):
     import torch
 
 from wfsa.errors import ItemError
-from wfsa.items.backends.device_layout import ArrayOps, DeviceFilters, Tensor, device_layout
+from wfsa.items.backends.device_layout import (
+    ArrayOps,
+    DeviceFilters,
+    DeviceLayout,
+    NodeFields,
+    Tensor,
+    device_layout,
+)
 from wfsa.items.backends.device_union import DeviceUnion, UnionFilters
 from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.filter import Filters, stack_filters
@@ -200,22 +207,42 @@ class TorchItems:
     # --- the pieces -----------------------------------------------------------------------------------------------
 
     def _work_list(
-        self, nodes: Tensor, capacity: int, filters: Any, which: Any
+        self, nodes: Tensor, level: int | None, distinct: bool, filters: Any, which: Any
     ) -> tuple[Any, Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Of nodes [B, M]: their fields, and for each place [B, C] beam, entry, token, presence; overflow bool[B].
 
-        All beams of a request have one filter.
+        All beams of a request have one filter. The places of a union are those of the base, then those of what was
+        added, of which one that the base has is not present.
         """
-        f = self.layout.fields(nodes)
+        layout, n_beams = self.layout, nodes.shape[1]
+        f, of_request = layout.fields(nodes), _of_request(which)
+        if self.everything is None:
+            return f, *self._places(layout, f, layout.capacity(level, n_beams, distinct), filters, of_request)
+        sides = [
+            self._places(side, g, side.capacity(level, n_beams, distinct), live, number)
+            for side, g, live, number in (
+                (layout.base, f.base, filters.base, of_request[0]),
+                (layout.added, f.added, filters.added, of_request[1]),
+            )
+        ]
+        (*base, base_over), (beam, entry, token, present, over) = sides
+        present = present & ~layout.base_has(f, beam, token, filters, of_request)
+        joined = (torch.cat([one, more], 1) for one, more in zip(base, (beam, entry, token, present), strict=True))
+        return f, *joined, base_over | over
+
+    def _places(
+        self, layout: DeviceLayout, f: NodeFields, capacity: int, filters: DeviceFilters | None, which: Any
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """For each place [B, C] of nodes [B, M] of one layout beam, entry, token, presence; overflow bool[B]."""
         ends = f.width.cumsum(1)
-        place = torch.arange(capacity, device=nodes.device).expand(nodes.shape[0], capacity).contiguous()
-        beam = torch.searchsorted(ends, place, right=True).clamp(max=nodes.shape[1] - 1)
+        n_requests, n_beams = ends.shape
+        place = torch.arange(capacity, device=ends.device).expand(n_requests, capacity).contiguous()
+        beam = torch.searchsorted(ends, place, right=True).clamp(max=n_beams - 1)
         inside = place < ends[:, -1:]
         entry = torch.where(inside, place - torch.take_along_dim(ends - f.width, beam, 1), 0)
-        code, live = self.layout.live_entry(f, beam, entry, filters, _of_request(which))
-        present = inside & live
-        token = code + torch.take_along_dim(self.layout.begin[f.level], beam, 1)
-        return f, beam, entry, token, present, ends[:, -1] > capacity
+        code, live = layout.live_entry(f, beam, entry, filters, which)
+        token = code + torch.take_along_dim(layout.begin[f.level], beam, 1)
+        return beam, entry, token, inside & live, ends[:, -1] > capacity
 
     def _flat(self, nodes: Tensor, filters: Any) -> tuple[Tensor, Any, Any]:
         """Nodes of any shape as [n, 1], filters, and which each node has."""
@@ -226,9 +253,7 @@ class TorchItems:
     def _present(self, nodes: Tensor, filters: Any, level: int | None, size: int) -> Tensor:
         """bool[n, size], True at allowed tokens; ``size`` is at least the logits'."""
         flat, filters, of_node = self._flat(nodes, filters)
-        f, _, _, token, present, _ = self._work_list(
-            flat, self.layout.capacity(level, 1, distinct=False), filters, of_node
-        )
+        f, _, _, token, present, _ = self._work_list(flat, level, False, filters, of_node)
         out = torch.zeros((flat.shape[0], size + 1), dtype=torch.bool, device=nodes.device)
         out = out.scatter(1, torch.where(present, token, size), present)
         if self.end_token is not None:
@@ -257,8 +282,7 @@ class TorchItems:
         """
         self._nodes(nodes)
         flat, filters, of_node = self._flat(nodes, filters)
-        capacity = self.layout.capacity(level, 1, distinct=False)
-        f, beam, entry, token, present, _ = self._work_list(flat, capacity, filters, of_node)
+        f, beam, entry, token, present, _ = self._work_list(flat, level, False, filters, of_node)
         child = self.layout.follow(f, beam, entry, token, filters, of_node)
         child = torch.where(self._wide(present), child, NONE)
         token = torch.where(present, token, -1)
@@ -314,8 +338,8 @@ class TorchItems:
         n_requests, n_beams, width = self._check_step(beams, logits, width)
         nodes = torch.where(self._wide(beams.valid), beams.nodes, NONE)
         filters, which = self._live(filters, (n_requests, n_beams))
-        capacity = self.layout.capacity(level, n_beams, distinct)
-        f, beam, entry, token, present, overflow = self._work_list(nodes, capacity, filters, which)
+        f, beam, entry, token, present, overflow = self._work_list(nodes, level, distinct, filters, which)
+        capacity = entry.shape[1]
 
         values = self._values(logits, beam, token, present)
         end = self.layout.closing(f, filters, which)
