@@ -24,7 +24,7 @@ namespace wfsa {
 
 class Ahead {
   public:
-    explicit Ahead(Engine& engine) : e_(engine) {
+    explicit Ahead(Engine& engine) : e_(engine), order_(engine.lexer) {
         if (e_.longest()) reach_ = std::make_unique<Situations>(e_);
         else reach_ = std::make_unique<LrStates>(e_);
     }
@@ -79,21 +79,25 @@ class Ahead {
     Engine& e_;
     std::unique_ptr<Reach> reach_;
     Stage stage_ = kContexts;
-    size_t n_lexed_ = 0;   // lexer states with profiles
+    StateOrder order_;     // of the lexer states
+    size_t n_lexed_ = 0;   // of these, have profiles
     bool is_cut_ = false;  // a cap was met
     Retired retired_;      // destroyed with this
 
     bool expand_lexer() {
-        if (e_.profiler.work() > kWalkCap || e_.lexer.states.size() > kStateCap) {
+        if (e_.profiler.work() > kWalkCap || order_.size() > kStateCap) {
             is_cut_ = true;
             return false;
         }
-        for (size_t stop = std::min(n_lexed_ + kSlice, e_.lexer.states.size()); n_lexed_ < stop; ++n_lexed_) {
+        for (const size_t stop = n_lexed_ + kSlice; n_lexed_ < stop; ++n_lexed_) {
             GrowthLock::let_read();
-            e_.lexer.expand(int32_t(n_lexed_));
-            e_.profiler.profile(int32_t(n_lexed_));
+            const int32_t y = order_[n_lexed_];
+            if (y < 0) return false;
+            e_.lexer.expand(y);
+            e_.profiler.profile(y);
+            order_.follow(y);
         }
-        return n_lexed_ < e_.lexer.states.size();
+        return true;
     }
 };
 

@@ -1,6 +1,6 @@
 """The file of a compiled grammar or schema: one file of arrays (wfsa/storage/array_file.py), for one vocabulary.
 
-    arrays    the engine's tables (ext/artifact/write.hpp), each in the narrowest integer type that holds it
+    arrays    the fields of the engine's tables (ext/artifact/write_fields.hpp), each in the narrowest integer type
     head      vocabulary fingerprint, names and origins of terminals, stats, report, schema, attributes, tools
 
 Same constraint, same bytes: stats are kept without times.
@@ -24,7 +24,7 @@ from wfsa.grammar.json_schema.sources import from_text, to_text
 from wfsa.storage.array_file import ArrayFile, Arrays
 
 FORMAT: Final = "wfsa-constraint"
-VERSION: Final = 9
+VERSION: Final = 10
 KIND: Final = "a wfsa constraint"
 _TYPES: Final = (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32)
 _COUNTS: Final = ("lr_states", "contexts", "lexer_roots", "lexer_states", "profiles", "dwa_states", "dwa_transitions")

@@ -142,7 +142,8 @@ class GrammarConstraint(Constraint):
         if tables["head"][3]:
             return None
         after: dict[int, set[int]] = {}
-        for source, target in zip(tables["dwa_from"].tolist(), tables["dwa_next"].tolist(), strict=True):
+        sources, targets = tables["dwa.transitions.from"].tolist(), tables["dwa.transitions.next"].tolist()
+        for source, target in zip(sources, targets, strict=True):
             after.setdefault(source, set()).add(target)
         depth: dict[int, int] = {-1: 0}  # of finished states; -1 is the end of the reading
         path: list[tuple[int, list[int]]] = []

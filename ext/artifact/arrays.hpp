@@ -38,7 +38,6 @@ struct Arrays {
 class Unpacker {
   public:
     explicit Unpacker(const Arrays& a) : a_(a) {}
-    static void check(bool ok, const char* what) { if (!ok) throw Damaged(what); }
     static void check(bool ok, const char* before, const std::string& name, const char* after) {
         if (!ok) throw Damaged(before + name + after);
     }
@@ -52,10 +51,6 @@ class Unpacker {
         const vector<int32_t>& v = values(name, lo, hi);
         check_size(v.size() == n, name, v.size(), " values, not ", n);
         return v;
-    }
-    vector<uint8_t> flags(const std::string& name, size_t n) const {
-        const vector<int32_t>& v = values(name, 0, 2, n);
-        return vector<uint8_t>(v.begin(), v.end());
     }
     const vector<int32_t>& indptr(const std::string& name, size_t total) const {
         const vector<int32_t>& v = a_.get(name);

@@ -26,7 +26,7 @@ class ColumnReader : public Fields<ColumnReader> {
         Row::fields(row, *this);
         declared_ = true;
     }
-    size_t n() const { return size_t(n_); }
+    size_t n_rows() const { return size_t(n_); }  // after the first field
     template <class Row> void get(size_t i, Row& row) {
         i_ = i;
         at_ = 0;
@@ -46,7 +46,8 @@ class ColumnReader : public Fields<ColumnReader> {
   private:
     struct Column {
         const vector<int32_t>*flat = nullptr, *indptr = nullptr;
-        std::shared_ptr<void> lists;  // what the lists of a column lie in
+        std::shared_ptr<void> lists;            // what the lists of a column lie in
+        std::shared_ptr<ColumnReader> structs;  // ... and the lists of the structs in these
     };
     const Unpacker& in_;
     const std::string name_;
@@ -64,12 +65,13 @@ class ColumnReader : public Fields<ColumnReader> {
         const vector<int32_t>& flat = in_.values(name, allowed.lo, allowed.hi);
         Unpacker::check(flat.size() % kWidth == 0, "array '", name, "' is cut short");
         count(name, flat.size() / kWidth);
-        columns_.push_back({&flat, nullptr, nullptr});
+        columns_.push_back({&flat, nullptr, nullptr, nullptr});
     }
     template <class T> void declare(const std::string& name, const vector<T>&, Within allowed) { declare_list<T>(name, allowed); }
     template <class T> void declare(const std::string& name, const Span<T>&, Within allowed) { declare_list<T>(name, allowed); }
     template <class T> void declare_list(const std::string& name, Within allowed) {
         auto lists = std::make_shared<vector<T>>();
+        std::shared_ptr<ColumnReader> structs;
         if constexpr (std::is_same<T, uint64_t>::value) {
             const vector<int32_t>& flat = in_.values(name, allowed.lo, allowed.hi);
             Unpacker::check(flat.size() % 2 == 0, "array '", name, "' is cut short");
@@ -78,13 +80,13 @@ class ColumnReader : public Fields<ColumnReader> {
             const vector<int32_t>& flat = in_.values(name, allowed.lo, allowed.hi);
             lists->assign(flat.begin(), flat.end());
         } else {
-            ColumnReader columns(in_, name, T(), allowed);
-            lists->resize(columns.n());
-            for (size_t i = 0; i < columns.n(); ++i) columns.get(i, (*lists)[i]);
+            structs = std::make_shared<ColumnReader>(in_, name, T(), allowed);
+            lists->resize(structs->n_rows());
+            for (size_t i = 0; i < lists->size(); ++i) structs->get(i, (*lists)[i]);
         }
         const vector<int32_t>& indptr = in_.indptr(name + "_indptr", lists->size());
         count(name, indptr.size() - 1);
-        columns_.push_back({nullptr, &indptr, lists});
+        columns_.push_back({nullptr, &indptr, lists, structs});
     }
     template <class T> void read(const Column& from, T& x) const {
         if constexpr (std::is_same<T, uint64_t>::value) x = word_at(*from.flat, i_);
@@ -109,10 +111,9 @@ template <class T, class... More>
 struct HasRestored<T, std::void_t<decltype(std::declval<T&>().restored(std::declval<const More&>()...))>, More...>
     : std::true_type {};
 
-class FieldReader : public Fields<FieldReader> {
+template <class Visitor> class FieldReaderOf : public Fields<Visitor> {
   public:
-    explicit FieldReader(const Arrays& in) : in_(in) {}
-    ~FieldReader() = default;
+    explicit FieldReaderOf(const Arrays& in) : in_(in) {}
 
     template <class T, class... Limits> void kept(const char* name, T& x, const Limits&... limits) {
         get(prefix_ + name, x, limits...);
@@ -120,15 +121,15 @@ class FieldReader : public Fields<FieldReader> {
     template <class T, class... More> void table(const char* name, T& x, const More&... more) {
         const std::string outer = prefix_;
         prefix_ += std::string(name) + ".";
-        T::fields(x, *this, more...);
+        T::fields(x, this->self(), more...);
         prefix_ = outer;
         if constexpr (HasRestored<T, void, More...>::value) x.restored(more...);
     }
-    template <class Row, class Get, class Put>
-    void rows(const char* name, const Row& row, size_t, const Get&, const Put& put) {
+    template <class T, class Act> void then(T& x, const Act& act) { act(x); }
+    template <class Row, class Make, class Put> void rows(const char* name, const Row& row, const Make&, const Put& put) {
         ColumnReader columns(in_, prefix_ + name, row, {});
-        Row x = row;
-        for (size_t i = 0; i < columns.n(); ++i) {
+        for (size_t i = 0; i < columns.n_rows(); ++i) {
+            Row x = row;
             columns.get(i, x);
             put(x);
         }
@@ -145,23 +146,23 @@ class FieldReader : public Fields<FieldReader> {
             std::copy(v.begin(), v.end(), std::begin(x));
         } else {
             const vector<int32_t>& head = in_.get("head");
-            Unpacker::check(n_numbers_ < head.size(), "the header is cut short");
+            check(n_numbers_ < head.size(), "the header is cut short");
             const int32_t value = head[n_numbers_++];
             Unpacker::check(value >= allowed.lo && value < allowed.hi, "'", name, "' of the header is out of range");
             x = T(value);
         }
         (void)n;
     }
-    template <class T> void get(const std::string& name, vector<T>& x, Within allowed, size_t n = SIZE_MAX) {
+    template <class T> void get(const std::string& name, vector<T>& x, Within allowed = {INT32_MIN, int64_t(1) << 31}, size_t n = SIZE_MAX) {
         if constexpr (std::is_integral<T>::value) {
             const vector<int32_t>& v = n == SIZE_MAX ? in_.values(name, allowed.lo, allowed.hi)
                                                      : in_.values(name, allowed.lo, allowed.hi, n);
             x.assign(v.begin(), v.end());
         } else {
             ColumnReader columns(in_, name, T(), allowed);
-            Unpacker::check(n == SIZE_MAX || columns.n() == n, "table '", name, "' has the wrong length");
-            x.resize(columns.n());
-            for (size_t i = 0; i < columns.n(); ++i) columns.get(i, x[i]);
+            Unpacker::check(n == SIZE_MAX || columns.n_rows() == n, "table '", name, "' has the wrong length");
+            x.resize(columns.n_rows());
+            for (size_t i = 0; i < columns.n_rows(); ++i) columns.get(i, x[i]);
         }
     }
     void get(const std::string& name, vector<int32_t>& x, Pointers of, size_t n) {
@@ -176,6 +177,11 @@ class FieldReader : public Fields<FieldReader> {
         for (const vector<int32_t>& row : in_.rows(name, allowed.lo, allowed.hi))
             Unpacker::check(x.intern(row) == n++, "a row of '", name, "' is repeated");
     }
+};
+
+class FieldReader : public FieldReaderOf<FieldReader> {
+  public:
+    using FieldReaderOf<FieldReader>::FieldReaderOf;
 };
 
 }  // namespace wfsa

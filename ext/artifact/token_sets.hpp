@@ -40,11 +40,11 @@ inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_
                           int64_t n_tokens, int64_t size) {
     const size_t n_words = size_t(size + 31) / 32;
     if (kind == kDenseBitmap) {
-        Unpacker::check(in.size() == 4 * n_words, "a bitmap has the wrong width");
+        check(in.size() == 4 * n_words, "a bitmap has the wrong width");
         bitmap.assign(n_words, 0);
         for (size_t i = 0; i < in.size(); ++i) bitmap[i / 4] |= uint32_t(in[i]) << (8 * (i % 4));
         for (int64_t i = n_tokens; i < int64_t(n_words) * 32; ++i)
-            Unpacker::check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+            check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
         return;
     }
     int64_t at = -1;
@@ -52,12 +52,12 @@ inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_
         uint64_t gap = 0;
         int shift = 0;
         do {
-            Unpacker::check(i < in.size() && shift < 35, "a token set is cut short");
+            check(i < in.size() && shift < 35, "a token set is cut short");
             gap |= uint64_t(in[i] & 127) << shift;
             shift += 7;
         } while (in[i++] & 128);
         at += int64_t(gap) + 1;
-        Unpacker::check(at < (kind == kDenseMissing ? size : n_tokens), "a token set has an unknown token");
+        check(at < (kind == kDenseMissing ? size : n_tokens), "a token set has an unknown token");
         ids.push_back(int32_t(at));
     }
     if (kind == kList) return;
@@ -66,7 +66,7 @@ inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_
     for (int32_t id : ids) bitmap[size_t(id) >> 5] ^= 1u << (id & 31);
     ids.clear();
     for (int64_t i = n_tokens; i < size; ++i)
-        Unpacker::check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+        check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
 }
 
 }  // namespace wfsa

@@ -80,21 +80,20 @@ class ColumnWriter : public Fields<ColumnWriter> {
     }
 };
 
-class FieldWriter : public Fields<FieldWriter> {
+template <class Visitor> class FieldWriterOf : public Fields<Visitor> {
   public:
-    explicit FieldWriter(Arrays& out) : out_(out) {}
+    explicit FieldWriterOf(Arrays& out) : out_(out) {}
 
     template <class T, class... Limits> void kept(const char* name, const T& x, const Limits&...) { put(prefix_ + name, x); }
     template <class T, class... More> void table(const char* name, const T& x, const More&... more) {
         const std::string outer = prefix_;
         prefix_ += std::string(name) + ".";
-        T::fields(x, *this, more...);
+        T::fields(x, this->self(), more...);
         prefix_ = outer;
     }
-    template <class Row, class Get, class Put>
-    void rows(const char* name, const Row& row, size_t n, const Get& get, const Put&) {
+    template <class Row, class Make, class Put> void rows(const char* name, const Row& row, const Make& make, const Put&) {
         ColumnWriter columns(out_, prefix_ + name, row);
-        for (size_t i = 0; i < n; ++i) columns.add(get(i));
+        for (const Row& x : make()) columns.add(x);
     }
 
   private:
@@ -117,6 +116,11 @@ class FieldWriter : public Fields<FieldWriter> {
     void put(const std::string& name, const Interner& x) {
         out_.put_rows(name, size_t(x.size()), [&](size_t i) { return x[int32_t(i)]; });
     }
+};
+
+class FieldWriter : public FieldWriterOf<FieldWriter> {
+  public:
+    using FieldWriterOf<FieldWriter>::FieldWriterOf;
 };
 
 }  // namespace wfsa

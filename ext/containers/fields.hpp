@@ -3,10 +3,13 @@
 //   visitor.kept(name, x, limits...)    in the artifact; what its values may be is for the reader (artifact/read_fields.hpp)
 //   visitor.made(x, ...)                made again from the others when the table is loaded (`restored` of the table)
 //   visitor.expansion(x, ...)           needed by expansion only: let go once nothing is left to expand
-//   visitor.given(...)                  as `kept` or `made`, and said by the grammar: fresh tables begin with a copy
+//   visitor.given(name, x, ...)         as `kept` or `table`, and said by the grammar: fresh tables begin with a copy
+//   visitor.copied(x, ...)              likewise, but not in the artifact
 //   visitor.table(name, x, ...)         a table within this one; what follows is passed to its `fields`
-//   visitor.rows(name, row, n, get, put)  in the artifact, what is held in another form: n rows, each a struct with fields
+//   visitor.rows(name, row, make, put)  in the artifact, what is held in another form: make() gives structs with fields,
+//                                       put(row) takes each of them when it is read; `row`: one with nothing in it
 //   visitor.flags(name, x, ...)         bits of one number, of a struct
+//   visitor.then(x, act)                act(x), once what stands before is read
 //   visitor.part(name)                  under which name memory() counts what follows
 //
 // A visitor ignores what it does not override. Tables are visited const or not; `self` is of either kind.
@@ -37,16 +40,19 @@ template <class Visitor> class Fields {
     void part(const char*) {}
     template <class... Flag> void flags(const char*, Flag&...) {}
     template <class T, class... Limits> void kept(const char*, T&, const Limits&...) {}
-    template <class Row, class Get, class Put> void rows(const char*, const Row&, size_t, const Get&, const Put&) {}
+    size_t n_rows() const { return 0; }  // likewise
+    template <class Row, class Make, class Put> void rows(const char*, const Row&, const Make&, const Put&) {}
     template <class T> void visit_made(T&) {}
     template <class T> void visit_expansion(T&) {}
     template <class... T> void made(T&... x) { (self().visit_made(x), ...); }
     template <class... T> void expansion(T&... x) { (self().visit_expansion(x), ...); }
+    template <class T, class Act> void then(T&, const Act&) {}
+    template <class... T> void shared(T&...) {}  // runtime/tables.hpp: what the vocabulary holds, in artifact/
     template <class T, class... Limits> void given(const char* name, T& x, const Limits&... limits) {
         if constexpr (HasFields<std::remove_const_t<T>>::value) self().table(name, x, limits...);
         else self().kept(name, x, limits...);
     }
-    template <class... T> void given(T&... x) { (self().visit_made(x), ...); }
+    template <class... T> void copied(T&... x) { (self().visit_made(x), ...); }
     template <class T, class... More> void table(const char*, T& x, const More&... more) {
         std::remove_const_t<T>::fields(x, self(), more...);
     }
@@ -71,7 +77,7 @@ class Copier {
     class From : public Fields<From> {
       public:
         template <class T, class... Limits> void given(const char*, const T& x, const Limits&...) { at_.push_back(&x); }
-        template <class... T> void given(const T&... x) { (at_.push_back(&x), ...); }
+        template <class... T> void copied(const T&... x) { (at_.push_back(&x), ...); }
 
       private:
         friend class Copier;
@@ -80,7 +86,7 @@ class Copier {
     class To : public Fields<To> {
       public:
         template <class T, class... Limits> void given(const char*, T& x, const Limits&...) { copy(x); }
-        template <class... T> void given(T&... x) { (copy(x), ...); }
+        template <class... T> void copied(T&... x) { (copy(x), ...); }
 
       private:
         friend class Copier;

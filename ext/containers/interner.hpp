@@ -3,7 +3,7 @@
 // Lists lie one behind the other in an arena and do not move; the table is one array, at most half full. So a list
 // costs its numbers and a few bytes, and letting a million of them go costs nothing.
 #pragma once
-#include "containers/retired.hpp"
+#include "containers/fields.hpp"
 #include "containers/span_arena.hpp"
 #include "containers/vector_hash.hpp"
 
@@ -27,13 +27,11 @@ class Interner {
     }
     List operator[](int32_t id) const { return lists_[size_t(id)]; }
     int32_t size() const { return int32_t(lists_.size()); }
-    // Forgets the numbers; lists that were read stay where they are.
-    void close(Retired& out) {
-        out.take(lists_);
-        out.take(slots_);
+    // Without what expansion needs numbers are forgotten, and lists that were read stay where they are.
+    template <class Self, class V> static void fields(Self& i, V& v) {
+        v.made(i.arena_);
+        v.expansion(i.lists_, i.slots_);
     }
-    size_t table_bytes() const { return sizeof(Slot) * slots_.capacity() + sizeof(List) * lists_.capacity(); }
-    size_t heap_bytes() const { return table_bytes() + arena_.heap_bytes(); }
 
   private:
     struct Slot {

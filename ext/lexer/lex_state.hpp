@@ -64,6 +64,10 @@ class Hypotheses {
 
 struct Accept {
     int32_t term, watch;  // watch: interned set of components that must not accept later
+    template <class Self, class V> static void fields(Self& a, V& v) {
+        v.kept("term", a.term);
+        v.kept("watch", a.watch);
+    }
     bool operator==(const Accept& o) const { return term == o.term && watch == o.watch; }
 };
 
@@ -79,6 +83,15 @@ struct LexState {
     bool goes_on = false;    // some byte can follow without a cut
     bool expanded = false;
     bool counted = false;    // a counted terminal is being read: the count matters
+
+    // As it is saved; `span` and `counted` follow from the hypotheses.
+    template <class Self, class V> static void fields(Self& s, V& v) {
+        v.flags("flags", s.root, s.boundary, s.goes_on, s.expanded);
+        v.kept("profile", s.profile);
+        v.kept("edges", s.edges, Within{0, int64_t(v.n_rows())});
+        v.kept("hypotheses", s.hyps.code);
+        v.kept("accepts", s.accepts);
+    }
     const Edge* edge(uint8_t b) const {
         for (const Edge& e : edges)
             if (b <= e.hi) return b >= e.lo ? &e : nullptr;

@@ -26,7 +26,6 @@
 // States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
 #pragma once
 #include "containers/growth_lock.hpp"
-#include "containers/heap_bytes.hpp"
 #include "containers/interner.hpp"
 #include "containers/pair_key.hpp"
 #include "containers/sorted_set.hpp"
@@ -84,7 +83,6 @@ class Lexer {
         for (const Hypothesis& h : states[y].hyps) hyps.push_back({h.context, h.main.vector(), {}});
         return intern(hyps, true);
     }
-    const std::unordered_map<uint64_t, int32_t>& roots() const { return roots_; }
 
     void expand(int32_t y) {
         LexState& s = states[y];
@@ -137,39 +135,20 @@ class Lexer {
         return watches.intern(out);
     }
 
-    // For restoring a saved lexer: append a state as it was, with its lists. A complete one is not asked for numbers.
-    void restore(LexState s, List code, Span<Edge> edges, Span<Accept> accepts, bool complete) {
-        if (complete) {
-            s.hyps.code = codes_.keep(code);
-        } else {
-            key_.assign(1, s.root);
-            key_.insert(key_.end(), code.begin(), code.end());
-            number() = int32_t(states.size());
-            s.hyps.code = keep_code();
-        }
-        s.edges = edges_.keep(edges);
-        s.accepts = accepts_.keep(accepts);
-        measure(s);
-        states.push_back(s);
-    }
-    size_t heap_bytes() const {
-        return wfsa::heap_bytes(states) + contexts.heap_bytes() + watches.heap_bytes() + spans.heap_bytes() +
-               edges_.heap_bytes() + accepts_.heap_bytes() + codes_.heap_bytes() + keys_.heap_bytes() - keys_.table_bytes();
-    }
-    // What only expansion needs: gone once all that can be reached is there.
-    size_t expansion_bytes() const {
-        return keys_.table_bytes() + wfsa::heap_bytes(ids_) + wfsa::heap_bytes(roots_) + wfsa::heap_bytes(slots_) +
-               wfsa::heap_bytes(key_) + wfsa::heap_bytes(alone_);
-    }
-    void close(Retired& out) {
-        Closer(out).table("terminals", terms, 0);
-        keys_.close(out);
-        out.take(ids_);
-        out.take(slots_);
-        out.take(alone_);
-    }
-    void restore_root(int32_t context, int32_t watch, int32_t y) {
-        roots_[pair_key(context, watch)] = y;
+    // `complete`: is nothing left to be expanded?
+    template <class Self, class V>
+    static void fields(Self& l, V& v, int64_t n_terms, bool complete) {
+        v.given("terminals", l.terms, n_terms);
+        v.copied(l.limit);
+        v.part("lexer states");
+        v.kept("contexts", l.contexts, Within{0, n_terms});
+        v.kept("watches", l.watches, Within{0, int64_t(l.terms.term.size())});
+        v.rows("states", LexState(), [&] { return l.saved_states(); },
+               [&](const auto& row) { l.restore(row, n_terms, complete); });
+        v.rows("roots", SavedRoot(), [&] { return l.saved_roots(); }, [&](const auto& row) { l.restore(row); });
+        v.made(l.spans, l.states, l.edges_, l.accepts_, l.codes_, l.roots_);
+        v.expansion(l.ids_, l.slots_, l.alone_, l.key_, l.accepts_of_);
+        v.table("keys", l.keys_);
     }
 
   private:
@@ -231,6 +210,64 @@ class Lexer {
             if (!out.empty() && to.continues(out.back().hi, out.back().target, out.back().count)) out.back().hi = hi;
             else out.push_back(to);
         });
+    }
+    struct SavedRoot {
+        int32_t context = 0, watch = 0, state = 0;
+        template <class Self, class V> static void fields(Self& r, V& v) {
+            v.kept("context", r.context);
+            v.kept("watch", r.watch);
+            v.kept("state", r.state);
+        }
+        bool operator<(const SavedRoot& o) const { return std::tie(context, watch) < std::tie(o.context, o.watch); }
+    };
+    struct SavedStates {
+        vector<LexState> rows;
+        SpanArena<Edge> edges;
+        auto begin() const { return rows.begin(); }
+        auto end() const { return rows.end(); }
+    };
+    SavedStates saved_states() const;  // state_order.hpp
+    vector<SavedRoot> saved_roots() const;
+    // Appends a state that was read; its lists are copied. A complete lexer is not asked for numbers.
+    void restore(LexState s, int64_t n_terms, bool complete) {
+        check(!complete || (s.expanded && s.profile >= 0), "a complete artifact has an unfinished lexer state");
+        for (size_t i = 1; i < s.edges.size(); ++i) check(s.edges[i - 1].hi < s.edges[i].lo, "a row of lexer edges is not sorted");
+        for (const Accept& a : s.accepts)
+            check(a.term >= 0 && a.term < n_terms && a.watch >= 0 && a.watch < watches.size(), "an accept is out of range");
+        check_hypotheses(s.hyps.code);
+        check(complete || !s.hyps.code.empty(), "a lexer state has no hypothesis");
+        if (complete) {
+            s.hyps.code = codes_.keep(s.hyps.code);
+        } else {
+            key_.assign(1, s.root);
+            key_.insert(key_.end(), s.hyps.code.begin(), s.hyps.code.end());
+            number() = int32_t(states.size());
+            s.hyps.code = keep_code();
+        }
+        s.edges = edges_.keep(s.edges);
+        s.accepts = accepts_.keep(s.accepts);
+        measure(s);
+        states.push_back(s);
+    }
+    void check_hypotheses(List code) const {
+        for (size_t i = 0; i < code.size();) {
+            const int32_t context = code[i++];
+            check(context >= -1 && context < contexts.size(), "a hypothesis has an unknown context");
+            for (const bool main : {true, false}) {
+                check(i < code.size() && code[i] >= 0 && size_t(code[i]) < code.size() - i, "a hypothesis is cut short");
+                for (int32_t k = code[i++]; k; --k) {
+                    const int32_t c = code[i++];
+                    check(c >= 0 && c < int64_t(terms.term.size()), "a hypothesis has an unknown component");
+                    check(!main || !terms.longest || !terms[terms.term[size_t(c)]].restarts_lexing || context >= 0,
+                          "a hypothesis lacks its context");
+                }
+            }
+        }
+    }
+    void restore(const SavedRoot& r) {
+        check(r.context >= 0 && r.context < contexts.size() && r.watch >= 0 && r.watch < watches.size() && r.state >= 0 &&
+                  size_t(r.state) < states.size(), "a root is out of range");
+        roots_[pair_key(r.context, r.watch)] = r.state;
     }
     struct Slot { int32_t hyp, target; bool watch; uint8_t count; };
     Interner keys_;          // of states of several components

@@ -30,8 +30,7 @@ class Quiet {
     }
     bool goes_on(int32_t c) { return of(c) & kGoesOn; }
     bool quiet(int32_t c) { return of(c) & kQuiet; }
-    size_t bytes() const { return block_bytes(known_.capacity()); }
-    void close(Retired& out) { out.take(known_); }
+    template <class Self, class V> static void fields(Self& q, V& v) { v.expansion(q.known_); }
 
   private:
     enum : uint8_t { kGoesOn = 1, kQuiet = 2, kKnown = 4 };

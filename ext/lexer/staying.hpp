@@ -65,11 +65,9 @@ class Staying {
         for (const Edge& e : s.edges) if (e.count) out.add_range(e.lo, e.hi);
         return out;
     }
-    size_t bytes() const { return wfsa::heap_bytes(known_) + wfsa::heap_bytes(plain_) + quiet_.bytes(); }
-    void close(Retired& out) {
-        out.take(known_);
-        out.take(plain_);
-        quiet_.close(out);
+    template <class Self, class V> static void fields(Self& s, V& v) {
+        v.expansion(s.known_, s.plain_, s.seen_, s.ends_, s.stamps_);
+        v.table("quiet", s.quiet_);
     }
 
   private:

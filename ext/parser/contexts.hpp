@@ -20,6 +20,13 @@ class Contexts {
     Contexts(const LrTables& lr, Interner& numbers, const vector<int32_t>& ignored)
         : lr_(lr), numbers_(numbers), ignored_(ignored) {}
 
+    template <class Self, class V> static void fields(Self& c, V& v, int64_t n_contexts, size_t n_lr_states) {
+        v.part("parser states");
+        v.kept("of_state", c.of_state, Within{0, n_contexts}, n_lr_states);
+        v.kept("of_set", c.of_set, Within{-1, n_contexts});
+        v.made(c.tops_, c.of_tops_);
+    }
+
     // "cfg": number the contexts of all states without a set.
     void number_states() {
         for (int32_t s = 0; s < lr_.n_states(); ++s) {

@@ -46,12 +46,30 @@ struct LrTables {
         const int32_t* at = goto_symbol.data() + goto_indptr[size_t(base)];
         for (int32_t k = 0; k < n_shifts[size_t(base)]; ++k) if (base == s || go(s, at[k]) >= 0) out.push_back(at[k]);
     }
-    // The same tables with no more sets than the automaton itself leads to: those of one member.
-    LrTables without_sets_of_texts() const {
+    // Without the sets of members that texts have had: those of `of` that the automaton itself leads to, of one member.
+    void restart_sets(const LrTables& of) {
         int32_t n = 0;
         for (int32_t to : goto_target) if (to >= unordered.first) n = std::max(n, (to - unordered.first) / 2 + 1);
-        return {goto_indptr,      goto_symbol, goto_target,        n_shifts,
-                completed_indptr, completed,   unordered.first_sets(n)};
+        for (int32_t id = 0; id < n; ++id) unordered.sets.intern(of.unordered.sets[id]);
+    }
+    template <class Self, class V> static void fields(Self& lr, V& v, int64_t n_terms, int64_t n_symbols) {
+        v.part("parser states");
+        v.given("n_shifts", lr.n_shifts, Within{0, int64_t(1) << 31});
+        v.table("unordered", lr.unordered, n_terms, n_symbols, int64_t(lr.n_states()));
+        const size_t n = size_t(lr.n_states()) + 1;
+        v.given("goto_target", lr.goto_target, Within{0, lr.n_states() + int64_t(lr.unordered.n_states())});
+        v.given("goto_symbol", lr.goto_symbol, Within{0, n_symbols}, lr.goto_target.size());
+        v.given("goto_indptr", lr.goto_indptr, Pointers{lr.goto_symbol.size()}, n);
+        v.given("completed", lr.completed, Within{n_terms, n_symbols});
+        v.given("completed_indptr", lr.completed_indptr, Pointers{lr.completed.size()}, n);
+    }
+    void restored(int64_t n_terms, int64_t) {
+        check(n_states() > 0, "there is no LR state");
+        for (int32_t s = 0; s < n_states(); ++s) {
+            const int32_t *row = goto_symbol.data() + goto_indptr[size_t(s)], *end = goto_symbol.data() + goto_indptr[size_t(s) + 1];
+            check(std::is_sorted(row, end) && std::lower_bound(row, end, n_terms) - row == n_shifts[size_t(s)],
+                  "a row of the LR tables is not sorted");
+        }
     }
     int32_t base_go(int32_t s, int32_t symbol) const {
         const int32_t* b = goto_symbol.data() + goto_indptr[size_t(s)];

@@ -40,6 +40,7 @@ struct UnorderedRule {
     vector<vector<int32_t>> groups;   // of each at least one
     int32_t least, most;              // how many members and others together
     bool ordered = false;             // members as they are listed, then others
+    template <class Self, class V> static void fields(Self& u, V& v) { v.made(u.members, u.required, u.groups); }
 };
 
 // A list of these pairs only, without its terminals and its LR states.
@@ -84,6 +85,11 @@ struct NormalGrammar {
     vector<uint8_t> distinct;                        // by symbol, if there are any: Marks of grammar/ir.py; 1 the item that ends must not repeat,
                                                      // 2 and values may run out
     vector<UnorderedRule> unordered;                 // with symbols; those that can be reached
+
+    template <class Self, class V> static void fields(Self& g, V& v) {
+        v.part("rules");
+        v.made(g.rules, g.rule_indptr, g.origin, g.distinct, g.unordered);
+    }
 };
 
 class Normaliser {

@@ -8,7 +8,6 @@
 //
 // For automata whose states have no sets of members beside them (unordered.hpp), as those of "longest" are.
 #pragma once
-#include "containers/heap_bytes.hpp"
 #include "containers/open_table.hpp"
 #include "containers/pair_key.hpp"
 #include "parser/contexts.hpp"
@@ -48,9 +47,8 @@ class TopSets {
         if (!targets_.empty()) out.shifted = number(targets_);
         return after_.insert(pair_key(set, term)).first = out;
     }
-    size_t heap_bytes() const {
-        return sets_.heap_bytes() + targets_of_.heap_bytes() + after_.heap_bytes() + below_led_.heap_bytes() +
-               wfsa::heap_bytes(contexts_of_) + wfsa::heap_bytes(below_indptr_) + wfsa::heap_bytes(below_);
+    template <class Self, class V> static void fields(Self& s, V& v) {
+        v.made(s.sets_, s.targets_of_, s.after_, s.below_led_, s.contexts_of_, s.below_indptr_, s.below_);
     }
 
   private:

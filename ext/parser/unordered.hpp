@@ -36,16 +36,29 @@ class UnorderedStates {
     int32_t n_terms = 0;
 
     int32_t n_states() const { return 2 * sets.size(); }
-    // The same with the first n sets only.
-    UnorderedStates first_sets(int32_t n) const {
-        UnorderedStates out;
-        out.lists = lists;
-        out.list_of = list_of;
-        out.pair_of = pair_of;
-        out.first = first;
-        out.n_terms = n_terms;
-        for (int32_t id = 0; id < n; ++id) out.sets.intern(sets[id]);
-        return out;
+    template <class Self, class V>
+    static void fields(Self& u, V& v, int64_t n_terms, int64_t n_symbols, int64_t n_lr_states) {
+        const int64_t big = int64_t(1) << 31;
+        v.given("lists", u.lists);
+        v.then(u, [&](auto& states) { for (UnorderedList& list : states.lists) list.restored(n_terms, n_lr_states); });
+        const int64_t n_lists = int64_t(u.lists.size());
+        v.given("list_of", u.list_of, Within{-1, n_lists}, size_t(n_lists ? n_symbols : 0));
+        v.given("pair_of", u.pair_of, Within{-1, big}, u.list_of.size());
+        v.kept("sets", u.sets, Within{-big, big});
+        v.copied(u.first, u.n_terms);
+    }
+    void restored(int64_t n_terms_, int64_t, int64_t n_lr_states) {
+        for (size_t s = 0; s < list_of.size(); ++s) {
+            const int32_t list = list_of[s], pair = pair_of[s];
+            check((pair >= 0) == (list >= 0) && (list < 0 || size_t(pair) < lists[size_t(list)].pairs.size()), "a pair is out of range");
+        }
+        for (int32_t i = 0; i < sets.size(); ++i) {
+            const List set = sets[i];
+            check(!set.empty() && set[0] >= 0 && size_t(set[0]) < lists.size() && set[1] >= 0 &&
+                      set.size() == lists[size_t(set[0])].set_size(), "a set of members does not fit its list");
+        }
+        if (!lists.empty()) first = int32_t(n_lr_states);
+        n_terms = int32_t(n_terms_);
     }
 
     // Where `symbol` leads from state s: a state, -1, or kUnmade. `base(state, symbol)` asks the LR table without

@@ -21,6 +21,18 @@ struct UnorderedList {
     struct Pair {
         int32_t member = -1;  // -1: an other
         uint64_t meets = 0;   // conditions
+        template <class Self, class V> static void fields(Self& p, V& v) {
+            v.kept("member", p.member);
+            v.kept("meets", p.meets);
+        }
+    };
+    struct Key {
+        int32_t terminal = -1, pair = -1;  // the terminal that begins the pair
+        bool operator<(const Key& o) const { return std::tie(terminal, pair) < std::tie(o.terminal, o.pair); }
+        template <class Self, class V> static void fields(Self& k, V& v) {
+            v.kept("terminal", k.terminal);
+            v.kept("pair", k.pair);
+        }
     };
     int32_t separator = -1, close = -1;                  // terminals
     int32_t after_member = -1, after_separator = -1;     // LR states without a set
@@ -31,7 +43,7 @@ struct UnorderedList {
     vector<uint64_t> required, absent;                   // by member; absent: no pair is one
     int32_t n_absent = 0;
     vector<Pair> pairs;
-    vector<std::pair<int32_t, int32_t>> keys;            // terminal that begins a pair -> pair; of each pair its own
+    vector<Key> keys;                                    // ascending; of each pair its own
 
     // A set: the list's number, how many others (if their number matters), conditions that are met, members written
     // (if `ordered`: written or passed); the last two as words of 32 bits.
@@ -39,8 +51,39 @@ struct UnorderedList {
     size_t n_words() const { return (size_t(n_members) + 63) / 64; }
     size_t set_size() const { return kMembers + 2 * n_words(); }
     int32_t pair_of(int32_t terminal) const {
-        auto got = std::lower_bound(keys.begin(), keys.end(), std::make_pair(terminal, INT32_MIN));
-        return got == keys.end() || got->first != terminal ? -1 : got->second;
+        auto got = std::lower_bound(keys.begin(), keys.end(), Key{terminal, INT32_MIN});
+        return got == keys.end() || got->terminal != terminal ? -1 : got->pair;
+    }
+    template <class Self, class V> static void fields(Self& l, V& v) {
+        const Within number{0, int64_t(1) << 31};
+        v.kept("separator", l.separator, number);
+        v.kept("close", l.close, number);
+        v.kept("after_member", l.after_member, number);
+        v.kept("after_separator", l.after_separator, number);
+        v.kept("n_members", l.n_members, number);
+        v.kept("least", l.least, number);
+        v.kept("most", l.most, number);
+        v.kept("ordered", l.ordered, Within{0, 2});
+        v.kept("wanted", l.wanted);
+        v.kept("required", l.required);
+        v.kept("pairs", l.pairs);
+        v.kept("keys", l.keys);
+        v.made(l.absent);
+    }
+    // After the fields are read.
+    void restored(int64_t n_terms, int64_t n_lr_states) {
+        check(separator < n_terms && close < n_terms && after_member < n_lr_states && after_separator < n_lr_states,
+                    "an unordered list is out of range");
+        check(required.size() == n_words(), "an unordered list has the wrong size");
+        for (const Pair& p : pairs) {
+            check(p.member >= -1 && p.member < n_members, "a pair of an unordered list is out of range");
+            others |= p.member < 0;
+        }
+        for (const Key& k : keys)
+            check(k.terminal >= 0 && k.terminal < n_terms && k.pair >= 0 && size_t(k.pair) < pairs.size(),
+                        "a key of an unordered list is out of range");
+        check(std::is_sorted(keys.begin(), keys.end()), "the keys of an unordered list are not sorted");
+        find_absent();
     }
 
     // The set in which nothing is written, of the list with this number.

@@ -18,8 +18,7 @@ class BaseStates {
 
     void add(const vector<int32_t>& signature, int32_t y) { examples_[signature].push_back(y); }
 
-    void close(Retired& out) { out.take(examples_); }
-    size_t bytes() const { return heap_bytes(examples_); }
+    template <class Self, class V> static void fields(Self& b, V& v) { v.expansion(b.examples_); }
 
     // The state that most bytes lead to from y, if it loops and is much like y; or -1.
     int32_t loop_after(int32_t y) {

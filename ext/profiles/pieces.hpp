@@ -3,7 +3,6 @@
 // Most walks meet the same pieces as others, and thus the same tails: a piece is a few numbers, a tail is text.
 #pragma once
 #include "containers/growth_lock.hpp"
-#include "containers/heap_bytes.hpp"
 #include "lexer/lexer.hpp"
 #include "profiles/cache.hpp"
 
@@ -66,16 +65,8 @@ class Pieces {
             out.tail_terms.push_back(local_number(terms, term));
         }
     }
-    void close(Retired& out) {
-        out.take(list);
-        out.take(words_);
-        out.take(known_);
-        for (auto& bytes : first_bytes_) out.take(bytes);
-    }
-    size_t bytes() const {
-        size_t n = heap_bytes(list) + heap_bytes(words_) + heap_bytes(first_bytes_[0]) + heap_bytes(first_bytes_[1]);
-        for (const auto& [key, tails] : known_) n += heap_bytes(key) + block_bytes(sizeof(key) + sizeof(tails) + 8);
-        return n;
+    template <class Self, class V> static void fields(Self& p, V& v) {
+        v.expansion(p.list, p.words_, p.known_, p.first_bytes_[0], p.first_bytes_[1]);
     }
 
     static constexpr size_t kManyWords = 128;  // worth keeping

@@ -33,7 +33,7 @@ struct TerminalEnd {
     std::shared_ptr<const Tails> tails;
     int32_t universe = -1;                        // of the parser DWA, and where the tails stand there
     const SharedTails::Places* places = nullptr;  // ... which the universe holds
-    size_t heap_bytes() const { return 0; }       // of its own
+    template <class Self, class V> static void fields(Self&, V&) {}  // no memory of its own
 };
 
 struct Profile {
@@ -45,7 +45,7 @@ struct Profile {
     List spans;         // of inside->groups, by their local number
     std::shared_ptr<const vector<uint32_t>> vetoed;  // watched root: tokens that a longer candidate makes void
     std::shared_ptr<const Inside> inside;
-    size_t heap_bytes() const { return 0; }  // of its own: lists are in an arena, sets at the vocabulary
+    template <class Self, class V> static void fields(Self&, V&) {}  // no memory of its own: lists are in an arena, sets at the vocabulary
 };
 
 class Profiler {
@@ -76,9 +76,12 @@ class Profiler {
         const WalkResult found = is_watched ? watched(y, p) : find(y, loop, p);
         const vector<int32_t> terms = walk_.terms, spans = walk_.spans;
         p.inside = found.inside;
+        // By terminal: a walk that is shared has those of another grammar in another order.
+        vector<std::pair<int32_t, size_t>> by_term;
+        for (size_t i = 0; i < found.tails.size(); ++i) by_term.push_back({terms[size_t(found.tail_terms[i])], i});
+        std::sort(by_term.begin(), by_term.end());
         vector<int32_t> numbers;
-        for (size_t i = 0; i < found.tails.size(); ++i)
-            numbers.push_back(finish(terms[size_t(found.tail_terms[i])], found.tails[i]));
+        for (auto [term, i] : by_term) numbers.push_back(finish(term, found.tails[i]));
         p.terminal_ends = lists.keep(numbers);
         if (!p.inside->groups.empty()) p.spans = lists.keep(spans);
         find_free(p);
@@ -107,25 +110,12 @@ class Profiler {
         }
     }
 
-    size_t heap_bytes() const {
-        size_t n = wfsa::heap_bytes(profiles) + wfsa::heap_bytes(terminal_ends) + lists.heap_bytes();
-        for (const auto& killed : vetoed_) n += wfsa::heap_bytes(*killed.second);
-        return n;
-    }
-    size_t expansion_bytes() const {
-        return walk_.bytes() + bases_.bytes() + wfsa::heap_bytes(finish_ids_) + wfsa::heap_bytes(shared_) +
-               by_edges_.heap_bytes() + wfsa::heap_bytes(common_) +
-               sizeof(std::pair<vector<int32_t>, void*>) * vetoed_.size();
-    }
-    // All that can be reached has its profile: let go of what only more of them would need.
-    void close(Retired& out) {
-        walk_.close(out);
-        bases_.close(out);
-        out.take(by_edges_);
-        out.take(common_);
-        out.take(finish_ids_);
-        out.take(vetoed_);
-        out.take(shared_);
+    template <class Self, class V> static void fields(Self& p, V& v) {
+        v.part("profiles");
+        v.made(p.profiles, p.terminal_ends, p.lists);
+        v.table("walk", p.walk_);
+        v.table("bases", p.bases_);
+        v.expansion(p.finish_ids_, p.vetoed_, p.shared_, p.by_edges_, p.common_);
     }
 
   private:

@@ -78,22 +78,17 @@ class Walk {
         if (t.span < 0) add_run(slot, slot + 1);
         else counted_.push_back({local_number(spans, t.span), slot, slot + 1, count, Inside::kNone});
     }
-    void close(Retired& out) {
-        out.take(runs_);
-        out.take(bits_);
-        out.take(counted_);
-        out.take(segments_);
-        pieces.close(out);
-    }
-    size_t bytes() const {
-        size_t n = pieces.bytes() + heap_bytes(runs_) + heap_bytes(bits_) + heap_bytes(counted_);
-        for (const auto& [key, s] : segments_)
-            n += block_bytes(16 + sizeof(s)) + heap_bytes(s.runs) + heap_bytes(s.pieces);
-        return n;
+    template <class Self, class V> static void fields(Self& w, V& v) {
+        v.expansion(w.runs_, w.bits_, w.counted_, w.segments_);
+        v.table("pieces", w.pieces);
     }
 
   private:
-    struct Segment { vector<Inside::Run> runs; vector<Pieces::Piece> pieces; };
+    struct Segment {
+        vector<Inside::Run> runs;
+        vector<Pieces::Piece> pieces;
+        template <class Self, class V> static void fields(Self& s, V& v) { v.expansion(s.runs, s.pieces); }
+    };
     const VocabularyTrie& trie_;
     Lexer& lexer_;
     Staying& staying_;

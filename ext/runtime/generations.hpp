@@ -19,19 +19,7 @@ inline std::shared_ptr<Engine> fresh(const Engine& of) {
     Engine& e = *out;
     const GrowthLock::Reading reading(of.lock);  // other threads may be decoding
     if (of.frozen) return nullptr;
-    e.grammar = of.grammar;
-    e.ignored = of.ignored;
-    e.lr = of.lr.without_sets_of_texts();
-    e.lexer.terms = of.lexer.terms;
-    e.lexer.limit = of.lexer.limit;
-    e.joint.follow = of.joint.follow;
-    e.end_term = of.end_term;
-    e.token_ids = of.token_ids;
-    e.index_tokens();
-    e.distinct = of.distinct;
-    e.find_marks();
-    std::copy(of.white_space, of.white_space + 2, e.white_space);
-    if (!e.longest()) e.contexts.number_states();
+    e.begin_as(of);
     e.budget = of.budget;
     e.settle();
     return out;

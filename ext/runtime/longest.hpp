@@ -121,9 +121,10 @@ class Longest {
     // Ahead of time: the bitmaps of all weights that have many tails.
     static void fill_many(Tables& tables) {
         std::set<std::pair<int32_t, int32_t>> large;  // (universe, weight)
-        for (const auto& [key, t] : tables.joint.transitions())
+        tables.joint.each_transition([&](uint64_t key, const JointTails::Transition& t) {
             if (tables.weights[t.weight].size() >= kMany)
                 large.insert({tables.joint.states[pair_first(key)][0], t.weight});
+        });
         for (int32_t end = 0; end < int32_t(tables.profiler.terminal_ends.size()); ++end) {
             GrowthLock::let_read();
             const int32_t universe = tables.profiler.terminal_ends[size_t(end)].universe;

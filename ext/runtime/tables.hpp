@@ -12,6 +12,8 @@
 #include "budget/terminals_in_token.hpp"
 #include "budget/tokens_to_end.hpp"
 #include "containers/fork_gate.hpp"
+#include "containers/heap_bytes.hpp"
+#include "lexer/state_order.hpp"
 #include "parser/attach_unordered.hpp"
 #include "parser/follow.hpp"
 #include "parser/least_to_end.hpp"
@@ -59,22 +61,70 @@ struct Tables {
 
     bool longest() const { return lexer.terms.longest; }
 
-    // About how many they take, in a few steps; what other constraints share aside.
+    template <class Self, class V> static void fields(Self& t, V& v) {
+        const int64_t big = int64_t(1) << 31;
+        bool complete = t.frozen;
+        int64_t size = t.vocab->size;
+        v.kept("n_terms", t.grammar.n_terms, Within{1, big});
+        const int64_t n_terms = t.grammar.n_terms;
+        v.kept("n_symbols", t.grammar.n_symbols, Within{n_terms + 1, big});
+        const int64_t n_symbols = t.grammar.n_symbols;
+        v.given("end_term", t.end_term, Within{0, n_terms});
+        v.kept("longest", t.lexer.terms.longest, Within{0, 2});
+        v.kept("complete", complete, Within{0, 2});
+        v.kept("vocabulary", size, Within{size, size + 1});
+        v.given("grammar", t.grammar);
+        v.part("rules");
+        v.given("distinct", t.distinct, Within{0, 4});
+        v.made(t.awaits_distinct);
+        v.given("white_space", t.white_space, Within{-1, kMostWhiteSpace});
+        v.part("terminals");
+        v.given("ignored", t.ignored, Within{0, n_terms});
+        v.given("token_ids", t.token_ids, Within{0, t.vocab->n_tokens()}, size_t(n_terms));
+        v.made(t.token_terms);
+        v.table("lexer", t.lexer, n_terms, complete);
+        v.table("staying", t.staying);
+        v.table("lr", t.lr, n_terms, n_symbols);
+        v.table("contexts", t.contexts, int64_t(t.lexer.contexts.size()), size_t(t.longest() ? 0 : t.lr.n_states()));
+        v.then(t, [](auto& tables) { tables.find_derived(); });
+        v.table("profiler", t.profiler);
+        v.shared(t, complete);
+        v.part("stack reading");
+        v.made(t.universes, t.bulk);
+        v.kept("weights", t.weights, Within{0, big});
+        const int64_t n_lr_states = t.lr.n_states(), n_all = n_lr_states + int64_t(t.lr.unordered.n_states());
+        v.table("dwa", t.dwa, n_terms, n_symbols, n_all, complete);
+        v.table("joint", t.joint, n_terms, n_lr_states);
+        v.then(t, [&](auto& tables) { if (complete) tables.freeze(); });
+    }
+    // About how many bytes they take, in a few steps; what other constraints share aside.
     size_t rough_bytes() const {
-        return lexer.heap_bytes() + lexer.expansion_bytes() + staying.bytes() + lr.unordered.sets.heap_bytes() +
-               16 * lr.goto_symbol.size() + 300 * profiler.profiles.size() + 64 * profiler.terminal_ends.size() +
-               128 * dwa.n_transitions() + 64 * joint.n_transitions() + 4 * size_t(vocab->n_words()) * bulk.size();
+        RoughBytes bytes;
+        fields(*this, bytes);
+        return bytes.n;
     }
 
     // All that decoding can reach is there: tables are only read from now on. What only expansion needed is returned.
     Retired freeze() {
         Retired out;
-        lexer.close(out);
-        staying.close(out);
-        profiler.close(out);
-        dwa.close(out);
+        Closer closer(out);
+        fields(*this, closer);
         frozen = true;
         return out;
+    }
+    // From what the grammar says (and a loaded table has): what else decoding asks for.
+    void find_derived() {
+        check(distinct.empty() || distinct.size() == size_t(grammar.n_symbols), "distinct has the wrong length");
+        check(white_space[1] >= 0, "white space has a bound that shrinks");
+        find_marks();
+        index_tokens();
+    }
+    // The same grammar, terminals and LR automaton, and nothing that was learnt.
+    void begin_as(const Tables& other) {
+        Copier::copy(other, *this);
+        lr.restart_sets(other.lr);
+        find_derived();
+        if (!longest()) contexts.number_states();
     }
 
     // One more terminal behind the grammar's own: the end of the text, which the vocabulary's end tokens stand for.
@@ -88,8 +138,7 @@ struct Tables {
     void build(int64_t max_states) {
         lr = Lr0Builder(grammar, max_states).build();
         distinct = grammar.distinct;
-        find_marks();
-        index_tokens();
+        find_derived();
         find_following_bytes(grammar, ignored, lexer.terms);
         if (longest()) {
             joint.follow = following_terminals(grammar, lexer.terms);
@@ -204,6 +253,7 @@ struct Tables {
 
   private:
     static constexpr size_t kMostReduced = 8;
+    static constexpr int64_t kMostWhiteSpace = int64_t(1) << 20;  // of a file
     std::mutex reduced_mutex_;
     std::map<std::shared_ptr<const ReducedVocabulary>, std::shared_ptr<const ReducedBudgets>> reduced_;
 

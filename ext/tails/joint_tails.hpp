@@ -20,7 +20,6 @@
 // There are few sets of tops (about as many as contexts), so nearly all transitions are known ahead of time; and fewer
 // contexts, so what is lexed behind a place (lexed_tails.hpp) is mostly known for a new set of tops.
 #pragma once
-#include "containers/heap_bytes.hpp"
 #include "errors.hpp"
 #include "parser/top_sets.hpp"
 #include "tails/lexed_tails.hpp"
@@ -33,6 +32,11 @@ class JointTails {
         int32_t term;
         int32_t from;  // the stacks to shift on: those after an earlier cut of the list, or -1: those being read
         int32_t next;  // machine state that reads the tops, or -1: known, the stacks are for later cuts
+        template <class Self, class V> static void fields(Self& c, V& v) {
+            v.kept("term", c.term);
+            v.kept("from", c.from);
+            v.kept("next", c.next);
+        }
     };
     struct Transition {
         int32_t weight = 0;  // tails decided here: number in the weights of the parser DWA
@@ -58,11 +62,7 @@ class JointTails {
     }
     int32_t state(const vector<int32_t>& code) {
         const int32_t d = states.intern(code);
-        if (code.size() == 1 || (code.size() == 3 && code[1] == 0 && code[2] == 0)) {
-            vector<int32_t>& known = starts_[code.size() == 1];
-            if (size_t(code[0]) >= known.size()) known.resize(size_t(code[0]) + 1, -1);
-            known[size_t(code[0])] = d;
-        }
+        remember_start(code, d);
         return d;
     }
     const Transition* find(int32_t d, int32_t t) const {
@@ -88,20 +88,22 @@ class JointTails {
     }
     size_t n_states() const { return size_t(states.size()); }
     size_t n_transitions() const { return table_.size(); }
-    size_t heap_bytes() const {
-        return states.heap_bytes() + tops.heap_bytes() + table_.heap_bytes() + wfsa::heap_bytes(cuts) +
-               wfsa::heap_bytes(follow) + wfsa::heap_bytes(starts_[0]) + wfsa::heap_bytes(starts_[1]) +
-               sets_.heap_bytes() + lexed_.heap_bytes();
+    template <class Self, class V> static void fields(Self& j, V& v, int64_t n_terms, int64_t n_lr_states) {
+        const int64_t big = int64_t(1) << 31;
+        v.part("stack reading");
+        v.kept("states", j.states, Within{0, big});
+        v.then(j, [](auto& joint) { joint.restore_states(); });
+        v.kept("tops", j.tops, Within{0, n_lr_states});
+        v.given("follow", j.follow, Within{0, n_terms}, size_t(j.lexer_.terms.longest ? n_terms : 0));
+        v.rows("transitions", SavedTransition(), [&] { return j.saved_transitions(); },
+               [&](const auto& row) { j.restore(row, n_terms); });
+        v.made(j.table_, j.cuts, j.starts_[0], j.starts_[1]);  // none is of expansion only: "longest" always stays open
+        v.table("sets", j.sets_);
+        v.table("lexed", j.lexed_);
     }
+    template <class Visit> void each_transition(const Visit& visit) const { table_.each(visit); }  // in no order
     int64_t work() const { return lexed_.work(); }  // steps taken so far, a measure of time that does not vary
-    // By ascending (machine state, number of the set of tops).
-    vector<std::pair<uint64_t, Transition>> transitions() const {
-        vector<std::pair<uint64_t, Transition>> out;
-        table_.each([&](uint64_t key, const Transition& x) { out.push_back({key, x}); });
-        std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-        return out;
-    }
-    const Transition* add(int32_t d, int32_t t, int32_t weight, const vector<Cut>& more) {
+    const Transition* add(int32_t d, int32_t t, int32_t weight, Span<Cut> more) {
         const int32_t lo = int32_t(cuts.size());
         cuts.insert(cuts.end(), more.begin(), more.end());
         Transition& out = table_.insert(pair_key(d, t)).first;
@@ -124,6 +126,17 @@ class JointTails {
         }
     };
     struct Nothing {};
+    struct SavedTransition {
+        int32_t from = 0, read = 0, weight = 0;
+        Span<Cut> cuts;
+        template <class Self, class V> static void fields(Self& t, V& v) {
+            v.kept("from", t.from);
+            v.kept("read", t.read);
+            v.kept("weight", t.weight);
+            v.kept("cuts", t.cuts);
+        }
+        bool operator<(const SavedTransition& o) const { return std::tie(from, read) < std::tie(o.from, o.read); }
+    };
     TopSets sets_;
     LexedTails lexed_;
     Lexer& lexer_;
@@ -138,6 +151,46 @@ class JointTails {
     OpenTable<Asked, Nothing, HashAsked> seen_{2};            // what `certain` was asked since a cut
     OpenTable<uint64_t, Nothing, PairHash> decided_{2};       // (place, set of tops) that needed no cut
 
+    vector<SavedTransition> saved_transitions() const {
+        vector<SavedTransition> out;
+        table_.each([&](uint64_t key, const Transition& x) {
+            out.push_back({pair_first(key), pair_second(key), x.weight, {cuts.data() + x.cut_lo, x.cut_hi - x.cut_lo}});
+        });
+        std::sort(out.begin(), out.end());
+        return out;
+    }
+    void restore_states() {
+        for (int32_t d = 0; d < states.size(); ++d) {
+            const List code = states[d];
+            check(code.size() % 2 == 1 && size_t(code[0]) < universes_.size(), "a state of joint tails is cut short");
+            for (size_t i = 1; i < code.size(); i += 2)
+                check(code[i] < universes_[size_t(code[0])].tails().n_nodes() && code[i + 1] < lexer_.watches.size(),
+                      "a state of joint tails is out of range");
+            remember_start(code, d);
+        }
+    }
+    void restore(const SavedTransition& t, int64_t n_terms) {
+        check(t.from >= 0 && t.from < states.size() && t.read >= 0 && t.read < tops.size() && t.weight >= 0 &&
+                  t.weight < weights_.size(), "a transition of joint tails is out of range");
+        const int32_t universe = states[t.from][0];
+        check_weight(weights_[t.weight], universes_[size_t(universe)]);
+        check(!tops[t.read].empty(), "a set of tops is empty");
+        check(!find(t.from, t.read), "a transition is repeated");
+        for (size_t k = 0; k < t.cuts.size(); ++k) {
+            const Cut& c = t.cuts[k];
+            check(c.term >= 0 && c.term < n_terms, "a cut has an unknown terminal");
+            check(c.from >= -1 && c.from < int32_t(k) && c.next >= -1 && c.next < states.size(), "a cut is out of range");
+            check(c.from < 0 || t.cuts[size_t(c.from)].next < 0, "a cut goes on from unknown stacks");
+            check(c.next < 0 || (states[c.next][0] == universe && states[c.next].size() > 1), "a cut changes its universe");
+        }
+        add(t.from, t.read, t.weight, t.cuts);
+    }
+    void remember_start(List code, int32_t d) {
+        if (code.size() != 1 && (code.size() != 3 || code[1] || code[2])) return;
+        vector<int32_t>& known = starts_[code.size() == 1];
+        if (size_t(code[0]) >= known.size()) known.resize(size_t(code[0]) + 1, -1);
+        known[size_t(code[0])] = d;
+    }
     // All that was decided, as one set.
     int32_t weight() {
         sort_unique(weights_of_);

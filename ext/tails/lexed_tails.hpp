@@ -12,7 +12,6 @@
 #include <set>
 
 #include "containers/growth_lock.hpp"
-#include "containers/heap_bytes.hpp"
 #include "containers/open_table.hpp"
 #include "containers/pair_key.hpp"
 #include "errors.hpp"
@@ -62,9 +61,7 @@ class LexedTails {
         return known_.insert(pair_key(place, context)).first = out;
     }
     int64_t work() const { return work_; }
-    size_t heap_bytes() const {
-        return places_.heap_bytes() + known_.heap_bytes() + wfsa::heap_bytes(ends);
-    }
+    template <class Self, class V> static void fields(Self& l, V& v) { v.made(l.places_, l.known_, l.ends); }
 
   private:
     typedef std::pair<int32_t, int32_t> Node;  // of the tails, with a watch set

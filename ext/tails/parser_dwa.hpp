@@ -19,10 +19,8 @@
 // symbolic places and their interning are this project's. Under "longest" stacks do not lex for themselves:
 // joint_tails.hpp.
 #pragma once
-#include <map>
 
 #include "containers/growth_lock.hpp"
-#include "containers/heap_bytes.hpp"
 #include "containers/open_table.hpp"
 #include "containers/pair_key.hpp"
 #include "parser/contexts.hpp"
@@ -94,29 +92,19 @@ class ParserDwa {
     }
     size_t n_states() const { return states_.size(); }
     size_t n_transitions() const { return transitions_.size(); }
-    // By ascending (machine state, LR state).
-    std::map<uint64_t, Transition> transitions() const {
-        std::map<uint64_t, Transition> out;
-        transitions_.each([&](uint64_t key, const Transition& x) { out.emplace(key, x); });
-        return out;
-    }
-    int32_t universe_of(int32_t d) const { return states_[size_t(d)].universe; }
-    bool is_start(int32_t d) const { return states_[size_t(d)].is_start; }
     // Node, symbol, depth of each; none if all that can be read is there.
     List places(int32_t d) const { return d < codes_.size() ? codes_[d].from(1) : List(); }
-    size_t heap_bytes() const {
-        return wfsa::heap_bytes(starts_) + wfsa::heap_bytes(states_) + codes_.heap_bytes() + transitions_.heap_bytes();
+    // `complete`: is nothing left to be expanded?
+    template <class Self, class V>
+    static void fields(Self& d, V& v, int64_t n_terms, int64_t n_symbols, int64_t n_lr_states, bool complete) {
+        v.part("stack reading");
+        v.rows("states", SavedState(), [&] { return d.saved_states(); },
+               [&](const auto& row) { d.restore(row, n_terms, n_symbols, complete); });
+        v.rows("transitions", SavedTransition(), [&] { return d.saved_transitions(); },
+               [&](const auto& row) { d.restore(row, n_lr_states); });
+        v.made(d.states_, d.starts_, d.transitions_);
+        v.expansion(d.codes_, d.open_, d.stacks_, d.closed_, d.slots_, d.code_, d.todo_, d.levels_);
     }
-    // All that can be read is there: let go of what more of it would be made from.
-    void close(Retired& out) { out.take(codes_); }
-
-    void restore_state(int32_t universe, bool is_start, List places, bool complete) {
-        code_.assign(1, universe);
-        code_.insert(code_.end(), places.begin(), places.end());
-        if (complete) append(universe, is_start);
-        else add(universe, is_start, code_);
-    }
-    void restore_transition(int32_t d, int32_t c, Transition t) { transitions_.insert(pair_key(d, c)).first = t; }
 
   private:
     struct State {
@@ -128,11 +116,67 @@ class ParserDwa {
     Lexer& lexer_;
     Staying& staying_;
     const StableVector<Universe>& universes_;
+    struct SavedState {
+        int32_t universe = 0;
+        bool is_start = false;
+        List places;
+        template <class Self, class V> static void fields(Self& s, V& v) {
+            v.kept("universe", s.universe);
+            v.flags("flags", s.is_start);
+            v.kept("places", s.places, Within{0, int64_t(1) << 31});
+        }
+    };
+    struct SavedTransition {
+        int32_t from = 0, read = 0, weight = 0, next = -1;
+        template <class Self, class V> static void fields(Self& t, V& v) {
+            v.kept("from", t.from);
+            v.kept("read", t.read);
+            v.kept("weight", t.weight);
+            v.kept("next", t.next);
+        }
+        bool operator<(const SavedTransition& o) const { return std::tie(from, read) < std::tie(o.from, o.read); }
+    };
     vector<State> states_;
     Interner codes_;  // by state: its universe, and its places; a start has none
     vector<int32_t> starts_;
     OpenTable<uint64_t, Transition, PairHash> transitions_;  // (machine state, LR state); masks ask it a lot
 
+    vector<SavedState> saved_states() const {
+        vector<SavedState> out;
+        for (size_t d = 0; d < states_.size(); ++d)
+            out.push_back({states_[d].universe, states_[d].is_start, places(int32_t(d))});
+        return out;
+    }
+    vector<SavedTransition> saved_transitions() const {
+        vector<SavedTransition> out;
+        transitions_.each([&](uint64_t key, const Transition& x) {
+            out.push_back({pair_first(key), pair_second(key), x.weight, x.next});
+        });
+        std::sort(out.begin(), out.end());
+        return out;
+    }
+    void restore(const SavedState& row, int64_t n_terms, int64_t n_symbols, bool complete) {
+        const List p = row.places;
+        check(row.universe >= 0 && size_t(row.universe) < universes_.size(), "a state of the parser DWA has an unknown universe");
+        const int32_t n_nodes = universes_[size_t(row.universe)].tails().n_nodes();
+        check(p.size() % 3 == 0, "a place is cut short");
+        for (size_t i = 0; i < p.size(); i += 3)
+            check(p[i] < n_nodes && p[i + 1] >= n_terms && p[i + 1] < n_symbols && p[i + 2] >= 1 && p[i + 2] <= 2,
+                  "a place is out of range");
+        code_.assign(1, row.universe);
+        code_.insert(code_.end(), p.begin(), p.end());
+        if (complete) append(row.universe, row.is_start);
+        else check(codes_.insert(code_).second, "a state of the parser DWA is there twice"), append(row.universe, row.is_start);
+    }
+    void restore(const SavedTransition& t, int64_t n_lr_states) {
+        const int32_t n = int32_t(states_.size());
+        check(t.from >= 0 && t.from < n && t.next >= -1 && t.next < n && t.read >= 0 && t.read < n_lr_states && t.weight >= 0 &&
+                  t.weight < weights.size(), "a transition is out of range");
+        const int32_t universe = states_[size_t(t.from)].universe;
+        check_weight(weights[t.weight], universes_[size_t(universe)]);
+        check(t.next < 0 || states_[size_t(t.next)].universe == universe, "a transition changes its universe");
+        transitions_.insert(pair_key(t.from, t.read)).first = {t.weight, t.next};
+    }
     void append(int32_t universe, bool is_start) {
         if (is_start) {
             if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);

@@ -13,7 +13,13 @@ struct Universe {
     int32_t term;
     std::shared_ptr<const SharedTails> shared;
     const Trie& tails() const { return shared->all; }  // its slots are the weights' elements
+    template <class Self, class V> static void fields(Self&, V&) {}  // its tails are the vocabulary's
 };
+
+// Of a loaded table.
+inline void check_weight(List weight, const Universe& universe) {
+    for (int32_t slot : weight) check(size_t(slot) < universe.tails().slot_word.size(), "a weight is out of range");
+}
 
 // Give some ends of one terminal a universe.
 inline void add_universe(StableVector<Universe>& universes, Profiler& profiler, const Terminals& terms,

@@ -33,7 +33,9 @@ KERNELS: dict[str, set[str]] = {
     },
     "ext/tails": {"ext/containers", "ext/errors.hpp", "ext/parser", "ext/profiles", "ext/vocabulary"},
     "ext/json": {"ext/containers", "ext/parser", "ext/vocabulary"},
-    "ext/runtime": {"ext/budget", "ext/containers", "ext/errors.hpp", "ext/parser", "ext/regular", "ext/tails"},
+    "ext/runtime": {
+        "ext/budget", "ext/containers", "ext/errors.hpp", "ext/lexer", "ext/parser", "ext/regular", "ext/tails",
+    },
     "ext/companions": {"ext/json", "ext/runtime"},
     "ext/ahead": {"ext/runtime"},
     "ext/ahead.hpp": {"ext/ahead", "ext/runtime"},

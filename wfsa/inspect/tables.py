@@ -1,6 +1,6 @@
 """The tables of a compiled grammar, as the arrays that its artifact holds: for documentation and for debugging.
 
-Names and layouts are those of ``ext/artifact/write.hpp`` and change with the version of the format.
+Names are those of the tables' fields (``ext/artifact/write_fields.hpp``) and change with the version of the format.
 """
 
 from __future__ import annotations

@@ -1,0 +1,89 @@
+// An order of lexer states that says nothing of when they were met: breadth first from the roots, which are ordered by
+// their hypotheses, and edges by their bytes.
+//
+// Which states are met first depends on what a vocabulary has compiled before, since a walk that is known is not taken.
+// What is made in this order, and numbered in it when it is saved, is the same whatever came before.
+#pragma once
+#include "lexer/lexer.hpp"
+
+namespace wfsa {
+
+class StateOrder {
+  public:
+    explicit StateOrder(const Lexer& lexer) : lexer_(lexer) {}
+
+    size_t size() const { return states_.size(); }
+    // The i-th state; -1: there are no more. All before it have been followed.
+    int32_t operator[](size_t i) {
+        if (i == states_.size()) add_others();
+        return i < states_.size() ? states_[i] : -1;
+    }
+    // The states that an expanded one leads to come next, if they are new.
+    void follow(int32_t y) { for (const Edge& e : lexer_.states[size_t(y)].edges) add(e.target); }
+
+  private:
+    const Lexer& lexer_;
+    vector<int32_t> states_;
+    vector<uint8_t> is_there_;  // by state
+
+    void add(int32_t y) {
+        if (is_there_.size() <= size_t(y)) is_there_.resize(lexer_.states.size(), 0);
+        if (is_there_[size_t(y)]) return;
+        is_there_[size_t(y)] = 1;
+        states_.push_back(y);
+    }
+    // The roots that are not there; if there are none, all other states.
+    void add_others() {
+        is_there_.resize(lexer_.states.size(), 0);
+        vector<int32_t> roots, others;
+        for (int32_t y = 0; y < int32_t(is_there_.size()); ++y)
+            if (!is_there_[size_t(y)]) (lexer_.states[size_t(y)].root ? roots : others).push_back(y);
+        vector<int32_t>& more = roots.empty() ? others : roots;
+        std::sort(more.begin(), more.end(), [&](int32_t a, int32_t b) {
+            const List x = lexer_.states[size_t(a)].hyps.code, y = lexer_.states[size_t(b)].hyps.code;
+            return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
+        });
+        for (int32_t y : more) add(y);
+    }
+};
+
+// The tables of a lexer as they are saved: states in this order, and spans in the order in which they have them, which is
+// how reading the states numbers them.
+struct SavedLexer {
+    vector<int32_t> states, number_of, span_of;  // in order; state, span -> its number there
+
+    explicit SavedLexer(const Lexer& lexer) : number_of(lexer.states.size()), span_of(size_t(lexer.spans.size()), -1) {
+        StateOrder order(lexer);
+        int32_t n_spans = 0;
+        for (int32_t y; (y = order[states.size()]) >= 0;) {
+            number_of[size_t(y)] = int32_t(states.size());
+            states.push_back(y);
+            order.follow(y);
+            const int32_t span = lexer.states[size_t(y)].span;
+            if (span >= 0 && span_of[size_t(span)] < 0) span_of[size_t(span)] = n_spans++;
+        }
+    }
+};
+
+inline Lexer::SavedStates Lexer::saved_states() const {
+    const SavedLexer saved(*this);
+    SavedStates out;
+    vector<Edge> edges;
+    for (int32_t y : saved.states) {
+        LexState s = states[size_t(y)];
+        edges.assign(s.edges.begin(), s.edges.end());
+        for (Edge& e : edges) e.target = saved.number_of[size_t(e.target)];
+        s.edges = out.edges.keep(edges);
+        out.rows.push_back(s);
+    }
+    return out;
+}
+inline vector<Lexer::SavedRoot> Lexer::saved_roots() const {
+    const SavedLexer saved(*this);
+    vector<SavedRoot> out;
+    for (auto [key, y] : roots_) out.push_back({pair_first(key), pair_second(key), saved.number_of[size_t(y)]});
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
+}  // namespace wfsa
