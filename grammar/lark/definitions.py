@@ -61,6 +61,14 @@ class File:
     definitions: dict[str, Definition] = field(default_factory=dict)
     ignored: list[str] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
+    imported: list[File] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Drop the definitions, which refer back to their files, so that all is freed without the collector."""
+        for file in self.imported:
+            file.close()
+        self.imported.clear()
+        self.definitions.clear()
 
     def global_name(self, name: str) -> str:
         """The name that a name of this file has in the whole grammar."""
@@ -143,6 +151,7 @@ class File:
                 raise GrammarError(f"%import goes in a circle: {' -> '.join(filter(None, chain))}")
             outer = outer.outer
         inner = File(place, os.path.dirname(place), "__".join(path), aliases, self)
+        self.imported.append(inner)
         in_library = place.startswith(library())
         inner.load(_library_statements(place, tuple(aliases)) if in_library else _statements(place), import_paths)
         for name, definition in inner.needed(aliases).items():

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from functools import lru_cache
 
 from wfsa.errors import GrammarError, WfsaError
@@ -70,13 +71,15 @@ def read_lark(
         raise
     except ValueError as e:  # int() of more than 4,300 digits
         raise GrammarError(f"a number of the grammar is too long: {e}") from None
+    finally:
+        file.close()
 
 
 @lru_cache(maxsize=256)
 def library_terminal(path: tuple[str, ...], name: str) -> Regular:
     """The language of a terminal in one of Lark's own grammars, ``("common",), "INT"``.  Raises GrammarError."""
-    file = File()
-    file.import_file(path, False, {name: name}, [])
-    if name not in file.definitions:
-        raise GrammarError(f"%import {'.'.join(path)}.{name}: there is no such terminal in Lark's library")
-    return regular(TerminalPatterns(file.definitions).by_name(name))
+    with closing(File()) as file:
+        file.import_file(path, False, {name: name}, [])
+        if name not in file.definitions:
+            raise GrammarError(f"%import {'.'.join(path)}.{name}: there is no such terminal in Lark's library")
+        return regular(TerminalPatterns(file.definitions).by_name(name))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import wfsa
-from wfsa import compiler
+from wfsa import compilation
 from wfsa.collector import HeldCollector
 
 VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
@@ -71,7 +71,7 @@ def test_many_threads_compile() -> None:
 
 
 def test_a_long_compilation_lets_it_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(compilation, "MOST_SECONDS", 0.0)
     seen: list[bool] = []
 
     def note(stage: str, fraction: float) -> None:
