@@ -69,6 +69,7 @@ def unfold(tree: Regular, budget: int) -> Expr:
 
 def fold_expression(e: Expr, known: Mapping[str, Regular], budget: int, weigh: Weights) -> Expr:
     """`e` with regular parts folded as far as the budget allows; names in `known` stand for their trees."""
+    check()
     match e:
         case Regular():
             if weigh(e) <= budget:

@@ -51,7 +51,7 @@ def grammars(draw: st.DrawFn) -> str:
         'pair{p}: p "b" p',
         draw(_mostly(['T: "t"', 'T.2: "t" "v"?', 'T: "t"i'], ["%declare T"])),
         draw(_mostly(['U: "u"', 'U: ("u" | "w") "v"~1..2', 'U: V\nV: "w" ["v"]'], ["U: x", "U: U"])),
-        draw(_mostly(["", '%override y: "d"', '%extend y: "d"'], ["%extend z: T", 'y: "a"', "%ignore Z"])),
+        draw(_mostly(["", '%override y: "g"', '%extend y: "g"'], ["%extend z: T", 'y: "a"', "%ignore Z"])),
         draw(_mostly(["", "unused: pair{T}", 'unused: "z"'], ["unused: z", "unused: pair{T, T}"])),
     ]
     return "\n".join(lines) + "\n"
@@ -91,7 +91,7 @@ def lark_words(text: str) -> set[str] | None:
 
 def _spellings(regexp: str) -> set[str]:
     """The words over the letters in use that a terminal matches, of at most four letters of two kinds."""
-    letters = "abcdeftTuvw"
+    letters = "abcdefgtTuvw"
     words = ["".join(parts) for parts in product(letters, ("", *letters), ("", *"tuwv"), ("", "v"))]
     return {w for w in words if re.fullmatch(regexp, w)}
 
