@@ -46,8 +46,9 @@ def is_json(value: Any) -> bool:
     todo, seen = [value], set()
     while todo:
         v = todo.pop()
-        if isinstance(v, (dict, list)):
+        if not len(todo) & 0xFFF:
             check()
+        if isinstance(v, (dict, list)):
             if id(v) in seen:
                 continue
             seen.add(id(v))

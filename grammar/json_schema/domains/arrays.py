@@ -107,7 +107,8 @@ class Arrays(NamedTuple):
                 return False
             if c.high is not None and sum(children.admits(c.handle, v, not wide, not sure) for v in counted) > c.high:
                 return False
-        return all(children.admits(self.item(i), v, wide, sure) for i, v in enumerate(value))
+        asked = value[: len(self.prefix)] if asks_nothing(self.rest) else value
+        return all(children.admits(self.item(i), v, wide, sure) for i, v in enumerate(asked))
 
 
 ANY_ARRAYS = Arrays()
