@@ -74,7 +74,7 @@ def _schema_location(error: Exception) -> str:
 
 
 def _code_location(error: Exception) -> str:
-    """The innermost line of this package, as "json_schema/keywords.py:97"."""
+    """The innermost line of this package, as "json_schema/read/keywords.py:97"."""
     found = "wfsa"
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = os.path.abspath(frame.f_code.co_filename)

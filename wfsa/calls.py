@@ -16,8 +16,8 @@ from typing import Any
 
 from wfsa.errors import DecodingError, WfsaError
 from wfsa.grammar.json_schema import SchemaOptions, SchemaSource
-from wfsa.grammar.json_schema.python_types import is_function, is_type, type_reader
-from wfsa.grammar.json_schema.sources import from_text, to_text
+from wfsa.grammar.json_schema.read.python_types import is_function, is_type, type_reader
+from wfsa.grammar.json_schema.read.sources import from_text, to_text
 from wfsa.grammar.json_schema.tools import ToolSchema, listed_tools
 from wfsa.grammar.structural_tag.calls import WrittenCall, read_written_calls
 from wfsa.grammar.structural_tag.tools import FORMATS, require_format

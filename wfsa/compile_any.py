@@ -11,7 +11,7 @@ from wfsa import compiler
 from wfsa.constraint import Constraint
 from wfsa.errors import GrammarError
 from wfsa.grammar.ir import Grammar
-from wfsa.grammar.json_schema.python_types import is_function, is_type
+from wfsa.grammar.json_schema.read.python_types import is_function, is_type
 from wfsa.texts import compile_choice
 from wfsa.vocab import Vocab, require_vocab
 

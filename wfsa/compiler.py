@@ -36,10 +36,10 @@ from wfsa.grammar.json_schema import (
     read_json_schema,
     read_tools,
 )
-from wfsa.grammar.json_schema.contradiction import Place, contradiction, contradiction_text
+from wfsa.grammar.json_schema.explain.contradiction import Place, contradiction, contradiction_text
 from wfsa.grammar.json_schema.lowering import NoDocument
-from wfsa.grammar.json_schema.misspelt import Slip, slips_text
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.read.misspelt import Slip, slips_text
+from wfsa.grammar.json_schema.read.sources import schema_of
 from wfsa.grammar.json_schema.tools import is_response_format, listed_tools
 from wfsa.grammar.notation.gbnf import read_gbnf
 from wfsa.grammar.regex.grammar import read_regex

@@ -20,7 +20,7 @@ from wfsa._ext.vocabulary import VocabCore
 from wfsa.errors import ArtifactError, WfsaError
 from wfsa.grammar.ir import RuleAttributes
 from wfsa.grammar.json_schema import ReportEntry, SchemaReport, SchemaSource
-from wfsa.grammar.json_schema.sources import from_text, to_text
+from wfsa.grammar.json_schema.read.sources import from_text, to_text
 from wfsa.storage.array_file import ArrayFile, Arrays
 
 FORMAT: Final = "wfsa-constraint"

@@ -24,13 +24,13 @@ from typing import Any, Final
 from wfsa.errors import WfsaError
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaSource
-from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.keyword_table import KEYWORDS, Applies, keyword_text
+from wfsa.grammar.json_schema.explain.prefix import WHITESPACE, Written, written
+from wfsa.grammar.json_schema.explain.units import units
 from wfsa.grammar.json_schema.lowering import read_part
 from wfsa.grammar.json_schema.places import pointer_of, segment
-from wfsa.grammar.json_schema.prefix import WHITESPACE, Written, written
-from wfsa.grammar.json_schema.units import units
-from wfsa.grammar.json_schema.words import MAX_SHOWN, list_text, value_text
+from wfsa.grammar.json_schema.read.document import Document, draft_of
+from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS, Applies, keyword_text
+from wfsa.grammar.json_schema.read.words import MAX_SHOWN, list_text, value_text
 
 END: Final = b""  # the end of the text, in place of a byte
 _AFTER_A_VALUE: Final = b",]} \t\r\n"  # what can stand behind a number

@@ -27,8 +27,8 @@ from wfsa.constraint import Constraint
 from wfsa.errors import SchemaError
 from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.json_schema.strict import as_asked
+from wfsa.grammar.json_schema.read.keywords import shown
+from wfsa.grammar.json_schema.read.strict import as_asked
 from wfsa.grammar.json_schema.tools import listed_tools
 from wfsa.grammar.json_text import read_json
 from wfsa.grammar.structural_tag.tools import tools_tag

@@ -18,18 +18,12 @@ sys.path[:0] = [str(ROOT)]
 from benches.schemas import rival_keywords  # noqa: E402
 from wfsa.errors import SchemaError  # noqa: E402
 from wfsa.grammar.ir import MAX_GROUPS  # noqa: E402
-from wfsa.grammar.json_schema import (  # noqa: E402
-    SchemaOptions,
-    alternatives,
-    counted_items,
-    item_values,
-    lowering,
-    name_classes,
-    objects,
-    read_json_schema,
-)
-from wfsa.grammar.json_schema.formats import NAMES, NARROWED  # noqa: E402
-from wfsa.grammar.json_schema.keyword_table import KEYWORDS  # noqa: E402
+from wfsa.grammar.json_schema import SchemaOptions, lowering, read_json_schema  # noqa: E402
+from wfsa.grammar.json_schema.counting import item_values, name_classes  # noqa: E402
+from wfsa.grammar.json_schema.read import alternatives  # noqa: E402
+from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS  # noqa: E402
+from wfsa.grammar.json_schema.spelling.formats import NAMES, NARROWED  # noqa: E402
+from wfsa.grammar.json_schema.write import counted_items, objects  # noqa: E402
 
 PAGE = ROOT / "docs" / "schema-support.md"
 SCORES = ROOT / "tests" / "json_schema" / "suite_scores.json"

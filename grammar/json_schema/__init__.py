@@ -1,9 +1,9 @@
 """JSON Schema: a schema in, a grammar of the JSON texts of its documents out (see :mod:`.lowering`)."""
 
+from .explain.report import ReportEntry, SchemaReport
 from .lowering import LoweredSchema, read_json_schema
 from .options import SchemaOptions
-from .report import ReportEntry, SchemaReport
-from .sources import SchemaSource
+from .read.sources import SchemaSource
 from .tools import read_tools
 
 __all__ = [

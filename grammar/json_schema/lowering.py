@@ -35,21 +35,21 @@ from ..allowance import check
 from ..boundary import Boundary
 from ..ir import Grammar
 from ..unproductive import trimmed
-from .arrays import Arrays
-from .document import Document, draft_of
 from .domains.handles import Handle, path_of
+from .domains.shape import Shape
 from .domains.types import ARRAY, OBJECT, SCALARS, type_of
-from .indentation import indented
-from .memo import Memo, Place
-from .misspelt import Slip
-from .objects import Objects
+from .explain.report import SchemaEntries, SchemaReport
 from .options import SchemaOptions
-from .relaxing import relaxed, without_names_in_doubt
-from .report import SchemaEntries, SchemaReport
-from .scalars import Scalars, ScalarUnion
-from .shape import Shape
-from .sources import SchemaSource, schema_of
+from .read.document import Document, draft_of
+from .read.misspelt import Slip
+from .read.sources import SchemaSource, schema_of
 from .widening import Widening
+from .write.arrays import Arrays
+from .write.indentation import indented
+from .write.memo import Memo, Place
+from .write.objects import Objects
+from .write.relaxing import relaxed, without_names_in_doubt
+from .write.scalars import Scalars, ScalarUnion
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
 MAX_NESTING = 1000  # segments of a path

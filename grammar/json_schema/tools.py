@@ -31,15 +31,15 @@ from wfsa.errors import SchemaError
 
 from ..boundary import Boundary
 from ..json_text import has_utf8
-from .document import contents_of, draft_of
-from .keywords import shown
+from .explain.report import ReportEntry, SchemaEntries, SchemaReport, placed
 from .lowering import LoweredSchema, read_json_schema
 from .options import SchemaOptions
 from .places import pointer_of
-from .python_types import is_type
-from .report import ReportEntry, SchemaEntries, SchemaReport, placed
-from .sources import schema_of
-from .strict import as_asked
+from .read.document import contents_of, draft_of
+from .read.keywords import shown
+from .read.python_types import is_type
+from .read.sources import schema_of
+from .read.strict import as_asked
 from .widening import Widening
 
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")

@@ -27,17 +27,17 @@ from wfsa.errors import LimitError
 
 from ..expressions import Expr
 from ..ir import Grammar
-from ..json_schema.closing import closed
-from ..json_schema.document import Document, draft_of
 from ..json_schema.domains.arrays import Arrays
 from ..json_schema.domains.handles import NOTHING_AT_ALL, Handle, number_of
 from ..json_schema.domains.objects import Objects
+from ..json_schema.domains.shape import Shape, Tracks
 from ..json_schema.domains.strings import ANY_STRINGS
 from ..json_schema.domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, type_of
 from ..json_schema.lowering import LoweredSchema, Lowering, lowered_schema, narrowed
-from ..json_schema.memo import Memo
 from ..json_schema.options import SchemaOptions
-from ..json_schema.shape import Shape, Tracks
+from ..json_schema.read.closing import closed
+from ..json_schema.read.document import Document, draft_of
+from ..json_schema.write.memo import Memo
 from ..json_text import has_utf8
 from ..regular import Regular, Words, alt
 from .style_productions import SPACE, StyleProductions

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from wfsa.errors import SchemaError
 
-from ..json_schema.keywords import shown
+from ..json_schema.read.keywords import shown
 from ..json_text import read_json
 
 _MAX_COUNT = (1 << 31) - 1

@@ -36,11 +36,11 @@ from ..expressions import Choice, Expr, Inline, Many, Ref, Seq
 from ..free_text import free_text, text_until
 from ..inline import takes_empty
 from ..ir import Grammar, Tokens
-from ..json_schema.keywords import shown
+from ..json_schema.explain.report import ReportEntry, SchemaReport, TagEntries
 from ..json_schema.lowering import LoweredSchema, read_json_schema
 from ..json_schema.options import SchemaOptions
 from ..json_schema.places import pointer_of
-from ..json_schema.report import ReportEntry, SchemaReport, TagEntries
+from ..json_schema.read.keywords import shown
 from ..notation.gbnf import read_gbnf
 from ..regex.grammar import read_regex
 from ..regular import EPSILON, Literal, Regular, both, cat

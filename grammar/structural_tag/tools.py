@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 from wfsa.errors import SchemaError
 
 from ..boundary import Boundary
-from ..json_schema.keywords import shown
+from ..json_schema.read.keywords import shown
 from ..json_schema.tools import ToolSchema, listed_tools
 
 Format = dict[str, Any]

@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 
 from wfsa.errors import DecodingError, WfsaError
 
-from ..json_schema.alternatives import Alternatives
-from ..json_schema.document import Document, draft_of
 from ..json_schema.domains.handles import Handle
 from ..json_schema.options import SchemaOptions
+from ..json_schema.read.alternatives import Alternatives
+from ..json_schema.read.document import Document, draft_of
 from .xml_styles import Style
 
 WHITE = " \t\n\r"

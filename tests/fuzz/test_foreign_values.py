@@ -22,7 +22,7 @@ from tests.fuzz import mutate
 from tests.fuzz.limits import LIMITS, alarm, byte_vocab, examples
 from tests.fuzz.test_front_ends import seeds
 from wfsa.fleet.store.request import Request
-from wfsa.grammar.json_schema.keyword_table import KEYWORDS as TABLE
+from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS as TABLE
 from wfsa.grammar.structural_tag.fields import FIELDS
 
 pytestmark = pytest.mark.engine

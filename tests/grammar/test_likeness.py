@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wfsa._ext.regular import automaton
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema.formats import NAMES, format_language
+from wfsa.grammar.json_schema.spelling.formats import NAMES, format_language
 from wfsa.grammar.regex.pattern import parse_regex
 from wfsa.grammar.regular import ByteSet, Literal, Regular, alt, both, cat, repeat
 

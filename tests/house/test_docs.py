@@ -120,7 +120,7 @@ def test_the_architecture_names_every_module() -> None:
 
 def test_tables_are_up_to_date() -> None:
     """``python docs/make/support_tables.py`` writes them anew."""
-    from wfsa.grammar.json_schema.keyword_table import KEYWORDS
+    from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS
 
     tables = tool("support_tables")
     text = tables.PAGE.read_text(encoding="utf-8")

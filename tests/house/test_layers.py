@@ -1,8 +1,9 @@
 """Who may use whom: the arrows between folders as data, no circles, and what each layer must not know.
 
 Read from the sources, not by importing them: every .hpp and .pyx under ext/, every .py under wfsa/ and grammar/.
-A unit is a folder; the files that lie directly in wfsa/ and in ext/ are each a unit of their own, since that is where
-the drivers are.  Imports inside functions count like any other; those under TYPE_CHECKING only where it says so.
+A unit is a folder; the files that lie directly in wfsa/, ext/ and grammar/json_schema/ are each a unit of their own,
+since that is where the drivers are.  Imports inside functions count like any other; those under TYPE_CHECKING only
+where it says so.
 """
 
 from __future__ import annotations
@@ -50,23 +51,61 @@ KERNELS: dict[str, set[str]] = {
         "ext/interrupt.hpp", "ext/vocabulary", "grammar", "wfsa/_ext", "wfsa/errors.py",
     },
 }  # fmt: skip
+# JSON Schema: its folders, and the files around them.
+SCHEMA: dict[str, set[str]] = {
+    "grammar/json_schema/options.py": {"wfsa/errors.py"},
+    "grammar/json_schema/places.py": set(),
+    "grammar/json_schema/widening.py": {"wfsa/errors.py"},
+    "grammar/json_schema/metaschemas": set(),
+    "grammar/json_schema/spelling": {
+        "grammar", "grammar/json_schema/options.py", "grammar/regex", "wfsa/errors.py",
+    },
+    "grammar/json_schema/domains": {"grammar", "grammar/json_schema/spelling", "grammar/regex", "wfsa/errors.py"},
+    "grammar/json_schema/read": {
+        "grammar", "grammar/json_schema/domains", "grammar/json_schema/metaschemas", "grammar/json_schema/options.py",
+        "grammar/json_schema/places.py", "grammar/json_schema/spelling", "grammar/json_schema/widening.py",
+        "wfsa/errors.py",
+    },
+    "grammar/json_schema/counting": {
+        "grammar", "grammar/json_schema/domains", "grammar/json_schema/read", "grammar/json_schema/spelling",
+        "wfsa/errors.py",
+    },
+    "grammar/json_schema/write": {
+        "grammar", "grammar/json_schema/counting", "grammar/json_schema/domains", "grammar/json_schema/options.py",
+        "grammar/json_schema/read", "grammar/json_schema/spelling", "grammar/json_schema/widening.py", "grammar/regex",
+        "wfsa/errors.py",
+    },
+    "grammar/json_schema/explain": {
+        "grammar/json_schema/options.py", "grammar/json_schema/places.py", "grammar/json_schema/read",
+        "grammar/json_schema/widening.py",
+    },
+    "grammar/json_schema/lowering.py": {
+        "grammar", "grammar/json_schema/domains", "grammar/json_schema/explain", "grammar/json_schema/options.py",
+        "grammar/json_schema/read", "grammar/json_schema/widening.py", "grammar/json_schema/write", "wfsa/errors.py",
+    },
+    "grammar/json_schema/tools.py": {
+        "grammar", "grammar/json_schema/explain", "grammar/json_schema/lowering.py", "grammar/json_schema/options.py",
+        "grammar/json_schema/places.py", "grammar/json_schema/read", "grammar/json_schema/widening.py",
+        "wfsa/errors.py",
+    },
+    "grammar/json_schema/__init__.py": {
+        "grammar/json_schema/explain", "grammar/json_schema/lowering.py", "grammar/json_schema/options.py",
+        "grammar/json_schema/read", "grammar/json_schema/tools.py",
+    },
+}  # fmt: skip
 FRONT_ENDS: dict[str, set[str]] = {
     "grammar": {"grammar/regex", "wfsa/errors.py"},
     "grammar/unicode": {"grammar"},
     "grammar/regex": {"grammar", "grammar/unicode", "wfsa/errors.py"},
     "grammar/notation": {"grammar", "wfsa/errors.py"},
     "grammar/lark": {"grammar", "grammar/notation", "grammar/regex", "wfsa/errors.py"},
-    "grammar/json_schema/metaschemas": set(),
-    "grammar/json_schema": {
-        "grammar", "grammar/json_schema/domains", "grammar/json_schema/metaschemas", "grammar/regex", "wfsa/errors.py",
-    },
-    "grammar/json_schema/domains": {"grammar", "grammar/json_schema", "grammar/regex", "wfsa/errors.py"},
+    **SCHEMA,
     "grammar/structural_tag": {
-        "grammar", "grammar/json_schema", "grammar/json_schema/domains", "grammar/notation", "grammar/regex",
+        "grammar", *SCHEMA, "grammar/notation", "grammar/regex",
         "wfsa/errors.py",
     },
     "grammar/guidance": {
-        "grammar", "grammar/json_schema", "grammar/lark", "grammar/notation", "grammar/regex", "wfsa/errors.py",
+        "grammar", *SCHEMA, "grammar/lark", "grammar/notation", "grammar/regex", "wfsa/errors.py",
     },
 }
 PACKAGE: dict[str, set[str]] = {
@@ -74,7 +113,7 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/version.py": set(),
     "wfsa/_ext": set(),
     "wfsa/progress_bar.py": set(),
-    "wfsa/arguments.py": {"grammar/json_schema"},
+    "wfsa/arguments.py": {*SCHEMA},
     "wfsa/bitmask": {"wfsa/_ext", "wfsa/errors.py"},
     "wfsa/vocab": {"wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
     "wfsa/storage": {"wfsa/errors.py"},
@@ -83,71 +122,71 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/compile_options.py": set(),
     "wfsa/jump_forward.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
     "wfsa/constraint.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/jump_forward.py", "wfsa/storage", "wfsa/vocab"},
-    "wfsa/calls.py": {"grammar/json_schema", "grammar/structural_tag", "wfsa/errors.py"},
+    "wfsa/calls.py": {*SCHEMA, "grammar/structural_tag", "wfsa/errors.py"},
     "wfsa/compilation.py": {
         "grammar", "wfsa/_ext", "wfsa/arguments.py", "wfsa/collector.py", "wfsa/compile_options.py", "wfsa/errors.py",
         "wfsa/vocab",
     },
-    "wfsa/constraint_file.py": {"grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
+    "wfsa/constraint_file.py": {"grammar", *SCHEMA, "wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
     "wfsa/grammar_constraint.py": {
-        "grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/calls.py", "wfsa/compilation.py",
+        "grammar", *SCHEMA, "wfsa/_ext", "wfsa/calls.py", "wfsa/compilation.py",
         "wfsa/compile_options.py", "wfsa/constraint.py", "wfsa/constraint_file.py", "wfsa/errors.py",
         "wfsa/explain.py", "wfsa/storage", "wfsa/vocab",
     },
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
-        "grammar", "grammar/guidance", "grammar/json_schema", "grammar/notation", "grammar/regex",
+        "grammar", "grammar/guidance", *SCHEMA, "grammar/notation", "grammar/regex",
         "grammar/structural_tag", "wfsa/calls.py", "wfsa/compilation.py", "wfsa/compile_options.py", "wfsa/errors.py",
         "wfsa/grammar_constraint.py", "wfsa/vocab",
     },
     "wfsa/compile_any.py": {
-        "grammar", "grammar/json_schema", "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/texts",
+        "grammar", *SCHEMA, "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/texts",
         "wfsa/vocab",
     },
     "wfsa/requests.py": {
-        "grammar", "grammar/json_schema", "grammar/structural_tag", "wfsa/calls.py", "wfsa/compiler.py",
+        "grammar", *SCHEMA, "grammar/structural_tag", "wfsa/calls.py", "wfsa/compiler.py",
         "wfsa/constraint.py", "wfsa/errors.py", "wfsa/grammar_constraint.py", "wfsa/texts",
     },
     "wfsa/inspect": {
-        "grammar", "grammar/json_schema", "wfsa/_ext", "wfsa/caches.py", "wfsa/compiler.py", "wfsa/constraint.py",
+        "grammar", *SCHEMA, "wfsa/_ext", "wfsa/caches.py", "wfsa/compiler.py", "wfsa/constraint.py",
         "wfsa/errors.py", "wfsa/grammar_constraint.py", "wfsa/vocab",
     },
     "wfsa/fleet": {"wfsa/caches.py", "wfsa/errors.py"},
     "wfsa/fleet/store": {
-        "grammar", "grammar/json_schema", "wfsa/compile_options.py", "wfsa/constraint.py",
+        "grammar", *SCHEMA, "wfsa/compile_options.py", "wfsa/constraint.py",
         "wfsa/constraint_file.py", "wfsa/errors.py", "wfsa/grammar_constraint.py", "wfsa/requests.py", "wfsa/storage",
         "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/fleet/farm": {
-        "grammar/json_schema", "wfsa/compile_options.py", "wfsa/errors.py", "wfsa/requests.py", "wfsa/storage",
+        *SCHEMA, "wfsa/compile_options.py", "wfsa/errors.py", "wfsa/requests.py", "wfsa/storage",
         "wfsa/fleet/store", "wfsa/vocab",
     },
     "wfsa/reference": {"grammar", "wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
-    "wfsa/explain.py": {"grammar", "grammar/json_schema", "wfsa/errors.py"},
+    "wfsa/explain.py": {"grammar", *SCHEMA, "wfsa/errors.py"},
     "wfsa/model_cache.py": set(),
     "wfsa/installing.py": set(),
     "wfsa/items": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items/backends", "wfsa/model_cache.py", "wfsa/storage"},
     "wfsa/items/backends": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items"},
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/model_cache.py"},
     "wfsa/integrations": {
-        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/compile_options.py", "wfsa/compiler.py",
+        *SCHEMA, "wfsa/_ext", "wfsa/bitmask", "wfsa/compile_options.py", "wfsa/compiler.py",
         "wfsa/constraint.py", "wfsa/errors.py", "wfsa/fleet", "wfsa/fleet/store", "wfsa/items", "wfsa/vocab",
     },
     "wfsa/__init__.py": {
-        "grammar/json_schema", "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py",
+        *SCHEMA, "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py",
         "wfsa/compile_any.py", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
         "wfsa/grammar_constraint.py", "wfsa/errors.py", "wfsa/inspect", "wfsa/integrations", "wfsa/requests.py",
         "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/explorer": {
-        "grammar", "grammar/guidance", "grammar/json_schema", "grammar/notation", "grammar/regex",
+        "grammar", "grammar/guidance", *SCHEMA, "grammar/notation", "grammar/regex",
         "wfsa/__init__.py", "wfsa/_ext",
         "wfsa/compile_options.py", "wfsa/demo", "wfsa/inspect", "wfsa/errors.py",
         "wfsa/items", "wfsa/reference", "wfsa/vocab",
     },
     "wfsa/cli": {
-        "grammar/json_schema", "wfsa/__init__.py", "wfsa/constraint_file.py", "wfsa/demo", "wfsa/errors.py",
+        *SCHEMA, "wfsa/__init__.py", "wfsa/constraint_file.py", "wfsa/demo", "wfsa/errors.py",
         "wfsa/explorer", "wfsa/fleet/farm", "wfsa/fleet/store", "wfsa/inspect", "wfsa/items", "wfsa/progress_bar.py",
         "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
@@ -247,7 +286,7 @@ USES: dict[str, set[str]] = {
 
 def unit_of(name: str) -> str:
     folder, _, _ = name.rpartition("/")
-    return name if folder in ("wfsa", "ext") else folder
+    return name if folder in ("wfsa", "ext", "grammar/json_schema") else folder
 
 
 def circles(uses: Mapping[str, set[str]]) -> list[set[str]]:

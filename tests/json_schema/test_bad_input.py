@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import wfsa
-from wfsa.grammar.json_schema.keyword_table import KEYWORDS
+from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS
 from wfsa.vocab import byte_vocab
 
 pytestmark = pytest.mark.engine

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa.grammar.json_schema.contents import DEPTH, JSON
+from wfsa.grammar.json_schema.spelling.contents import DEPTH, JSON
 
 BYTES = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
 ENCODINGS = ("base64", "base64url", "base32", "base32hex", "base16")

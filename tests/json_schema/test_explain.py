@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
+from wfsa.grammar.json_schema.explain.prefix import written
 from wfsa.grammar.json_schema.places import pointer_of
-from wfsa.grammar.json_schema.prefix import written
 from wfsa.vocab import byte_vocab
 
 from .test_random_schemas import schemas

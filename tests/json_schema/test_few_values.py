@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfsa.errors import LimitError, SchemaError
-from wfsa.grammar.json_schema.alternatives import Alternatives
-from wfsa.grammar.json_schema.document import Document
-from wfsa.grammar.json_schema.few_values import FewValues
-from wfsa.grammar.json_schema.finite import json_key
-from wfsa.grammar.json_schema.most_values import MostValues
+from wfsa.grammar.json_schema.counting.few_values import FewValues
+from wfsa.grammar.json_schema.counting.most_values import MostValues
 from wfsa.grammar.json_schema.options import SchemaOptions
+from wfsa.grammar.json_schema.read.alternatives import Alternatives
+from wfsa.grammar.json_schema.read.document import Document
+from wfsa.grammar.json_schema.spelling.finite import json_key
 
 MOST = 40
 SCALARS: list[Any] = [None, True, False, -1, 0, 1, 2, 3, 0.5, 1.5, "", "a", "b", "ab", "ba", "abc"]

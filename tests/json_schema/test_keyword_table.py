@@ -9,13 +9,22 @@ from typing import Any
 import pytest
 
 import wfsa
-from wfsa.grammar.json_schema import SchemaOptions, keywords, verdicts, words
-from wfsa.grammar.json_schema.document import Document
-from wfsa.grammar.json_schema.keyword_table import KEYWORDS, ROWS, Applies, Holds, Keyword, keyword_text, subschemas
-from wfsa.grammar.json_schema.misspelt import intended
+from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.grammar.json_schema.explain.units import units
 from wfsa.grammar.json_schema.options import DRAFTS
-from wfsa.grammar.json_schema.shape_builder import ShapeBuilder
-from wfsa.grammar.json_schema.units import units
+from wfsa.grammar.json_schema.read import keywords, verdicts, words
+from wfsa.grammar.json_schema.read.document import Document
+from wfsa.grammar.json_schema.read.keyword_table import (
+    KEYWORDS,
+    ROWS,
+    Applies,
+    Holds,
+    Keyword,
+    keyword_text,
+    subschemas,
+)
+from wfsa.grammar.json_schema.read.misspelt import intended
+from wfsa.grammar.json_schema.read.shape_builder import ShapeBuilder
 from wfsa.vocab import byte_vocab
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "schema-support.md"

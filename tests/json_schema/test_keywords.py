@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from wfsa.errors import LimitError, SchemaError, WfsaError
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
-from wfsa.grammar.json_schema.formats import format_language
-from wfsa.grammar.json_schema.intervals import decimals, integers, whole_bounds
-from wfsa.grammar.json_schema.spelling import spelled
+from wfsa.grammar.json_schema.spelling.formats import format_language
+from wfsa.grammar.json_schema.spelling.intervals import decimals, integers, whole_bounds
+from wfsa.grammar.json_schema.spelling.strings import spelled
 from wfsa.grammar.language import contains
 from wfsa.grammar.regex.pattern import search_language
 

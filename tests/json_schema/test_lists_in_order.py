@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import wfsa
 from tests.json_schema.test_random_schemas import SCALARS, parts_of, schemas, values
-from wfsa.grammar.json_schema import productions
+from wfsa.grammar.json_schema.write import productions
 from wfsa.vocab import byte_vocab
 
 pytestmark = pytest.mark.engine

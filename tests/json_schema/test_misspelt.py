@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa.grammar.json_schema.keyword_table import KEYWORDS, subschemas
-from wfsa.grammar.json_schema.misspelt import MAX_WORDS, MEANT_ELSEWHERE, distance, intended
+from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS, subschemas
+from wfsa.grammar.json_schema.read.misspelt import MAX_WORDS, MEANT_ELSEWHERE, distance, intended
 from wfsa.vocab import byte_vocab
 
 BYTES = byte_vocab()

@@ -16,8 +16,8 @@ import pytest
 
 import wfsa
 from tests.walks.walk import vocabulary, walk
-from wfsa.grammar.json_schema.python_checks import ecma_pattern
-from wfsa.grammar.json_schema.python_types import type_reader, type_schema
+from wfsa.grammar.json_schema.read.python_checks import ecma_pattern
+from wfsa.grammar.json_schema.read.python_types import type_reader, type_schema
 
 pydantic = pytest.importorskip("pydantic", reason="NO PYDANTIC: types were not turned into schemas")
 from pydantic import Field  # noqa: E402

@@ -11,7 +11,7 @@ import pytest
 
 import wfsa
 from tests.walks.walk import vocabulary
-from wfsa.grammar.json_schema.python_types import type_reader, type_schema
+from wfsa.grammar.json_schema.read.python_types import type_reader, type_schema
 
 pydantic = pytest.importorskip("pydantic", reason="NO PYDANTIC: types were not turned into schemas")
 from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter  # noqa: E402

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
-from wfsa.grammar.json_schema.keyword_table import KEYWORDS
+from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS
 
 from ..oracles.documents import Documents
 

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfsa.errors import LimitError
-from wfsa.grammar.json_schema import SchemaOptions, number_spellings, read_json_schema
-from wfsa.grammar.json_schema.number_spellings import PLACES, multiples, within
-from wfsa.grammar.json_schema.spelling import ANY_UNIT, any_units, spelled, spelled_text
+from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
+from wfsa.grammar.json_schema.spelling import numbers as number_spellings
+from wfsa.grammar.json_schema.spelling.numbers import PLACES, multiples, within
+from wfsa.grammar.json_schema.spelling.strings import ANY_UNIT, any_units, spelled, spelled_text
 from wfsa.grammar.regex.pattern import search_language
 from wfsa.grammar.regular import ANY_CHAR, NOTHING, Chars, chars
 

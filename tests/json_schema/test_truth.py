@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfsa.grammar.json_schema import truth
-from wfsa.grammar.json_schema.truth import FALSE, TRUE, Truth
+from wfsa.grammar.json_schema.read import truth
+from wfsa.grammar.json_schema.read.truth import FALSE, TRUE, Truth
 
 N = 4  # schemas
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa.grammar.json_schema.strict import strict_schema
+from wfsa.grammar.json_schema.read.strict import strict_schema
 
 pytestmark = pytest.mark.engine
 VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"<eos>"], eos_ids=[256])

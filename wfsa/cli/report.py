@@ -13,7 +13,7 @@ from wfsa.cli.files import read_bytes
 from wfsa.cli.tables import print_table, report_table
 from wfsa.errors import SchemaError
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema, read_tools
-from wfsa.grammar.json_schema.verdicts import Status
+from wfsa.grammar.json_schema.read.verdicts import Status
 
 EXAMPLES: Final = """\
 examples:

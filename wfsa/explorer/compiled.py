@@ -25,7 +25,7 @@ from wfsa.explorer.vocabularies import NamedVocab
 from wfsa.grammar.guidance.reader import read_any_lark
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.read.sources import schema_of
 from wfsa.grammar.notation.gbnf import read_gbnf
 from wfsa.grammar.regex.grammar import read_regex
 

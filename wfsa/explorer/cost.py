@@ -24,10 +24,10 @@ from wfsa.errors import WfsaError
 from wfsa.explorer.compiled import Compiled
 from wfsa.explorer.walk import Walk
 from wfsa.grammar.allowance import Allowance, Exhausted
-from wfsa.grammar.json_schema.document import Document, draft_of
-from wfsa.grammar.json_schema.keyword_table import subschemas
 from wfsa.grammar.json_schema.lowering import read_part
 from wfsa.grammar.json_schema.places import pointer_of, segment
+from wfsa.grammar.json_schema.read.document import Document, draft_of
+from wfsa.grammar.json_schema.read.keyword_table import subschemas
 from wfsa.inspect.schema_advice import advice
 
 _SECONDS: Final = 3.0

@@ -18,8 +18,8 @@ from wfsa.grammar.allowance import Allowance, Exhausted, check
 from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.ir import Tokens
 from wfsa.grammar.json_schema import LoweredSchema, SchemaOptions, SchemaReport, read_json_schema
-from wfsa.grammar.json_schema.misspelt import slips_text
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.read.misspelt import slips_text
+from wfsa.grammar.json_schema.read.sources import schema_of
 
 
 def check_json_schema(

@@ -26,7 +26,7 @@ from wfsa.caches import empty_caches
 from wfsa.compiler import compile_json_schema
 from wfsa.errors import StateError, VocabError
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.read.sources import schema_of
 from wfsa.vocab import Vocab
 from wfsa.vocab.cut import Greedy, cut
 

@@ -19,9 +19,9 @@ from wfsa.caches import cache_info, empty_caches, set_cache_budget
 from wfsa.compiler import compile_json_schema
 from wfsa.errors import WfsaError
 from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, read_json_schema
-from wfsa.grammar.json_schema.keyword_table import KEYWORDS, Applies, subschemas
 from wfsa.grammar.json_schema.places import Step, pointer
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS, Applies, subschemas
+from wfsa.grammar.json_schema.read.sources import schema_of
 from wfsa.inspect.schema_advice import advice
 from wfsa.vocab import Vocab
 

@@ -17,7 +17,7 @@ from wfsa.compiler import compile_json_schema
 from wfsa.constraint import Constraint
 from wfsa.errors import VocabError
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.grammar.json_schema.python_types import type_reader
+from wfsa.grammar.json_schema.read.python_types import type_reader
 from wfsa.vocab import Vocab
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..finite import json_key
+from ..spelling.finite import json_key
 from .conditions import joined_by_identity, least, no_more
 from .handles import ANYTHING, Children, Handle, Values, asks_nothing
 

@@ -44,7 +44,7 @@ Keyed = tuple[KeyClass, Handle]
 
 
 class Values(Protocol):
-    """Tells of values whether the schemas of items and members have them (:mod:`..membership`)."""
+    """Tells of values whether the schemas of items and members have them (:mod:`.membership`)."""
 
     def admits(self, handle: Handle, value: Any, wide: bool = False, sure: bool = False) -> bool:
         """Whether a schema has a value."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any, NamedTuple
 
-from ..finite import Key, json_key
-from ..intervals import decimal_of, exact
+from ..spelling.finite import Key, json_key
+from ..spelling.intervals import decimal_of, exact
 from .conditions import NONE_EXCLUDED, joined, united
 from .handles import Children
 

@@ -1,7 +1,7 @@
 """Conditions on strings: a length in characters, patterns and formats, and single texts that are left out.
 
-Some formats are known from two sides only (:mod:`..formats`): what has them, and what may have them.  Where a method
-has the parameter `wide`, that asks for the second.  Who negates the answer asks for the other one.
+Some formats are known from two sides only (:mod:`..spelling.formats`): what has them, and what may have them.  Where a
+method has the parameter `wide`, that asks for the second.  Who negates the answer asks for the other one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ...language import are_disjoint, contains, is_within
 from ...regex.restrict import lengths
 from ...regular import Regular
-from ..formats import wide_language
-from ..spelling import has_format, pattern_language, text_language
+from ..spelling.formats import wide_language
+from ..spelling.strings import has_format, pattern_language, text_language
 from .conditions import NONE_EXCLUDED, joined, least, no_more, united
 from .handles import Children
 

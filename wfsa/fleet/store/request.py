@@ -25,8 +25,8 @@ from wfsa.compile_options import CompileOptions
 from wfsa.errors import SchemaError, WfsaError
 from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.grammar.json_schema.keywords import shown
-from wfsa.grammar.json_schema.sources import schema_of
+from wfsa.grammar.json_schema.read.keywords import shown
+from wfsa.grammar.json_schema.read.sources import schema_of
 from wfsa.grammar.json_text import read_json
 from wfsa.requests import KINDS
 from wfsa.texts import text_file

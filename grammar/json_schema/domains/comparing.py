@@ -1,0 +1,222 @@
+"""What is seen of two shapes without making their intersection a part of the grammar: no value, none in common, inside.
+
+    is_empty    a shape has no value            `nothing`   a child has none
+    overlap     two may have one in common
+    within      all values of one are in another            `narrows`   the same of two children
+
+"Seen" is one-sided: True is certain, False is not (of `overlap`: the other way round).  Conditions are compared by
+themselves, children by what they name or, down to a depth, by their own alternatives.  A product of unions stays small
+only where this sees enough: an alternative that excludes another costs nothing, and so does one that implies it.
+
+A child may be in the middle of being read: then nothing is seen of it, and what follows from that is not remembered.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wfsa.errors import LimitError
+
+from ..spelling.finite import json_key
+from .handles import Compound, Handle, number_of
+from .membership import Membership
+from .shape import ANY_DOMAINS, KINDS, BeingRead, Shape
+from .types import BOOLEAN, NULL, OBJECT
+
+DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
+MAX_PAIRS = 256  # alternatives of two children that are compared
+
+
+class Comparisons(Membership):
+    """Compares the shapes and the children of one document."""
+
+    __slots__ = ("_empty", "_excluding", "_narrower", "unknown")
+
+    def __init__(self, wholes: str) -> None:
+        super().__init__(wholes)
+        self.unknown = 0  # how often a schema was looked at in vain, for it was being read
+        # (id of a child, levels looked at) -> (it, is it seen to be empty); not what met a schema that was being read
+        self._empty: dict[tuple[int, int], tuple[Handle, bool]] = {}
+        # ids of two children -> (they, are they seen to exclude each other)
+        self._excluding: dict[tuple[int, int], tuple[Handle, Handle, bool]] = {}
+        # (ids of two children, levels looked at) -> (they, is the first seen to have no value that the second lacks)
+        self._narrower: dict[tuple[int, int, int], tuple[Handle, Handle, bool]] = {}
+
+    @abstractmethod
+    def looked_at(self, handle: Handle) -> list[Shape] | None:
+        """Return the alternatives of a child, if they can be read now."""
+
+    @abstractmethod
+    def intersection(self, a: Shape, b: Shape) -> Shape | None:
+        """Return the values in both of two shapes, or None if they are seen to be none."""
+
+    @abstractmethod
+    def conjoin(self, a: Handle, b: Handle) -> Handle:
+        """Return a handle to the values in both."""
+
+    @abstractmethod
+    def negate(self, handle: Handle) -> Handle:
+        """Return a handle to all other values."""
+
+    # ---- no value ----------------------------------------------------------------------------------------------------
+
+    def overlap(self, a: Shape, b: Shape, depth: int = DEPTH) -> bool:
+        """Whether two shapes may have a value in common."""
+        if a is b:
+            return not self.is_empty(a, depth)
+        if a.values is None and b.values is None and a.mask & b.mask & (NULL | BOOLEAN):
+            return True
+        if depth > 0 and self.apart(a, b):
+            return False
+        both = self.intersection(a, b)
+        return both is not None and not self.is_empty(both, depth)
+
+    def apart(self, a: Shape, b: Shape) -> bool:
+        """Whether two sets of objects are seen to exclude each other by a property that both name and one requires."""
+        if a.mask & b.mask != OBJECT:
+            return False
+        mine, theirs = a.objects.properties, b.objects.properties
+        return any(
+            name in mine and name in theirs and self._exclude(mine[name], theirs[name])
+            for name in (*a.objects.required, *b.objects.required)
+        )
+
+    def _exclude(self, a: Handle, b: Handle) -> bool:
+        """Whether two children are seen to have no value in common."""
+        x, y = number_of(a), number_of(b)
+        known = self._excluding.get((x, y))
+        if known is not None:
+            return known[2]
+        before = self.unknown
+        left, right = self.looked_at(a), self.looked_at(b)
+        out = False
+        if left is not None and right is not None and x != y and len(left) * len(right) <= MAX_PAIRS:
+            out = not any(self.overlap(s, t, 0) for s in left for t in right)
+        if out or self.unknown == before:
+            self._excluding[x, y] = self._excluding[y, x] = a, b, out
+        return out
+
+    def is_empty(self, s: Shape, depth: int) -> bool:
+        """Whether a shape is seen to have no value; children are looked at `depth` levels down."""
+        if s.values is not None:
+            return not any(self._might_accept(v, s, depth) for v in s.values)
+        mask = s.mask
+        if mask & (NULL | BOOLEAN):
+            return False
+        for kind, domain, anything in zip(KINDS, s.domains, ANY_DOMAINS, strict=True):
+            if mask & kind and (domain is anything or not domain.is_empty(self, depth)):
+                return False
+        return True
+
+    def _might_accept(self, value: Any, shape: Shape, depth: int) -> bool:
+        if isinstance(value, (list, dict)) and not depth:
+            return True
+        try:
+            return self.accepts(value, shape, wide=True)
+        except BeingRead:
+            self.unknown += 1
+            return True
+
+    def nothing(self, handle: Handle, depth: int) -> bool:
+        """Whether a child is seen to have no value."""
+        if isinstance(handle, tuple) and isinstance(handle[0], bool):
+            return not handle[0]
+        if depth < 0:
+            return False
+        key = number_of(handle), depth
+        known = self._empty.get(key)
+        if known is not None:
+            return known[1]
+        before = self.unknown
+        shapes = self.looked_at(handle)
+        out = shapes is not None and all(self.is_empty(s, depth) for s in shapes)
+        if out or self.unknown == before:
+            self._empty[key] = handle, out
+        return out
+
+    def parted(
+        self, handle: Handle, asked: Iterable[tuple[int, Handle]], depth: int, most: int, path: str
+    ) -> list[tuple[Handle, int]]:
+        """A child, parted by what its values meet of (bits, what is asked); LimitError for over `most` parts."""
+        parts: list[tuple[Handle, int]] = [(handle, 0)]
+        for bits, condition in asked:
+            split = [
+                (self.conjoin(value, part), met | more)
+                for value, met in parts
+                for part, more in ((self.negate(condition), 0), (condition, bits))
+            ]
+            parts = [(value, met) for value, met in split if not self.nothing(value, depth)]
+            if len(parts) > most:
+                raise LimitError(f"more than {most} kinds of values of one property at {path}")
+        return parts
+
+    # ---- inside ------------------------------------------------------------------------------------------------------
+
+    def within(self, a: Shape, b: Shape, depth: int = 1) -> bool:
+        """Whether `a` is seen to have no value outside `b`; children are looked at `depth` levels down."""
+        if b.free:
+            return bool(b.seen is a.seen)
+        if a.mask & ~b.mask or b.seen is not a.seen or b.loose > a.loose or self.apart(a, b):
+            return False
+        if a.values is not None:
+            return not b.loose and self._has_all(b, a.values, depth)
+        if b.values is not None:
+            return False
+        return all(
+            not a.mask & kind or mine.within(theirs, self, depth)
+            for kind, mine, theirs in zip(KINDS, a.domains, b.domains, strict=True)
+        )
+
+    def _has_all(self, shape: Shape, values: Sequence[Any], depth: int) -> bool:
+        if shape.values is not None and not {*map(json_key, values)} <= {*map(json_key, shape.values)}:
+            return False
+        if not depth and any(isinstance(v, (list, dict)) for v in values):
+            return False
+        try:
+            return all(self.accepts(v, shape, sure=True) for v in values)
+        except BeingRead:
+            self.unknown += 1
+            return False
+
+    def narrows(self, a: Handle, b: Handle, depth: int) -> bool:
+        """Whether a child is seen to have no value that another one lacks."""
+        if _names_less(a, b):
+            return True
+        if depth <= 0:
+            return False
+        key = number_of(a), number_of(b), depth
+        known = self._narrower.get(key)
+        if known is not None:
+            return known[2]
+        before = self.unknown
+        out = self._alternatives_within(a, b, depth - 1)
+        if out or self.unknown == before:
+            self._narrower[key] = a, b, out
+        return out
+
+    def _alternatives_within(self, a: Handle, b: Handle, depth: int) -> bool:
+        left, right = self.looked_at(a), self.looked_at(b)
+        if left is None or right is None or len(left) * len(right) > MAX_PAIRS:
+            return False
+        return all(any(self.within(s, t, depth) for t in right) or self.is_empty(s, depth) for s in left)
+
+
+def _names_less(a: Handle, b: Handle) -> bool:
+    """The same by the schemas that two children name, which are not read."""
+    if a is b:
+        return True
+    if isinstance(b, tuple):
+        if b[0] is True or (isinstance(a, tuple) and (a[0] is b[0] or a[0] is False)):
+            return True
+    elif isinstance(a, tuple) and a[0] is False:
+        return True
+    if isinstance(a, Compound) and a.kind == "and":
+        asked = b.parts if isinstance(b, Compound) and b.kind == "and" else (b,)
+        return all(any(_same(x, y) for x in a.parts) for y in asked)
+    return isinstance(b, Compound) and b.kind == "or" and any(_same(a, x) for x in b.parts)
+
+
+def _same(a: Handle, b: Handle) -> bool:
+    return a is b or (isinstance(a, tuple) and isinstance(b, tuple) and a[0] is b[0])

@@ -1,0 +1,89 @@
+"""Whether a value fits: a shape, a child, a class of property names.
+
+Some formats are known from two sides only (:mod:`..spelling.formats`): what has them, and, `wide`, what may have them.
+Who negates the answer asks for the other one.  `sure` asks in the same way for what is certainly in a set that is
+loose, which is nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from decimal import Decimal
+from typing import Any
+
+from ..spelling.finite import Key, is_whole, json_key
+from .handles import Handle, KeyClass
+from .shape import Shape
+from .strings import matches
+from .types import ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, OBJECT, STRING
+
+
+class Membership(ABC):
+    """Tells of values whether they fit."""
+
+    __slots__ = ("_value_keys", "_wholes")
+
+    def __init__(self, wholes: str) -> None:
+        self._wholes = wholes
+        self._value_keys: dict[int, tuple[Any, frozenset[Key]]] = {}
+
+    @abstractmethod
+    def of_handle(self, handle: Handle) -> list[Shape]:
+        """Return the alternatives of a child."""
+
+    def accepts(self, value: Any, shape: Shape, wide: bool = False, sure: bool = False) -> bool:
+        """Whether a value satisfies the conditions of a shape, `values` aside."""
+        mask = shape.mask
+        if sure and shape.loose:
+            return False
+        if isinstance(value, str):
+            return bool(mask & STRING) and shape.strings.accepts(value, wide)
+        if value is None:
+            return bool(mask & NULL)
+        if isinstance(value, bool):
+            return bool(mask & BOOLEAN)
+        if isinstance(value, (int, float, Decimal)):
+            kind = INTEGER if is_whole(value) else FRACTION
+            if wide and self._wholes != "value":
+                kind = NUMBER  # in draft 4, 1.0 is no integer
+            return bool(mask & kind) and shape.numbers.accepts(value)
+        if isinstance(value, list):
+            return bool(mask & ARRAY) and shape.arrays.accepts(value, self, wide, sure)
+        return bool(mask & OBJECT) and shape.objects.accepts(value, self, wide, sure)
+
+    def _keys(self, values: Any) -> frozenset[Key]:
+        """The keys of the values of a shape; the list is kept alive, so that its identity stays its own."""
+        got = self._value_keys.get(id(values))
+        if got is None:
+            got = self._value_keys[id(values)] = values, frozenset(map(json_key, values))
+        return got[1]
+
+    def in_class(self, name: str, keys: KeyClass, wide: bool = False, sure: bool = False) -> bool:
+        """Whether a property's name is in a class."""
+        if keys.only is not None:
+            return name == keys.only
+        if name in keys.names:
+            return False
+        try:
+            if any(matches(p, name) for p in keys.patterns):
+                return False
+            if keys.pattern is not None and not matches(keys.pattern, name):
+                return False
+        except UnicodeEncodeError:  # a lone surrogate, which no document spells
+            return False
+        return keys.key is None or self.admits(keys.key, name, wide, sure)
+
+    def is_loose(self, handle: Handle) -> bool:
+        """Whether a condition of a child was dropped."""
+        return any(shape.loose for shape in self.of_handle(handle))
+
+    def admits(self, handle: Handle, value: Any, wide: bool = False, sure: bool = False) -> bool:
+        """Whether a child has a value."""
+        for shape in self.of_handle(handle):
+            if shape.free:
+                return True
+            if shape.values is not None and json_key(value) not in self._keys(shape.values):
+                continue
+            if self.accepts(value, shape, wide, sure):
+                return True
+        return False

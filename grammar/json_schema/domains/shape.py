@@ -1,0 +1,234 @@
+"""The normal form of a schema: alternatives of conjunctive shapes.
+
+Problem.  Keywords are conditions that only bind together: ``required`` names what ``properties`` describes, ``enum``
+is cut by ``minimum``.  So no keyword can be lowered by itself.
+
+A schema is first read as a union of *shapes*.  A shape is a set of JSON values, given by conditions per JSON type that
+all hold:
+
+    mask         which types at all
+    values       if not None: nothing but these values
+    numbers      :class:`.numbers.Numbers`
+    strings      :class:`.strings.Strings`
+    arrays       :class:`.arrays.Arrays`
+    objects      :class:`.objects.Objects`
+
+Shapes are closed under intersection (`intersect`); the complement of a shape is a union of shapes, one for each of its
+conditions (`complement`: De Morgan, where the complement of "every" is "some").  Unions stay lists.  Children are not
+read: a child is a handle (:mod:`.handles`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+from wfsa.errors import SchemaError
+
+from ..spelling.finite import json_key
+from .arrays import ANY_ARRAYS, Arrays
+from .conditions import joined_by_identity
+from .handles import ANYTHING, Children, Handle, KeyClass, Keyed
+from .numbers import ANY_NUMBERS, Numbers
+from .objects import ANY_OBJECTS, Objects, with_some_member
+from .strings import ANY_STRINGS, Strings
+from .types import ANY_TYPE, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, type_of
+
+
+class BeingRead(SchemaError):
+    """A schema was met again while it was being read; `key` is its key among those that are open."""
+
+    def __init__(self, key: tuple[int, Tracks], path: str) -> None:
+        super().__init__(f"the references form a loop without content at {path}")
+        self.key = key
+
+
+class Tracks(IntEnum):
+    """How far shapes note what the keywords have evaluated."""
+
+    NONE = 0
+    EACH = 1  # each branch of an ``anyOf`` for itself
+    ALL = 2  # what satisfies several branches has been evaluated by all of them
+
+
+class Seen(NamedTuple):
+    """What the keywords of a schema have evaluated, for ``unevaluated...`` and for :mod:`..read.closing`."""
+
+    names: frozenset[str] = frozenset()
+    patterns: frozenset[str] = frozenset()
+    all_names: bool = False
+    items: int = 0
+    all_items: bool = False
+    contained: tuple[Handle, ...] = ()
+    of_objects: bool = False  # does a keyword speak of objects, or name their type
+
+    def united(self, other: Seen) -> Seen:
+        """Return what either of two schemas has evaluated."""
+        return Seen(
+            self.names | other.names, self.patterns | other.patterns, self.all_names or other.all_names,
+            max(self.items, other.items), self.all_items or other.all_items,
+            joined_by_identity(self.contained, other.contained), self.of_objects or other.of_objects,
+        )  # fmt: skip
+
+
+NOT_SEEN = Seen()
+
+class Domain(Protocol):
+    """The conditions on the values of one type; `other` is a domain of the same type."""
+
+    def meet(self, other: Any, children: Children) -> Any:
+        """Return the values in both; None if they are seen to be none."""
+
+    def complement(self, children: Children) -> Iterator[Any]:
+        """Yield the values that fail at one condition, for each condition."""
+
+    def is_empty(self, children: Children, depth: int) -> bool:
+        """Whether no value is seen to satisfy the conditions."""
+
+    def within(self, other: Any, children: Children, depth: int) -> bool:
+        """Whether the conditions of `other` are seen to follow from these."""
+
+
+KINDS = (NUMBER, STRING, ARRAY, OBJECT)  # the types whose values have conditions, in the order of a shape's domains
+ANY_DOMAINS: tuple[Domain, ...] = (ANY_NUMBERS, ANY_STRINGS, ANY_ARRAYS, ANY_OBJECTS)
+
+
+class Shape(NamedTuple):
+    """One conjunctive alternative: the values that meet the conditions for their type."""
+
+    path: str
+    seen: Seen = NOT_SEEN
+    mask: int = ANY_TYPE
+    values: list[Any] | None = None  # if given, nothing but these
+    numbers: Numbers = ANY_NUMBERS
+    strings: Strings = ANY_STRINGS
+    arrays: Arrays = ANY_ARRAYS
+    objects: Objects = ANY_OBJECTS
+    loose: bool = False  # too large: a condition was dropped (:mod:`..widening`)
+
+    @property
+    def free(self) -> bool:
+        """Whether there is no condition at all."""
+        return self[2:] == NO_CONDITIONS
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The conditions, in the order of `KINDS`."""
+        return self[4:8]
+
+
+NO_CONDITIONS = Shape("$")[2:]
+
+
+def intersect(a: Shape, b: Shape, children: Children) -> Shape | None:
+    """Return the values in both, or None if they are seen to be none.  Members of `a` come first in the order."""
+    if a.seen is NOT_SEEN and a.free:
+        return b
+    if b.seen is NOT_SEEN and b.free:
+        return a
+    mask = a.mask & b.mask
+    met: list[Any] = []
+    for kind, x, y, anything in zip(KINDS, a.domains, b.domains, ANY_DOMAINS, strict=True):
+        if not mask & kind or (x is anything and y is anything):
+            met.append(anything)
+            continue
+        both = x.meet(y, children)
+        if both is None:
+            mask &= ~kind
+            both = anything
+        met.append(both)
+    if not mask:
+        return None
+    seen = NOT_SEEN if a.seen is NOT_SEEN and b.seen is NOT_SEEN else a.seen.united(b.seen)
+    values = b.values if a.values is None else a.values
+    if a.values is not None and b.values is not None:
+        keys = {json_key(v) for v in b.values}
+        values = [v for v in a.values if json_key(v) in keys]
+    return Shape._make((a.path, seen, mask, values, *met, a.loose or b.loose))
+
+
+def complement(
+    shape: Shape, values: list[Any] | None, children: Children, telling: str | None
+) -> Iterator[list[Shape]]:
+    """Yield what is not in a shape, as an intersection of unions.
+
+    values: those of the shape that satisfy all its conditions.  telling: a required property by which the complements
+    of objects are parted (:meth:`.objects.Objects.complement_by`).
+    """
+    if values is not None:
+        yield from _without_values(shape.path, values)
+        return
+    yield list(_without(shape, children, telling))
+
+
+def _without(s: Shape, children: Children, telling: str | None) -> Iterator[Shape]:
+    path = s.path
+    if s.mask != ANY_TYPE:
+        yield Shape(path, mask=ANY_TYPE & ~s.mask)
+    excluded = [*s.numbers.excluded.values(), *s.strings.excluded]
+    if excluded:
+        yield Shape(path, values=excluded)
+    for i, (kind, domain, anything) in enumerate(zip(KINDS, s.domains, ANY_DOMAINS, strict=True)):
+        if not s.mask & kind or domain is anything:
+            continue
+        if telling is not None and isinstance(domain, Objects):
+            failing: Iterator[Any] = domain.complement_by(telling, children)
+        else:
+            failing = domain.complement(children)
+        for other in failing:
+            domains = (*ANY_DOMAINS[:i], other, *ANY_DOMAINS[i + 1 :])
+            yield Shape._make((path, NOT_SEEN, s.mask & kind, None, *domains, False))
+
+
+def some_property(path: str, wanted: tuple[Keyed, ...]) -> Shape:
+    """Return the objects with some property of one of these classes."""
+    return Shape(path, mask=OBJECT, objects=with_some_member(wanted))
+
+
+def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:
+    """All values but these."""
+    mask = ANY_TYPE
+    if any(v is None for v in values):
+        mask &= ~NULL
+    bools = {v for v in values if isinstance(v, bool)}
+    if len(bools) == 2:
+        mask &= ~BOOLEAN
+    texts = {v: v for v in values if isinstance(v, str)}
+    numbers = {json_key(v): v for v in values if type_of(v) == NUMBER}
+    fields: dict[str, Any] = {"numbers": Numbers(excluded=numbers)} if numbers else {}
+    if texts:
+        fields["strings"] = Strings(excluded=texts)
+    plain = Shape(path, mask=mask, **fields)
+    if len(bools) == 1:
+        yield [plain._replace(mask=mask & ~BOOLEAN), Shape(path, values=[not bools.pop()])]
+    else:
+        yield [plain]
+    for v in values:
+        if isinstance(v, list):
+            yield [
+                Shape(path, mask=ANY_TYPE & ~ARRAY),
+                Shape(path, mask=ARRAY, arrays=Arrays(min_items=len(v) + 1)),
+                *([Shape(path, mask=ARRAY, arrays=Arrays(max_items=len(v) - 1))] if v else []),
+                *(
+                    Shape(path, mask=ARRAY, arrays=Arrays((*(ANYTHING,) * i, _not(x, path)), min_items=i + 1))
+                    for i, x in enumerate(v)
+                ),
+            ]
+        elif isinstance(v, dict):
+            others = KeyClass(names=frozenset(v))
+            yield [
+                Shape(path, mask=ANY_TYPE & ~OBJECT),
+                *(Shape(path, mask=OBJECT, objects=Objects({name: (False, path)})) for name in v),
+                some_property(
+                    path,
+                    (
+                        (others, ANYTHING),
+                        *((KeyClass(only=name), _not(x, path)) for name, x in v.items()),
+                    ),
+                ),
+            ]
+
+
+def _not(value: Any, path: str) -> Handle:
+    return {"not": {"enum": [value]}}, path

@@ -1,0 +1,1 @@
+"""Reading a schema: its document and references, the keyword table, and the shapes that its keywords describe."""

@@ -1,0 +1,666 @@
+"""From schemas to alternatives: references followed, applicators distributed, conditions intersected.
+
+Input: a schema of the document, or a handle to several at once.  Output: the shapes whose union it is
+(:mod:`..domains.shape`).
+
+    {type: object, properties: P, anyOf: [{required: [a]}, {required: [b]}]}    ->   P with a,   P with b
+
+    allOf             intersection                      not         intersection of the complements of the shapes
+    anyOf             union                             if          (if and then) or (not if and else)
+    dependent...      (without the name) or (with it, and what it asks for)
+    oneOf             each branch without what the others share with it
+    unevaluated...    the shapes below note what the keywords on the way have evaluated (`Seen`)
+
+What was evaluated is noted only where it is asked for: in the schema object that holds an ``unevaluated...``, and in
+all that is applied to the same value.  Elsewhere it would cost time, and alternatives: a value that satisfies two
+branches of an ``anyOf`` is evaluated by both, so that branches beside an ``unevaluated...`` are read as their subsets.
+
+Only the schema itself is looked into, never its children, so recursion through children costs nothing here, and
+recursion that meets no child is a loop without content: an error.  Everything is memoised by the identity of the
+schema's dict, which the memo keeps alive, and by whether what it evaluates is noted.
+
+Intersections multiply, so both the product of two unions and the number of compound handles have a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+from typing import Any, Literal
+
+from wfsa.errors import LimitError, SchemaError
+
+from ...allowance import check
+from ..domains.comparing import Comparisons
+from ..domains.handles import Compound, Handle, KeyClass, Site, number_of, path_of
+from ..domains.objects import Objects
+from ..domains.shape import NOT_SEEN, BeingRead, Seen, Shape, Tracks, complement, intersect, some_property
+from ..domains.types import OBJECT
+from ..places import segment
+from ..widening import CAUGHT
+from .closing import closed
+from .document import Document
+from .keywords import Found, shown
+from .schema_object import read_keywords
+from .truth import FALSE, TRUE, Function, Truth
+
+MAX_ALTERNATIVES = 8192
+MAX_COMPOUNDS = 20000
+MAX_STEPS = 1_000_000  # properties, items and values that intersections look at: a second or two
+MAX_COMPARED = 512  # alternatives of which it is seen whether one lies within another
+MAX_LOOKING = 8  # children that are looked at in each other: each takes some levels of Python's stack
+MAX_SUBSETS = 6  # branches of an anyOf whose subsets are told apart for unevaluated...
+
+
+class Alternatives(Comparisons):
+    """Reads the schemas of one document."""
+
+    __slots__ = (
+        "_any", "_atoms", "_blocked", "_by_function", "_closes", "_complements", "_compounds", "_described", "_directs",
+        "_functions", "_looking", "_open", "_read", "_settled", "_steps", "_truth", "document", "why",
+    )  # fmt: skip
+
+    def __init__(self, document: Document) -> None:
+        super().__init__(document.wholes)
+        self.document = document
+        self.why = ("", "$")  # the last reason why something is empty, and where
+        self._any = [Shape("$")]
+        self._steps = 0  # of intersections
+        # (id of a schema or compound, is noted what it evaluates) -> (it, its alternatives)
+        self._read: dict[tuple[int, Tracks], tuple[Any, list[Shape]]] = {}
+        self._closes = document.options != document.options.as_written()
+        self._described: dict[int, tuple[Any, list[Shape]]] = {}
+        self._open: set[tuple[int, Tracks]] = set()  # those whose alternatives are being read
+        # (id of a child, is noted what it evaluates) -> (it, the open schema that it cannot be read without)
+        self._blocked: dict[tuple[int, Tracks], tuple[Handle, tuple[int, Tracks]]] = {}
+        self._complements: dict[int, tuple[Shape, list[list[Shape]]]] = {}  # id of a shape -> (it, what is not in it)
+        self._compounds: dict[tuple[str, frozenset[int]], Handle] = {}
+        self._truth = Truth()
+        self._functions: dict[int, tuple[Handle, Function | None]] = {}  # number of a child -> (it, its truth function)
+        self._by_function: dict[Function, Compound] = {}
+        self._atoms: dict[int, Site] = {}  # number of a schema -> it
+        self._looking = 0  # how many children are being looked at, one for the sake of another
+        self._settled: dict[int, tuple[Handle, Handle]] = {}  # id of a compound -> (it, the simplest that is seen)
+        self._directs: dict[int, tuple[Any, Handle]] = {}  # id of a reference -> (it, what it leads to)
+
+    def alternatives(self, schema: Any, path: str, tracks: Tracks = Tracks.NONE) -> list[Shape]:
+        """The shapes whose union a schema is; empty if no value is left.  `tracks`: they note what was evaluated."""
+        if schema is True:
+            return self._any
+        if schema is False:
+            self.why = "the schema is false", path
+            return []
+        key = id(schema), tracks
+        got = self._read.get(key)
+        if got is not None:
+            return got[1]
+        if key in self._open:
+            raise BeingRead(key, path)
+        check()
+        shape, found = read_keywords(schema, path, self.document, tracks)
+        out = self._followed([shape], found, schema, path, tracks)
+        self._read[key] = schema, out
+        return out
+
+    def _followed(
+        self, out: list[Shape], found: Found, schema: dict[str, Any], path: str, tracks: Tracks
+    ) -> list[Shape]:
+        """What the reference and the applicators of one schema object leave of `out`."""
+        if found.ref is not None or found.parts is not None:
+            key = id(schema), tracks
+            self._open.add(key)
+            try:
+                if found.ref is not None:
+                    out = self._kept(partial(self._also_referred, found, path), out, "$ref", path, found.tracks)
+                if found.parts is not None:
+                    out = self._applied(out, found, schema, path)
+            finally:
+                self._open.discard(key)
+        if not found.tracks or tracks:
+            return out
+        return [s if s.seen is NOT_SEEN else s._replace(seen=NOT_SEEN) for s in out]
+
+    def _also_referred(self, found: Found, path: str, out: list[Shape]) -> list[Shape]:
+        assert found.ref is not None
+        return self._meet(out, self._alternatives_of(*self._target(found.ref, path), found.tracks), path)
+
+    def _also_dynamic(self, ref: str, path: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
+        return self._meet(out, self._alternatives_of(*self.document.dynamic(ref, path), tracks), path)
+
+    def _alternatives_of(self, target: Any, path: str, tracks: Tracks) -> list[Shape]:
+        if not isinstance(target, (dict, bool)):
+            raise SchemaError(f"a reference leads to something that is no schema at {path}")
+        return self.alternatives(target, path, tracks)
+
+    def _applied(self, out: list[Shape], found: Found, schema: dict[str, Any], path: str) -> list[Shape]:
+        """What the applicators of one schema object leave of `out`."""
+        parts = found.parts
+        assert parts is not None
+        for keyword in ("$dynamicRef", "$recursiveRef"):
+            if keyword in parts:
+                referred = partial(self._also_dynamic, parts[keyword], path, found.tracks)
+                out = self._kept(referred, out, keyword, path, found.tracks)
+        for keyword, apply in self._applicators(parts, schema, path, found.tracks):
+            out = self._kept(apply, out, keyword, path, found.tracks)
+        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+            if keyword in parts:
+                apply = partial(self._all_evaluated, keyword, parts[keyword], path)
+                out = self._kept(apply, out, keyword, path, found.tracks)
+        return out
+
+    def _applicators(
+        self, parts: dict[str, Any], schema: dict[str, Any], path: str, tracks: Tracks
+    ) -> Iterator[tuple[str, Callable[[list[Shape]], list[Shape]]]]:
+        """(keyword, what it leaves of some shapes), in order."""
+        for i, branch in enumerate(parts.get("allOf", ())):
+            yield "allOf", partial(self._also, branch, f"{path}.allOf[{i}]", tracks)
+        if "anyOf" in parts:
+            yield "anyOf", lambda out: self._meet(out, self._union(parts["anyOf"], path, tracks), path)
+        if "oneOf" in parts:
+            yield "oneOf", partial(self._one_of, parts["oneOf"], path, tracks)
+        if "not" in parts:  # whatever fails has evaluated nothing
+            yield "not", lambda out: self._minus(out, self.alternatives(parts["not"], path + ".not"), path)
+        if "if" in parts:
+            yield "if", partial(self._conditional, parts["if"], schema, path, tracks)
+        for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
+            for name, asked in parts.get(keyword, {}).items():
+                where = f"{path}.{keyword}{segment(name)}"
+                yield keyword, partial(self._dependent, name, asked, where, path, tracks)
+
+    def _also(self, branch: Any, where: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
+        return self._meet(out, self._branch(branch, where, tracks), where.rpartition(".allOf[")[0])
+
+    def _kept(
+        self, apply: Callable[[list[Shape]], list[Shape]], shapes: list[Shape], keyword: str, path: str, tracks: Tracks
+    ) -> list[Shape]:
+        """What a keyword leaves of `shapes`: all, if it cannot be enforced and the caller is lenient."""
+        try:
+            return apply(shapes)
+        except CAUGHT as err:
+            if not self.document.widenings.allowed:
+                raise
+            self.document.widenings.add(path, keyword, err)
+        all_seen = Seen(all_names=True, all_items=True)
+        return [shape._replace(loose=True, seen=all_seen if tracks else shape.seen) for shape in shapes]
+
+    def _conditional(
+        self, asked: Any, schema: dict[str, Any], path: str, tracks: Tracks, out: list[Shape]
+    ) -> list[Shape]:
+        condition = self.alternatives(asked, path + ".if", tracks)
+        then = self._meet(condition, self.alternatives(schema.get("then", True), path + ".then", tracks), path)
+        other = self._minus(self.alternatives(schema.get("else", True), path + ".else", tracks), condition, path)
+        return self._meet(out, [*then, *other], path)
+
+    def _dependent(
+        self, name: str, asked: Any, where: str, path: str, tracks: Tracks, out: list[Shape]
+    ) -> list[Shape]:
+        without = Shape(where, objects=Objects({name: (False, where)}))
+        if isinstance(asked, list):
+            named = Objects({name: (True, where)}, required=tuple(dict.fromkeys(asked)))
+            some = [Shape(where, mask=OBJECT, objects=named)]
+        else:
+            some = self._meet([Shape(where, mask=OBJECT)], self.alternatives(asked, where, tracks), where)
+            some = [_with_objects(s, properties={**s.objects.properties, name: s.objects.member(name)}) for s in some]
+        if tracks:  # else what is asked may hold without the name, too: then more alternatives lie within others
+            some = [_with_objects(s, required=tuple(dict.fromkeys((name, *s.objects.required)))) for s in some]
+        return self._meet(out, [without, *some], path)
+
+    def _all_evaluated(self, keyword: str, asked: Any, path: str, out: list[Shape]) -> list[Shape]:
+        return [self._evaluated(s, keyword, (asked, f"{path}.{keyword}")) for s in out]
+
+    def _evaluated(self, shape: Shape, keyword: str, handle: Handle) -> Shape:
+        """`handle` holds for what the keywords of `shape` have left."""
+        seen = shape.seen
+        if keyword == "unevaluatedProperties":
+            if seen.all_names:
+                return shape
+            others = KeyClass(names=seen.names, patterns=seen.patterns)
+            shape = _with_objects(shape, universals=(*shape.objects.universals, (others, handle)))
+            return shape._replace(seen=seen._replace(all_names=True))
+        if seen.all_items:
+            return shape
+        rest = handle
+        for contained in seen.contained:
+            rest = self._compound("or", (rest, contained))
+        n = max(seen.items, len(shape.arrays.prefix))
+        prefix = [shape.arrays.item(i) for i in range(n)]
+        prefix[seen.items :] = [self.conjoin(item, rest) for item in prefix[seen.items :]]
+        arrays = shape.arrays._replace(prefix=tuple(prefix), rest=self.conjoin(shape.arrays.rest, rest))
+        return shape._replace(arrays=arrays, seen=seen._replace(all_items=True))
+
+    def _target(self, ref: str, path: str) -> tuple[Any, str]:
+        """What a reference leads to, through all schemas that are nothing but references themselves."""
+        seen: set[int] = set()
+        while True:
+            target, path = self.document.resolve(ref, path)
+            if not isinstance(target, dict) or len(target) != 1 or not isinstance(target.get("$ref"), str):
+                return target, path
+            if id(target) in seen:
+                raise SchemaError(f"the references form a loop without content at {path}")
+            seen.add(id(target))
+            ref = target["$ref"]
+
+    def _branch(self, branch: Any, where: str, tracks: Tracks) -> list[Shape]:
+        if not isinstance(branch, (dict, bool)):
+            raise SchemaError(f"a schema must be an object or a boolean, not {shown(branch)} at {where}")
+        return self.alternatives(branch, where, tracks)
+
+    def _union(self, branches: list[Any], path: str, tracks: Tracks) -> list[Shape]:
+        read = [self._branch(branch, f"{path}.anyOf[{i}]", tracks) for i, branch in enumerate(branches)]
+        union = {id(shape): shape for shapes in read for shape in shapes}
+        if tracks is Tracks.ALL and any(shape.seen is not NOT_SEEN for shape in union.values()):
+            # What satisfies several branches has been evaluated by all of them.
+            if len(read) > MAX_SUBSETS:
+                raise LimitError(f"more than {MAX_SUBSETS} branches beside unevaluated...; use fewer at {path}.anyOf")
+            for n in range(2, len(read) + 1):
+                for chosen in combinations(read, n):
+                    both = chosen[0]
+                    for other in chosen[1:]:
+                        both = self._meet(both, other, path)
+                    union.update((id(shape), shape) for shape in both)
+            return list(union.values())
+        for shape in union.values():
+            if shape.free:
+                return [shape]
+        return list(union.values())
+
+    def _one_of(self, branches: list[Any], path: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
+        # What stands beside the branches often tells which of them exclude each other.
+        beside, within = (out, self._any) if len(out) > 1 else (self._any, out)
+        read = [self._within(branch, f"{path}.oneOf[{i}]", tracks, within) for i, branch in enumerate(branches)]
+        union: list[Shape] = []
+        for i, (shapes, _) in enumerate(read):
+            others = [s for j, (_, them) in enumerate(read) if j != i for s in them]
+            for shape in shapes:
+                union += self._without(shape, others, f"{path}.oneOf[{i}]")
+        return self._meet(beside, union, path)
+
+    def _within(
+        self, branch: Any, where: str, tracks: Tracks, out: list[Shape]
+    ) -> tuple[list[Shape], list[Shape]]:
+        """What a branch leaves of `out`, and what it is for all others there.
+
+        A ``oneOf`` in it, or in what it refers to, is read in its place.
+        """
+        if isinstance(branch, dict) and isinstance(branch.get("$ref"), str) and len(branch) == 1:
+            branch, where = self._target(branch["$ref"], where)
+        plain = len(out) != 1 or out[0].free or not isinstance(branch, dict) or "oneOf" not in branch
+        if plain or (id(branch), tracks) in self._open:
+            read = self._branch(branch, where, tracks)
+            return self._meet(out, read, where), read
+        shape, found = read_keywords(branch, where, self.document, tracks)
+        out = self._followed(self._meet(out, [shape], where), found, branch, where, tracks)
+        return out, out
+
+    def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
+        """The intersection of two unions."""
+        if len(left) == 1 and left[0].free and left[0].seen is NOT_SEEN:
+            return right
+        if len(right) == 1 and right[0].free and right[0].seen is NOT_SEEN:
+            return left
+        if len(left) * len(right) > MAX_ALTERNATIVES:
+            raise LimitError(
+                f"{len(left) * len(right)} combinations of alternatives, the limit is {MAX_ALTERNATIVES}; use fewer "
+                f"alternatives side by side at {path}"
+            )
+        out: list[Shape] = []
+        several, product = len(left) > 1 or len(right) > 1, len(left) > 1 and len(right) > 1
+        if product:
+            out, left, right = self._absorbed(left, right)
+        for a in left:
+            for b in right:
+                if several and self.apart(a, b):
+                    continue
+                both = a if a is b else self.intersection(a, b)
+                if both is not None and several:
+                    both = self._simplified(both)
+                    if self.is_empty(both, 1):
+                        continue
+                if both is not None:
+                    out.append(both)
+        if left and right and not out:
+            self.why = "the alternatives and what stands beside them exclude each other", path
+        return self._greatest(out) if product else out
+
+    def _absorbed(self, left: list[Shape], right: list[Shape]) -> tuple[list[Shape], list[Shape], list[Shape]]:
+        """The shapes of either union that lie within one of the other, and what is left of both.
+
+        They are part of the intersection whole, and the rest of it lies between those that are left: what else they
+        would meet gives parts of them.  Complements of alike shapes have most of their alternatives in common, and
+        their product would multiply with each.
+        """
+        self._spend(len(left) * len(right), left[0].path)
+        inner = [a for a in left if any(self.within(a, b) for b in right)]
+        done = {*map(id, inner)}
+        inner_right = [b for b in right if id(b) not in done and any(self.within(b, a) for a in left)]
+        taken = done | {*map(id, inner_right)}
+        # Of two that lie within each other one is enough.
+        whole = inner + [b for b in inner_right if not any(self.within(b, a) for a in inner)]
+        return whole, [a for a in left if id(a) not in taken], [b for b in right if id(b) not in taken]
+
+    def _greatest(self, shapes: list[Shape]) -> list[Shape]:
+        """Those that do not lie within another one."""
+        if not 2 < len(shapes) <= MAX_COMPARED:
+            return shapes
+        out: list[Shape] = []
+        for s in shapes:
+            self._spend(2 * len(out), s.path)
+            if not any(self.within(s, other) for other in out):
+                out = [other for other in out if not self.within(other, s)]
+                out.append(s)
+        return out
+
+    def _minus(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
+        """What is in `left` and not in `right`."""
+        return [rest for shape in left for rest in self._without(shape, right, path)]
+
+    def _without(self, shape: Shape, right: list[Shape], path: str) -> list[Shape]:
+        """What is in one shape and in none of `right`: first without those that make no alternatives more of it."""
+        excluded = []
+        rest = [shape]
+        for other in right:
+            if not self.overlap(shape, other):
+                continue
+            if other.loose:  # what would be left is too little
+                why = "a set that is not enforced exactly is not excluded here"
+                self.document.widenings.add(path, "", why)
+                rest = [s._replace(loose=True) for s in rest]
+                continue
+            excluded.append((other, self._outside(other)))
+        while excluded:
+            later = []
+            for other, unions in excluded:
+                untouched, left = self._parted(rest, other, unions, path)
+                if len(untouched) + len(left) > len(rest) and len(excluded) > 1:
+                    later.append((len(left), other, unions))
+                else:
+                    rest = untouched + left
+            excluded = [(other, unions) for _, other, unions in sorted(later, key=lambda x: x[0])]
+            if excluded:
+                rest = [s for part in self._parted(rest, *excluded.pop(0), path) for s in part]
+        return rest
+
+    def _parted(
+        self, shapes: list[Shape], other: Shape, unions: list[list[Shape]], path: str
+    ) -> tuple[list[Shape], list[Shape]]:
+        """The shapes that have nothing in common with another one, and what is left of the rest without it."""
+        untouched: list[Shape] = []
+        touched: list[Shape] = []
+        for shape in shapes:
+            (touched if self.overlap(shape, other) else untouched).append(shape)
+        for union in unions:
+            touched = self._meet(touched, union, path)
+        return untouched, touched
+
+    def _outside(self, shape: Shape) -> list[list[Shape]]:
+        """What is not in a shape, as an intersection of unions."""
+        got = self._complements.get(id(shape))
+        if got is None:
+            got = self._complements[id(shape)] = shape, self._complement(shape)
+        return got[1]
+
+    def _complement(self, shape: Shape) -> list[list[Shape]]:
+        telling = self._telling(shape)
+        if shape.values is None:
+            return list(complement(shape, None, self, telling))
+        try:
+            values = [v for v in shape.values if self.accepts(v, shape, wide=True)]
+        except BeingRead:
+            # Whether a value fits depends on a child that is being read.  What is not among the values is outside the
+            # shape, and so is what fails at its conditions: neither of the two needs the child now.
+            failing = next(complement(shape._replace(values=None), None, self, telling))
+            unions = complement(shape, shape.values, self, telling)
+            return [[*union, *failing] for union in unions]
+        return list(complement(shape, values, self, telling))
+
+    def _telling(self, shape: Shape) -> str | None:
+        """A required property that tells objects of a shape from others: if there is one, with listed values."""
+        for name in shape.objects.required:
+            children = self.looked_at(shape.objects.member(name))
+            if children is not None and all(child.values is not None for child in children):
+                return name
+        return shape.objects.required[0] if shape.objects.required else None
+
+    def intersection(self, a: Shape, b: Shape) -> Shape | None:
+        """The values in both of two shapes, or None if that is seen to be empty."""
+        if not a.mask & b.mask:
+            return None
+        steps = 2 + len(a.objects.properties) + len(b.objects.properties) + len(a.arrays.prefix) + len(b.arrays.prefix)
+        if a.values is not None and b.values is not None:
+            steps += len(a.values) + len(b.values)
+        self._spend(steps, a.path)
+        return intersect(a, b, self)
+
+    def _spend(self, steps: int, path: str) -> None:
+        before = self._steps
+        self._steps = now = before + steps
+        if now >> 12 != before >> 12:  # now and then
+            if now > MAX_STEPS:
+                what = f"combining alternatives takes more than {MAX_STEPS} steps"
+                raise LimitError(f"{what}; use fewer of them side by side or nested at {path}")
+            check()
+
+    # ---- handles -----------------------------------------------------------------------------------------------------
+
+    def _compound(self, kind: Literal["and", "or", "not"], handles: tuple[Handle, ...]) -> Handle:
+        """The interned compound; parts of the same kind are taken apart, and what excludes another part decides it."""
+        parts: dict[int, Handle] = {}
+        for h in map(self._direct, handles):
+            inner = h.parts if kind != "not" and isinstance(h, Compound) and h.kind == kind else (h,)
+            parts.update((number_of(x), x) for x in inner)
+        key = kind, frozenset(parts)
+        got = self._compounds.get(key)
+        if got is None:
+            if len(self._compounds) >= MAX_COMPOUNDS:
+                raise LimitError(
+                    f"more than {MAX_COMPOUNDS} combinations of schemas; combine fewer at {path_of(handles[0])}"
+                )
+            got = Compound(kind, tuple(parts.values()))
+            if kind != "not" and any(number_of(self.negate(x)) in parts for x in got.parts if _is_not(x)):
+                got = kind == "or", path_of(handles[0])
+            elif not self._closes and not all(map(_is_literal, got.parts)):
+                got = self._same(got)
+            self._compounds[key] = got
+        return got
+
+    def _same(self, compound: Compound) -> Handle:
+        """Return the first child that has the truth function of `compound`.
+
+        Where values are closed (:mod:`.closing`) this is not asked: there it matters which schemas a child names.
+        """
+        function = self._function(compound)
+        if function is None:
+            return compound
+        if function in (FALSE, TRUE):
+            return function == TRUE, path_of(compound)
+        literals = self._truth.literals(function)
+        if literals is not None:
+            parts = [self._atoms[n] if holds else self.negate(self._atoms[n]) for n, holds in literals]
+            return parts[0] if len(parts) == 1 else self._compound("and", tuple(parts))
+        return self._by_function.setdefault(function, compound)
+
+    def _function(self, handle: Handle) -> Function | None:
+        """The truth function of a child; None if it is too large."""
+        number = number_of(handle)
+        got = self._functions.get(number)
+        if got is None:
+            function: Function | None
+            if isinstance(handle, Compound):
+                parts = [self._function(part) for part in handle.parts]
+                known = [f for f in parts if f is not None]
+                function = self._truth.combined(handle.kind, known) if len(known) == len(parts) else None
+            elif isinstance(handle[0], bool):
+                function = TRUE if handle[0] else FALSE
+            else:
+                self._atoms[number] = handle
+                function = self._truth.of_schema(number)
+            got = self._functions[number] = handle, function
+        return got[1]
+
+    def _direct(self, handle: Handle) -> Handle:
+        """What a child that is nothing but a reference leads to, so that all who refer to it are one."""
+        if not isinstance(handle, tuple) or not isinstance(handle[0], dict) or len(handle[0]) != 1:
+            return handle
+        ref = handle[0].get("$ref")
+        if not isinstance(ref, str):
+            return handle
+        got = self._directs.get(id(handle[0]))
+        if got is None:
+            try:
+                target = self._target(ref, handle[1])
+            except SchemaError:  # told where the child is read, if it is
+                target = handle
+            got = self._directs[id(handle[0])] = handle[0], target
+        return got[1]
+
+    def _simplified(self, shape: Shape) -> Shape:
+        """The same values in fewer words.
+
+        Properties that nothing fits, or only what one part of their conditions says, are put so; of some properties
+        that are wanted those are left that can be had.
+        """
+        new: dict[str, Handle] = {}
+        for name, handle in shape.objects.properties.items():
+            if isinstance(handle, Compound) and handle.kind == "and":
+                got = self._settled.get(number_of(handle))
+                simple = self._settle(handle) if got is None else got[1]
+                if simple is not handle:
+                    new[name] = simple
+        if new:
+            shape = _with_objects(shape, properties={**shape.objects.properties, **new})
+        for wanted in shape.objects.existentials:
+            possible = shape.objects.possible(wanted, self, 1)
+            if not possible:
+                break
+            others = _with_objects(shape, existentials=tuple(x for x in shape.objects.existentials if x is not wanted))
+            if others.objects.has_some(wanted, self, 1):
+                shape = others
+            elif len(possible) < len(wanted):
+                shape = self.intersection(others, some_property(shape.path, possible)) or shape
+        return shape
+
+    def _settle(self, handle: Compound) -> Handle:
+        before = self.unknown
+        out: Handle = handle
+        if self.nothing(handle, 1):
+            out = False, path_of(handle)
+        else:
+            parts = list(handle.parts)
+            for part in handle.parts:
+                others = [x for x in parts if x is not part]
+                if any(self.narrows(x, part, 1) for x in others):
+                    parts = others
+            if len(parts) < len(handle.parts):
+                out = parts[0] if len(parts) == 1 else self._compound("and", tuple(parts))
+        if out is not handle or self.unknown == before:
+            self._settled[number_of(handle)] = handle, out
+        return out
+
+    def looked_at(self, handle: Handle) -> list[Shape] | None:
+        """The alternatives of a child, if they can be read: not while they are being read, nor where a limit is met."""
+        key = number_of(handle), Tracks.NONE
+        got = self._read.get(key)
+        if got is not None:
+            return got[1]
+        blocked = self._blocked.get(key)
+        is_blocked = key in self._open or (blocked is not None and blocked[1] in self._open)
+        if not is_blocked and self._looking < MAX_LOOKING:
+            self._looking += 1
+            try:
+                return self.of_handle(handle)
+            except BeingRead as err:
+                # The child is looked at again once that schema has been read, and not before: many are waiting for it.
+                self._blocked[key] = handle, err.key
+            except LimitError:
+                if self._steps > MAX_STEPS:
+                    raise
+            finally:
+                self._looking -= 1
+        self.unknown += 1
+        return None
+
+    def conjoin(self, a: Handle, b: Handle) -> Handle:
+        if a is not b:
+            a, b = self._direct(a), self._direct(b)
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, tuple):
+                if x[0] is True:
+                    return y
+                if x[0] is False:
+                    return x
+        if a is b or (isinstance(a, tuple) and isinstance(b, tuple) and a[0] is b[0]):
+            return a
+        return self._compound("and", (a, b))
+
+    def negate(self, handle: Handle) -> Handle:
+        if isinstance(handle, tuple) and isinstance(handle[0], bool):
+            return not handle[0], handle[1]
+        if isinstance(handle, Compound) and handle.kind == "not":
+            return handle.parts[0]
+        return self._compound("not", (handle,))
+
+    def of_handle(self, handle: Handle, tracks: Tracks = Tracks.NONE) -> list[Shape]:
+        """The alternatives of a child."""
+        if isinstance(handle, tuple):
+            return self.alternatives(*handle, tracks)
+        key = id(handle), tracks
+        got = self._read.get(key)
+        if got is not None:
+            return got[1]
+        if key in self._open:
+            raise BeingRead(key, path_of(handle))
+        self._open.add(key)
+        try:
+            out = self._any
+            if handle.kind == "and":
+                excluded = []
+                for part in handle.parts:
+                    if isinstance(part, Compound) and part.kind == "not":
+                        excluded.append(part)
+                        continue
+                    also = partial(self._also_handle, part, tracks)
+                    out = self._kept(also, out, "", path_of(part), Tracks.NONE)
+                if excluded:
+                    without = partial(self._without_handles, excluded)
+                    out = self._kept(without, out, "", path_of(handle), Tracks.NONE)
+            elif handle.kind == "or":
+                out = list({id(s): s for part in handle.parts for s in self.of_handle(part, tracks)}.values())
+            else:
+                out = self._minus(out, self.of_handle(handle.parts[0]), path_of(handle))
+        finally:
+            self._open.discard(key)
+        self._read[key] = handle, out
+        return out
+
+    def _also_handle(self, part: Handle, tracks: Tracks, out: list[Shape]) -> list[Shape]:
+        return self._meet(out, self.of_handle(part, tracks), path_of(part))
+
+    def _without_handles(self, excluded: list[Compound], out: list[Shape]) -> list[Shape]:
+        right = [shape for x in excluded for shape in self.of_handle(x.parts[0])]
+        return self._minus(out, right, path_of(excluded[0]))
+
+    def described(self, handle: Handle) -> list[Shape]:
+        """The alternatives of what is written for a child: those of `of_handle`, closed as the options say."""
+        if not self._closes:
+            return self.alternatives(*handle) if isinstance(handle, tuple) else self.of_handle(handle)
+        key = number_of(handle)
+        got = self._described.get(key)
+        if got is None:
+            shapes = [closed(s, self.document.options) for s in self.of_handle(handle, Tracks.EACH)]
+            got = self._described[key] = handle, shapes
+        return got[1]
+
+
+def _with_objects(shape: Shape, **conditions: Any) -> Shape:
+    """Return a shape with other conditions on its objects."""
+    return shape._replace(objects=shape.objects._replace(**conditions))
+
+
+def _is_not(handle: Handle) -> bool:
+    return isinstance(handle, Compound) and handle.kind == "not"
+
+
+def _is_literal(handle: Handle) -> bool:
+    """Whether a child is one schema or the complement of one."""
+    return not isinstance(handle, Compound) or (handle.kind == "not" and not isinstance(handle.parts[0], Compound))

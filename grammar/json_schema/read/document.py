@@ -1,0 +1,335 @@
+"""Where a ``$ref`` leads: JSON pointers, ``$id`` and ``$anchor`` within one document.
+
+A reference is resolved against the base URI of the schema resource it stands in.  Nearly all references are ``#/...``
+into a document without inner resources, so that is the fast path: one dictionary look-up per distinct reference after
+the first.  Inner resources (a subschema with its own ``$id``) become known when the lowering meets them, and the whole
+document is scanned for identifiers only if a reference is neither ``#`` nor a pointer.
+
+Nothing is ever fetched.  A reference that leaves the document is looked up in the caller's registry, then among JSON
+Schema's own metaschemas; if it is in neither it is a SchemaError.
+
+Dynamic scope.  ``$dynamicRef`` and ``$recursiveRef`` lead to the outermost resource on the way here that has the
+anchor, so a schema means different things on different ways.  All else here is keyed by the identity of a dict; so
+a resource that is entered under a new scope is copied, and each copy has one meaning.  A scope is only the anchors
+that it decides, so there are few, and only documents with dynamic anchors have any.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+from urllib.parse import unquote, urljoin
+
+from wfsa.errors import LimitError, SchemaError
+
+from ..metaschemas import metaschema
+from ..options import SchemaOptions, listed_drafts
+from ..places import path_of_steps, segment
+from ..spelling.numbers import Wholes
+from ..widening import Widenings
+from .keyword_table import subschemas
+from .misspelt import UnknownWords
+
+_TOO_OLD = re.compile(r"json-schema\.org/draft-0[0-3]/")
+MAX_COPIES = 500  # resources, each under one dynamic scope
+MAX_SCANNED = 10_000  # levels that are searched for identifiers: their paths add up to the square of the depth
+
+Scope = dict[str, str]  # name of a dynamic anchor -> base URI of the outermost resource that has it
+
+
+def _position(name: str, n_items: int) -> int | None:
+    """The position of one of `n_items` that a step of a pointer names; int() itself refuses thousands of digits."""
+    if not (name.isascii() and name.isdigit()):
+        return None
+    digits = name.lstrip("0") or "0"
+    position = int(digits) if len(digits) <= len(str(n_items)) else n_items
+    return position if position < n_items else None
+
+
+def draft_of(schema: Any, default: int = 2020, path: str = "$") -> int:
+    """The draft that ``$schema`` of a document names, one of `DRAFTS`; `default` if it names none that is known.
+
+    Raises SchemaError for the drafts before 4: their `required`, `extends`, `disallow` and `divisibleBy` would be
+    misread or ignored in silence.
+    """
+    uri = schema.get("$schema") if isinstance(schema, dict) else None
+    if not isinstance(uri, str):
+        return default
+    if _TOO_OLD.search(uri):
+        raise SchemaError(
+            f"$schema names {uri!r}, a draft before 4; supported are {listed_drafts()}: rewrite it (`required` as a "
+            f"list of names, `divisibleBy` as multipleOf, `disallow` as not, `extends` as allOf) at {path}"
+        )
+    marks = {"draft-04": 4, "draft-06": 6, "draft-07": 7, "2019-09": 2019, "2020-12": 2020}
+    return next((draft for mark, draft in marks.items() if mark in uri), default)
+
+
+def id_word(draft: int) -> str:
+    return "id" if draft <= 4 else "$id"
+
+
+class Document:
+    __slots__ = (
+        "_anchors",
+        "_base",
+        "_copies",
+        "_drafts",
+        "_dynamic",
+        "_inner",
+        "_known",
+        "_resources",
+        "_scopes",
+        "barred",
+        "draft",
+        "embedded",
+        "gap",
+        "options",
+        "root",
+        "unknown",
+        "widenings",
+    )  # fmt: skip
+
+    def __init__(
+        self, root: Any, draft: int, options: SchemaOptions, too_large: frozenset[str] = frozenset(),
+        embedded: bool = False, barred: frozenset[bytes] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.widenings = Widenings(options.lenient, too_large)
+        self.unknown = UnknownWords()
+        self.root = root
+        self.draft = draft  # of the root; see `draft_at`
+        self.options = options
+        self.embedded = embedded  # in a larger text, of which nothing that reads the whole text may be asked
+        self.barred = barred  # byte strings that no string of a document is spelled with
+        self.gap = options.gap if embedded else None  # whitespace in front of a lexeme, at most
+        # (reference, path of the resource that it is in) -> (schema, path) of its target
+        self._known: dict[tuple[str, str], tuple[Any, str]] = {}
+        self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
+        base = root.get(id_word(draft)) if isinstance(root, dict) else None
+        self._base = base.partition("#")[0] if isinstance(base, str) else ""
+        self._resources: dict[str, tuple[Any, str]] | None = None  # URI -> (schema, path)
+        self._anchors: dict[tuple[str, str], tuple[Any, str]] = {}  # (URI, name) -> (schema, path)
+        # URI -> name -> (schema, path) of its dynamic anchors; the name of a $recursiveAnchor is "".
+        self._dynamic: dict[str, dict[str, tuple[Any, str]]] = {}
+        self._drafts: dict[str, int] = {}  # path of a document out of the registry -> its draft
+        self._scopes: dict[str, Scope] = {}  # path of a copied resource -> its scope
+        # (path of the original, scope) -> (id of a node there -> its copy, path of the copy)
+        self._copies: dict[tuple[str, frozenset[tuple[str, str]]], tuple[dict[int, Any], str]] = {}
+
+    def draft_at(self, path: str) -> int:
+        """The draft of the document that the place `path` belongs to."""
+        if not self._drafts:
+            return self.draft
+        inner = max((p for p in self._drafts if path.startswith(p) and path[len(p):len(p) + 1] in ("", ".", "[")),
+                    key=len, default="")  # fmt: skip
+        return self._drafts.get(inner, self.draft)
+
+    @property
+    def wholes(self) -> Wholes:
+        """What the documents read so far take for whole: draft 4 looks at the spelling, later ones at the value."""
+        old = {draft <= 4 for draft in (self.draft, *self._drafts.values())}
+        return "both" if len(old) > 1 else "syntax" if old.pop() else "value"
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """The addresses of the documents that were taken out of a registry."""
+        return tuple(path for path in self._inner if not path.startswith("$"))
+
+    def scan(self) -> None:
+        """Know all identifiers at once, for who does not come from the root."""
+        self._scan()
+
+    def enter(self, schema: Any, path: str, uri: str) -> None:
+        """Note an inner resource: a subschema with an identifier of its own."""
+        ignored = uri.startswith("#") or (self.draft_at(path) <= 7 and "$ref" in schema)
+        if path != "$" and path not in self._inner and not ignored:
+            self._inner[path] = schema, joined(self._resource(path)[2], uri, path).partition("#")[0]
+
+    def _resource(self, path: str) -> tuple[Any, str, str]:
+        """(schema, path, base URI) of the resource that the place `path` belongs to."""
+        end = len(path) if self._inner else 0
+        while end > 0:  # from the innermost place outwards
+            inner = self._inner.get(path[:end])
+            if inner is not None:
+                return inner[0], path[:end], inner[1]
+            end = max(path.rfind(".", 0, end), path.rfind("[", 0, end))
+        return self.root, "$", self._base
+
+    def resolve(self, ref: str, path: str) -> tuple[Any, str]:
+        """(schema, path) of what `ref`, which stands at `path`, refers to."""
+        if self._inner:
+            self._scan()
+        root, root_path, base = self._resource(path)
+        got = self._known.get((ref, root_path))
+        if got is None:
+            got = self._find(ref, path, root, root_path, base)
+            if self._resources is not None or not self._inner:
+                self._known[ref, root_path] = got
+        return self._in_scope(*got, path) if self._dynamic else got
+
+    def dynamic(self, ref: str, path: str) -> tuple[Any, str]:
+        """What a ``$dynamicRef`` or ``$recursiveRef`` refers to.
+
+        It is a plain reference unless it leads to a dynamic anchor; then it is the outermost anchor of that name on the
+        way here.
+        """
+        self._scan()
+        target, target_path = self._find(ref, path, *self._resource(path))
+        name = ref.partition("#")[2]
+        word, mark = ("$recursiveAnchor", True) if self.draft_at(path) == 2019 else ("$dynamicAnchor", name)
+        if isinstance(target, dict) and target.get(word) == mark:
+            outermost = self._scope(self._resource(path)[1]).get(name)
+            if outermost is not None:
+                target, target_path = self._dynamic[outermost][name]
+        return self._in_scope(target, target_path, path) if self._dynamic else (target, target_path)
+
+    def _scope(self, resource_path: str) -> Scope:
+        """The dynamic scope within a resource: that of its copy, or of the resources around it."""
+        got = self._scopes.get(resource_path)
+        if got is not None:
+            return got
+        around = {} if resource_path == "$" else self._scope(self._resource(resource_path[:-1])[1])
+        return {**self._decided(self._resource(resource_path)[2]), **around}
+
+    def _decided(self, base: str) -> Scope:
+        return dict.fromkeys(self._dynamic.get(base, ()), base)
+
+    def _in_scope(self, target: Any, target_path: str, path: str) -> tuple[Any, str]:
+        """A target in the copy of its resource that has the scope in which the place `path` enters it."""
+        root, root_path, base = self._resource(target_path)
+        scope = {**self._decided(base), **self._scope(self._resource(path)[1])}
+        if not isinstance(target, dict) or scope == self._scope(root_path):
+            return target, target_path
+        key = root_path, frozenset(scope.items())
+        if key not in self._copies:
+            if len(self._copies) >= MAX_COPIES:
+                raise LimitError(f"more than {MAX_COPIES} dynamic scopes; use $ref in place of $dynamicRef at {path}")
+            nodes: dict[int, Any] = {}
+            copied_path = f"{root_path}({len(self._copies) + 1})"
+            self._inner[copied_path] = copy.deepcopy(root, nodes), base
+            self._scopes[copied_path] = scope
+            if self._drafts:
+                self._drafts[copied_path] = self.draft_at(root_path)
+            self._copies[key] = nodes, copied_path
+        nodes, copied_path = self._copies[key]
+        return nodes[id(target)], copied_path + target_path[len(root_path) :]
+
+    def _find(self, ref: str, path: str, root: Any, root_path: str, base: str) -> tuple[Any, str]:
+        uri, _, fragment = ref.partition("#")
+        fragment = unquote(fragment)
+        if uri:
+            uri = joined(base, uri, path)
+            if uri != base:
+                self._scan()
+                assert self._resources is not None
+                if uri not in self._resources and not self._enter_outside(uri):
+                    raise SchemaError(
+                        f"the reference {ref!r} leaves the document, and nothing is fetched; put what it refers to "
+                        f"under $defs, or into SchemaOptions.registry at {path}"
+                    )
+                root, root_path = self._resources[uri]
+                base = self._inner[root_path][1] if root_path in self._inner else self._base
+        if not fragment:
+            return root, root_path
+        if fragment[0] != "/":
+            self._scan()
+            found = self._anchors.get((base, fragment))
+            if found is None:
+                raise SchemaError(f"the reference {ref!r} names no anchor of the document at {path}")
+            return found
+        at, at_path = root, root_path
+        for token in fragment[1:].split("/"):
+            name = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(at, dict) and name in at:
+                at = at[name]
+                at_path += segment(name)
+            elif isinstance(at, list) and (position := _position(name, len(at))) is not None:
+                at = at[position]
+                at_path += f"[{position}]"
+            else:
+                raise SchemaError(f"the reference {ref!r} leads nowhere: there is no {name!r} at {path}")
+            word = id_word(self.draft_at(at_path))
+            if isinstance(at, dict) and isinstance(at.get(word), str):
+                self.enter(at, at_path, at[word])
+        return at, at_path
+
+    def _scan(self) -> None:
+        """Find every identifier and anchor of the document."""
+        if self._resources is not None:
+            return
+        self._resources = {self._base: (self.root, "$")}
+        self._scan_from(self.root, "$", self._base)
+
+    def _enter_outside(self, uri: str) -> bool:
+        """Take a document out of the caller's registry, or a metaschema of JSON Schema; False if it is in neither."""
+        contents = contents_of(self.options.registry, uri)
+        if contents is None:
+            contents = metaschema(uri)
+        if contents is None:
+            return False
+        assert self._resources is not None
+        draft = draft_of(contents, self.draft, uri)
+        if draft != self.draft:
+            self._drafts[uri] = draft
+        # Its places are named by its address, and its references start from what it calls itself.
+        name = contents.get(id_word(draft)) if isinstance(contents, dict) else None
+        base = joined(uri, name, uri).partition("#")[0] if isinstance(name, str) else uri
+        self._resources[uri] = contents, uri
+        self._resources.setdefault(base, (contents, uri))
+        self._inner[uri] = contents, base
+        self._scan_from(contents, uri, base)
+        self._scopes[uri] = self._decided(base)
+        return True
+
+    def _scan_from(self, root: Any, root_path: str, root_base: str) -> None:
+        """Note all identifiers and anchors below `root`."""
+        assert self._resources is not None
+        draft = self.draft_at(root_path)
+        old, word_of_id = draft <= 7, id_word(draft)
+        seen: set[int] = set()
+        todo: list[tuple[Any, str, str, int]] = [(root, root_path, root_base, 0)]
+        while todo:
+            node, path, base, depth = todo.pop()
+            if not isinstance(node, dict) or id(node) in seen:
+                continue
+            if depth > MAX_SCANNED:
+                why = f"the schema nests deeper than {MAX_SCANNED} levels; use $ref for its parts"
+                raise LimitError(f"{why} at {path[:200]}...")
+            seen.add(id(node))
+            name = node.get(word_of_id)
+            if isinstance(name, str) and not (old and "$ref" in node):
+                if name.startswith("#"):
+                    self._anchors.setdefault((base, name[1:]), (node, path))
+                elif path != root_path:
+                    base = joined(base, name, path).partition("#")[0]
+                    self._resources.setdefault(base, (node, path))
+                    self._inner[path] = node, base
+            for word in ("$anchor", "$dynamicAnchor") if not old else ():
+                if isinstance(node.get(word), str):
+                    self._anchors.setdefault((base, node[word]), (node, path))
+                    if word == "$dynamicAnchor" and draft > 2019:
+                        self._dynamic.setdefault(base, {}).setdefault(node[word], (node, path))
+            if draft == 2019 and node.get("$recursiveAnchor") is True and self._resource(path)[1] == path:
+                self._dynamic.setdefault(base, {}).setdefault("", (node, path))
+            for steps, child in subschemas(node):
+                todo.append((child, path + path_of_steps(steps), base, depth + 1))
+
+
+def joined(base: str, uri: str, path: str) -> str:
+    """The address `uri`, which stands at `path`, seen from `base`."""
+    try:
+        return urljoin(base, uri)
+    except ValueError as err:
+        raise SchemaError(f"{uri!r} is no address: {err} at {path}") from None
+
+
+def contents_of(registry: Any, uri: str) -> Any:
+    """The schema under an address in a mapping or a ``referencing.Registry``; None if there is none."""
+    if registry is None:
+        return None
+    for name in (uri, uri + "#"):
+        try:
+            return registry.contents(name) if hasattr(registry, "contents") else registry[name]
+        except LookupError:
+            continue
+    return None

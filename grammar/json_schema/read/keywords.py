@@ -1,0 +1,409 @@
+"""The readers of keywords: each puts what one keyword says into the shape of its schema object.
+
+A reader is ``(found, shape, value, schema)``: `value` is the keyword's value, `schema` the object that it is in.  What
+needs other schemas (``$ref``, ``anyOf``, ``not``, ...) is checked here, noted in `Found`, and followed by
+:mod:`.alternatives`.  Which reader belongs to which keyword of which draft says :mod:`.keyword_table`.
+
+Nothing is checked twice, and nothing is built for a keyword at its default.  Children are stored as handles, unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from wfsa.errors import GrammarError, LimitError, SchemaError
+
+from ..domains.arrays import Contains
+from ..domains.handles import Compound, Handle, KeyClass, Keyed
+from ..domains.numbers import Numbers
+from ..domains.shape import Tracks
+from ..domains.strings import Strings
+from ..domains.types import ARRAY, BOOLEAN, INTEGER, NULL, NUMBER, OBJECT, STRING
+from ..options import SchemaOptions
+from ..places import segment
+from ..spelling.contents import JSON, encoding_pattern, holds_json
+from ..spelling.finite import is_json, json_key
+from ..spelling.formats import format_name
+from ..spelling.intervals import MAX_DIGITS, exact, n_digits
+from ..spelling.strings import pattern_language
+from ..widening import Unenforceable, Widenings
+from .shape_builder import ShapeBuilder
+
+TYPES = {
+    "string": STRING, "object": OBJECT, "integer": INTEGER, "number": NUMBER, "array": ARRAY, "boolean": BOOLEAN,
+    "null": NULL,
+}  # fmt: skip
+
+Reader = Callable[["Found", ShapeBuilder, Any, dict[str, Any]], None]
+
+
+class Found:
+    """What a schema object holds besides its shape, and what its readers have to know."""
+
+    __slots__ = ("draft", "identifier", "lost_pattern", "options", "parts", "ref", "tracks", "widenings")
+
+    def __init__(self, options: SchemaOptions, widenings: Widenings, draft: int, tracks: Tracks) -> None:
+        self.options = options
+        self.widenings = widenings
+        self.draft = draft
+        self.tracks = tracks  # whether it is noted what the keywords evaluate
+        self.identifier: str | None = None  # its ``$id``
+        self.ref: str | None = None
+        self.lost_pattern = False  # whether a pattern of names cannot be read
+        self.parts: dict[str, Any] | None = None  # applicators in place, by keyword
+
+    def add(self, keyword: str, value: Any) -> None:
+        """Note an applicator."""
+        if self.parts is None:
+            self.parts = {}
+        self.parts[keyword] = value
+
+
+def shown(value: Any) -> str:
+    """A value in a message."""
+    try:
+        text = repr(value)
+    except Exception:  # more than 4,300 digits, very deep, or an object of the caller
+        return "a value too large to show"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def fail(shape: ShapeBuilder, keyword: str, what: str) -> NoReturn:
+    raise SchemaError(f"{what} at {shape.path}{segment(keyword)}")
+
+
+def _number(shape: ShapeBuilder, keyword: str, value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        fail(shape, keyword, f"{keyword} must be a number, not {shown(value)}")
+    number = exact(value)
+    if number is None:
+        fail(shape, keyword, f"{keyword} must be a finite number, not {shown(value)}")
+    if n_digits(number) > MAX_DIGITS:
+        raise LimitError(
+            f"a bound of {n_digits(number)} digits, the limit is {MAX_DIGITS}; use a bound nearer to zero at "
+            f"{shape.path}{segment(keyword)}"
+        )
+    return number
+
+
+def _count(shape: ShapeBuilder, keyword: str, value: Any) -> int:
+    if type(value) is int and value >= 0:
+        return value
+    number = exact(value) if isinstance(value, (float, Decimal)) else None
+    if number is not None and 0 <= number < 1 << 62 and number == int(number):
+        return int(number)
+    fail(shape, keyword, f"{keyword} must be a whole number that is not negative, not {shown(value)}")
+
+
+# ---- any type ----------------------------------------------------------------------------------------------------
+
+
+def type_(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if isinstance(value, str):
+        mask = TYPES.get(value, 0)
+        if not mask:
+            fail(shape, "type", f"unknown type {shown(value)}")
+    elif isinstance(value, list) and value:
+        mask = 0
+        for name in value:
+            bit = TYPES.get(name, 0) if isinstance(name, str) else 0
+            if not bit:
+                fail(shape, "type", f"unknown type {shown(name)}")
+            mask |= bit
+    else:
+        fail(shape, "type", f"type must be a type's name or a list of them, not {shown(value)}")
+    shape.mask &= mask
+
+
+def enum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, list):
+        fail(shape, "enum", f"enum must be a list, not {shown(value)}")
+    if not is_json(value):
+        fail(shape, "enum", "enum holds something that is no JSON value")
+    _values(shape, value)
+
+
+def const(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if not is_json(value):
+        fail(shape, "const", f"{shown(value)} is no JSON value")
+    _values(shape, [value])
+
+
+def _values(shape: ShapeBuilder, values: list[Any]) -> None:
+    if shape.values is not None:
+        keys = {json_key(v) for v in values}
+        values = [v for v in shape.values if json_key(v) in keys]
+    shape.values = values
+
+
+def part(keyword: str, is_right: Callable[[Any], bool], what: str) -> Reader:
+    """A reader for an applicator: it is checked here and followed by :mod:`.alternatives`."""
+
+    def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+        if not is_right(value):
+            fail(shape, keyword, f"{keyword} must be {what}, not {shown(value)}")
+        found.add(keyword, value)
+
+    return read
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, (dict, bool))
+
+
+def _are_schemas(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def branches(keyword: str) -> Reader:
+    return part(keyword, _are_schemas, "a list of schemas that is not empty")
+
+
+def one_schema(keyword: str) -> Reader:
+    return part(keyword, _is_schema, "an object or a boolean")
+
+
+def dynamic_ref(keyword: str) -> Reader:
+    return part(keyword, lambda value: isinstance(value, str), "a string")
+
+
+def condition(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    for word in ("if", "then", "else"):
+        if word in schema and not _is_schema(schema[word]):
+            fail(shape, word, f"a schema must be an object or a boolean, not {shown(schema[word])}")
+    if "then" in schema or "else" in schema or found.tracks:
+        found.add("if", value)
+
+
+def ref(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, str):
+        fail(shape, "$ref", f"$ref must be a string, not {shown(value)}")
+    found.ref = value
+
+
+def identifier(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if isinstance(value, str) and not (found.draft <= 7 and "$ref" in schema):
+        found.identifier = value
+
+
+# ---- numbers -----------------------------------------------------------------------------------------------------
+
+
+def minimum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    is_open = found.draft <= 4 and schema.get("exclusiveMinimum") is True
+    shape.numbers = shape.numbers.meet(Numbers(low=_number(shape, "minimum", value), low_open=is_open))
+
+
+def maximum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    is_open = found.draft <= 4 and schema.get("exclusiveMaximum") is True
+    shape.numbers = shape.numbers.meet(Numbers(high=_number(shape, "maximum", value), high_open=is_open))
+
+
+def exclusive_minimum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if isinstance(value, bool) and found.draft <= 4:
+        return  # read with `minimum`
+    shape.numbers = shape.numbers.meet(Numbers(low=_number(shape, "exclusiveMinimum", value), low_open=True))
+
+
+def exclusive_maximum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if isinstance(value, bool) and found.draft <= 4:
+        return
+    shape.numbers = shape.numbers.meet(Numbers(high=_number(shape, "exclusiveMaximum", value), high_open=True))
+
+
+def multiple_of(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    number = _number(shape, "multipleOf", value)
+    if number <= 0:
+        fail(shape, "multipleOf", f"multipleOf must be above 0, not {shown(value)}")
+    shape.numbers = shape.numbers.meet(Numbers(multiples=(number,)))
+
+
+# ---- strings -----------------------------------------------------------------------------------------------------
+
+
+def min_length(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    shape.strings = shape.strings.meet(Strings(min_length=_count(shape, "minLength", value)))
+
+
+def max_length(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    shape.strings = shape.strings.meet(Strings(max_length=_count(shape, "maxLength", value)))
+
+
+def pattern(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    _checked_pattern(value, shape.path + ".pattern")
+    shape.strings = shape.strings.meet(Strings(patterns=(value,)))
+
+
+def format_(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, str):
+        fail(shape, "format", f"format must be a string, not {shown(value)}")
+    name = format_name(value, found.draft)
+    if name is not None and found.options.formats == "assert":
+        shape.strings = shape.strings.meet(Strings(formats=(name,)))
+
+
+def content_encoding(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    pattern = encoding_pattern(value)
+    if pattern is not None and found.options.formats == "assert":
+        shape.strings = shape.strings.meet(Strings(patterns=(pattern,)))
+
+
+def content_media_type(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if holds_json(schema) and found.options.formats == "assert":
+        if "contentEncoding" in schema:
+            raise Unenforceable(f"{JSON} in {schema['contentEncoding']} cannot be enforced at {shape.path}")
+        shape.strings = shape.strings.meet(Strings(formats=(JSON,)))
+
+
+# ---- arrays ------------------------------------------------------------------------------------------------------
+
+
+def _handle(shape: ShapeBuilder, keyword: str, value: Any, path: str) -> Handle:
+    if not isinstance(value, (dict, bool)):
+        raise SchemaError(f"a schema must be an object or a boolean, not {shown(value)} at {path}")
+    return value, path
+
+
+def _tuple_items(shape: ShapeBuilder, keyword: str, value: list[Any]) -> None:
+    path = f"{shape.path}.{keyword}"
+    shape.prefix = tuple(_handle(shape, keyword, v, f"{path}[{i}]") for i, v in enumerate(value))
+
+
+def items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if isinstance(value, list):  # the form of the drafts up to 2019-09
+        _tuple_items(shape, "items", value)
+        if "additionalItems" in schema:
+            rest = schema["additionalItems"]
+            shape.rest = _handle(shape, "additionalItems", rest, shape.path + ".additionalItems")
+    else:
+        shape.rest = _handle(shape, "items", value, shape.path + ".items")
+
+
+def prefix_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, list):
+        fail(shape, "prefixItems", f"prefixItems must be a list of schemas, not {shown(value)}")
+    _tuple_items(shape, "prefixItems", value)
+
+
+def min_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    shape.min_items = _count(shape, "minItems", value)
+
+
+def max_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    shape.max_items = _count(shape, "maxItems", value)
+
+
+def contains(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    handle = _handle(shape, "contains", value, shape.path + ".contains")
+    low, high = 1, None
+    if found.draft >= 2019:
+        if "minContains" in schema:
+            low = _count(shape, "minContains", schema["minContains"])
+        if "maxContains" in schema:
+            high = _count(shape, "maxContains", schema["maxContains"])
+    if low or high is not None:
+        shape.contains = (Contains(handle, low, high),)
+    shape.seen = shape.seen._replace(contained=(handle,)) if found.draft >= 2020 else shape.seen
+
+
+def unique_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, bool):
+        fail(shape, "uniqueItems", f"uniqueItems must be true or false, not {shown(value)}")
+    if value and found.options.unique_items == "exact":
+        shape.unique = True
+
+
+# ---- objects -----------------------------------------------------------------------------------------------------
+
+
+def properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, dict):
+        fail(shape, "properties", f"properties must be an object, not {shown(value)}")
+    base = shape.path + ".properties"
+    out: dict[str, Handle] = {}
+    for name, child in value.items():
+        if not isinstance(name, str):
+            fail(shape, "properties", f"the name of a property must be a string, not {shown(name)}")
+        if not isinstance(child, (dict, bool)):
+            what = f"the schema of property {shown(name)} must be an object or a boolean, not {shown(child)}"
+            fail(shape, "properties", what)
+        out[name] = child, f"{base}.{name}" if name.isidentifier() else base + segment(name)
+    shape.properties = out
+
+
+def additional_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if value is not True:
+        shape.additional = _handle(shape, "additionalProperties", value, shape.path + ".additionalProperties")
+
+
+def required(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        fail(shape, "required", f"required must be a list of names, not {shown(value)}")
+    shape.required = tuple(dict.fromkeys(value))
+
+
+def pattern_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    if not isinstance(value, dict):
+        fail(shape, "patternProperties", f"patternProperties must be an object, not {shown(value)}")
+    base = shape.path + ".patternProperties"
+    universals: list[Keyed] = []
+    for pattern, child in value.items():
+        if not isinstance(pattern, str):
+            fail(shape, "patternProperties", f"a pattern must be a string, not {shown(pattern)}")
+        try:
+            _checked_pattern(pattern, base + segment(pattern))
+        except Unenforceable as err:
+            found.widenings.add(shape.path, "patternProperties", err)
+            found.lost_pattern = shape.loose = True
+            continue
+        handle = _handle(shape, "patternProperties", child, base + segment(pattern))
+        universals.append((KeyClass(pattern=pattern), handle))
+    shape.universals = (*shape.universals, *universals)
+
+
+def property_names(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    handle = _handle(shape, "propertyNames", value, shape.path + ".propertyNames")
+    if value is not True:
+        keys = KeyClass(key=Compound("not", (handle,)))
+        shape.universals = (*shape.universals, (keys, (False, handle[1] if isinstance(handle, tuple) else shape.path)))
+
+
+def min_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    shape.min_properties = _count(shape, "minProperties", value)
+
+
+def max_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+    shape.max_properties = _count(shape, "maxProperties", value)
+
+
+def _checked_pattern(value: Any, path: str) -> None:
+    if not isinstance(value, str):
+        raise SchemaError(f"a pattern must be a string, not {shown(value)} at {path}")
+    try:
+        pattern_language(value)
+    except GrammarError as err:
+        raise Unenforceable(f"{err} at {path}") from None
+
+
+def dependencies(keyword: str) -> Reader:
+    """``dependentRequired``, ``dependentSchemas``, and ``dependencies``, which is both."""
+
+    def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+        if not isinstance(value, dict):
+            fail(shape, keyword, f"{keyword} must be an object, not {shown(value)}")
+        for name, asked in value.items():
+            if not isinstance(name, str):
+                fail(shape, keyword, f"a property's name must be a string, not {shown(name)}")
+            names = _are_names(asked) and keyword != "dependentSchemas"
+            if not names and not (_is_schema(asked) and keyword != "dependentRequired"):
+                fail(shape, keyword, f"what {shown(name)} asks for must be names or a schema, not {shown(asked)}")
+        if value:
+            found.add(keyword, value)
+
+    return read

@@ -1,0 +1,321 @@
+r"""What pydantic checks of a value and does not write into its schemas, as JSON Schema.
+
+`narrowed` takes the schema of one pydantic core schema, a dict with a type, and adds what the validator of that type
+asks for.  Then documents that fit the schema are taken by the type.  Some schemas are narrower than the validator,
+where texts have several spellings:
+
+    dates            a year from 1 on, within the bounds of the field
+    date-times       with an offset, or without one for ``NaiveDatetime``; no leap seconds, as in times
+    durations        at most six digits a number
+    Decimal          a number without exponent, within ``max_digits`` and ``decimal_places``; a string of digits, too,
+                     where the field has no bounds
+    finite floats    without exponent
+    URLs             with one of the schemes and a host of up to four ASCII labels or an IPv4 address, no user
+    IP networks      without host bits; IPv6 with a prefix of whole groups
+    texts            ``\w``, ``\s``, ``\d``, ``\D`` and ``\W`` as in the Rust regex engine, or less
+    keys of dicts    numbers and booleans in the spelling of JSON
+
+The module imports nothing of pydantic.  docs/schema-support.md lists what only the validator checks.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..spelling.contents import encoding_pattern
+from ..spelling.format_hosts import IPV4, IPV6
+from ..spelling.formats import DATE, FRACTION_OF_SECOND, HOUR, SIXTY
+
+Schema = dict[str, Any]
+
+_LARGEST: Final = 1.7976931348623157e308  # the largest double
+_NO_LEAP_SECOND: Final = "^[^:]*[0-9]{2}:[0-9]{2}:[0-5]"
+_DURATION: Final = "^[^0-9]*(?:[0-9]{1,6}[^0-9]+)*$"
+_DECIMAL_TEXT: Final = r"^-?(?:0|[1-9][0-9]{0,27})(?:\.[0-9]{1,28})?$"
+_NUMBER: Final = r"-?(?:0|[1-9][0-9]{0,16})(?:\.[0-9]{1,16})?"
+_COUNTED_URL: Final = 200  # URLs of at most this many characters are counted exactly
+_PART: Final = 200  # characters or escapes of a path, a query and a fragment where a longer URL is bounded
+
+
+def narrowed(made: Schema, core: Any) -> Schema:
+    """The schema that pydantic made of a core schema, with what its validator checks."""
+    if "$ref" in made:
+        return made
+    inner = core.get("schema")
+    if core["type"] == "function-wrap" and inner["type"] in ("url", "multi-host-url"):  # the classes of URLs
+        core = inner
+    of_type = _BY_TYPE.get(core["type"])
+    if of_type is not None:
+        return of_type(made, core)
+    of_format = _BY_FORMAT.get(made.get("format", ""))
+    return made if of_format is None else of_format(made, core)
+
+
+def _with_patterns(made: Schema, *patterns: str) -> Schema:
+    return {**made, "allOf": [*made.get("allOf", []), *({"pattern": pattern} for pattern in patterns)]}
+
+
+# ---- dates and times -------------------------------------------------------------------------------------------------
+
+
+def _date(made: Schema, core: Any) -> Schema:
+    if made.get("format") != "date":
+        return made
+    day = datetime.timedelta(days=1)
+    lowest = [datetime.date.min, core.get("ge"), core["gt"] + day if "gt" in core else None]
+    highest = [core.get("le"), core["lt"] - day if "lt" in core else None]
+    patterns = [_from(max(one for one in lowest if one is not None).isoformat())]
+    if any(highest):
+        patterns.append(_up_to(min(one for one in highest if one is not None).isoformat()))
+    return _with_patterns(made, *patterns)
+
+
+def _from(text: str) -> str:
+    """The texts with digits in the same places that are not below `text`, in the order of characters."""
+    return _ordered(text, lambda digit: f"[{int(digit) + 1}-9]" if digit < "9" else None)
+
+
+def _up_to(text: str) -> str:
+    return _ordered(text, lambda digit: f"[0-{int(digit) - 1}]" if digit > "0" else None)
+
+
+def _ordered(text: str, beyond: Callable[[str], str | None]) -> str:
+    out = [text]
+    for i, character in enumerate(text):
+        digits = beyond(character) if character.isdecimal() else None
+        if digits is not None:
+            out.append(text[:i] + digits + re.sub("[0-9]", "[0-9]", text[i + 1 :]))
+    return f"^(?:{'|'.join(out)})$"
+
+
+def _datetime(made: Schema, core: Any) -> Schema:
+    if made.get("format") != "date-time":
+        return made
+    year = "^(?:000[1-9]|00[1-9]|0[1-9]|[1-9])"
+    if core.get("tz_constraint") != "naive":
+        return _with_patterns(made, year, _NO_LEAP_SECOND)
+    made = {key: value for key, value in made.items() if key != "format"}  # which asks for an offset
+    return _with_patterns(made, year, f"^{DATE}T{HOUR}:{SIXTY}:{SIXTY}{FRACTION_OF_SECOND}$")
+
+
+def _time(made: Schema, core: Any) -> Schema:
+    return _with_patterns(made, _NO_LEAP_SECOND) if made.get("format") == "time" else made
+
+
+def _timedelta(made: Schema, core: Any) -> Schema:
+    return _with_patterns(made, _DURATION) if made.get("format") == "duration" else made
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def _finite(made: Schema) -> Schema:
+    bounds = {"minimum": -_LARGEST, "maximum": _LARGEST}
+    if "minimum" in made or "exclusiveMinimum" in made:
+        del bounds["minimum"]
+    if "maximum" in made or "exclusiveMaximum" in made:
+        del bounds["maximum"]
+    return {**made, **bounds}
+
+
+def _float(made: Schema, core: Any) -> Schema:
+    return _finite(made) if core.get("allow_inf_nan") is False and made.get("type") == "number" else made
+
+
+def _decimal(made: Schema, core: Any) -> Schema:
+    if "anyOf" not in made:
+        return made
+    number, *texts = made["anyOf"]
+    number = _finite(number)
+    digits, places = core.get("max_digits"), core.get("decimal_places")
+    if digits is not None:
+        most = digits if places is None else min(digits, places)
+        least = 0 if places is None else most
+        number["anyOf"] = [_with_places(n, digits) for n in range(least, most + 1)]
+    elif places is not None:
+        number["allOf"] = [{"multipleOf": _power(-places)}]
+    is_bounded = any(core.get(name) is not None for name in ("ge", "gt", "le", "lt", "multiple_of"))
+    if is_bounded or digits is not None or places is not None:
+        return {**{key: value for key, value in made.items() if key != "anyOf"}, **number}
+    return {**made, "anyOf": [number, *({"pattern": _DECIMAL_TEXT, **text} for text in texts)]}
+
+
+def _with_places(places: int, digits: int) -> Schema:
+    """Numbers with at most so many decimal places, and so many digits in all."""
+    bound = 10 ** (digits - places)
+    return {"multipleOf": _power(-places), "exclusiveMinimum": -bound, "exclusiveMaximum": bound}
+
+
+def _power(exponent: int) -> float:
+    return float(f"1e{exponent}")
+
+
+def _complex(made: Schema, core: Any) -> Schema:
+    return {**made, "pattern": rf"^{_NUMBER}\+{_NUMBER.removeprefix('-?')}j$"}
+
+
+def _fraction(made: Schema, core: Any) -> Schema:
+    if "anyOf" not in made:
+        return made
+    number, text = made["anyOf"]
+    return {**made, "anyOf": [_finite(number), {**text, "pattern": "^-?(?:0|[1-9][0-9]{0,17})/[1-9][0-9]{0,17}$"}]}
+
+
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+_WORD = r"\p{L}\p{M}\p{N}\p{Pc}\p{So}\u200c\u200d"  # all that Rust takes for a character of a word, and more
+_IN_RUST = {
+    r"\s": r"[ \t\n\r\f\v]", r"\S": r"[^\s\x85]", r"\D": r"\P{Nd}", r"\W": f"[^{_WORD}]", r"\A": "^", r"\z": "$"
+}  # fmt: skip
+_IN_RUST_CLASS = {r"\s": r" \t\n\r\f\v", r"\D": r"\P{Nd}"}
+_IN_RUST_NEGATED = {r"\w": _WORD, r"\d": r"\p{Nd}", r"\s": r"\s\x85"}
+# pydantic's own pattern of a ByteSize takes units that there are not.
+_PATTERNS = {r"^\s*(\d*\.?\d+)\s*(\w+)?": "^[0-9]{1,15}(?: ?(?:[kKMGTPE](?:i?B)?|B))?$"}
+
+
+def ecma_pattern(pattern: str) -> str:
+    """A pattern of the Rust regex engine as one of ECMA-262 that matches the same texts, or fewer of them."""
+    if pattern in _PATTERNS:
+        return _PATTERNS[pattern]
+    out, kinds, start = [], _IN_RUST, 0
+    for found in re.finditer(r"\\.|\[\^?|\]", pattern, re.DOTALL):
+        token = found.group()
+        out.append(pattern[start : found.start()])
+        start = found.end()
+        if token in ("[", "[^") and kinds is _IN_RUST:
+            kinds = _IN_RUST_CLASS if token == "[" else _IN_RUST_NEGATED
+        elif token == "]":
+            kinds = _IN_RUST
+        out.append(kinds.get(token, token))
+    return "".join([*out, pattern[start:]])
+
+
+def _str(made: Schema, core: Any) -> Schema:
+    if isinstance(made.get("pattern"), str) and made["pattern"] == _pattern_of(core):
+        made = {**made, "pattern": ecma_pattern(made["pattern"])}
+    if core.get("strip_whitespace"):
+        made = _with_patterns(made, r"^(?:[^\s\x85](?:[\s\S]*[^\s\x85])?)?$")
+    return made
+
+
+def _pattern_of(core: Any) -> str | None:
+    pattern = core.get("pattern")
+    return pattern if pattern is None or isinstance(pattern, str) else str(pattern.pattern)
+
+
+def _uuid(version: int) -> Callable[[Schema, Any], Schema]:
+    pattern = f"^.{{14}}{version:x}.{{4}}[89abAB]"
+    return lambda made, core: _with_patterns({**made, "format": "uuid"}, pattern)
+
+
+def _base64(name: str) -> Callable[[Schema, Any], Schema]:
+    of_bytes = encoding_pattern(name)
+    order = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + ("+/" if name == "base64" else "-_")
+
+    def some(zeros: int) -> str:
+        return "[" + "".join(letter for i, letter in enumerate(order) if not i & zeros).replace("-", r"\-") + "]"
+
+    # The high bit of each of three bytes is one of these bits; what is decoded has to be text, here ASCII.
+    first, second, third = some(0b100000), some(0b001000), some(0b000010)
+    any_last = some(0)
+    of_text = (
+        f"^(?:{first}{second}{third}{any_last})*"
+        f"(?:{first}{some(0b001111)}==|{first}{second}{some(0b000011)}=)?$"
+    )
+
+    def check(made: Schema, core: Any) -> Schema:
+        inner = core.get("schema", core)
+        pattern = of_text if inner.get("type") == "str" else of_bytes
+        return made if pattern is None else _with_patterns(made, pattern)
+
+    return check
+
+
+# ---- hosts -----------------------------------------------------------------------------------------------------------
+
+_LABEL = "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,14}"
+_HOST = rf"(?:(?:{_LABEL}\.){{0,3}}[A-Za-z](?:-?[A-Za-z0-9]){{0,14}}|{IPV4})(?::[1-9][0-9]{{0,3}})?"
+_UNIT = r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})"
+
+
+def _url(made: Schema, core: Any) -> Schema:
+    schemes, most = core.get("allowed_schemes"), core.get("max_length")
+    if made.get("type") != "string" or not schemes:
+        return made
+    times = "*" if most is None or most <= _COUNTED_URL else f"{{0,{_PART}}}"
+    made = {key: value for key, value in made.items() if key not in ("format", "minLength")}
+    if most is not None and most > _COUNTED_URL:
+        del made["maxLength"]  # the parts are bounded
+    host = "" if set(schemes) == {"file"} else _HOST
+    path = f"/{_UNIT}{times}"
+    rest = rf"(?:\?{_UNIT}{times})?(?:#{_UNIT}{times})?"
+    scheme = "|".join(map(re.escape, schemes)).replace(r"\-", "-")
+    return _with_patterns(made, f"^(?:{scheme})://{host}" + (f"{path}{rest}$" if not host else f"(?:{path})?{rest}$"))
+
+
+_GROUP = "[0-9a-fA-F]{1,4}"
+
+
+def _ipv4_networks() -> str:
+    """Networks of each prefix, whose bits beyond it are 0."""
+    byte = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+    out = [rf"{IPV4}(?:/32)?"]
+    for prefix in range(32):
+        whole, bits = divmod(prefix, 8)
+        parts = [byte] * whole
+        if bits:
+            parts.append(f"(?:{'|'.join(map(str, range(0, 256, 1 << (8 - bits))))})")
+        parts += ["0"] * (4 - len(parts))
+        out.append(r"\.".join(parts) + f"/{prefix}")
+    return "|".join(out)
+
+
+_IPV6_NETWORKS = "|".join(
+    [f"{IPV6}(?:/128)?", "::/0", *(f"{_GROUP}(?::{_GROUP}){{{n - 1}}}::/{16 * n}" for n in range(1, 8))]
+)
+_IPV4_NETWORKS = _ipv4_networks()
+_IPV4_INTERFACES = f"{IPV4}(?:/(?:3[0-2]|[12]?[0-9]))?"
+_IPV6_INTERFACES = f"{IPV6}(?:/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
+
+
+def _texts(*patterns: str) -> Callable[[Schema, Any], Schema]:
+    """Any of some patterns in place of a format that JSON Schema does not know."""
+    pattern = f"^(?:{'|'.join(patterns)})$"
+    return lambda made, core: _with_patterns({k: v for k, v in made.items() if k != "format"}, pattern)
+
+
+# ---- members ---------------------------------------------------------------------------------------------------------
+
+_KEYS: Final[dict[str, Schema]] = {
+    "int": {"pattern": "^(?:0|-?[1-9][0-9]{0,17})$"},
+    "float": {"pattern": f"^{_NUMBER}$"},
+    "decimal": {"pattern": f"^{_NUMBER}$"},
+    "bool": {"enum": ["true", "false"]},
+}
+
+
+def _dict(made: Schema, core: Any) -> Schema:
+    if made.get("type") != "object":
+        return made
+    if "patternProperties" in made:
+        return {"additionalProperties": False, **made}
+    keys = _KEYS.get(core.get("keys_schema", {}).get("type", ""))
+    return made if keys is None or "propertyNames" in made else {**made, "propertyNames": dict(keys)}
+
+
+_BY_TYPE: Final[dict[str, Callable[[Schema, Any], Schema]]] = {
+    "date": _date, "datetime": _datetime, "time": _time, "timedelta": _timedelta, "float": _float,
+    "decimal": _decimal, "complex": _complex, "fraction": _fraction, "str": _str, "url": _url,
+    "multi-host-url": _url, "dict": _dict, "frozendict": _dict, "ordered-dict": _dict,
+}  # fmt: skip
+_BY_FORMAT: Final[dict[str, Callable[[Schema, Any], Schema]]] = {
+    **{f"uuid{version}": _uuid(version) for version in range(1, 9)},
+    "base64": _base64("base64"), "base64url": _base64("base64url"),
+    "ipvanyaddress": _texts(IPV4, IPV6), "ipvanynetwork": _texts(_IPV4_NETWORKS, _IPV6_NETWORKS),
+    "ipvanyinterface": _texts(_IPV4_INTERFACES, _IPV6_INTERFACES),
+    "ipv4network": _texts(_IPV4_NETWORKS), "ipv6network": _texts(_IPV6_NETWORKS),
+    "ipv4interface": _texts(_IPV4_INTERFACES), "ipv6interface": _texts(_IPV6_INTERFACES),
+}  # fmt: skip

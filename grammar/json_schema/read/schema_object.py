@@ -1,0 +1,81 @@
+"""Reading one schema object, keyword by keyword, into a `Shape`.
+
+Input: the dict, its path.  Output: the shape, and the ``$ref`` and the applicators (``anyOf``, ``not``, ...) found
+next to it: they need other schemas, so :mod:`.alternatives` follows them.
+Each keyword has one reader, in its row of the table; a word without a reader in a draft is an annotation there, and is
+skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..domains.handles import ANYTHING, KeyClass
+from ..domains.shape import NOT_SEEN, Seen, Shape, Tracks
+from ..widening import CAUGHT
+from .document import Document
+from .keyword_table import KEYWORDS
+from .keywords import Found, ref
+from .shape_builder import ShapeBuilder
+
+
+def read_keywords(
+    schema: dict[str, Any], path: str, document: Document, tracks: Tracks = Tracks.NONE
+) -> tuple[Shape, Found]:
+    """The shape of one schema object, and what else it refers to.
+
+    What the keywords evaluate is noted if `tracks` says so, and if one of them is ``unevaluated...``.
+    """
+    draft = document.draft_at(path)
+    readers = KEYWORDS.readers[draft]
+    if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
+        tracks = Tracks.ALL if draft >= 2019 else tracks
+    shape, found = ShapeBuilder(path), Found(document.options, document.widenings, draft, tracks)
+    if "$ref" in schema and draft <= 7:  # everything next to it is ignored in these drafts
+        ref(found, shape, schema["$ref"], schema)
+        return shape.shape(), found
+    for keyword, value in schema.items():
+        read = readers.get(keyword)
+        if read is None:
+            if keyword not in KEYWORDS.known:
+                document.unknown.add(keyword, path)
+            continue
+        try:
+            read(found, shape, value, schema)
+        except CAUGHT as err:
+            document.widenings.add(path, keyword, err)
+            shape.loose = True
+    if found.identifier is not None:
+        document.enter(schema, path, found.identifier)
+    if found.lost_pattern and shape.additional is not ANYTHING:
+        document.widenings.add(path, "additionalProperties", "a name may match a pattern that is not enforced")
+        shape.additional = ANYTHING
+    if shape.universals and shape.additional is not ANYTHING:
+        # All others: not named, and not matching a pattern either.
+        patterns = frozenset(keys.pattern for keys, _ in shape.universals if keys.pattern is not None)
+        if patterns:
+            others = KeyClass(names=frozenset(shape.properties), patterns=patterns)
+            shape.universals = (*shape.universals, (others, shape.additional))
+            shape.additional = ANYTHING
+    if tracks:
+        _note_seen(shape, schema, draft)
+    return shape.shape(), found
+
+
+def _note_seen(shape: ShapeBuilder, schema: dict[str, Any], draft: int) -> None:
+    """What this object's own keywords evaluate."""
+    properties, patterns, items = schema.get("properties"), schema.get("patternProperties"), schema.get("items")
+    tuple_items = items if isinstance(items, list) else schema.get("prefixItems") if draft >= 2020 else None
+    seen = Seen(
+        frozenset(properties) if isinstance(properties, dict) else frozenset(),
+        frozenset(patterns) if isinstance(patterns, dict) else frozenset(),
+        "additionalProperties" in schema,
+        len(tuple_items) if isinstance(tuple_items, list) else 0,
+        isinstance(items, (dict, bool)) or (isinstance(items, list) and "additionalItems" in schema),
+        shape.seen.contained,
+        not KEYWORDS.of_objects.isdisjoint(schema) or "object" in schema.get("type", ()),
+    )
+    if shape.loose and isinstance(patterns, dict):
+        seen = seen._replace(all_names=True, patterns=frozenset())
+    if seen != NOT_SEEN:
+        shape.seen = seen

@@ -1,0 +1,59 @@
+"""The shape of one schema object while its keywords are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..domains.arrays import ANY_ARRAYS, Arrays, Contains
+from ..domains.handles import ANYTHING, Handle, Keyed
+from ..domains.numbers import ANY_NUMBERS, Numbers
+from ..domains.objects import ANY_OBJECTS, NO_PROPERTIES, Objects
+from ..domains.shape import NOT_SEEN, Seen, Shape
+from ..domains.strings import ANY_STRINGS, Strings
+from ..domains.types import ANY_TYPE, ARRAY, OBJECT
+
+
+class ShapeBuilder:
+    """Conditions that readers of keywords set, one keyword after the other."""
+
+    seen: Seen = NOT_SEEN
+    mask = ANY_TYPE
+    values: list[Any] | None = None
+    loose = False
+    numbers: Numbers = ANY_NUMBERS
+    strings: Strings = ANY_STRINGS
+    prefix: tuple[Handle, ...] = ()
+    rest: Handle = ANYTHING
+    min_items = 0
+    max_items: int | None = None
+    contains: tuple[Contains, ...] = ()
+    unique = False
+    properties: Mapping[str, Handle] = NO_PROPERTIES
+    additional: Handle = ANYTHING
+    required: tuple[str, ...] = ()
+    min_properties = 0
+    max_properties: int | None = None
+    universals: tuple[Keyed, ...] = ()
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def shape(self) -> Shape:
+        """Return the shape of what has been set; conditions on values of other types are left out."""
+        mask = self.mask
+        arrays = self._arrays() if mask & ARRAY else ANY_ARRAYS
+        objects = self._objects() if mask & OBJECT else ANY_OBJECTS
+        fields = self.path, self.seen, mask, self.values, self.numbers, self.strings, arrays, objects, self.loose
+        shape: Shape = tuple.__new__(Shape, fields)  # most shapes are made here, and this takes half the time
+        return shape
+
+    def _arrays(self) -> Arrays:
+        items = self.prefix, self.rest, self.min_items, self.max_items, self.contains, self.unique
+        return ANY_ARRAYS if items == ANY_ARRAYS[:6] else Arrays(*items)
+
+    def _objects(self) -> Objects:
+        members = (
+            self.properties, self.additional, self.required, self.min_properties, self.max_properties, self.universals,
+        )  # fmt: skip
+        return ANY_OBJECTS if members == ANY_OBJECTS[:6] else Objects(*members)

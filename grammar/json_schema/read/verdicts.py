@@ -1,0 +1,131 @@
+"""How exactly a keyword is enforced, under which options: what a report says of it.
+
+A `Judge` is in the row of its keyword in :mod:`.keyword_table`; a row without one is enforced exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Literal
+
+from ..options import SchemaOptions
+from ..spelling.contents import encoding_pattern, holds_json
+from ..spelling.finite import MAX_SPELLED, is_cheap
+from ..spelling.formats import NARROWED, format_name
+from ..spelling.numbers import PLACES as N_PLACES
+
+Status = Literal["enforced", "narrowed", "annotation", "widened"]
+Verdict = tuple[Status, str]  # and a note
+Judge = Callable[[Any, dict[str, Any], SchemaOptions, int], Verdict]  # (value, schema object, options, draft)
+
+ENFORCED: Verdict = ("enforced", "")
+_FAR = N_PLACES + 4
+_PLACES = (
+    f"beside an exponent at most {N_PLACES} digits before and behind the point (not 1{'0' * _FAR}e-{_FAR})"
+)
+_CANONICAL = "strings only as json.dumps(ensure_ascii=False) spells them"
+_NO_EXPONENT = "no exponents (0.001, not 1e-3), no -0"
+
+
+def narrowed(*notes: str) -> Verdict:
+    """A verdict with the notes that are not empty; exact without any."""
+    note = "; ".join(filter(None, notes))
+    return ("narrowed", note) if note else ENFORCED
+
+
+def _if_canonical(options: SchemaOptions, note: str) -> str:
+    return note if options.spelling == "canonical" else ""
+
+
+def text(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    """Strings that have to be of a language."""
+    return narrowed(_if_canonical(options, _CANONICAL))
+
+
+def number(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    """A bound or a divisor of numbers; draft 4's true and false are none."""
+    if isinstance(value, bool):
+        return ENFORCED
+    return narrowed(_if_canonical(options, _NO_EXPONENT) or (_PLACES if value else ""))
+
+
+def type_(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    names = value if isinstance(value, list) else [value]
+    if "integer" not in names or "number" in names:
+        return ENFORCED
+    return narrowed(_if_canonical(options, "integers without fraction and exponent (1, not 1.0)") or _PLACES)
+
+
+def format_(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    if options.formats != "assert" or not format_name(value, draft):
+        return "annotation", f"the format {value!r} is not checked"
+    is_part = value in NARROWED or "maxLength" in schema
+    part = f"of {value} a sublanguage (wfsa.grammar.json_schema.spelling.formats)" if is_part else ""
+    return narrowed(_if_canonical(options, _CANONICAL), part)
+
+
+def content_encoding(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    if options.formats != "assert" or encoding_pattern(value) is None:
+        return "annotation", f"what is in {value!r} is not checked"
+    return text(value, schema, options, draft)
+
+
+def content_media_type(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    if options.formats != "assert" or not holds_json(schema):
+        return "annotation", f"what is in {value!r} is not checked"
+    part = "a sublanguage, not nested deeply (wfsa.grammar.json_schema.spelling.contents)"
+    return narrowed(_if_canonical(options, _CANONICAL), part)
+
+
+def unique_items(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    if value is True and options.unique_items == "unchecked":
+        return "widened", "arrays with equal items are admitted"
+    return ENFORCED
+
+
+def names(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    """Properties that are named."""
+    if not value:
+        return ENFORCED
+    order = "in the order of the schema, all others last" if options.property_order == "declared" else ""
+    words = ", ".join(filter(None, (order, _if_canonical(options, "canonically spelled"))))
+    return narrowed(words and f"names {words}")
+
+
+def required(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    if isinstance(schema.get("properties"), dict) and {*value} <= {*schema["properties"]}:
+        return ENFORCED  # `properties` says it
+    return names(value, schema, options, draft)
+
+
+def counted_names(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    """Properties that are counted, or told apart from others."""
+    return narrowed("" if value is True else _if_canonical(options, "names canonically spelled"))
+
+
+def const(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    return enum([value], schema, options, draft)
+
+
+def enum(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    kinds = [type(v) for v in _within(value)]
+    spelling = order = ""
+    if options.spelling == "canonical":
+        spelling = "only the usual spelling of each value"
+    elif not is_cheap(value):
+        spelling = f"only the usual spelling of each value, since they have more than {MAX_SPELLED} characters"
+    elif {int, float, Decimal}.intersection(kinds):
+        spelling = _PLACES
+    if dict in kinds and options.property_order == "declared":
+        order = "objects in the order of their names here"
+    return narrowed(spelling, order)
+
+
+def _within(values: Any) -> list[Any]:
+    """Values and all that is in them."""
+    todo = list(values)
+    for value in todo:  # grows while it is walked
+        if isinstance(value, (list, dict)):
+            todo += value if isinstance(value, list) else value.values()
+    return todo

@@ -1,0 +1,1 @@
+"""The texts of values: regular expressions for numbers, strings, formats and contents, and finite sets of values."""

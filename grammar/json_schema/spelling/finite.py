@@ -1,0 +1,120 @@
+"""Finite sets of values: ``enum`` and ``const``, equality of JSON values, and their spellings.
+
+Two JSON values are equal if they are the same number, string, ..., whatever their spelling: 1 and 1.0 are one value,
+and ``true`` is no number.  `json_key` maps equal values to equal hashable keys.
+
+A value is written the way ``json.dumps(value, ensure_ascii=False)`` writes it.  Where every spelling is taken, that
+stands for the value, and :mod:`..write.lexemes` has the others; `MAX_SPELLED` bounds for how many.
+A whole number that the schema writes with a fraction (``1.0``) is accepted both ways.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+from ...allowance import check
+from .intervals import decimal_of, n_digits
+from .strings import quoted
+
+Key = tuple[str, Any]
+MAX_SPELLED = 2048  # characters of the constants of one enum that are taken in every spelling
+NUMBER_SIZE = 32  # what a number among them counts
+MAX_BITS = 13000  # of an integer; Python writes no more than 4,300 digits
+
+
+def json_key(value: Any) -> Key:
+    """Equal for equal JSON values."""
+    if isinstance(value, bool):
+        return "b", value
+    if isinstance(value, (int, float, Decimal)):
+        return "n", decimal_of(value) if isinstance(value, float) else value  # 1 == Decimal("1.0"), same hash
+    if isinstance(value, list):
+        return "a", tuple(map(json_key, value))
+    if isinstance(value, dict):
+        return "o", frozenset((name, json_key(v)) for name, v in value.items())
+    return "s", value
+
+
+def is_json(value: Any) -> bool:
+    """Whether a Python value is a JSON value throughout (no NaN, no bytes, string keys, no monstrous integer).
+
+    One that contains itself nests without end, which is for those who read it to refuse; here each part is seen once.
+    """
+    todo, seen = [value], set()
+    while todo:
+        v = todo.pop()
+        if not len(todo) & 0xFFF:
+            check()
+        if isinstance(v, (dict, list)):
+            if id(v) in seen:
+                continue
+            seen.add(id(v))
+        if isinstance(v, dict):
+            if not all(isinstance(name, str) for name in v):
+                return False
+            todo += v.values()
+        elif isinstance(v, list):
+            todo += v
+        elif isinstance(v, float):
+            if not math.isfinite(v):
+                return False
+        elif isinstance(v, Decimal):
+            if not v.is_finite():
+                return False
+        elif isinstance(v, int):
+            if v.bit_length() > MAX_BITS:
+                return False
+        elif v is not None and not isinstance(v, str):
+            return False
+    return True
+
+
+def is_whole(number: int | float | Decimal) -> bool:
+    """Whether a number has no fraction."""
+    if isinstance(number, Decimal):
+        return number == number.to_integral_value()
+    return isinstance(number, int) or number.is_integer()
+
+
+def is_cheap(values: list[Any]) -> bool:
+    """Whether every spelling of these constants fits into a small automaton."""
+    size = len(values)
+    todo = list(values)
+    seen: set[int] = set()  # a list or dict that is met again adds nothing to the automaton
+    for value in todo:  # grows while it is walked
+        if isinstance(value, (list, dict)):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+        if isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            todo += (*value, *value.values())
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, (int, float, Decimal)):
+            size += max(NUMBER_SIZE, n_digits(Decimal(value)))
+        if size > MAX_SPELLED:
+            return False
+    return True
+
+
+def scalar_spellings(value: Any) -> tuple[bytes, ...]:
+    """The accepted spellings of a string, number, boolean or null; none for a lone surrogate."""
+    if isinstance(value, str):
+        try:
+            return (quoted(value),)
+        except UnicodeEncodeError:
+            return ()
+    if isinstance(value, Decimal):
+        short = float(value)
+        if not math.isfinite(short) or Decimal(repr(short)) != value:
+            return (str(value).encode(),)
+        value = short
+    text = json.dumps(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
+        return text.encode(), str(int(value)).encode()
+    return (text.encode(),)

@@ -1,0 +1,174 @@
+r"""Formats of names of machines and mailboxes: ipv4, ipv6, hostname, email and their international forms.
+
+Problem.  Their syntax is simple, their lengths are not: a label has at most 63 octets and a name at most 253, and the
+exact automaton has the product, 30,000 states.  So the whole length is a counter's (`..._of_any_length` are the
+languages without it, and :data:`.formats.BY_LENGTH` says how much is counted); a label and the local part are copies
+of states.  Where nothing is counted, as in names of members, blocks stand for the length: of 32 octets, each label
+starts one.  An international label is measured in Punycode, which no automaton of a useful size can do, and so these
+are sublanguages, a few hundred states each, that hold what documents use:
+
+    hostname       RFC 1123, 253 octets; or 8 blocks, of which a label of 32 to 63 octets takes two.  From draft 7 on a
+                   label ``xn--..`` has to be right Punycode: no label has "--" in its third and fourth place
+    email          RFC 5321 Mailbox: 64 octets before "@", a path of 254 octets, and 66 where the local part is quoted;
+                   or 6 blocks for the domain.  Labels as in hostname; of address literals IPv4 without leading zeros,
+                   and IPv6
+    idn-hostname   RFC 5890: up to 3 labels, ASCII or U-labels of up to 12 characters (`_MOST` says why) out of
+                   Latin, Greek, Cyrillic, Han, kana, Hangul, Devanagari, Thai; or up to 2 from right to left, Hebrew
+                   or Arabic; "www" may stand before and two short ASCII labels behind them.
+                   Characters with a contextual rule (RFC 5892, appendix A) stand only where it allows them; there are
+                   no combining marks that could be composed, so all is in NFC; bidi (RFC 5893): beside labels from
+                   right to left stand only letters
+    idn-email      RFC 6531: 64 octets of UTF-8 before "@", counted as 64 ASCII characters, 21 of the first plane, or
+                   16; behind it a name as in idn-hostname, 2 labels at most
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from ...regex.pattern import parse_regex
+from ...regular import ANY_CHAR, Literal, Regular, alt, both, cat, repeat
+
+_BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+IPV4 = rf"(?:{_BYTE}(?:\.{_BYTE}){{3}})"
+
+
+def _ipv6(most: int) -> str:
+    """Addresses of eight groups, or of at most `most` groups around ``::``."""
+    group = "[0-9a-fA-F]{1,4}"
+
+    def ending(most: int) -> str:
+        """Up to `most` groups, of which the last two may be an IPv4 address."""
+        if most < 2:
+            return f"(?:{group}){{0,{most}}}"
+        return f"(?:(?:{group}(?::{group}){{0,{most - 1}}})?|(?:{group}:){{0,{most - 2}}}{IPV4})"
+
+    around = [f"(?:{group}(?::{group}){{{n - 1}}})?::{ending(most - n)}" for n in range(1, most + 1)]
+    return f"(?:(?:{group}:){{6}}(?:{group}:{group}|{IPV4})|::{ending(most)}|{'|'.join(around)})"
+
+
+IPV6 = _ipv6(7)  # RFC 4291: "::" stands for one group of zeros or more
+
+# ---- names in ASCII ------------------------------------------------------------------------------------------------
+
+_ANY_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+# The same without "--" in the third and fourth place, with at most n characters.
+_LABEL = "A(?:A|H(?:A(?:H{0,%d}A)?|-A(?:H{0,%d}A)?))?".replace("A", "[A-Za-z0-9]").replace("H", "[A-Za-z0-9-]")
+
+
+def _label(most: int) -> str:
+    return _LABEL % (most - 4, most - 5)
+
+
+def _in_blocks(label: str, n_blocks: int, rest: int) -> Regular:
+    """Labels with dots between them: up to `n_blocks` blocks of 32 and a last one of `rest` characters."""
+    block = r"(?:[^.]{32}|[^.]{0,31}\.)"
+    sizes = rf"{block}{{0,{n_blocks}}}[^.]{{1,{rest}}}|{block}{{0,{n_blocks - 1}}}[^.]{{1,32}}"
+    return both(_names(label), parse_regex(sizes))
+
+
+def hostname() -> Regular:
+    return _in_blocks(_label(63), 7, 29)
+
+
+def hostname_1123() -> Regular:
+    """As drafts 4 and 6 have it: ``xn--`` is nothing special."""
+    return _in_blocks(_ANY_LABEL, 7, 29)
+
+
+def hostname_of_any_length() -> Regular:
+    return _names(_label(63))
+
+
+def hostname_1123_of_any_length() -> Regular:
+    return _names(_ANY_LABEL)
+
+
+def _names(label: str) -> Regular:
+    return parse_regex(rf"{label}(?:\.{label})*")
+
+
+# RFC 5321 has "::" for two groups of zeros or more.
+_ADDRESS = rf"\[(?:{IPV4}|[Ii][Pp][Vv]6:{_ipv6(6)})\]"
+
+
+def _dotted(more: str) -> Regular:
+    atom = rf"[A-Za-z0-9!#$%&'*+\-/=?^_`{{|}}~{more}]+"
+    return parse_regex(rf"{atom}(?:\.{atom})*")
+
+
+def _quoted(more: str) -> Regular:
+    return parse_regex(rf'"(?:[ !#-\[\]-~{more}]|\\[ -~])*"')
+
+
+def email() -> Regular:
+    domain = alt(_in_blocks(_label(63), 5, 29), parse_regex(_ADDRESS))
+    return cat(both(alt(_dotted(""), _quoted("")), repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
+
+
+def dotted_email_of_any_length() -> Regular:
+    domain = alt(_names(_label(63)), parse_regex(_ADDRESS))
+    return cat(both(_dotted(""), repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
+
+
+# A quoted part has at least two octets, so among 66 no part is too long: nothing but the whole length is counted.
+QUOTED_LENGTH = 66
+
+
+def quoted_email_of_any_length() -> Regular:
+    label = "[A-Za-z0-9](?:[A-Za-z0-9]|[A-Za-z0-9-](?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?" + (
+        "|-[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)?)?"
+    )
+    return cat(_quoted(""), Literal(b"@"), alt(_names(label), parse_regex(_ADDRESS)))
+
+
+def idn_email() -> Regular:
+    sizes = alt(parse_regex("[ -~]{1,64}"), parse_regex("[ -\uffff]{1,21}"), parse_regex("[ -\U0010ffff]{1,16}"))
+    domain = alt(_international("[.]", 2), parse_regex(_ADDRESS))
+    more = "\x80-\U0010ffff"
+    return cat(both(alt(_dotted(more), _quoted(more)), sizes), Literal(b"@"), domain)
+
+
+# ---- international names -------------------------------------------------------------------------------------------
+
+# A label of 12 characters up to U+D7A3 has about 55 octets of Punycode at most, and 59 are free beside "xn--".  No
+# delta is above 12 * 0xD7A4; the 55 are the costliest run of twelve such deltas through the bias, searched with
+# deltas above 3,000 in steps of half a percent, for labels without ASCII (ASCII costs one octet, not four).
+_MOST = 12
+_DUAL = "\u0628\u062a-\u062e\u0633-\u063a\u0641-\u0647\u064a\u067e\u0686\u06a9\u06af\u06cc"  # joining type D
+_JOINED = f"[{_DUAL}]\u200c[{_DUAL}\u0627\u062f-\u0632\u0648]"
+_HAN_AND_KANA = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5"
+
+
+def idn_hostname() -> Regular:
+    return _international("[.\u3002\uff0e\uff61]", 3)
+
+
+def _valid(first: int, last: int) -> str:
+    """The letters that IDNA 2008 admits in a range, for a class: case folding and NFKC leave them as they are."""
+    out = ""
+    for c in map(chr, range(first, last + 1)):
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", c).casefold())
+        if unicodedata.category(c) in ("Ll", "Lo", "Lm") and (folded == c or c in "\xdf\u03c2"):
+            out += c
+    return out
+
+
+def _international(dot: str, n_labels: int) -> Regular:
+    def label(first: str, unit: str) -> Regular:
+        """A unit is a letter or a digit with the characters that depend on it."""
+        return both(parse_regex(f"(?:{first})(?:-?(?:{unit}))*"), repeat(ANY_CHAR, 1, _MOST))
+
+    greek = _valid(0x3AC, 0x3CE)
+    letters = _valid(0xDF, 0x17F) + greek + _valid(0x430, 0x45F) + _HAN_AND_KANA + "\u30fc-\u30fe\uac00-\ud7a3"
+    unit = (
+        f"[a-z0-9{letters}]|l\xb7l|\u0375[{greek}]|\u30fb[{_HAN_AND_KANA}]"
+        "|[\u0e01-\u0e30\u0e32\u0e40-\u0e46\u0e50-\u0e59][\u0e31\u0e34-\u0e39]?[\u0e47-\u0e4d]?"
+        "|[\u0904-\u0939\u0966-\u096f](?:[\u093e-\u094c]?[\u0900-\u0903]?|\u094d[\u200c\u200d]?)"
+    )
+    left = alt(parse_regex(_label(63)), label(unit, unit))
+    rtl = f"[\u05d0-\u05ea][\u05f3\u05f4]?|[{_valid(0x620, 0x64A)}{_valid(0x671, 0x6D3)}]|{_JOINED}"
+    right = label(rtl, f"{rtl}|[0-9\u06f0-\u06f9]")
+    split = parse_regex(dot)
+    names = alt(cat(left, repeat(cat(split, left), 0, n_labels - 1)), cat(right, repeat(cat(split, right), 0, 1)))
+    return cat(parse_regex(f"(?:www{dot})?"), names, parse_regex(f"(?:{dot}[a-z]{{1,18}}){{0,2}}"))

@@ -1,0 +1,174 @@
+r"""The formats, as languages of texts.
+
+    date, time, date-time, duration, uuid      here
+    ipv4, ipv6, hostname, email, idn-...       :mod:`.format_hosts`
+    uri, iri, ...-reference, uri-template,
+    ...json-pointer, regex                     :mod:`.format_texts`
+
+A name means the same in every draft, also in those that do not have it yet; only ``hostname`` is wider up to draft 6.
+A format that is not here is an annotation, as the specification has it; the report says so.
+
+    date        RFC 3339 full-date of a day that exists: 29 February in leap years only
+    time        RFC 3339 full-time, with its offset; "T" and "Z" in either case
+    date-time   both
+    uuid        8-4-4-4-12 hexadecimal digits
+    ipv4        four decimal numbers up to 255 without leading zeros
+    ipv6        RFC 4291 section 2.2, with an embedded ipv4 at the end, without a zone
+    duration    RFC 3339 appendix A: ``P1Y2M3DT4H5M6S``, ``P2W``; a unit may be left out at the ends only
+
+Some are sublanguages (`NARROWED`), where the exact language is not regular or its automaton is too large: a text that
+does not have the format is never taken, some that have it are not.  Under ``not`` the roles change, so each of these
+has a second language that holds all of its texts; a text between the two is refused on both sides.
+A format beside ``maxLength`` is narrowed too where the length is not counted: in names of members, and beside a
+``minLength`` of many characters (`bounded_language`).  There the formats in `BY_LENGTH` are narrower than elsewhere.
+Here it is the leap second, the last of a UTC day.  It is read as ``23:59:60`` with an offset of zero; the same instant
+written in another zone is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from itertools import product
+
+from ...regex.pattern import parse_regex
+from ...regex.restrict import lengths
+from ...regular import ANY_CHAR, Regular, both, repeat
+from . import contents, format_texts
+from .format_hosts import (
+    IPV4,
+    IPV6,
+    QUOTED_LENGTH,
+    dotted_email_of_any_length,
+    email,
+    hostname,
+    hostname_1123,
+    hostname_1123_of_any_length,
+    hostname_of_any_length,
+    idn_email,
+    idn_hostname,
+    quoted_email_of_any_length,
+)
+
+# Patterns in the Python dialect, end to end; [0-9] and not \d, which is Unicode there.
+_YEAR = "[0-9]{4}"
+_FOUR_DIVIDES = "(?:[02468][048]|[13579][26])"  # two digits that 4 divides
+_LEAP_YEAR = f"(?:{_FOUR_DIVIDES}00|[0-9]{{2}}(?:0[48]|[2468][048]|[13579][26]))"
+DATE = (
+    f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    f"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    f"|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    f"|{_LEAP_YEAR}-02-29)"
+)
+HOUR, SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
+FRACTION_OF_SECOND = r"(?:\.[0-9]+)?"
+_TIME = (
+    f"(?:{HOUR}:{SIXTY}:{SIXTY}{FRACTION_OF_SECOND}(?:[zZ]|[+-]{HOUR}:{SIXTY})"
+    f"|23:59:60{FRACTION_OF_SECOND}(?:[zZ]|[+-]00:00))"
+)
+_WIDE_TIME = f"{HOUR}:{SIXTY}:(?:{SIXTY}|60){FRACTION_OF_SECOND}(?:[zZ]|[+-]{HOUR}:{SIXTY})"
+_HEX = "[0-9a-fA-F]"
+_UUID = f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+_DURATION = (
+    "P(?:[0-9]+W"
+    "|(?:[0-9]+D|[0-9]+M(?:[0-9]+D)?|[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?)(?:T@)?"
+    "|T@)"
+).replace("@", "(?:[0-9]+S|[0-9]+M(?:[0-9]+S)?|[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?)")
+
+
+# Every format, as a pattern or as a function that makes the language.
+_SOURCES: dict[str, str | Callable[[], Regular]] = {
+    "date": DATE,
+    "time": _TIME,
+    "date-time": f"{DATE}[tT]{_TIME}",
+    "duration": _DURATION,
+    "uuid": _UUID,
+    "ipv4": IPV4,
+    "ipv6": IPV6,
+    "hostname": hostname,
+    "email": email,
+    "idn-hostname": idn_hostname,
+    "idn-email": idn_email,
+    "uri": format_texts.URI,
+    "uri-reference": format_texts.URI_REFERENCE,
+    "iri": format_texts.IRI,
+    "iri-reference": format_texts.IRI_REFERENCE,
+    "uri-template": format_texts.URI_TEMPLATE,
+    "json-pointer": format_texts.JSON_POINTER,
+    "relative-json-pointer": format_texts.RELATIVE_JSON_POINTER,
+    "regex": format_texts.REGEX,
+}
+MAX_COUNTED = 128  # characters of a text under both a format and a ``maxLength`` that is spelled out
+NAMES = frozenset(_SOURCES)
+OLD_HOSTNAME = "hostname (RFC 1123)"
+_SOURCES[OLD_HOSTNAME] = hostname_1123
+_SOURCES[contents.JSON] = contents.json_text()
+
+# Where a length is counted: languages that bound no whole length, as formats of their own, each with what is counted.
+BY_LENGTH = {
+    "hostname": (("hostname of any length", 253),),
+    OLD_HOSTNAME: (("hostname (RFC 1123) of any length", 253),),
+    "email": (("email of any length", 254), ("quoted email of any length", QUOTED_LENGTH)),
+}
+_SOURCES["hostname of any length"] = hostname_of_any_length
+_SOURCES["hostname (RFC 1123) of any length"] = hostname_1123_of_any_length
+_SOURCES["email of any length"] = dotted_email_of_any_length
+_SOURCES["quoted email of any length"] = quoted_email_of_any_length
+
+# Those of which some valid texts are refused: a language that holds them all, for what must not have the format.
+_ANY = "(?s:.)*"
+_WIDE = {
+    "time": _WIDE_TIME,
+    "date-time": f"{DATE}[tT]{_WIDE_TIME}",
+    "hostname": r"[A-Za-z0-9.\-]+",
+    OLD_HOSTNAME: r"[A-Za-z0-9.\-]+",
+    "email": f"{_ANY}@{_ANY}",
+    "idn-hostname": r"[A-Za-z0-9.\-\x80-\U0010ffff]+",
+    "idn-email": f"{_ANY}@{_ANY}",
+    "uri-template": format_texts.WIDE_URI_TEMPLATE,
+    "relative-json-pointer": format_texts.WIDE_RELATIVE_JSON_POINTER,
+    "regex": _ANY,
+    contents.JSON: contents.WIDE_JSON_TEXT,
+}
+NARROWED = frozenset(_WIDE)
+
+
+def format_name(name: str, draft: int) -> str | None:
+    """What `name` is under in a draft; None if it is only an annotation.  Only the hostname has changed its meaning."""
+    if name == "hostname" and draft <= 6:
+        return OLD_HOSTNAME
+    return name if name in NAMES else None
+
+
+@cache
+def format_language(name: str) -> Regular:
+    """Texts that have the format: all of them, or for the names in `NARROWED` some."""
+    source = _SOURCES[name]
+    return parse_regex(source) if isinstance(source, str) else source()
+
+
+def by_length(names: tuple[str, ...], most: int | None) -> list[tuple[tuple[str, ...], int | None]]:
+    """The texts that have the formats and at most `most` characters, as a union: formats, and all about the length."""
+    out = []
+    for chosen in product(*(BY_LENGTH.get(name, ((name, None),)) for name in names)):
+        bounds = [bound for _, bound in (*chosen, ("", most)) if bound is not None]
+        out.append((tuple(name for name, _ in chosen), min(bounds, default=None)))
+    return out
+
+
+@lru_cache(maxsize=256)
+def bounded_language(name: str, most: int) -> Regular:
+    """Texts that have the format and at most `most` characters: the exact product where its automaton is small."""
+    tree = format_language(name)
+    top = lengths(tree)[1]
+    if top is not None and top <= most:
+        return tree
+    if name in ("uri", "uri-reference", "iri", "iri-reference") and most > format_texts.SHORT:
+        return parse_regex(format_texts.short_reference(name, most))
+    return both(tree, repeat(ANY_CHAR, 0, min(most, MAX_COUNTED)))
+
+
+@cache
+def wide_language(name: str) -> Regular:
+    """No less than the texts that have the format: what is outside does not have it."""
+    return parse_regex(_WIDE[name]) if name in _WIDE else format_language(name)

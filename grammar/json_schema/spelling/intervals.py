@@ -1,0 +1,396 @@
+r"""Intervals of numbers as regular languages of their decimal spellings, exactly.
+
+Problem.  ``minimum: 0.1, exclusiveMaximum: 1e3`` restricts a value; the parser reads digits.
+Input: bounds as `Decimal` (never floats: 0.1 means one tenth).  Output: a tree over ASCII digits.
+
+Method: the classic digit comparison.  To compare ``x >= 372`` digit by digit is to follow 3, 7, 2 and to be free as
+soon as a digit is greater, so the words of n digits that are at least ``d e f`` are
+
+    ge("def")  =  d ge("ef")  |  [d+1 .. 9] D D
+
+built from the right, one alternative a digit; ``le`` mirrors it, an interval follows the common prefix and then splits.
+For natural numbers the lengths between the bounds' lengths are ``[1-9] D{k}``.  Fractions are compared the same way;
+where the bound's digits stop, a closed bound is "any digits" (from below) or "zeros" (from above).
+
+Integers have no fraction and no exponent.  Numbers under a bound have no exponent (``1e-3`` is refused where ``0.001``
+is accepted) unless the only bound is 0, where the sign alone decides.  ``-0`` is written ``0`` under bounds.
+Cost: trees are linear in the number of digits; bounds beyond `MAX_DIGITS` digits are a LimitError.
+Rejected: an automaton for values with exponents; it must count digits against the exponent, which is not regular
+for unbounded exponents.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from wfsa.errors import LimitError
+
+from ...regular import (
+    EPSILON,
+    NOTHING,
+    Chars,
+    Literal,
+    Regular,
+    Table,
+    alt,
+    both,
+    cat,
+    char_set,
+    chars,
+    literal,
+    minus,
+    optional,
+    plus,
+    repeat,
+    star,
+)
+
+MAX_DIGITS = 1200
+
+DIGIT = Chars(((48, 57),))
+DIGITS = star(DIGIT)
+ZEROS = star(Literal(b"0"))
+NON_ZERO_DIGIT = Chars(((49, 57),))
+NATURAL = alt(Literal(b"0"), cat(NON_ZERO_DIGIT, DIGITS))
+MINUS_SIGN = optional(Literal(b"-"))
+FRACTION = cat(Literal(b"."), plus(DIGIT))
+EXPONENT = cat(char_set("eE"), optional(char_set("+-")), plus(DIGIT))
+
+INTEGER = cat(MINUS_SIGN, NATURAL)
+NUMBER = cat(MINUS_SIGN, NATURAL, optional(FRACTION), optional(EXPONENT))
+
+_NON_NEGATIVE = cat(NATURAL, optional(FRACTION), optional(EXPONENT))
+_POSITIVE = cat(
+    alt(
+        cat(NON_ZERO_DIGIT, DIGITS, optional(FRACTION)),
+        cat(Literal(b"0."), DIGITS, NON_ZERO_DIGIT, DIGITS),
+    ),
+    optional(EXPONENT),
+)
+_ZERO = cat(Literal(b"0"), optional(cat(Literal(b"."), plus(Literal(b"0")))))
+
+
+def _digits(low: str, high: str) -> Regular:
+    """One digit between two."""
+    return chars(((ord(low), ord(high)),)) if low <= high else NOTHING
+
+
+def _next(digit: str) -> str:
+    return chr(ord(digit) + 1)
+
+
+def _previous(digit: str) -> str:
+    return chr(ord(digit) - 1)
+
+
+# ---- words of equal length -------------------------------------------------------------------------------------
+
+
+def _at_least(word: str) -> Regular:
+    """Words of ``len(word)`` digits that are not less than `word`."""
+    tree: Regular = EPSILON
+    free = True  # is everything right of here allowed
+    for n, digit in enumerate(reversed(word)):
+        rest = repeat(DIGIT, n, n)
+        if free:
+            free = digit == "0"
+            tree = cat(_digits(digit, "9"), rest)
+        else:
+            tree = alt(cat(literal(digit), tree), cat(_digits(_next(digit), "9"), rest))
+    return repeat(DIGIT, len(word), len(word)) if free else tree
+
+
+def _at_most(word: str) -> Regular:
+    """Words of ``len(word)`` digits that are not greater than `word`."""
+    tree: Regular = EPSILON
+    free = True
+    for n, digit in enumerate(reversed(word)):
+        rest = repeat(DIGIT, n, n)
+        if free:
+            free = digit == "9"
+            tree = cat(_digits("0", digit), rest)
+        else:
+            tree = alt(cat(literal(digit), tree), cat(_digits("0", _previous(digit)), rest))
+    return repeat(DIGIT, len(word), len(word)) if free else tree
+
+
+def _between(low: str, high: str) -> Regular:
+    """Words of that many digits between `low` and `high`, which are equally long."""
+    n = len(low)
+    same = next((i for i in range(n) if low[i] != high[i]), n)
+    if same == n:
+        return literal(low)
+    a, b, rest = low[same], high[same], n - same - 1
+    parts: list[Regular] = []
+    if low[same + 1:].strip("0"):
+        parts.append(cat(literal(a), _at_least(low[same + 1:])))
+        a = _next(a)
+    last: Regular = NOTHING
+    if high[same + 1:].strip("9"):
+        last = cat(literal(b), _at_most(high[same + 1:]))
+        b = _previous(b)
+    if a <= b:
+        parts.append(cat(_digits(a, b), repeat(DIGIT, rest, rest)))
+    if last != NOTHING:
+        parts.append(last)
+    return cat(literal(low[:same]), alt(*parts))
+
+
+# ---- natural numbers -----------------------------------------------------------------------------------------------
+
+
+def naturals(low: int, high: int | None) -> Regular:
+    """Natural numbers from `low` to `high`, without leading zeros."""
+    if high is not None and high < low:
+        return NOTHING
+    parts: list[Regular] = []
+    if low == 0:
+        if high is None:
+            return NATURAL
+        parts.append(literal("0"))
+        low = 1
+        if high == 0:
+            return parts[0]
+    a = str(low)
+    if high is None:
+        if a.strip("0") == "1":  # a power of ten
+            parts.append(cat(NON_ZERO_DIGIT, repeat(DIGIT, len(a) - 1, None)))
+        else:
+            parts.append(_between(a, "9" * len(a)))
+            parts.append(cat(NON_ZERO_DIGIT, repeat(DIGIT, len(a), None)))
+        return alt(*parts)
+    b = str(high)
+    if len(a) == len(b):
+        parts.append(_between(a, b))
+        return alt(*parts)
+    shortest, longest = len(a), len(b)
+    if a.strip("0") != "1":
+        parts.append(_between(a, "9" * len(a)))
+        shortest += 1
+    last: Regular = NOTHING
+    if b.strip("9"):
+        last = _between("1" + "0" * (len(b) - 1), b)
+        longest -= 1
+    if shortest <= longest:
+        parts.append(cat(NON_ZERO_DIGIT, repeat(DIGIT, shortest - 1, longest - 1)))
+    if last != NOTHING:
+        parts.append(last)
+    return alt(*parts)
+
+
+def integers(low: int | None, high: int | None) -> Regular:
+    """Integers from `low` to `high` (None: no bound), as JSON writes them without fraction and exponent."""
+    if low is None and high is None:
+        return INTEGER
+    parts: list[Regular] = []
+    if low is None or low < 0:
+        least = 1 if high is None or high >= 0 else -high
+        parts.append(cat(literal("-"), naturals(least, None if low is None else -low)))
+    if high is None or high >= 0:
+        parts.append(naturals(max(low or 0, 0), high))
+    return alt(*(p for p in parts if p != NOTHING))
+
+
+# ---- decimals --------------------------------------------------------------------------------------------------------
+
+
+def _fraction_from(word: str, is_open: bool) -> Regular:
+    """Digits after the point whose value is at least (if open: above) that of `word`, which ends in no zero."""
+    tree = cat(DIGITS, NON_ZERO_DIGIT, DIGITS) if is_open else DIGITS
+    for digit in reversed(word):
+        tree = alt(cat(literal(digit), tree), cat(_digits(_next(digit), "9"), DIGITS))
+    return tree
+
+
+def _fraction_to(word: str, is_open: bool, first: bool = True) -> Regular:
+    """Digits after the point whose value is at most (if open: below) that of `word`; if `first`, at least one digit."""
+    if not word and first:
+        return NOTHING if is_open else plus(Literal(b"0"))
+    tree = NOTHING if is_open else ZEROS
+    for i in range(len(word) - 1, -1, -1):
+        digit = word[i]
+        parts = [cat(literal(digit), tree), cat(_digits("0", _previous(digit)), DIGITS)]
+        if i > 0 or not first:
+            parts.append(EPSILON)  # the digits may stop: what is missing is zeros, and `word` goes on
+        tree = alt(*(p for p in parts if p != NOTHING))
+    return tree
+
+
+def _fraction_between(low: str, low_open: bool, high: str, high_open: bool) -> Regular:
+    """Digits after the point, at least one, between two words, low < high."""
+    same = 0
+    while same < len(low) and same < len(high) and low[same] == high[same]:
+        same += 1
+    if same == len(low):  # then the rest of `high` is not empty
+        tree = _fraction_to(high[same:], high_open, same == 0)
+        if low_open:
+            tree = minus(tree, ZEROS)
+        return cat(literal(low), tree)
+    a, b = low[same], high[same]
+    parts = [
+        cat(literal(a), _fraction_from(low[same + 1:], low_open)),
+        cat(_digits(_next(a), _previous(b)), DIGITS),
+        cat(literal(b), _fraction_to(high[same + 1:], high_open, False)),
+    ]
+    return cat(literal(low[:same]), alt(*(p for p in parts if p != NOTHING)))
+
+
+def _split(bound: Decimal) -> tuple[int, str]:
+    """Whole part and digits after the point (no trailing zeros) of a bound that is not negative."""
+    whole, _, fraction = format(bound, "f").partition(".")
+    return int(whole), fraction.rstrip("0")
+
+
+def _magnitudes(low: Decimal, low_open: bool, high: Decimal | None, high_open: bool) -> Regular:
+    """Decimals without sign and exponent in an interval that starts at 0 or above."""
+    if high is not None and (high < low or (high == low and (low_open or high_open))):
+        return NOTHING
+    a, after_a = _split(low)
+    b, after_b = (None, "") if high is None else _split(high)
+    point = literal(".")
+    if a == b:
+        if after_a == after_b:
+            exact = cat(point, literal(after_a), ZEROS) if after_a else optional(cat(point, plus(Literal(b"0"))))
+            return cat(literal(str(a)), exact)
+        tree = cat(point, _fraction_between(after_a, low_open, after_b, high_open))
+        if not after_a and not low_open:
+            tree = optional(tree)
+        return cat(literal(str(a)), tree)
+    parts: list[Regular] = []
+    if after_a or low_open:
+        parts.append(cat(literal(str(a)), point, _fraction_from(after_a, low_open)))
+        a += 1
+    middle = naturals(a, None if b is None else b - 1)
+    if middle != NOTHING:
+        parts.append(cat(middle, optional(FRACTION)))
+    if b is not None:
+        tree = _fraction_to(after_b, high_open)
+        tail = cat(point, tree) if tree != NOTHING else NOTHING
+        if after_b or not high_open:  # the whole number itself
+            tail = optional(tail) if tail != NOTHING else EPSILON
+        if tail != NOTHING:
+            parts.append(cat(literal(str(b)), tail))
+    return alt(*parts)
+
+
+def decimals(low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool) -> Regular:
+    """Numbers in an interval (None: no bound).  Without exponents, unless 0 is the only bound."""
+    if low is None and high is None:
+        return NUMBER
+    if low is not None and not low and high is None:
+        return _POSITIVE if low_open else _NON_NEGATIVE
+    if high is not None and not high and low is None:
+        negative = cat(literal("-"), _POSITIVE)
+        return negative if high_open else alt(_ZERO, negative)
+    parts: list[Regular] = []
+    if low is None or low < 0:
+        least, least_open = (Decimal(0), True) if high is None or high >= 0 else (-high, high_open)
+        parts.append(cat(literal("-"), _magnitudes(least, least_open, None if low is None else -low, low_open)))
+    if high is None or high >= 0:
+        least, least_open = (Decimal(0), False) if low is None or low < 0 else (low, low_open)
+        parts.append(_magnitudes(least, least_open, high, high_open))
+    return alt(*(p for p in parts if p != NOTHING))
+
+
+# ---- bounds ------------------------------------------------------------------------------------------------------
+
+
+def whole_bounds(
+    low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool
+) -> tuple[int | None, int | None]:
+    """The least and the greatest integer in an interval."""
+    a = None if low is None else math.floor(low) + 1 if low_open else math.ceil(low)
+    b = None if high is None else math.ceil(high) - 1 if high_open else math.floor(high)
+    return a, b
+
+
+def decimal_of(value: int | float | Decimal) -> Decimal:
+    """A number as it is written; kinds of float (NumPy's) write themselves otherwise."""
+    return Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
+
+
+def exact(value: int | float | Decimal) -> Decimal | None:
+    """`value` as a decimal, unchanged; None if it is not finite."""
+    number = decimal_of(value)
+    return number if number.is_finite() else None
+
+
+def n_digits(number: Decimal) -> int:
+    """How many digits it takes to write `number` without an exponent, or a little more."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    return len(digits) + abs(exponent)
+
+
+# ---- divisibility --------------------------------------------------------------------------------------------------
+
+MAX_REMAINDERS = 20000
+PLAIN = cat(MINUS_SIGN, NATURAL, optional(FRACTION))  # without exponent
+FRACTIONAL = cat(MINUS_SIGN, NATURAL, Literal(b"."), DIGITS, NON_ZERO_DIGIT, DIGITS)  # not whole
+
+
+def multiples_of(m: Decimal) -> Regular:
+    """The plain spellings (no exponent) of the multiples of `m`, an automaton of remainders.
+
+    With m = a / 10^e, the digits read so far leave a remainder by a; e places after the point decide, and behind them
+    only zeros may come.  Trailing zeros of a are zeros at the end of the number.
+    Raises LimitError when there are too many remainders.
+    """
+    sign, digits, exponent = m.normalize().as_tuple()
+    assert not sign and isinstance(exponent, int)
+    a = int("".join(map(str, digits)))
+    zeros, places = max(exponent, 0), max(-exponent, 0)
+    if a * (places + 2) > MAX_REMAINDERS:
+        raise LimitError(f"multipleOf {m} needs {a * (places + 2)} remainders, the limit is {MAX_REMAINDERS}")
+    # States: whole part with remainder r (0 .. a-1); after the point, j places read, remainder r; then zeros.
+    after, done = a, a + places * a
+    rows: list[tuple[tuple[int, int, int], ...]] = []
+    accept: list[bool] = []
+    for r in range(a):
+        edges = [(48 + d, 48 + d, (10 * r + d) % a) for d in range(10)]
+        point = after + r if places else done + 1 if r == 0 else -1
+        rows.append((*(((46, 46, point),) if point >= 0 else ()), *edges))
+        accept.append(r * pow(10, places) % a == 0)
+    for j in range(places):  # j places read, no point may end the number
+        for r in range(a):
+            last = j + 1 == places
+            edges = []
+            for d in range(10):
+                q = (10 * r + d) % a
+                if not last:
+                    edges.append((48 + d, 48 + d, after + (j + 1) * a + q))
+                elif q == 0:
+                    edges.append((48 + d, 48 + d, done))
+            rows.append(tuple(edges))
+            accept.append(j > 0 and r * pow(10, places - j) % a == 0)
+    rows += [((48, 48, done),), ((48, 48, done),)]  # zeros at the end; the first one after a point
+    accept += [True, False]
+    whole = Table(tuple(rows), tuple(accept))
+    if not zeros:
+        return cat(MINUS_SIGN, whole)
+    no_fraction = optional(cat(Literal(b"."), plus(Literal(b"0"))))
+    long = cat(both(NATURAL, whole), repeat(Literal(b"0"), zeros, zeros))
+    return cat(MINUS_SIGN, alt(long, Literal(b"0")), no_fraction)
+
+
+def numbers(
+    whole: bool, fraction: bool, low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool,
+    multiples: tuple[Decimal, ...], not_multiples: tuple[Decimal, ...], excluded: tuple[Decimal, ...],
+) -> Regular:  # fmt: skip
+    """The spellings of the numbers (whole ones, others, or both) within these conditions."""
+    if not fraction:
+        tree = integers(*whole_bounds(low, low_open, high, high_open))
+    elif low is not None or high is not None:
+        tree = decimals(low, low_open, high, high_open)
+    else:
+        tree = NUMBER
+    if not whole:
+        tree = FRACTIONAL if tree == NUMBER else both(tree, FRACTIONAL)
+    if multiples or not_multiples or excluded:
+        tree = both(*([PLAIN] if tree == NUMBER else [tree, PLAIN]), *map(multiples_of, multiples))
+        for m in not_multiples:
+            tree = minus(tree, multiples_of(m))
+        for v in excluded:
+            tree = minus(tree, decimals(v, False, v, False))
+    return tree

@@ -1,0 +1,479 @@
+r"""Every JSON spelling of a set of numbers, exponents included: ``1``, ``1.0``, ``10E-1``, ``0.1e+01`` are one value.
+
+Problem.  A number is a mantissa and an exponent, and its value depends on both: ``x >= 372`` holds of ``3720000e-4``.
+No automaton can count the mantissa's digits against an exponent without end.
+
+Method.  Let a mantissa be m > 0.  Each condition on ``m * 10^k`` used here bounds the exponent k from one side:
+
+    at least c       m = 0.D * 10^s and c = 0.C * 10^q    k >= q - s,  one more if D < C as fractions
+    at most c                                             k <= q - s,  one less if D > C
+    multiple of c    m = D * 10^t and c = A * 10^x        k >= x - t + n,  n the least with A | D * 10^n  (none: never)
+
+(D has neither leading nor trailing zeros; whole numbers are the multiples of 1.)  So one pass over the mantissa, which
+keeps s or t, a comparison or a remainder, leaves a range of exponents, and the exponent is compared with that.
+
+What is bounded is how far the point is followed: `PLACES` digits before it and `PLACES` behind, or as many more as the
+bound itself has.  Up to there every exponent is decided, and without an exponent every mantissa is.
+Beyond, where the exponent is not decided the narrow language refuses and the `wide` one accepts; they stand on the two
+sides of a difference, so that nothing is ever widened.
+
+    narrow  ⊆  the spellings of the set  ⊆  wide
+
+Cost: bounds take states linear in their digits, divisibility by A about ``A * 1.5 * PLACES^2``; there PLACES shrinks
+until that is below `MAX_STATES`.
+Rejected: a union over exponents of the languages of :mod:`.intervals`, shifted; it is the same set for exponents up to
+a bound, at a hundred times the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from wfsa.errors import LimitError
+
+from ...regular import NOTHING, Regular, Table, both, cat, minus
+from .intervals import INTEGER, MAX_DIGITS, MINUS_SIGN, NUMBER
+
+PLACES = 16
+MAX_STATES = 8000  # of the mantissas under one multipleOf
+
+Wholes = Literal["value", "syntax", "both"]
+"""What a whole number is: by its value (``1.0``, from draft 6 on), by its syntax (draft 4), or what is one by both."""
+
+_DIGITS = "0123456789"
+_ANY = 1 << 60  # an exponent without bound; smaller is -_ANY
+Exponents = tuple[int, int]  # least and greatest
+_ALL: Exponents = (-_ANY, _ANY)
+_NONE: Exponents = (1, 0)
+
+Step = Callable[[Hashable], tuple[bool, dict[str, Hashable]]]
+
+
+def _table(begin: Hashable, step: Step) -> Regular:
+    """The automaton of the states that can be reached; those that accept nothing any more are left out by `step`."""
+    numbers: dict[Hashable, int] = {begin: 0}
+    rows: list[tuple[tuple[int, int, int], ...]] = []
+    accept: list[bool] = []
+    todo = [begin]
+    for state in todo:  # grows while it is walked
+        accepts, moves = step(state)
+        edges: list[tuple[int, int, int]] = []
+        for char, to in sorted(moves.items()):
+            number = numbers.get(to)
+            if number is None:
+                number = numbers[to] = len(todo)
+                todo.append(to)
+            code = ord(char)
+            if edges and edges[-1][1] == code - 1 and edges[-1][2] == number:
+                edges[-1] = edges[-1][0], code, number
+            else:
+                edges.append((code, code, number))
+        rows.append(tuple(edges))
+        accept.append(accepts)
+    return Table(tuple(rows), tuple(accept)) if any(accept) else NOTHING
+
+
+# ---- exponents ---------------------------------------------------------------------------------------------------
+
+
+class _Sign(NamedTuple):
+    """After the ``e``."""
+
+    low: int
+    high: int
+
+
+class _Size(NamedTuple):
+    """After the exponent's sign and zeros; its size has to be from `low` to `high`."""
+
+    low: int
+    high: int
+    begun: bool
+
+
+class _Rest(NamedTuple):
+    """Within the size: may it end here, and which numbers may the next digit, the next two, ... be."""
+
+    ends: bool
+    levels: tuple[Exponents, ...]
+    endless: bool  # all numbers of more digits
+
+
+def _rest(size: int, low: int, high: int) -> _Rest:
+    levels: list[Exponents] = []
+    width = 10
+    while size * width <= high and (high < _ANY or size * width < low):
+        least, most = max(low - size * width, 0), min(high - size * width, width - 1)
+        levels.append((least, most) if least <= most else _NONE)
+        width *= 10
+    while levels and levels[-1] == _NONE and high < _ANY:  # without end, what follows the levels is all
+        levels.pop()
+    return _Rest(low <= size <= high, tuple(levels), high == _ANY)
+
+
+def _next(state: _Rest, digit: int) -> _Rest:
+    if not state.levels:
+        return _Rest(state.endless, (), state.endless)
+    (low, high), *others = state.levels
+    levels: list[Exponents] = []
+    width = 10
+    for a, b in others:
+        least, most = max(a - digit * width, 0), min(b - digit * width, width - 1)
+        levels.append((least, most) if least <= most else _NONE)
+        width *= 10
+    while levels and levels[-1] == _NONE and not state.endless:
+        levels.pop()
+    return _Rest(low <= digit <= high, tuple(levels), state.endless)
+
+
+@lru_cache(maxsize=1 << 14)
+def _exponent(state: Hashable) -> tuple[bool, dict[str, Hashable]]:
+    moves: dict[str, Hashable] = {}
+    if isinstance(state, _Sign):
+        up = _Size(max(state.low, 0), state.high, False)
+        if up.high >= up.low:
+            moves["+"] = up
+            moves.update(_exponent(up)[1])
+        down = _Size(max(-state.high, 0), -state.low, False)
+        if down.high >= down.low:
+            moves["-"] = down
+        return False, moves
+    if isinstance(state, _Size):
+        moves["0"] = state._replace(begun=True)
+        for digit in range(1, 10):
+            rest = _rest(digit, state.low, state.high)
+            if rest.ends or rest.levels or rest.endless:
+                moves[str(digit)] = rest
+        return state.begun and state.low <= 0 <= state.high, moves
+    assert isinstance(state, _Rest)
+    for digit in range(10):
+        rest = _next(state, digit)
+        if rest.ends or rest.levels or rest.endless:
+            moves[str(digit)] = rest
+    return state.ends, moves
+
+
+# ---- mantissas ---------------------------------------------------------------------------------------------------
+
+
+class _Mantissa(NamedTuple):
+    """Where in a mantissa, and what is kept of its digits (None: all zeros so far).
+
+    at: "" nothing read, "-" the sign, "0" the whole part is 0, "1" within another one, "." just behind the point,
+    ".0" within the fraction.
+    """
+
+    at: str
+    negative: bool
+    places: int  # digits behind the point, up to a bound
+    kept: Hashable
+
+
+class _Digits(NamedTuple):
+    """How a condition reads the digits from the first one on that is not 0.
+
+    alike: by digit, the least one that is read in the same way everywhere; 0 is like no other.
+    first(places, digit): what is kept of the first digit, where `places` zeros stand between it and the point (-1: it
+    is before the point); then(kept, places, digit) for the others (places -1: before the point).
+    """
+
+    alike: str
+    places: int  # how many are told apart
+    counts: bool  # also behind the first digit
+    first: Callable[[bool, int, int], Hashable]
+    then: Callable[[Hashable, int, int], Hashable]
+    exponents: Callable[[bool, Hashable], Exponents]  # negative, kept -> those that are right
+
+
+def _spellings(digits: _Digits, begin: str = "") -> Regular:
+    """All numbers of which the exponent is in the range that their mantissa leaves; with `begin` "-" their sizes."""
+
+    def read(state: _Mantissa, digit: int, at: str, places: int) -> _Mantissa:
+        """`places`: digits between the point and this one; -1 before the point."""
+        kept = state.kept
+        if kept is not None:
+            kept = digits.then(kept, places, digit)
+        elif digit:
+            kept = digits.first(state.negative, places, digit)
+        places = min(places + 1, digits.places) if kept is None or digits.counts else 0
+        return _Mantissa(at, state.negative, places, kept)
+
+    by_class: dict[str, str] = {}  # a digit -> it and those that are read like it
+    for digit, other in zip(_DIGITS, digits.alike, strict=True):
+        by_class[other] = by_class.get(other, "") + digit
+
+    def each(state: _Mantissa, at: str, places: int) -> dict[str, Hashable]:
+        moves: dict[str, Hashable] = {}
+        for digit, members in by_class.items():
+            moves.update(dict.fromkeys(members, read(state, int(digit), at, places)))
+        return moves
+
+    def step(state: Hashable) -> tuple[bool, dict[str, Hashable]]:
+        if not isinstance(state, _Mantissa):
+            return _exponent(state)
+        at = state.at
+        moves: dict[str, Hashable] = {}
+        if at == "":
+            moves["-"] = state._replace(at="-", negative=True)
+        if at in ("", "-"):
+            moves.update(each(state, "1", -1))
+            moves["0"] = state._replace(at="0")
+            return False, moves
+        if at == "1":
+            moves = each(state, "1", -1)
+        elif at in (".", ".0"):
+            moves = each(state, ".0", state.places)
+        if at in ("0", "1"):
+            moves["."] = state._replace(at=".", places=0)
+        if at == ".":
+            return False, moves
+        low, high = digits.exponents(state.negative, state.kept)
+        if low <= high:
+            moves["e"] = moves["E"] = _Sign(low, high)
+        return low <= 0 <= high, moves
+
+    return _table(_Mantissa(begin, False, 0, None), step)
+
+
+# ---- bounds ------------------------------------------------------------------------------------------------------
+
+
+class _Bound(NamedTuple):
+    """A bound on the size, ``0.digits * 10^point``; `digits` ends in no zero."""
+
+    digits: tuple[int, ...]
+    point: int
+    is_open: bool
+
+
+class _Compared(NamedTuple):
+    """What is kept of a mantissa ``0.D * 10^point``: how D compares with the two bounds' digits.
+
+    A comparison is "<", ">" or, as long as D is a prefix of the bound's digits, how many of them have been read.
+    """
+
+    point: int
+    low: str | int
+    high: str | int
+
+
+def _bound(c: Decimal, is_open: bool) -> _Bound:
+    _, digits, exponent = c.as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).lstrip("0")
+    return _Bound(tuple(map(int, text.rstrip("0"))), len(text) + exponent, is_open)
+
+
+def _compare(status: str | int, bound: _Bound | None, digit: int) -> str | int:
+    if isinstance(status, str):
+        return status
+    if bound is None:
+        return "<"
+    other = bound.digits[status] if status < len(bound.digits) else 0
+    if digit != other:
+        return "<" if digit < other else ">"
+    return min(status + 1, len(bound.digits))
+
+
+def _is_less(status: str | int, bound: _Bound) -> bool:
+    return status == "<" or (isinstance(status, int) and status < len(bound.digits))
+
+
+@lru_cache(maxsize=1024)
+def within(
+    low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool, wide: bool = False
+) -> Regular:
+    """The spellings of the numbers in an interval (None: no bound)."""
+    if low is None and high is None:
+        return NUMBER
+    zero = (low is None or low < 0 or (not low and not low_open)) and (
+        high is None or high > 0 or (not high and not high_open)
+    )
+    # The bounds on the size, for the numbers above and below 0.
+    above = (
+        _bound(low, low_open) if low is not None and low > 0 else None,
+        _bound(high, high_open) if high is not None and high > 0 else None,
+    )
+    below = (
+        _bound(-high, high_open) if high is not None and high < 0 else None,
+        _bound(-low, low_open) if low is not None and low < 0 else None,
+    )
+    empty = high is not None and high <= 0, low is not None and low >= 0
+    points = [b.point for b in (*above, *below) if b is not None]
+    if any(abs(point) > MAX_DIGITS for point in points):
+        raise LimitError(f"a number of more than {MAX_DIGITS} digits in any spelling; use one nearer to zero")
+    top = max(0, *points) + PLACES if points else 0
+    bottom = min(0, *points) - PLACES if points else 0
+    far = ("<", "<")  # too far from the point: no longer compared
+
+    def sized(negative: bool, point: int, low: str | int, high: str | int, digit: int | None) -> _Compared:
+        if not bottom <= point <= top:
+            return _Compared(max(min(point, top + 1), bottom - 1), *far)
+        if digit is not None:
+            bounds = below if negative else above
+            low, high = _compare(low, bounds[0], digit), _compare(high, bounds[1], digit)
+        return _Compared(point, low, high)
+
+    def first(negative: bool, places: int, digit: int) -> Hashable:
+        return negative, sized(negative, 1 if places < 0 else -places, 0, 0, digit)
+
+    def then(kept: Hashable, places: int, digit: int) -> Hashable:
+        assert isinstance(kept, tuple)
+        negative, seen = kept
+        return negative, sized(negative, seen.point + (places < 0), seen.low, seen.high, digit)
+
+    def exponents(negative: bool, kept: Hashable) -> Exponents:
+        if kept is None:
+            return _ALL if zero else _NONE
+        if empty[negative]:
+            return _NONE
+        assert isinstance(kept, tuple)
+        least, most = below if negative else above
+        seen: _Compared = kept[1]
+        low, high = _ALL
+        if least is not None:
+            low = least.point - seen.point + _is_less_than_bound(seen.low, least)
+            if seen.point > top:  # at most that
+                low = -_ANY if wide else least.point - top
+            elif seen.point < bottom:  # at least that
+                low = least.point - bottom + 1 if wide else _ANY
+        if most is not None:
+            high = most.point - seen.point - _is_more_than_bound(seen.high, most)
+            if seen.point > top:
+                high = most.point - top - 1 if wide else -_ANY
+            elif seen.point < bottom:
+                high = _ANY if wide else most.point - bottom
+        return (low, high) if low <= high and low < _ANY and high > -_ANY else _NONE
+
+    # The fraction's zeros are counted while the number may still be 0: `bottom` of them are told apart.
+    # A digit is compared with those of the bounds: what lies between two of them is alike.
+    marks = {0, *(d for b in (*above, *below) if b is not None for d in b.digits)}
+    alike = "".join(str(d if d in marks else max(m for m in marks if m < d) + 1) for d in range(10))
+    return _spellings(_Digits(alike, 1 - bottom, False, first, then, exponents))
+
+
+def _is_less_than_bound(status: str | int, bound: _Bound) -> bool:
+    """Whether D does not reach a lower bound's digits."""
+    return _is_less(status, bound) or (bound.is_open and status == len(bound.digits))
+
+
+def _is_more_than_bound(status: str | int, bound: _Bound) -> bool:
+    """Whether D exceeds an upper bound's digits."""
+    return status == ">" or (bound.is_open and status == len(bound.digits))
+
+
+# ---- divisibility ------------------------------------------------------------------------------------------------
+
+
+class _Divided(NamedTuple):
+    """What is kept of a mantissa ``D * 10^point``: D modulo A.  `point` is None where that is too far from the point:
+    "many zeros" before it (then the remainder is that of all digits so far) or "behind" it.
+    """
+
+    remainder: int
+    point: int | str
+
+
+@lru_cache(maxsize=256)
+def multiples(m: Decimal, wide: bool = False) -> Regular:
+    """The spellings of the multiples of `m` > 0."""
+    _, digits, shift = m.normalize().as_tuple()
+    assert isinstance(shift, int)
+    a = int("".join(map(str, digits)))
+    core, steps = a, 0
+    for prime in (2, 5):
+        n = 0
+        while core % prime == 0:
+            core //= prime
+            n += 1
+        steps = max(steps, n)
+    places = PLACES
+    while True:
+        before, behind = max(places, shift + steps + 1, 1), max(places, -shift)
+        size = a * (behind + 1) * (before + behind // 2 + 1)
+        if size <= MAX_STATES:
+            break
+        if not places:
+            raise LimitError(f"multipleOf {m} needs {size} remainders and places, the limit is {MAX_STATES}")
+        places -= 1
+
+    needed = [0] * a  # the least n with a | r * 10^n; -1 if there is none
+    for r in range(a):
+        n, power = 0, r
+        while power and n <= steps:
+            power, n = power * 10 % a, n + 1
+        needed[r] = -1 if power else n
+
+    def first(negative: bool, places: int, digit: int) -> Hashable:
+        return then(_Divided(0, 0), places, digit)
+
+    def then(kept: Hashable, places: int, digit: int) -> Hashable:
+        """Before the point `point` counts the zeros at the end; behind it, it is minus the place of the last digit."""
+        assert isinstance(kept, _Divided)
+        r, point = kept
+        if point == "behind":
+            return kept
+        if places < 0:
+            if point == "many zeros":
+                return _Divided(r * 10 % a, point) if not digit else _Divided((r * 10 + digit) % a, 0)
+            assert isinstance(point, int)
+            if not digit:
+                if point + 1 > before:
+                    return _Divided(r * pow(10, point + 1, a) % a, "many zeros")
+                return _Divided(r, point + 1)
+            return _Divided((r * pow(10, point + 1, a) + digit) % a, 0)
+        if not digit:
+            return kept
+        if places >= behind:
+            return _Divided(0, "behind")
+        if isinstance(point, str):
+            point = 0
+        return _Divided((r * pow(10, point + places + 1, a) + digit) % a, -places - 1)
+
+    def exponents(negative: bool, kept: Hashable) -> Exponents:
+        if kept is None:
+            return _ALL
+        assert isinstance(kept, _Divided)
+        r, point = kept
+        if point == "behind":
+            return (shift + behind + 1, _ANY) if wide else _NONE
+        if point == "many zeros":
+            if r % core:
+                return _NONE
+            return (-_ANY if wide else shift - before - 1 + steps, _ANY)
+        assert isinstance(point, int)
+        return _NONE if needed[r] < 0 else (shift - point + needed[r], _ANY)
+
+    alike = "0" + "".join(str((d - 1) % a + 1) for d in range(1, 10))
+    return cat(MINUS_SIGN, _spellings(_Digits(alike, behind, True, first, then, exponents), "-"))
+
+
+# ---- all conditions ------------------------------------------------------------------------------------------------
+
+
+def every_spelling(
+    wholes: Wholes, whole: bool, fraction: bool, low: Decimal | None, low_open: bool, high: Decimal | None,
+    high_open: bool, multiples_of: tuple[Decimal, ...], not_multiples: tuple[Decimal, ...],
+    excluded: tuple[Decimal, ...],
+) -> Regular:  # fmt: skip
+    """The spellings of the numbers (whole ones, others, or both) within these conditions."""
+    asked: list[Regular] = []
+    taken: list[Regular] = []
+    if low is not None or high is not None:
+        asked.append(within(low, low_open, high, high_open))
+    if whole and not fraction:
+        asked.append(multiples(Decimal(1)) if wholes == "value" else INTEGER)
+    elif fraction and not whole:
+        taken.append(INTEGER if wholes == "syntax" else multiples(Decimal(1), wide=True))
+    asked += map(multiples, multiples_of)
+    taken += [multiples(m, wide=True) for m in not_multiples]
+    taken += [within(v, False, v, False, wide=True) for v in excluded]
+    if NOTHING in asked:
+        return NOTHING
+    tree = both(*asked) if asked else NUMBER
+    for other in taken:
+        tree = minus(tree, other)
+    return tree

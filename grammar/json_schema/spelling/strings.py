@@ -1,0 +1,265 @@
+r"""JSON strings: from the language of their values to the language of their spellings.
+
+Problem.  ``pattern`` and ``maxLength`` speak about the decoded value; the engine reads bytes.  One value has many
+spellings: ``"é"``, ``"\u00e9"``, ``"\u00E9"``.
+
+    any        a unit is a raw character, a short escape, ``\uXXXX`` outside the surrogates, or a surrogate pair
+    canonical  a unit is what ``json.dumps(value, ensure_ascii=False)`` writes for a character
+
+Each code point owns a set of units and no unit belongs to two code points, so decoding is a homomorphism from words of
+units to texts, and its inverse commutes with union, concatenation, repetition, intersection *and difference*.
+Hence `spelled` may replace the sets of characters in a tree one by one, under And and Minus too, and stays exact.
+
+Where which one is taken: strings with no more than length bounds are read in any spelling.  Under a pattern or a
+format, and in keys and constants, ``SchemaOptions.spelling`` decides.  By default it is the canonical one: in any
+spelling ``[a-z]`` costs seven states instead of one, at each position, for what hardly anybody writes.
+Lone surrogates (``"\ud800"``) have no text and are refused everywhere.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from json.encoder import encode_basestring  # the C twin of ensure_ascii=False
+
+from ...language import contains
+from ...regex.pattern import search_language
+from ...regex.restrict import lengths
+from ...regular import (
+    ANY_CHAR,
+    NOTHING,
+    Alt,
+    And,
+    ByteSet,
+    Cat,
+    Chars,
+    Literal,
+    Minus,
+    Ranges,
+    Regular,
+    Repeat,
+    Unit,
+    alt,
+    both,
+    cat,
+    char_set,
+    chars,
+    minus,
+    repeat,
+    star,
+)
+from ..options import Spelling
+from .formats import bounded_language, by_length, format_language, wide_language
+
+QUOTE = Literal(b'"')
+
+# Characters that may stand for themselves.
+_RAW: Ranges = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF))
+_SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+
+_HEX = chars(((48, 57), (65, 70), (97, 102)))
+_NOT_A_SURROGATE = alt(
+    cat(chars(((48, 57), (65, 67), (69, 70), (97, 99), (101, 102))), _HEX, _HEX, _HEX),
+    cat(char_set("dD"), chars(((48, 55),)), _HEX, _HEX),
+)
+_PAIR = cat(
+    char_set("dD"), char_set("89abAB"), _HEX, _HEX, Literal(b"\\u"), char_set("dD"), char_set("cdefCDEF"), _HEX, _HEX
+)
+_ESCAPE = cat(
+    Literal(b"\\"), alt(char_set('"\\/bfnrt'), cat(Literal(b"u"), alt(_NOT_A_SURROGATE, _PAIR)))
+)
+
+ANY_UNIT = alt(chars(_RAW), _ESCAPE)
+ANY_STRING = cat(QUOTE, star(ANY_UNIT), QUOTE)
+COUNTED_STRING = cat(QUOTE, star(Unit(ANY_UNIT)), QUOTE)
+
+
+def quoted(text: str) -> bytes:
+    """The canonical spelling; UnicodeEncodeError for a lone surrogate."""
+    spelling: str = encode_basestring(text)
+    return spelling.encode()
+
+
+@lru_cache(maxsize=4096)
+def canonical_units(ranges: Ranges) -> Regular:
+    """The canonical spellings of one character out of `ranges`."""
+    raw: list[tuple[int, int]] = []
+    short: list[tuple[int, int]] = []
+    control: dict[int, list[tuple[int, int]]] = {}  # first hex digit of \u00XY -> the second ones
+    for low, high in ranges:
+        for a, b in _RAW:
+            if max(a, low) <= min(b, high):
+                raw.append((max(a, low), min(b, high)))
+        for c in (*range(low, min(high, 0x1F) + 1), *(c for c in (0x22, 0x5C) if low <= c <= high)):
+            if c in _SHORT:
+                letter = ord(_SHORT[c])
+                short.append((letter, letter))
+            else:
+                digit = ord(f"{c & 15:x}")
+                control.setdefault(c >> 4, []).append((digit, digit))
+    escapes: list[Regular] = [chars(short)] if short else []
+    escapes += [cat(Literal(b"u00%d" % high), chars(digits)) for high, digits in sorted(control.items())]
+    parts: list[Regular] = [chars(raw)] if raw else []
+    if escapes:
+        parts.append(cat(Literal(b"\\"), alt(*escapes)))
+    return alt(*parts)
+
+
+def _hex_words(ranges: Ranges, n: int) -> Regular:
+    """The words of `n` hexadecimal digits, in either case, whose value is in `ranges`."""
+    size = 16 ** (n - 1)
+    if not n or ranges == ((0, 16 * size - 1),):
+        return repeat(_HEX, n, n)
+    first: dict[Ranges, list[int]] = {}  # what has to follow -> the first digits
+    for digit in range(16):
+        base = digit * size
+        rest = tuple((max(a, base) - base, min(b, base + size - 1) - base) for a, b in ranges)
+        rest = tuple((a, b) for a, b in rest if a <= b)
+        if rest:
+            first.setdefault(rest, []).append(digit)
+    return alt(*(
+        cat(char_set("".join(f"{d:x}{d:X}" for d in digits)), _hex_words(rest, n - 1))
+        for rest, digits in first.items()
+    ))  # fmt: skip
+
+
+def _pairs(ranges: Ranges) -> Regular:
+    """The surrogate pairs, with both ``\\u``, of astral characters."""
+    lows: dict[int, list[tuple[int, int]]] = {}  # high surrogate -> the low ones
+    whole: list[tuple[int, int]] = []
+    for a, b in ranges:
+        for high in sorted({(a - 0x10000) >> 10, (b - 0x10000) >> 10}):
+            base = 0x10000 + (high << 10)
+            low = max(a, base) - base, min(b, base + 0x3FF) - base
+            lows.setdefault(high, []).append((0xDC00 + low[0], 0xDC00 + low[1]))
+        if ((a - 0x10000) >> 10) + 1 < (b - 0x10000) >> 10:
+            whole.append((0xD801 + ((a - 0x10000) >> 10), 0xD7FF + ((b - 0x10000) >> 10)))
+    parts: dict[Ranges, list[tuple[int, int]]] = {((0xDC00, 0xDFFF),): whole} if whole else {}
+    for high, some in sorted(lows.items()):
+        parts.setdefault(tuple(sorted(some)), []).append((0xD800 + high, 0xD800 + high))
+    u = Literal(b"\\u")
+    return alt(*(
+        cat(u, _hex_words(tuple(sorted(highs)), 4), u, _hex_words(some, 4)) for some, highs in parts.items()
+    ))  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def any_units(ranges: Ranges) -> Regular:
+    """All spellings of one character out of `ranges`, which hold no surrogates."""
+    if ranges == ANY_CHAR.ranges:  # type: ignore[attr-defined]  # it is a Chars
+        return ANY_UNIT
+    raw = [(max(a, low), min(b, high)) for low, high in ranges for a, b in _RAW]
+    short = [letter for c, letter in (*_SHORT.items(), (0x2F, "/")) if any(a <= c <= b for a, b in ranges)]
+    parts: list[Regular] = [chars(raw)]
+    if short:
+        parts.append(cat(Literal(b"\\"), char_set("".join(short))))
+    plane = tuple((a, min(b, 0xFFFF)) for a, b in ranges if a <= 0xFFFF)
+    if plane:
+        parts.append(cat(Literal(b"\\u"), _hex_words(plane, 4)))
+    astral = tuple((max(a, 0x10000), b) for a, b in ranges if b > 0xFFFF)
+    if astral:
+        parts.append(_pairs(astral))
+    return alt(*(part for part in parts if part != NOTHING))
+
+
+CANONICAL_UNIT = canonical_units(ANY_CHAR.ranges)  # type: ignore[attr-defined]  # it is a Chars
+CANONICAL_STRING = cat(QUOTE, star(CANONICAL_UNIT), QUOTE)
+
+
+def spelled_text(text: str, spelling: Spelling) -> Regular:
+    """The spellings, with quotes, of one text; UnicodeEncodeError for a lone surrogate."""
+    if spelling == "canonical":
+        return Literal(quoted(text))
+    text.encode()
+    return cat(QUOTE, *(any_units(((ord(c), ord(c)),)) for c in text), QUOTE)
+
+
+def spelled(tree: Regular, spelling: Spelling) -> Regular:
+    """The spellings (without quotes) of the texts in `tree`."""
+    match tree:
+        case Literal(data):
+            if spelling == "canonical":
+                return Literal(quoted(data.decode())[1:-1])
+            return cat(*(any_units(((ord(c), ord(c)),)) for c in data.decode()))
+        case Chars(ranges):
+            return canonical_units(ranges) if spelling == "canonical" else any_units(ranges)
+        case Cat():
+            return _spelled_parts(tree, spelling)
+        case Alt(parts):
+            return alt(*(spelled(part, spelling) for part in parts))
+        case Repeat(body, low, high):
+            return repeat(spelled(body, spelling), low, high)
+        case And(parts):
+            return both(*(spelled(part, spelling) for part in parts))
+        case Minus(left, right):
+            return Minus(spelled(left, spelling), spelled(right, spelling))
+        case ByteSet():
+            raise TypeError("raw bytes in a language of text")
+    raise TypeError(f"not a regular tree: {tree!r}")
+
+
+@lru_cache(maxsize=4096)
+def _spelled_parts(tree: Cat, spelling: Spelling) -> Regular:
+    """The same for a concatenation; kept, since a pattern of names is in as many trees as it tells names apart."""
+    return cat(*(spelled(part, spelling) for part in tree.parts))
+
+
+@lru_cache(maxsize=1024)
+def pattern_language(pattern: str) -> Regular:
+    """The texts in which an ECMA-262 pattern matches somewhere; GrammarError if it is no regular language."""
+    return search_language(pattern, "ecma")
+
+
+@lru_cache(maxsize=1024)
+def text_language(
+    low: int, high: int | None, patterns: tuple[str, ...] = (), formats: tuple[str, ...] = (),
+    not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
+    wide: bool = False,
+) -> Regular | None:  # fmt: skip
+    """The texts within these conditions, or if `wide` no fewer; None if they are seen to be none."""
+    asked = [*map(pattern_language, patterns)]
+    if wide:
+        asked += map(wide_language, formats)
+    else:
+        asked += [format_language(f) if high is None else bounded_language(f, high) for f in formats]
+    if high is not None and low > high:
+        return None
+    if low or high is not None or not asked:
+        least = max((lengths(tree)[0] for tree in asked), default=0)
+        mosts = [most for tree in asked if (most := lengths(tree)[1]) is not None]
+        most = min(mosts) if mosts else None
+        if (high is not None and least > high) or (most is not None and most < low):
+            return None
+        need_low = low if least < low else 0
+        need_high = high if most is None or (high is not None and most > high) else None
+        if need_low or need_high is not None or not asked:
+            asked.append(repeat(ANY_CHAR, need_low, need_high))
+    tree = both(*asked)
+    taken = [*map(pattern_language, not_patterns), *map(format_language if wide else wide_language, not_formats)]
+    for text in excluded:
+        try:
+            taken.append(Literal(text.encode()))
+        except UnicodeEncodeError:
+            pass  # a lone surrogate is no text anyway
+    return minus(tree, alt(*taken)) if taken else tree
+
+
+@lru_cache(maxsize=1024)
+def string_language(
+    spelling: Spelling, low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...],
+    not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
+) -> Regular | None:  # fmt: skip
+    """The spellings, with quotes, of the strings within these conditions; None if they are seen to be none."""
+    if not (patterns or formats or not_patterns or not_formats or excluded):
+        if low == 0 and high is None:
+            return ANY_STRING
+        return None if high is not None and low > high else cat(QUOTE, repeat(ANY_UNIT, low, high), QUOTE)
+    tree = text_language(low, high, patterns, formats, not_patterns, not_formats, excluded)
+    return None if tree is None else cat(QUOTE, spelled(tree, spelling), QUOTE)
+
+
+def has_format(name: str, text: str) -> bool:
+    """Whether a text is one of those that have the format and are taken, where its length is counted."""
+    return any(
+        (most is None or len(text) <= most) and contains(format_language(part), text)
+        for (part,), most in by_length((name,), None)
+    )

@@ -1,0 +1,1 @@
+"""Writing the grammar: rules and terminals out of shapes."""

@@ -1,0 +1,151 @@
+"""Arrays that count kinds of items, or whose items must not repeat.
+
+The rules go along states, made by :meth:`.Productions.array_with_state`:
+
+    (items so far, up to the last bound; items of each kind so far, up to its bound; values used)
+
+Where the values are few and may not repeat, they are the items' kinds, and `used` has a bit for each of them; -1 says
+that one has repeated, where that is wanted.  Elsewhere an item's kinds are those `contains` that it meets, and its
+schema is cut into one for each set of them; `used` is -2 after the first item that repeats, where that is wanted, which
+the runtime compares.  Values that an array of different items can run out of are set apart then, in groups
+(:mod:`..counting.scarce_items`) or pools (:mod:`..counting.item_pools`), and `used` is how many of each have been
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from wfsa.errors import LimitError
+
+from ..counting.item_pools import ItemPools
+from ..counting.item_values import MAX_DISTINCT, distinct
+from ..counting.scarce_items import MAX_KINDS, ScarceItems, kinds_of
+from ..domains.handles import Handle
+from ..domains.shape import Shape
+from ..widening import Unenforceable
+from .memo import Memo, Place
+
+Used = int | tuple[int, ...]
+State = tuple[int, tuple[int, ...], Used]
+
+
+class CountedItems:
+    """Makes the rules of one shape's arrays; `values`: those of the items, if they are few and may not repeat.
+
+    `high`: items at most, as far as is known.
+    `scarce`: values that are set apart, where items must differ and their values are not few.
+    """
+
+    __slots__ = ("_high", "_kinds", "_memo", "_most", "_place", "_scarce", "_shape", "_symbols", "_values")
+
+    def __init__(
+        self, memo: Memo, place: Place, shape: Shape, values: list[Any] | None, high: int | None,
+        scarce: ScarceItems | ItemPools | None = None,
+    ) -> None:  # fmt: skip
+        self._memo = memo
+        self._place = place
+        self._shape = shape
+        self._kinds = shape.arrays.contains
+        self._values = values
+        self._scarce = scarce
+        self._high = high
+        starts = (kind.start for kind in shape.arrays.contains)
+        self._most = high if high is not None else max(shape.arrays.min_items, len(shape.arrays.prefix), *starts, 1)
+        self._symbols: dict[int, list[tuple[int, int, int | None]]] = {}
+
+    def symbol(self) -> int | None:
+        memo, shape = self._memo, self._shape
+        if len(self._kinds) > MAX_KINDS:
+            raise LimitError(f"more than {MAX_KINDS} kinds of items are counted at {shape.path}")
+        # Values that are not few are compared as they are written.
+        must_differ = distinct(memo.read, shape) if self._values is None else "no"
+        by_text = self._values is None and shape.arrays.repeated
+        # What has no bound can go on until an item repeats, whatever has been written.
+        bounded = shape.arrays.contains or shape.arrays.max_items is not None or memo.child(shape.arrays.rest) is None
+        if by_text and bounded:
+            raise Unenforceable(
+                f"the complement of uniqueItems cannot be enforced over more than {MAX_DISTINCT} different items "
+                f"beside maxItems or contains; give the items an enum, or take "
+                f"SchemaOptions(unique_items='unchecked') at {shape.path}"
+            )
+        memo.may_be_empty = True
+        used: Used = (0,) * len(self._scarce.sizes) if self._scarce else 0
+        return memo.out.array_with_state(
+            (0, (0,) * len(self._kinds), used), self._choices, self._is_end, shape.path,
+            self._place.in_advance, must_differ, lambda state: by_text and state[2] == -2,
+        )  # fmt: skip
+
+    def _choices(self, state: State) -> Iterator[tuple[int, State]]:
+        """(symbol of an item, the state after it)"""
+        n, counts, used = state
+        if self._high is not None and n >= self._high:
+            return
+        for met, symbol, number in self._items_at(n):
+            after = self._counts_after(counts, met)
+            now = self._used_after(used, number)
+            if after is not None and now is not None:
+                yield symbol, (min(n + 1, self._most), after, now)
+                if self._shape.arrays.repeated and number is None and n and not used:
+                    yield symbol, (min(n + 1, self._most), after, -2)
+
+    def _is_end(self, state: State) -> bool:
+        n, counts, used = state
+        enough = all(kind.low <= k for kind, k in zip(self._kinds, counts, strict=True))
+        lacks_two = self._shape.arrays.repeated and isinstance(used, int) and used >= 0
+        return n >= self._shape.arrays.min_items and enough and not lacks_two
+
+    def _counts_after(self, counts: tuple[int, ...], met: int) -> tuple[int, ...] | None:
+        """The counts after an item of the kinds in the bits of `met`; None if there are too many of one."""
+        out = []
+        for k, (n, kind) in enumerate(zip(counts, self._kinds, strict=True)):
+            n += met >> k & 1
+            if kind.high is not None and n > kind.high:
+                return None
+            out.append(n if kind.high is not None else min(n, kind.low))
+        return tuple(out)
+
+    def _used_after(self, used: Used, number: int | None) -> Used | None:
+        """The values used after one more; None if it may not be."""
+        if self._scarce is not None and not isinstance(used, int):
+            if number is None:
+                return used
+            if used[number] == self._scarce.sizes[number]:
+                return None
+            return *used[:number], used[number] + 1, *used[number + 1 :]
+        assert isinstance(used, int)
+        if number is None:
+            return -1 if used else 0
+        is_new = used >= 0 and not used >> number & 1
+        if self._shape.arrays.unique:
+            return used | 1 << number if is_new else None
+        return used | 1 << number if is_new else -1
+
+    def _items_at(self, index: int) -> list[tuple[int, int, int | None]]:
+        """(kinds that an item counts for, its symbol, its number among the values) at an index."""
+        if index not in self._symbols:
+            found = self._symbols[index] = []
+            kinds = self._by_kinds(index) if self._values is None else self._by_values(index, self._values)
+            for met, handle, number in kinds:
+                symbol = self._memo.child(handle)
+                if symbol is not None:
+                    found.append((met, symbol, number))
+        return self._symbols[index]
+
+    def _by_values(self, index: int, values: list[Any]) -> Iterator[tuple[int, Handle, int]]:
+        read = self._memo.read
+        there = [(k, kind.handle) for k, kind in enumerate(self._kinds) if index >= kind.start]
+        for number, value in enumerate(values):
+            if not read.admits(self._shape.arrays.item(index), value):
+                continue
+            met, may = (sum(read.admits(h, value, wide) << k for k, h in there) for wide in (False, True))
+            if met == may:
+                yield met, ({"enum": [value]}, self._shape.path), number
+
+    def _by_kinds(self, index: int) -> Iterator[tuple[int, Handle, int | None]]:
+        if self._scarce is not None:
+            yield from self._scarce.items_at(index)
+            return
+        for handle, met in kinds_of(self._memo.read, self._shape, self._shape.arrays.item(index), index):
+            yield met, handle, None

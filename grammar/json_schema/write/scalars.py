@@ -1,0 +1,308 @@
+"""Numbers, strings, booleans, null and constants: the scalars of a union of shapes as one terminal.
+
+One terminal, and not one for each alternative: a scalar ends where the next lexeme begins, so a union of scalars is a
+regular language, and the lexer tells its alternatives apart at no cost.  Types that are taken whole are a bit mask;
+what has bounds is keyed by all that its spellings depend on, so that equal ones are made once in a process
+(:meth:`.lexemes.Lexemes.cached`).  Objects and arrays under ``enum`` are rules, since their lexemes are many.
+
+A string bounded by nothing but its length is a terminal that counts (:meth:`.Productions.counted_string`), beside the
+one for the rest; so is one with a pattern and a length that is large (:meth:`.Productions.counted_text`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from wfsa.errors import LimitError
+
+from ...allowance import check
+from ...ir import MAX_UNITS
+from ...regex.restrict import lengths
+from ...regular import NOTHING, Literal, Regular, alt
+from ..counting.item_values import FEW
+from ..domains.shape import Shape
+from ..domains.strings import ANY_STRINGS, Strings
+from ..domains.types import BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, STRING
+from ..spelling.finite import is_cheap, scalar_spellings
+from ..spelling.formats import by_length, format_language
+from ..spelling.intervals import exact, numbers
+from ..spelling.numbers import every_spelling
+from ..spelling.strings import pattern_language, string_language
+from .lexemes import type_names
+from .memo import Memo
+
+Conditions = tuple[Any, ...]  # of a set of numbers or strings: all that its spellings depend on
+
+_NO_BOUNDS = (None, False, None, False, (), (), ())
+MANY = 64  # characters that are spelled out beside a pattern rather than counted
+
+
+class Scalars:
+    """Makes the terminals of scalars."""
+
+    __slots__ = ("_all_spellings", "_memo")
+
+    def __init__(self, memo: Memo) -> None:
+        self._memo = memo
+        self._all_spellings = memo.document.options.spelling == "any"
+
+    def plain(self, mask: int, path: str) -> int:
+        """The terminal of scalar types that are taken whole."""
+        out, lexemes = self._memo.out, self._memo.lexemes
+        got = out.made(mask)
+        return out.scalar(mask, type_names(mask), lexemes.plain(mask), path) if got is None else got
+
+    def is_plain(self, mask: int) -> bool:
+        """Whether the numbers of these types are simple to write: all integers in any spelling are not."""
+        return not self._all_spellings or mask & NUMBER != INTEGER
+
+    def collect(self, shape: Shape, path: str, union: ScalarUnion) -> None:
+        """Add the scalars of a shape without listed values to a union."""
+        mask = shape.mask
+        union.plain |= mask & (NULL | BOOLEAN)
+        if mask & NUMBER:
+            conditions = shape.numbers.conditions()
+            if conditions == _NO_BOUNDS and mask & NUMBER != FRACTION and self.is_plain(mask):
+                union.plain |= mask & NUMBER
+            else:
+                union.bounded[self._numbers(mask, conditions)] = shape
+        if mask & STRING:
+            if path in self._memo.document.widenings.too_large:
+                shape = self.any_texts(shape)
+            for part in _by_length(shape):
+                self._collect_strings(part, union)
+
+    def _collect_strings(self, shape: Shape, union: ScalarUnion) -> None:
+        strings = shape.strings
+        bars = self._memo.lexemes.bars
+        if _is_counted(strings) and not strings.excluded and not bars:
+            union.symbols[self._counted(shape)] = None
+        elif _is_counted_text(strings) or (bars and not strings.excluded and _is_counted_beside_bars(strings)):
+            self._collect_counted(shape, union)
+        elif strings != ANY_STRINGS:
+            union.bounded[("s", *strings.conditions())] = shape
+        else:
+            union.plain |= STRING
+
+    def collect_values(self, shape: Shape, union: ScalarUnion) -> None:
+        """Add the values of an enum that satisfy the keywords beside it."""
+        assert shape.values is not None
+        memo = self._memo
+        some = False
+        all_spellings = self._all_spellings and is_cheap(shape.values)
+        any_order = memo.document.options.property_order == "any"
+        for value in shape.values:
+            check()
+            if not memo.read.accepts(value, shape):
+                continue
+            if isinstance(value, (dict, list)):
+                symbol = memo.out.constant(value, all_spellings, any_order, shape.path)
+                some |= symbol is not None
+                union.symbols[symbol] = None
+            elif all_spellings and isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+                number = exact(value)
+                union.bounded[self._numbers(shape.mask, (number, False, number, False, (), (), ()))] = shape
+                some = True
+            else:
+                for spelling in scalar_spellings(value):
+                    some = True
+                    if all_spellings or memo.lexemes.is_barred(spelling):
+                        union.bounded["c", spelling] = shape
+                    else:
+                        union.spellings[spelling] = None
+        if not some:
+            memo.empty("none of the values in enum or const satisfies the keywords beside it", shape.path)
+
+    def terminal(self, union: ScalarUnion, path: str) -> int | None:
+        """The one terminal of all scalars of a union; None if there are none."""
+        out, lexemes, document = self._memo.out, self._memo.lexemes, self._memo.document
+        plain, bounded, spellings = union.plain, union.bounded, tuple(union.spellings)
+        if not bounded:
+            if not spellings:
+                return self.plain(plain, path) if plain else None
+            if not plain:
+                return out.one_of(spellings, path)
+        key = (plain, tuple(bounded), spellings)
+        got = out.made(key)
+        if got is not None:
+            return got
+        if not plain and not spellings and all(kind == "c" for kind, *_ in bounded):
+            return out.one_of(tuple(spelling for _, spelling in bounded), path, True)
+        name = _name(union)
+        pattern = lexemes.cached(key) if not spellings else None
+        if pattern is None:
+            dropped = len(document.widenings)
+            trees = [tree for k, s in bounded.items() if (tree := self._bounded(k, s)) is not None]
+            if plain:
+                trees.append(lexemes.plain_body(plain))
+            if not trees and not spellings:
+                return None
+            pattern = lexemes.glued(alt(*trees, *map(Literal, spellings)))
+            if len(document.widenings) > dropped:  # to be found again, and listed, at every place
+                return out.scalar((key, path), name, pattern, path)
+            if not spellings:
+                lexemes.keep(key, pattern)
+        return out.scalar(key, name, pattern, path)
+
+    def any_texts(self, shape: Shape) -> Shape:
+        """`shape` without what makes an automaton of its strings large."""
+        keywords = {"patterns": "pattern", "formats": "format", "not_patterns": "not", "not_formats": "not"}
+        given = [field for field in keywords if getattr(shape.strings, field)]
+        for field in given:
+            self._memo.document.widenings.add(shape.path, keywords[field], "its automaton is too large")
+        if not given:
+            return shape
+        return shape._replace(loose=True, strings=Strings(*shape.strings[:2], excluded=shape.strings.excluded))
+
+    def _numbers(self, mask: int, conditions: Conditions) -> Conditions:
+        """The key of a set of numbers."""
+        wholes = self._memo.document.wholes if self._all_spellings else "canonical"
+        return "n", wholes, bool(mask & INTEGER), bool(mask & FRACTION), *conditions
+
+    def _counted(self, shape: Shape) -> int | None:
+        """The terminal of strings bounded by nothing but their length."""
+        least, most = shape.strings.min_length, shape.strings.max_length
+        if most is not None and least > most:
+            self._memo.empty("no string has the length and matches the pattern or format", shape.path)
+            return None
+        if most is not None and most >= MAX_UNITS:
+            most = None
+        return self._memo.out.counted_string(min(least, MAX_UNITS - 1), most, shape.path)
+
+    def _collect_counted(self, shape: Shape, union: ScalarUnion) -> None:
+        """Add the strings in patterns of which one bound is counted; those with the same bound are one terminal."""
+        low, high, *others = shape.strings.conditions()
+        most: int | None
+        if high is not None and high > _spelled_out(shape.strings):
+            least, most, low, high = 0, min(high, MAX_UNITS - 1), low, None
+        else:
+            least, most, low = min(low, MAX_UNITS - 1), None, 0
+        conditions = low, high, *others
+        union.counted.setdefault((least, most), {})[conditions] = shape
+
+    def counted_texts(self, union: ScalarUnion) -> Iterator[int]:
+        """The terminals of strings in patterns of which one bound is counted, one for each bound."""
+        out, spelling = self._memo.out, self._memo.document.options.spelling
+        for units, found in union.counted.items():
+            key = ("counted", units, tuple(found))
+            got = out.made(key)
+            if got is None:
+                trees = [tree for x in found if (tree := string_language(spelling, *x)) is not None]
+                shape = next(iter(found.values()))
+                if not trees:
+                    self._memo.empty("no string has the length and matches the pattern or format", shape.path)
+                    continue
+                text = self._memo.lexemes.free(alt(*trees))
+                got = out.counted_text(key, _string_name(shape), text, *units, shape.path)
+            yield got
+
+    def _bounded(self, key: Conditions, shape: Shape) -> Regular | None:
+        """The spellings of the numbers or strings within a shape's bounds."""
+        memo = self._memo
+        tree: Regular | None
+        if key[0] == "c":
+            return memo.lexemes.constant(key[1])
+        if key[0] == "s":
+            tree = string_language(memo.document.options.spelling, *key[1:])
+            if tree is None:
+                memo.empty("no string has the length and matches the pattern or format", shape.path)
+                return None
+            return memo.lexemes.free(tree)
+        _, wholes, whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded = key
+        conditions = whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded
+        try:
+            tree = numbers(*conditions) if wholes == "canonical" else every_spelling(wholes, *conditions)
+        except LimitError as err:
+            error = LimitError(f"{err} at {shape.path}")
+            if multiples or not_multiples:
+                memo.document.widenings.add(shape.path, "multipleOf" if multiples else "not", error)
+                without = low, low_open, high, high_open, (), (), excluded
+                return self._bounded(("n", wholes, whole, fraction, *without), shape)
+            raise error from None
+        if tree == NOTHING:
+            kind = "number" if fraction else "integer"
+            least = "" if low is None else f" {'above' if low_open else 'from'} {low}"
+            most = "" if high is None else f" {'below' if high_open else 'up to'} {high}"
+            memo.empty(f"there is no {kind}{least}{most}", shape.path)
+            return None
+        return tree
+
+
+class ScalarUnion:
+    """The scalars of a union of shapes, under collection; beside them the symbols of what is no single terminal."""
+
+    __slots__ = ("bounded", "counted", "plain", "spellings", "symbols")
+
+    def __init__(self) -> None:
+        self.plain = 0  # types that are taken whole
+        self.bounded: dict[Conditions, Shape] = {}  # sets of numbers and strings, and the shape each is from
+        # strings in patterns, by the bound that is counted
+        self.counted: dict[tuple[int, int | None], dict[Conditions, Shape]] = {}
+        self.spellings: dict[bytes, None] = {}  # of constants
+        self.symbols: dict[int | None, None] = {}  # None for what turned out to be empty
+
+
+def _is_counted(strings: Strings) -> bool:
+    """Whether a string is bounded by its length alone, and not by very little."""
+    if strings.max_length is None and strings.min_length <= FEW:
+        return False
+    return strings.has_any_text()
+
+
+def _is_counted_beside_bars(strings: Strings) -> bool:
+    """The same where byte strings are barred: they are a condition beside a count, which leaves it one bound."""
+    return _is_counted(strings) and (strings.max_length is None or strings.min_length <= MANY)
+
+
+def _is_counted_text(strings: Strings) -> bool:
+    """Whether one bound of the length of strings in patterns is to be counted: a copy for each length would be many."""
+    low, high = strings.min_length, strings.max_length
+    if strings.has_any_text():
+        return False
+    if (low > MANY) == (high is not None and high > _spelled_out(strings)):
+        return False
+    trees = (*map(pattern_language, strings.patterns), *map(format_language, strings.formats))
+    natural = [most for tree in trees if (most := lengths(tree)[1]) is not None]
+    return high is None or high <= _spelled_out(strings) or not natural or min(natural) > high
+
+
+def _by_length(shape: Shape) -> list[Shape]:
+    """The shape as a union in which a bound says all about the length of its formats, if that is counted."""
+    strings = shape.strings
+    parts = by_length(strings.formats, strings.max_length)
+    if strings.min_length > MANY or parts == [(strings.formats, strings.max_length)]:
+        return [shape]
+    return [shape._replace(strings=strings._replace(formats=formats, max_length=most)) for formats, most in parts]
+
+
+def _spelled_out(strings: Strings) -> int:
+    """The largest bound of a length that is spelled out: the automata of most formats are large."""
+    return 0 if strings.formats or _is_counted(strings) else MANY
+
+
+def _name(union: ScalarUnion) -> str:
+    """The terminal of a union that has bounds, for messages."""
+    if len(union.bounded) > 1 or union.plain or union.spellings:
+        return "one of several values"
+    ((kind, *conditions), shape) = next(iter(union.bounded.items()))
+    if kind != "n":
+        return _string_name(shape)
+    _, whole, _, low, _, high, *_ = conditions
+    if low is not None and low == high:
+        return str(low)
+    if conditions[3:] == [*_NO_BOUNDS]:
+        return "integer" if whole else "number"
+    return "number in bounds"
+
+
+def _string_name(shape: Shape) -> str:
+    """A string terminal, for messages."""
+    if shape.strings.formats:
+        return f"string ({shape.strings.formats[0].removesuffix(' of any length')})"
+    if shape.strings.patterns:
+        return f"string /{shape.strings.patterns[0]}/"
+    return "string of bounded length"
+
+
