@@ -5,7 +5,7 @@
 //   3 tails      one universe of tails a terminal
 //   4 parser     the machines that read tails, from every top over any state that can lie below
 //
-// The first and the last are the policy's: ahead/lr_states.hpp for "cfg", ahead/situations.hpp for "longest".
+// The first and the last are the policy's: ahead/reach.hpp for "cfg", ahead/reach.hpp for "longest".
 //
 // The same functions run on demand in lazy mode; here they are only called in order.  Where the count of situations
 // or the work passes a cap (a string of at most 500 characters has 500 times the states), the rest stays on demand and
@@ -16,8 +16,7 @@
 #pragma once
 #include <chrono>
 
-#include "ahead/lr_states.hpp"
-#include "ahead/situations.hpp"
+#include "ahead/reach.hpp"
 #include "runtime/engine.hpp"
 
 namespace wfsa {

@@ -42,7 +42,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
             unpack_tokens(bitmap, ids, g.kind, g.packed, v.n_tokens(), v.size);
             for (int64_t k = 0; k < v.n_tokens() && !bitmap.empty(); ++k)
                 if (bitmap[size_t(k) >> 5] >> (k & 31) & 1) ids.push_back(int32_t(k));
-            found[size_t(g.inside)].add_group(g.span, units(v, ids, g.offset, g.exceptions), v.n_words());
+            found[g.inside].add_group(g.span, units(v, ids, g.offset, g.exceptions), v.n_words());
         });
         vector<std::shared_ptr<const Inside>> out;
         for (Inside& x : found) {
@@ -109,10 +109,10 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
             check(e.term >= 0 && e.term < t.grammar.n_terms && e.tails >= 0 && size_t(e.tails) < tails.size() &&
                       e.universe >= (complete ? 0 : -1) && e.universe < int64_t(terms.size()), "an end of a terminal is out of range");
             if (e.universe >= 0) {
-                check(e.term == terms[size_t(e.universe)], "a universe has tails of two terminals");
-                members[size_t(e.universe)].push_back(int32_t(t.profiler.terminal_ends.size()));
+                check(e.term == terms[e.universe], "a universe has tails of two terminals");
+                members[e.universe].push_back(int32_t(t.profiler.terminal_ends.size()));
             }
-            t.profiler.terminal_ends.push_back({e.term, tails[size_t(e.tails)], -1, nullptr});
+            t.profiler.terminal_ends.push_back({e.term, tails[e.tails], -1, nullptr});
         });
         int64_t n_places = 0;
         const auto count = [&](size_t n) {
@@ -122,7 +122,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
         for (const vector<int32_t>& ends : members) {
             check(!ends.empty(), "a universe has no tails");
             size_t n = 0;
-            for (int32_t e : ends) n += t.profiler.terminal_ends[size_t(e)].tails->slots.slot_word.size();
+            for (int32_t e : ends) n += t.profiler.terminal_ends[e].tails->slots.slot_word.size();
             count(n);
             add_universe(t.universes, t.profiler, t.lexer.terms, ends);
             count(ends.size() * t.universes.back().tails().slot_word.size());
@@ -156,8 +156,8 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
             p.drop = to.lists.keep(x.drop);
             p.terminal_ends = to.lists.keep(x.terminal_ends);
             p.spans = to.lists.keep(x.spans);
-            if (x.vetoed >= 0) p.vetoed = vetoed[size_t(x.vetoed)];
-            p.inside = insides[size_t(x.inside)];
+            if (x.vetoed >= 0) p.vetoed = vetoed[x.vetoed];
+            p.inside = insides[x.inside];
             for (const Inside::Group& g : p.inside->groups) check(size_t(g.local_span) < p.spans.size(), "a profile lacks a span");
             to.profiles.push_back(std::move(p));
         });
@@ -167,11 +167,11 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
                 check(!p.vetoed, "a watched profile has no base");
                 continue;
             }
-            const Profile& base = to.profiles[size_t(p.base)];
+            const Profile& base = to.profiles[p.base];
             check(!base.vetoed && (p.vetoed || base.base < 0), "a delta profile is based on another");
         }
         for (Profile& p : to.profiles) {
-            if (p.base >= 0) to.find_free(to.profiles[size_t(p.base)]);
+            if (p.base >= 0) to.find_free(to.profiles[p.base]);
             to.find_free(p);
         }
     }

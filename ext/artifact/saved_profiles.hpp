@@ -1,14 +1,81 @@
+// A set of tokens as bytes: the gaps between ascending ids (or between the missing ones, when there are fewer), seven
+// bits a byte, low first; or the bitmap itself when that is smaller.
+#pragma once
+#include "artifact/arrays.hpp"
+#include "containers/fields.hpp"
+#include "containers/span_arena.hpp"
+
+namespace wfsa {
+
+enum TokenSetKind : int32_t { kList, kDenseMissing, kDenseGiven, kDenseBitmap };
+
+inline int32_t pack_tokens(const vector<uint32_t>& bitmap, const vector<int32_t>& tokens, int64_t size,
+                           vector<int32_t>& out) {
+    auto gaps = [&](const vector<int32_t>& ids) {
+        out.clear();
+        int32_t at = -1;
+        for (int32_t id : ids) {
+            uint32_t gap = uint32_t(id - at - 1);
+            at = id;
+            for (; gap >= 128; gap >>= 7) out.push_back(int32_t(gap & 127) | 128);
+            out.push_back(int32_t(gap));
+        }
+    };
+    if (bitmap.empty()) {
+        vector<int32_t> ids = tokens;
+        std::sort(ids.begin(), ids.end());
+        gaps(ids);
+        return kList;
+    }
+    vector<int32_t> given, missing;
+    for (int64_t i = 0; i < size; ++i) (bitmap[size_t(i) >> 5] >> (i & 31) & 1 ? given : missing).push_back(int32_t(i));
+    const bool few_missing = missing.size() < given.size();
+    gaps(few_missing ? missing : given);
+    if (out.size() <= 4 * bitmap.size()) return few_missing ? kDenseMissing : kDenseGiven;
+    out.clear();
+    for (uint32_t w : bitmap) for (int k = 0; k < 32; k += 8) out.push_back(int32_t(w >> k & 255));
+    return kDenseBitmap;
+}
+
+// Into a bitmap, or into ids for a list.
+inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_t kind, const vector<int32_t>& in,
+                          int64_t n_tokens, int64_t size) {
+    const size_t n_words = size_t(size + 31) / 32;
+    if (kind == kDenseBitmap) {
+        check(in.size() == 4 * n_words, "a bitmap has the wrong width");
+        bitmap.assign(n_words, 0);
+        for (size_t i = 0; i < in.size(); ++i) bitmap[i / 4] |= uint32_t(in[i]) << (8 * (i % 4));
+        for (int64_t i = n_tokens; i < int64_t(n_words) * 32; ++i)
+            check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+        return;
+    }
+    int64_t at = -1;
+    for (size_t i = 0; i < in.size();) {
+        uint64_t gap = 0;
+        int shift = 0;
+        do {
+            check(i < in.size() && shift < 35, "a token set is cut short");
+            gap |= uint64_t(in[i] & 127) << shift;
+            shift += 7;
+        } while (in[i++] & 128);
+        at += int64_t(gap) + 1;
+        check(at < (kind == kDenseMissing ? size : n_tokens), "a token set has an unknown token");
+        ids.push_back(int32_t(at));
+    }
+    if (kind == kList) return;
+    bitmap.assign(n_words, 0);
+    if (kind == kDenseMissing) for (int64_t i = 0; i < size; ++i) bitmap[size_t(i) >> 5] |= 1u << (i & 31);
+    for (int32_t id : ids) bitmap[size_t(id) >> 5] ^= 1u << (id & 31);
+    ids.clear();
+    for (int64_t i = n_tokens; i < size; ++i)
+        check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+}
+
 // Profiles, and what they share, as they are saved.
 //
 // Sets of tokens, tails and universes are the vocabulary's, one object where they are equal: each is written once, and
 // profiles and ends of terminals have its number. A tail is the end of its tokens' bytes: its length and its tokens say
 // what it is. A universe is the union of the tails of the ends that name it, and is made again.
-#pragma once
-#include "artifact/token_sets.hpp"
-#include "containers/fields.hpp"
-#include "containers/span_arena.hpp"
-
-namespace wfsa {
 
 struct SavedTokens {
     int32_t kind = kList;

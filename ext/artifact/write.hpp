@@ -12,7 +12,7 @@ namespace wfsa {
 // How many code points begin in a token: nearly always the units that it has in a counted terminal.
 inline int32_t code_points(const Vocabulary& v, int32_t token) {
     int32_t n = 0;
-    for (int64_t i = v.offsets[token]; i < v.offsets[token + 1]; ++i) n += (v.blob[size_t(i)] & 0xC0) != 0x80;
+    for (int64_t i = v.offsets[token]; i < v.offsets[token + 1]; ++i) n += (v.blob[i] & 0xC0) != 0x80;
     return n;
 }
 
@@ -45,7 +45,7 @@ class ArtifactWriter : public FieldWriterOf<ArtifactWriter> {
         ListArena spans;
         for (const Profile& p : t.profiler.profiles) {
             vector<int32_t> numbers;
-            for (int32_t span : p.spans) numbers.push_back(lexer.span_of[size_t(span)]);
+            for (int32_t span : p.spans) numbers.push_back(lexer.span_of[span]);
             profiles.push_back({p.base, insides[p.inside.get()], p.vetoed ? vetoed[p.vetoed.get()] : -1, p.drop,
                                 p.terminal_ends, spans.keep(numbers)});
         }
@@ -104,7 +104,7 @@ class ArtifactWriter : public FieldWriterOf<ArtifactWriter> {
         vector<std::pair<int32_t, int32_t>> units;
         for (size_t i = 0; i + 1 < g.indptr.size(); ++i)
             for (int32_t k = g.indptr[i]; k < g.indptr[i + 1]; ++k) {
-                units.push_back({g.tokens[size_t(k)], g.least + int32_t(i)});
+                units.push_back({g.tokens[k], g.least + int32_t(i)});
                 ++tokens_with[units.back().second - code_points(v, units.back().first)];
             }
         auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };

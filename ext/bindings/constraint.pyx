@@ -38,7 +38,7 @@ cdef extern from "artifact/read.hpp" namespace "wfsa" nogil:
     void unpack(const Arrays&, Engine&) except +wfsa_translate
 
 
-cdef extern from "runtime/memory.hpp" namespace "wfsa" nogil:
+cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
     shared_ptr[Engine] make_engine(shared_ptr[Vocabulary]) except +wfsa_translate
     map[string, int64_t] memory_of(const Engine&) except +wfsa_translate
     map[string, int64_t] sizes_of(const Engine&) except +wfsa_translate

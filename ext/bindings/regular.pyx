@@ -70,7 +70,7 @@ cdef extern from "regular/words.hpp" namespace "wfsa":
     vector[string] list_words(const Dfa&) except +
 
 
-cdef extern from "regular/concatenate.hpp" namespace "wfsa":
+cdef extern from "regular/product.hpp" namespace "wfsa":
     Dfa chain(const uint8_t*, size_t)
 
 

@@ -1,12 +1,11 @@
 // The steps from a regular tree to an automaton, as regular.pyx calls them: other threads run beside the long ones.
 #pragma once
 #include "bindings/translate.hpp"
-#include "regular/concatenate.hpp"
 #include "regular/likeness.hpp"
 #include "regular/nfa.hpp"
 #include "regular/product.hpp"
 #include "regular/state_names.hpp"
-#include "regular/word_set.hpp"
+#include "regular/words.hpp"
 
 namespace wfsa {
 

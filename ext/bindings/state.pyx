@@ -48,7 +48,7 @@ cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
     void fill_masks(vector[Asked], int64_t, int64_t) except +wfsa_translate
 
 
-cdef extern from "runtime/draft_tree.hpp" namespace "wfsa" nogil:
+cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
     cdef enum class TreeFault:
         Sound
         Child

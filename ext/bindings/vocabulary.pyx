@@ -7,7 +7,7 @@ from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 
 
-cdef extern from "profiles/cache_info.hpp" namespace "wfsa" nogil:
+cdef extern from "profiles/cache.hpp" namespace "wfsa" nogil:
     map[string, map[string, int64_t]] cache_info_of(Vocabulary&) except +wfsa_translate
 
 

@@ -20,7 +20,7 @@
 #include "budget/token_walk.hpp"
 #include "errors.hpp"
 #include "lexer/terminals.hpp"
-#include "parser/list_costs.hpp"
+#include "parser/symbol_costs.hpp"
 
 namespace wfsa {
 
@@ -126,7 +126,7 @@ class TerminalTokens {
     void find_bytes() {
         const size_t n = terms_.term.size();
         vector<int32_t> first(n + 2, 0), before, todo;
-        for (const Edge& e : terms_.edges) ++first[size_t(e.target) + 2];
+        for (const Edge& e : terms_.edges) ++first[e.target + 2];
         for (size_t c = 2; c < n + 2; ++c) first[c] += first[c - 1];
         before.resize(terms_.edges.size());
         for (size_t c = 0; c < n; ++c)
@@ -203,7 +203,7 @@ class TerminalTokens {
     // Of counted terminal t.
     void find_exact(int32_t t) {
         vector<int32_t> components;
-        for (size_t c = size_t(terms_[t].start); c < terms_.term.size() && terms_.term[c] == t; ++c)
+        for (size_t c = terms_[t].start; c < terms_.term.size() && terms_.term[c] == t; ++c)
             components.push_back(int32_t(c));
         int64_t most = terms_[t].least;
         for (int32_t c : components)
@@ -218,7 +218,7 @@ class TerminalTokens {
         const int32_t base = components[0];
         for (int32_t c : components) {
             vector<int64_t>& exact = exact_[c];
-            exact.assign(size_t(most) + 1, kNever);
+            exact.assign(most + 1, kNever);
             exact[0] = rest_[c];
             Dfa automaton;
             if (!most) continue;
@@ -246,7 +246,7 @@ class TerminalTokens {
     void find_most() {
         most_.assign(terms_.size(), {0});
         for (size_t c = 0; c < terms_.term.size(); ++c) {
-            const size_t t = size_t(terms_.term[c]);
+            const size_t t = terms_.term[c];
             const bool counted = terms_[t].counted;
             const size_t n = counted ? exact_[c].size() : 1;
             most_[t].resize(n, 0);

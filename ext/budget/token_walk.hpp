@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "regular/dfa.hpp"
-#include "vocabulary/vocabulary_trie.hpp"
+#include "vocabulary/trie.hpp"
 
 namespace wfsa {
 
@@ -108,7 +108,7 @@ template <class Graph> class TokenWalker {
             out.tokens = std::move(tokens);
             return out;
         }
-        out.bitmap.assign(size_t(n_words_), 0u);
+        out.bitmap.assign(n_words_, 0u);
         for (const int32_t id : tokens) out.bitmap[size_t(id) >> 5] |= 1u << (id & 31);
         return out;
     }
@@ -124,7 +124,7 @@ template <class Graph> class TokenWalkChange {
 
     // known: the walk from the base; state(s): the graph's state for one of that walk.
     template <class State> TokenWalk from(int32_t start, int32_t base, const TokenWalk& known, const State& state) {
-        vector<uint32_t> dropped(size_t(n_words_), 0u);
+        vector<uint32_t> dropped(n_words_, 0u);
         std::map<int32_t, vector<int32_t>> inside;
         vector<Word> tails;
         const auto each_token = [&](int32_t lo, int32_t hi, const auto& visit) {

@@ -20,6 +20,7 @@
 #include "lexer/lexer.hpp"
 #include "parser/gss.hpp"
 #include "parser/symbol_costs.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace wfsa {
 
@@ -176,7 +177,7 @@ class TokensToEnd {
                     if (to >= 0) push({at.spent + more, to, -1});
                 }
             }
-            if (const size_t next = size_t(at.way + 1); next < ways.size())
+            if (const size_t next = at.way + 1; next < ways.size())
                 push({at.spent - (at.way < 0 ? 0 : ways[at.way].least) + ways[next].least, at.state, int32_t(next)});
         }
         return best;
@@ -196,6 +197,24 @@ class TokensToEnd {
             }
         return best;
     }
+};
+
+// What a constraint knows of budgets where some of the vocabulary's tokens are never text: the same tables, over the rest.
+
+struct ReducedBudgets {
+    struct Walked {  // as SharedTokenWalks wants a vocabulary
+        const VocabularyTrie& trie;
+        int64_t words;
+        int64_t n_words() const { return words; }
+    };
+    std::shared_ptr<const ReducedVocabulary> vocab;
+    SharedTokenWalks walks;
+    BudgetTables tables;
+
+    ReducedBudgets(std::shared_ptr<const ReducedVocabulary> v, const LrTables& lr, const Terminals& terms, int32_t end_term,
+                   int32_t n_symbols, const vector<vector<int32_t>>& by_id)
+        : vocab(std::move(v)), walks(Walked{vocab->trie(), vocab->n_words()}),
+          tables(lr, terms, vocab->trie(), vocab->n_words(), walks, end_term, n_symbols, by_id, !vocab->unspelled().empty()) {}
 };
 
 }  // namespace wfsa

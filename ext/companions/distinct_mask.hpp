@@ -27,7 +27,7 @@ class DistinctMask {
             const uint32_t bit = 1u << (t & 31);
             if (!(word & bit) || v.special[t]) return;
             const uint8_t* p = v.blob.data() + v.offsets[t];
-            const size_t n = size_t(v.offsets[t + 1] - v.offsets[t]);
+            const size_t n = v.offsets[t + 1] - v.offsets[t];
             if (!is_allowed(at, scan, p, n, is_suspect)) word &= ~bit;
         };
         const Quotes& q = v.kept<Quotes>();

@@ -126,7 +126,7 @@ class DistinctSearch {
 
     bool awaits(int32_t state) const {
         const UnorderedStates& sets = e_.lr.unordered;
-        return e_.awaits_distinct[size_t(state < sets.first ? state : sets.base_of(state))];
+        return e_.awaits_distinct[state < sets.first ? state : sets.base_of(state)];
     }
     bool search() {
         while (!levels_.empty()) {

@@ -1,3 +1,25 @@
+// What an object no longer needs, moved out of it, so that it is destroyed later, where nobody waits for it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace wfsa {
+
+class Retired {
+  public:
+    // The container is empty afterwards.
+    template <class T> void take(T& container) {
+        auto to = std::make_shared<T>();
+        std::swap(*to, container);
+        parts_.push_back(std::move(to));
+    }
+
+  private:
+    std::vector<std::shared_ptr<void>> parts_;
+};
+
 // A table lists its fields once, in a static function `fields(self, visitor)`; whatever is done to all of them is a visitor.
 //
 //   visitor.kept(name, x, limits...)    in the artifact; what its values may be is for the reader (artifact/read_fields.hpp)
@@ -13,14 +35,6 @@
 //   visitor.part(name)                  under which name memory() counts what follows
 //
 // A visitor ignores what it does not override. Tables are visited const or not; `self` is of either kind.
-#pragma once
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "containers/retired.hpp"
-
-namespace wfsa {
 
 // What values may be when they are read, and where a list has n rows: one behind the other in so many values.
 struct Within {

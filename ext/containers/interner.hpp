@@ -4,8 +4,8 @@
 // costs its numbers and a few bytes, and letting a million of them go costs nothing.
 #pragma once
 #include "containers/fields.hpp"
+#include "containers/numbers.hpp"
 #include "containers/span_arena.hpp"
-#include "containers/vector_hash.hpp"
 
 namespace wfsa {
 
@@ -25,7 +25,7 @@ class Interner {
     int32_t find(List key) const {  // -1: not met
         return slots_.empty() ? -1 : slots_[at(key, hash_of(key))].id;
     }
-    List operator[](int32_t id) const { return lists_[size_t(id)]; }
+    List operator[](int32_t id) const { return lists_[id]; }
     int32_t size() const { return int32_t(lists_.size()); }
     // Without what expansion needs numbers are forgotten, and lists that were read stay where they are.
     template <class Self, class V> static void fields(Self& i, V& v) {
@@ -45,7 +45,7 @@ class Interner {
     static uint32_t hash_of(List key) { return uint32_t(VectorHash()(key)); }
     size_t at(List key, uint32_t hash) const {  // where it is, or where it goes
         size_t k = hash & (slots_.size() - 1);
-        while (slots_[k].id >= 0 && !(slots_[k].hash == hash && lists_[size_t(slots_[k].id)] == key))
+        while (slots_[k].id >= 0 && !(slots_[k].hash == hash && lists_[slots_[k].id] == key))
             k = (k + 1) & (slots_.size() - 1);
         return k;
     }

@@ -31,7 +31,7 @@ class Chain {
             const Edge* const e = next(states.back());
             if (!agrees_) return false;
             if (!e) break;
-            counts.push_back(lexer_.count_after(lexer_.states[size_t(e->target)], counts.back(), *e));
+            counts.push_back(lexer_.count_after(lexer_.states[e->target], counts.back(), *e));
             states.push_back(e->target);
         }
         return int32_t(states.size()) > kShortest;
@@ -46,7 +46,7 @@ class Chain {
     // The ASCII bytes that lead to the state to which most of them lead, unless that is y.
     bool choose_bytes(int32_t y) {
         lexer_.expand(y);
-        const LexState& s = lexer_.states[size_t(y)];
+        const LexState& s = lexer_.states[y];
         int32_t best = y, most = kFewest - 1;
         for (const Edge& e : s.edges) {
             const int32_t n = bytes_to(s.edges.begin(), s.edges.end(), e.target);
@@ -60,7 +60,7 @@ class Chain {
     // The edge that all bytes of the chain take from x, or null where none of them has one.
     const Edge* next(int32_t x) {
         lexer_.expand(x);
-        const LexState& s = lexer_.states[size_t(x)];
+        const LexState& s = lexer_.states[x];
         const Edge* to = nullptr;
         ByteBits taken;
         agrees_ = s.accepts.empty();

@@ -22,13 +22,12 @@
 // many units (characters) a word may have.  Copies of the automaton would make 8,192 times the states.  Instead an edge
 // says whether its bytes begin a unit, who runs the lexer counts (one number beside the state, because all counted
 // terminals of a state started together), and a state with a count k is alive if k is in the state's span: what can
-// still come (units_left.hpp) brings it to `least` and not past `most`.
+// still come (terminals.hpp) brings it to `least` and not past `most`.
 // States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
 #pragma once
 #include "containers/growth_lock.hpp"
 #include "containers/interner.hpp"
-#include "containers/pair_key.hpp"
-#include "containers/sorted_set.hpp"
+#include "containers/numbers.hpp"
 #include "containers/stable_vector.hpp"
 #include "lexer/lex_state.hpp"
 #include "lexer/terminals.hpp"
@@ -191,7 +190,7 @@ class Lexer {
             const uint8_t count = counts(hits);
             for (size_t i = 0; i < hits.size();) {  // slots of one hypothesis are neighbours
                 const int32_t of = slots_[hits[i]].hyp;
-                HypothesisDraft to{context[size_t(of < n ? of : of - n)], {}, {}};
+                HypothesisDraft to{context[of < n ? of : of - n], {}, {}};
                 bool is_void = false;
                 for (; i < hits.size() && slots_[hits[i]].hyp == of; ++i) {
                     int32_t c = slots_[hits[i]].target;
@@ -258,7 +257,7 @@ class Lexer {
                 for (int32_t k = code[i++]; k; --k) {
                     const int32_t c = code[i++];
                     check(c >= 0 && c < int64_t(terms.term.size()), "a hypothesis has an unknown component");
-                    check(!main || !terms.longest || !terms[terms.term[size_t(c)]].restarts_lexing || context >= 0,
+                    check(!main || !terms.longest || !terms[terms.term[c]].restarts_lexing || context >= 0,
                           "a hypothesis lacks its context");
                 }
             }
@@ -289,12 +288,12 @@ class Lexer {
         if (!key_[0] && Hypotheses::is_component(code)) {
             if (alone_.empty()) alone_.resize(terms.term.size(), -1);
             key_number_ = -1;
-            return alone_[size_t(code[2])];
+            return alone_[code[2]];
         }
         const auto [k, is_new] = keys_.insert(key_);
         if (is_new) ids_.push_back(-1);
         key_number_ = k;
-        return ids_[size_t(k)];
+        return ids_[k];
     }
     // The hypotheses of the state that was numbered last, to stay.
     List keep_code() { return key_number_ < 0 ? codes_.keep(List(key_).from(1)) : keys_[key_number_].from(1); }

@@ -40,35 +40,35 @@ class Quiet {
 
     uint8_t of(int32_t c) {
         if (known_.size() < terms_.term.size()) known_.resize(terms_.term.size(), 0);
-        if (!(known_[size_t(c)] & kKnown)) settle(c);
-        return known_[size_t(c)];
+        if (!(known_[c] & kKnown)) settle(c);
+        return known_[c];
     }
     // Of all components of a terminal.
     void settle(int32_t c) {
-        const int32_t t = terms_.term[size_t(c)], base = terms_[t].start;
+        const int32_t t = terms_.term[c], base = terms_[t].start;
         int32_t end = base;
-        while (end < int32_t(terms_.term.size()) && terms_.term[size_t(end)] == t) known_[size_t(end++)] = kGoesOn | kQuiet;
+        while (end < int32_t(terms_.term.size()) && terms_.term[end] == t) known_[end++] = kGoesOn | kQuiet;
         bool changed = true;
         for (int pass = 0; changed && pass < kPasses; ++pass) {
             changed = false;
             for (int32_t s = end; s-- > base;) {
-                const uint8_t now = known_[size_t(s)] & looked_at(s);
-                changed |= now != known_[size_t(s)];
-                known_[size_t(s)] = now;
+                const uint8_t now = known_[s] & looked_at(s);
+                changed |= now != known_[s];
+                known_[s] = now;
             }
         }
-        for (int32_t s = base; s < end; ++s) known_[size_t(s)] = uint8_t((changed ? 0 : known_[size_t(s)]) | kKnown);
+        for (int32_t s = base; s < end; ++s) known_[s] = uint8_t((changed ? 0 : known_[s]) | kKnown);
     }
     uint8_t looked_at(int32_t s) const {
         ByteBits left = plain();
         uint8_t out = kGoesOn | kQuiet;
-        for (int32_t e = terms_.indptr[size_t(s)]; e < terms_.indptr[size_t(s) + 1]; ++e) {
-            const Edge& edge = terms_.edges[size_t(e)];
+        for (int32_t e = terms_.indptr[s]; e < terms_.indptr[s + 1]; ++e) {
+            const Edge& edge = terms_.edges[e];
             ByteBits on;
             on.add_range(edge.lo, edge.hi);
             if (!on.intersects(plain())) continue;
             for (size_t w = 0; w < 4; ++w) left.w[w] &= ~on.w[w];
-            out &= terms_.accept[size_t(edge.target)] ? 0 : known_[size_t(edge.target)];
+            out &= terms_.accept[edge.target] ? 0 : known_[edge.target];
             if (edge.count) out = 0;
         }
         return left.any() ? uint8_t(out & ~kGoesOn) : out;

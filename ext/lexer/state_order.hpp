@@ -19,7 +19,7 @@ class StateOrder {
         return i < states_.size() ? states_[i] : -1;
     }
     // The states that an expanded one leads to come next, if they are new.
-    void follow(int32_t y) { for (const Edge& e : lexer_.states[size_t(y)].edges) add(e.target); }
+    void follow(int32_t y) { for (const Edge& e : lexer_.states[y].edges) add(e.target); }
 
   private:
     const Lexer& lexer_;
@@ -28,8 +28,8 @@ class StateOrder {
 
     void add(int32_t y) {
         if (is_there_.size() <= size_t(y)) is_there_.resize(lexer_.states.size(), 0);
-        if (is_there_[size_t(y)]) return;
-        is_there_[size_t(y)] = 1;
+        if (is_there_[y]) return;
+        is_there_[y] = 1;
         states_.push_back(y);
     }
     // The roots that are not there; if there are none, all other states.
@@ -37,10 +37,10 @@ class StateOrder {
         is_there_.resize(lexer_.states.size(), 0);
         vector<int32_t> roots, others;
         for (int32_t y = 0; y < int32_t(is_there_.size()); ++y)
-            if (!is_there_[size_t(y)]) (lexer_.states[size_t(y)].root ? roots : others).push_back(y);
+            if (!is_there_[y]) (lexer_.states[y].root ? roots : others).push_back(y);
         vector<int32_t>& more = roots.empty() ? others : roots;
         std::sort(more.begin(), more.end(), [&](int32_t a, int32_t b) {
-            const List x = lexer_.states[size_t(a)].hyps.code, y = lexer_.states[size_t(b)].hyps.code;
+            const List x = lexer_.states[a].hyps.code, y = lexer_.states[b].hyps.code;
             return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
         });
         for (int32_t y : more) add(y);
@@ -56,11 +56,11 @@ struct SavedLexer {
         StateOrder order(lexer);
         int32_t n_spans = 0;
         for (int32_t y; (y = order[states.size()]) >= 0;) {
-            number_of[size_t(y)] = int32_t(states.size());
+            number_of[y] = int32_t(states.size());
             states.push_back(y);
             order.follow(y);
-            const int32_t span = lexer.states[size_t(y)].span;
-            if (span >= 0 && span_of[size_t(span)] < 0) span_of[size_t(span)] = n_spans++;
+            const int32_t span = lexer.states[y].span;
+            if (span >= 0 && span_of[span] < 0) span_of[span] = n_spans++;
         }
     }
 };
@@ -70,9 +70,9 @@ inline Lexer::SavedStates Lexer::saved_states() const {
     SavedStates out;
     vector<Edge> edges;
     for (int32_t y : saved.states) {
-        LexState s = states[size_t(y)];
+        LexState s = states[y];
         edges.assign(s.edges.begin(), s.edges.end());
-        for (Edge& e : edges) e.target = saved.number_of[size_t(e.target)];
+        for (Edge& e : edges) e.target = saved.number_of[e.target];
         s.edges = out.edges.keep(edges);
         out.rows.push_back(s);
     }
@@ -81,7 +81,7 @@ inline Lexer::SavedStates Lexer::saved_states() const {
 inline vector<Lexer::SavedRoot> Lexer::saved_roots() const {
     const SavedLexer saved(*this);
     vector<SavedRoot> out;
-    for (auto [key, y] : roots_) out.push_back({pair_first(key), pair_second(key), saved.number_of[size_t(y)]});
+    for (auto [key, y] : roots_) out.push_back({pair_first(key), pair_second(key), saved.number_of[y]});
     std::sort(out.begin(), out.end());
     return out;
 }

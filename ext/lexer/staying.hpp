@@ -29,22 +29,22 @@ class Staying {
     bool stays(int32_t y, const TrieNode& node, bool wide = false) {
         const LexState& s = lexer_.states[y];
         if (s.staying < 0) keep(y, loops_of(s, y));
-        Known& known = known_[size_t(s.staying)];
+        Known& known = known_[s.staying];
         return fits(known, s, node, wide) || visits(y, known, node, wide) || stays_plainly(y, node);
     }
     // The same, where it is seen at once: below are plain characters only (quiet.hpp), and nothing is counted.
     bool stays_plainly(int32_t y, const TrieNode& node) {
         if (!node.below.subset_of(Quiet::plain())) return false;
         if (plain_.size() <= size_t(y)) plain_.resize(lexer_.states.size(), kUnknown);
-        if (plain_[size_t(y)] == kUnknown) plain_[size_t(y)] = is_plain(lexer_.states[size_t(y)]) ? kYes : kNo;
-        return plain_[size_t(y)] == kYes;
+        if (plain_[y] == kUnknown) plain_[y] = is_plain(lexer_.states[y]) ? kYes : kNo;
+        return plain_[y] == kYes;
     }
     // Of what stays: does anything begin a unit, and then each character of it, or each byte?
     bool counts(int32_t y, const TrieNode& node) const {
         const LexState& s = lexer_.states[y];
         return s.span >= 0 && node.below.intersects(counted(s));
     }
-    bool by_characters(int32_t y) const { return known_[size_t(lexer_.states[y].staying)].characters; }
+    bool by_characters(int32_t y) const { return known_[lexer_.states[y].staying].characters; }
     // Does y loop on several bytes, can no terminal end in it, and begin all of these bytes a unit or none?  Then they
     // are filled in, and whether all characters of several bytes loop, too.
     bool loops(int32_t y, ByteBits& loop, bool& characters) {
@@ -143,10 +143,10 @@ class Staying {
             if (of.lasts != INT32_MAX) of.lasts -= int32_t(layer);
             if (of.lasts < kFewLayers) return;
             for (size_t i = ends_[layer - 1]; i < ends_[layer]; ++i) {
-                const LexState& s = lexer_.states[size_t(seen_[i])];
+                const LexState& s = lexer_.states[seen_[i]];
                 if (8 * taken(s).count() > 9 * of.bytes.count()) continue;
                 if (s.staying < 0) keep(seen_[i], of);
-                else if (known_[size_t(s.staying)].lasts < of.lasts) known_[size_t(s.staying)] = of;
+                else if (known_[s.staying].lasts < of.lasts) known_[s.staying] = of;
             }
         }
     }
@@ -211,7 +211,7 @@ class Staying {
             bool all_characters = true;
             for (size_t i = begin; i < end; ++i) {
                 GrowthLock::let_read();
-                for (const Edge& e : lexer_.states[size_t(seen_[i])].edges) {
+                for (const Edge& e : lexer_.states[seen_[i]].edges) {
                     const ByteBits by = common(range(e.lo, e.hi), left);
                     if (by.any() && takes_few(e.target, y, left)) to_few.merge(by);
                 }
@@ -227,7 +227,7 @@ class Staying {
             if (!all_characters || 2 * rest.count() < left.count()) break;
             left = rest;
             for (size_t i = begin; i < end; ++i) {
-                for (const Edge& e : lexer_.states[size_t(seen_[i])].edges)
+                for (const Edge& e : lexer_.states[seen_[i]].edges)
                     if (common(range(e.lo, e.hi), left).any()) add(e.target, left);
                 if (characters) each_character(seen_[i], y, [&](int32_t to) { return add(to, left), true; });
             }
@@ -235,20 +235,20 @@ class Staying {
         }
         out.bytes = left;
         out.characters = characters;
-        for (const int32_t x : seen_) out.accepts |= !lexer_.states[size_t(x)].accepts.empty();
+        for (const int32_t x : seen_) out.accepts |= !lexer_.states[x].accepts.empty();
         return true;
     }
     void add(int32_t x, ByteBits& left) {
         if (stamps_.size() <= size_t(x)) stamps_.resize(lexer_.states.size(), 0);
-        if (stamps_[size_t(x)] == stamp_) return;
-        stamps_[size_t(x)] = stamp_;
+        if (stamps_[x] == stamp_) return;
+        stamps_[x] = stamp_;
         seen_.push_back(x);
-        left = common(left, taken(lexer_.states[size_t(x)]));
+        left = common(left, taken(lexer_.states[x]));
     }
     // Has x no edge, or one that counts otherwise than y's, for more than an eighth of these bytes?
     bool takes_few(int32_t x, int32_t y, const ByteBits& left) {
-        if (stamps_.size() > size_t(x) && stamps_[size_t(x)] == stamp_) return false;
-        const LexState &s = lexer_.states[size_t(x)], &first = lexer_.states[size_t(y)];
+        if (stamps_.size() > size_t(x) && stamps_[x] == stamp_) return false;
+        const LexState &s = lexer_.states[x], &first = lexer_.states[y];
         if (s.span != first.span) return true;
         lexer_.expand(x);
         const ByteBits both = common(left, taken(s));
@@ -258,7 +258,7 @@ class Staying {
     // Every state where a well-formed character of several bytes leads from x, while good(state). False too where one
     // leads nowhere, may be cut within, or counts otherwise than the lead bytes of y, or something ill-formed leads on.
     template <class Good> bool each_character(int32_t x, int32_t y, const Good& good) {
-        const LexState &s = lexer_.states[size_t(x)], &first = lexer_.states[size_t(y)];
+        const LexState &s = lexer_.states[x], &first = lexer_.states[y];
         if (s.counted && counted(s).w[3] != counted(first).w[3]) return false;
         for (const LeadBytes& lead : kLeadBytes)
             if (!each_after(x, x, lead.lo, lead.hi, lead.n_left, lead.first_lo, lead.first_hi, good)) return false;
@@ -268,15 +268,15 @@ class Staying {
     bool each_after(int32_t from, int32_t x, int32_t lo, int32_t hi, int32_t n_left, int32_t next_lo, int32_t next_hi,
                     const Good& good) {
         const bool within = x != from;
-        for (const Edge& e : lexer_.states[size_t(x)].edges) {
+        for (const Edge& e : lexer_.states[x].edges) {
             if (within && (e.lo < lo || e.hi > hi || e.count)) return false;
             if (e.hi < lo) continue;
             if (e.lo > lo) return false;
             if (n_left == 0) {
                 if (!good(e.target)) return false;
             } else {
-                const LexState& z = lexer_.states[size_t(e.target)];
-                if (!z.accepts.empty() || z.span != lexer_.states[size_t(from)].span) return false;
+                const LexState& z = lexer_.states[e.target];
+                if (!z.accepts.empty() || z.span != lexer_.states[from].span) return false;
                 lexer_.expand(e.target);
                 if (!each_after(from, e.target, next_lo, next_hi, n_left - 1, 0x80, 0xBF, good)) return false;
             }

@@ -1,17 +1,117 @@
+// Of an automaton whose edges may begin a counted unit: how many units can still come from each state to an end.
+//
+// A word is of a counted terminal if it has `least` to `most` units.  With n units read, a state is alive if some number k
+// of units can still come with least <= n + k <= most.  Where only one bound matters, the fewest or the most that can come
+// decide; where both do, all numbers between them can come (grammar/ir.py asks for that).
+#pragma once
+#include <algorithm>
+#include <climits>
+#include <map>
+
+#include "containers/fields.hpp"
+#include "regular/dfa.hpp"
+#include "regular/likeness.hpp"
+#include "regular/range_splitter.hpp"
+#include "vocabulary/trie.hpp"
+
+namespace wfsa {
+
+class UnitsLeft {
+  public:
+    static constexpr int32_t kNoMost = INT32_MAX;
+    vector<int32_t> fewest, most;  // by state; kNoMost: no bound
+
+    explicit UnitsLeft(const Dfa& d) : d_(d), before_(size_t(d.size())) {
+        for (int32_t s = 0; s < d.size(); ++s)
+            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
+                before_[d.edges[e].target].push_back({s, d.edges[e].count});
+        find_fewest();
+        find_most();
+    }
+  private:
+    struct Into { int32_t from; uint8_t count; };
+    const Dfa& d_;
+    vector<vector<Into>> before_;
+
+    // Breadth first, the units one by one.
+    void find_fewest() {
+        fewest.assign(before_.size(), kNoMost);
+        vector<int32_t> todo, later;
+        for (size_t s = 0; s < before_.size(); ++s)
+            if (d_.accept[s]) { fewest[s] = 0; todo.push_back(int32_t(s)); }
+        for (int32_t k = 0; !todo.empty(); ++k) {
+            later.clear();
+            while (!todo.empty()) {
+                const int32_t s = todo.back();
+                todo.pop_back();
+                for (const Into& e : before_[s]) {
+                    if (fewest[e.from] != kNoMost) continue;
+                    if (e.count) { later.push_back(e.from); continue; }
+                    fewest[e.from] = k;
+                    todo.push_back(e.from);
+                }
+            }
+            for (int32_t s : later)  // a state may be here several times
+                if (fewest[s] == kNoMost) { fewest[s] = k + 1; todo.push_back(s); }
+        }
+    }
+    // No bound where a cycle with a unit can be reached; else the longest way between strong components (Tarjan 1972).
+    void find_most() {
+        const int32_t n = int32_t(before_.size());
+        most.assign(n, 0);
+        vector<int32_t> index(before_.size(), -1), low(before_.size(), 0), component(before_.size(), -1), stack;
+        struct Frame { int32_t state, edge; };
+        vector<Frame> frames;
+        int32_t met = 0, n_components = 0;
+        for (int32_t root = 0; root < n; ++root) {
+            if (index[root] >= 0) continue;
+            frames.push_back({root, d_.indptr[root]});
+            index[root] = low[root] = met++;
+            stack.push_back(root);
+            while (!frames.empty()) {
+                Frame& at = frames.back();
+                const int32_t s = at.state;
+                if (at.edge < d_.indptr[s + 1]) {
+                    const int32_t to = d_.edges[at.edge++].target;
+                    if (index[to] < 0) {
+                        index[to] = low[to] = met++;
+                        stack.push_back(to);
+                        frames.push_back({to, d_.indptr[to]});
+                    } else if (component[to] < 0) {
+                        low[s] = std::min(low[s], index[to]);
+                    }
+                    continue;
+                }
+                frames.pop_back();
+                if (!frames.empty()) {
+                    const size_t below = frames.back().state;
+                    low[below] = std::min(low[below], low[s]);
+                }
+                if (low[s] == index[s]) close(stack, s, component, n_components++);
+            }
+        }
+    }
+    // The component on the stack down to state s is complete; what it leads to is known.
+    void close(vector<int32_t>& stack, int32_t s, vector<int32_t>& component, int32_t number) {
+        const size_t first = std::find(stack.rbegin(), stack.rend(), s).base() - stack.begin() - 1;
+        for (size_t k = first; k < stack.size(); ++k) component[stack[k]] = number;
+        int32_t longest = 0;
+        for (size_t k = first; k < stack.size(); ++k)
+            for (int32_t e = d_.indptr[stack[k]]; e < d_.indptr[stack[k] + 1]; ++e) {
+                const auto& edge = d_.edges[e];
+                const bool inside = component[edge.target] == number;
+                if (inside ? edge.count : most[edge.target] == kNoMost) longest = kNoMost;
+                else if (!inside && longest != kNoMost) longest = std::max(longest, most[edge.target] + edge.count);
+            }
+        for (size_t k = first; k < stack.size(); ++k) most[stack[k]] = longest;
+        stack.resize(first);
+    }
+};
+
 // The terminals of a grammar as one automaton: the byte DFAs side by side, their states numbered through.
 //
 // A state of one terminal's DFA is a component. What lexing needs to know of a terminal as a whole is a
 // struct.
-#pragma once
-#include <map>
-
-#include "containers/retired.hpp"
-#include "lexer/units_left.hpp"
-#include "regular/likeness.hpp"
-#include "regular/range_splitter.hpp"
-#include "vocabulary/vocabulary_trie.hpp"
-
-namespace wfsa {
 
 // How a terminal that competes with others ends, under "longest".
 enum class Match : uint8_t {
@@ -80,7 +180,7 @@ struct Terminals {
         if (!std::is_sorted(term.begin(), term.end())) throw Damaged("the components of a terminal do not lie together");
         for (size_t c = 0; c < term.size(); ++c)
             for (int32_t e = indptr[c]; e < indptr[c + 1]; ++e)
-                if (term[size_t(edges[size_t(e)].target)] != term[c]) throw Damaged("an edge leads to another terminal");
+                if (term[edges[e].target] != term[c]) throw Damaged("an edge leads to another terminal");
         for (int32_t k = 0; k < n_terms; ++k) {
             const auto first = std::lower_bound(term.begin(), term.end(), k);
             const bool there = first != term.end() && *first == k;
@@ -128,28 +228,28 @@ struct Terminals {
     vector<int32_t> by_units_left(int32_t base) const {
         std::map<std::pair<int32_t, int32_t>, int32_t> known;
         vector<int32_t> out;
-        for (size_t c = size_t(base); c < term.size(); ++c)
+        for (size_t c = base; c < term.size(); ++c)
             out.push_back(known.emplace(std::make_pair(fewest_left[c], most_left[c]), int32_t(known.size())).first->second);
         return out;
     }
     // Does no text of at most `length` bytes tell the components apart?
     bool alike(int32_t c, int32_t d, int32_t length) const {
         if (c == d) return true;
-        if (kind[size_t(c)] < 0 || kind[size_t(c)] != kind[size_t(d)] || length > of[term[c]].alike_for) return false;
+        if (kind[c] < 0 || kind[c] != kind[d] || length > of[term[c]].alike_for) return false;
         return Likeness::part_of(changes_indptr, changes, c, length) == Likeness::part_of(changes_indptr, changes, d, length);
     }
     // How long texts may be that do not tell the components apart, as far as is known.
     int32_t alike_length(int32_t c, int32_t d) const {
         if (c == d) return INT32_MAX;
-        if (kind[size_t(c)] < 0 || kind[size_t(c)] != kind[size_t(d)]) return 0;
-        int32_t i = changes_indptr[size_t(c)], k = changes_indptr[size_t(d)];
-        const int32_t i_end = changes_indptr[size_t(c) + 1], k_end = changes_indptr[size_t(d) + 1];
+        if (kind[c] < 0 || kind[c] != kind[d]) return 0;
+        int32_t i = changes_indptr[c], k = changes_indptr[d];
+        const int32_t i_end = changes_indptr[c + 1], k_end = changes_indptr[d + 1];
         int32_t part_of_c = -1, part_of_d = -1;
         while (i < i_end || k < k_end) {
-            const int32_t length = std::min(i < i_end ? changes[size_t(i)].length : INT32_MAX,
-                                            k < k_end ? changes[size_t(k)].length : INT32_MAX);
-            if (i < i_end && changes[size_t(i)].length == length) part_of_c = changes[size_t(i++)].part;
-            if (k < k_end && changes[size_t(k)].length == length) part_of_d = changes[size_t(k++)].part;
+            const int32_t length = std::min(i < i_end ? changes[i].length : INT32_MAX,
+                                            k < k_end ? changes[k].length : INT32_MAX);
+            if (i < i_end && changes[i].length == length) part_of_c = changes[i++].part;
+            if (k < k_end && changes[k].length == length) part_of_d = changes[k++].part;
             if (part_of_c != part_of_d) return length - 1;
         }
         return of[term[c]].alike_for;
@@ -161,7 +261,7 @@ struct Terminals {
         most_left.resize(n, 0);
         if (!of[t].counted) return;
         Dfa d;
-        for (size_t c = size_t(base); c < n && term[c] == t; ++c) {
+        for (size_t c = base; c < n && term[c] == t; ++c) {
             vector<Edge> row(edges.begin() + indptr[c], edges.begin() + indptr[c + 1]);
             for (Edge& e : row) e.target -= base;
             d.add_row(row);
@@ -170,9 +270,9 @@ struct Terminals {
         const UnitsLeft left(d);
         of[t].by_bounds = true;
         for (int32_t s = 0; s < d.size(); ++s) {
-            fewest_left[size_t(base + s)] = left.fewest[size_t(s)];
-            most_left[size_t(base + s)] = left.most[size_t(s)];
-            of[t].by_bounds &= !left.fewest[size_t(s)] && (!left.most[size_t(s)] || left.most[size_t(s)] == kNoMost);
+            fewest_left[base + s] = left.fewest[s];
+            most_left[base + s] = left.most[s];
+            of[t].by_bounds &= !left.fewest[s] && (!left.most[s] || left.most[s] == kNoMost);
         }
     }
     // With how many units a component of a counted terminal is alive: from, to.

@@ -5,8 +5,8 @@
 // new top and an old node, and lands on an old node, whose predecessors are final. One pass over a worklist of (top,
 // node below) is enough. Cost: a look at the goto table for every node below every node below a top, each pair once.
 #pragma once
+#include "containers/numbers.hpp"
 #include "containers/open_table.hpp"
-#include "containers/pair_key.hpp"
 #include "parser/gss.hpp"
 #include "parser/lr_tables.hpp"
 

@@ -5,7 +5,7 @@
 #pragma once
 #include "containers/growth_lock.hpp"
 #include "containers/interner.hpp"
-#include "containers/sorted_set.hpp"
+#include "containers/numbers.hpp"
 #include "interrupt.hpp"
 #include "parser/lr_tables.hpp"
 
@@ -35,14 +35,14 @@ class Contexts {
         }
     }
     int32_t find(int32_t state) const {  // -1: not known yet
-        if (state < lr_.unordered.first) return of_state[size_t(state)];
-        const size_t k = size_t(state - lr_.unordered.first);
+        if (state < lr_.unordered.first) return of_state[state];
+        const size_t k = state - lr_.unordered.first;
         return k < of_set.size() ? of_set[k] : -1;
     }
     int32_t make(int32_t state) {
         const int32_t known = find(state);
         if (known >= 0) return known;
-        const size_t k = size_t(state - lr_.unordered.first);
+        const size_t k = state - lr_.unordered.first;
         if (of_set.size() <= k) of_set.resize(k + 1, -1);
         return of_set[k] = number(&state, 1);
     }
@@ -50,13 +50,13 @@ class Contexts {
     // "longest": of the tops of one closure, ascending.
     int32_t find(List tops, vector<int32_t>& scratch) const {
         const int32_t known = tops_.find(tops);
-        if (known >= 0) return of_tops_[size_t(known)];
+        if (known >= 0) return of_tops_[known];
         terminals(tops.data, tops.size(), scratch);
         return numbers_.find(scratch);
     }
     int32_t make(List tops) {
         const int32_t known = tops_.find(tops);
-        if (known >= 0) return of_tops_[size_t(known)];
+        if (known >= 0) return of_tops_[known];
         of_tops_.push_back(number(tops.data, tops.size()));  // first, since others may read before it has one
         tops_.insert(tops);
         return of_tops_.back();

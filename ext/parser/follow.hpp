@@ -30,10 +30,10 @@ void spread(const vector<vector<int32_t>>& flows, vector<Set>& sets, const Merge
 // What follows each symbol; `first` has what each terminal begins with, and then what every symbol does.
 template <class Set, class Merge>
 vector<Set> following(const NormalGrammar& g, vector<Set>& first, const Set& none, const Merge& merge) {
-    vector<vector<int32_t>> flows(size_t(g.n_symbols));
+    vector<vector<int32_t>> flows(g.n_symbols);
     for (const Rule& r : g.rules) flows[r.a].push_back(g.n_terms + r.lhs);
     spread(flows, first, merge);
-    vector<Set> after(size_t(g.n_symbols), none);
+    vector<Set> after(g.n_symbols, none);
     for (auto& to : flows) to.clear();
     for (const Rule& r : g.rules) {
         if (r.b >= 0) merge(after[r.a], first[r.b]);
@@ -46,7 +46,7 @@ vector<Set> following(const NormalGrammar& g, vector<Set>& first, const Set& non
 // Sets `follow` of each terminal: which bytes can begin what follows a terminal, ignored terminals between them included.
 inline void find_following_bytes(const NormalGrammar& g, const vector<int32_t>& ignored, Terminals& terms) {
     const int32_t n_terms = g.n_terms;
-    vector<ByteBits> first(size_t(g.n_symbols));
+    vector<ByteBits> first(g.n_symbols);
     for (int32_t t = 0; t < n_terms; ++t) {
         const int32_t c = terms[t].start;
         if (c < 0) continue;
@@ -71,7 +71,7 @@ inline vector<vector<int32_t>> following_terminals(const NormalGrammar& g, const
     typedef vector<uint64_t> Bits;
     const int32_t n_terms = g.n_terms;
     const Bits none(size_t(n_terms + 63) / 64, 0);
-    vector<Bits> first(size_t(g.n_symbols), none);
+    vector<Bits> first(g.n_symbols, none);
     for (int32_t t = 0; t < n_terms; ++t)
         if (terms[t].start >= 0) first[t][size_t(t) >> 6] |= 1ull << (t & 63);
     const vector<Bits> after = following(g, first, none, [](Bits& to, const Bits& from) {

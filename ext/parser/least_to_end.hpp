@@ -8,7 +8,7 @@
 //                     q takes the end        done
 //                   and before that, from where the lexer stands, the rest of a terminal.
 //
-//                     q has a set of members its list is gone through to its end (list_costs.hpp)
+//                     q has a set of members its list is gone through to its end (symbol_costs.hpp)
 //
 // Exact for a plain grammar under "cfg", and for members in any order.  Too small, never too large, where the tables do not
 // tell all: counted terminals count their missing units as a byte each, very many open conditions, items that must differ and longest

@@ -18,11 +18,10 @@
 // Source: DeRemer & Knuth's LR(0) construction; Tomita 1986 for carrying conflicts as data.
 #pragma once
 #include "containers/interner.hpp"
-#include "containers/pair_key.hpp"
-#include "containers/sorted_set.hpp"
+#include "containers/numbers.hpp"
 #include "interrupt.hpp"
-#include "parser/listed_rules.hpp"
 #include "parser/lr_tables.hpp"
+#include "parser/unordered_rules.hpp"
 
 namespace wfsa {
 
@@ -32,11 +31,11 @@ class Lr0Builder {
     Lr0Builder(const NormalGrammar& g, int64_t max_states) : g_(g), limit_(max_states) {}
 
     LrTables build() {
-        const size_t n_nonterms = size_t(g_.n_symbols - g_.n_terms);
+        const size_t n_nonterms = g_.n_symbols - g_.n_terms;
         predicted_.assign(n_nonterms, -1);
-        unit_mark_.assign(size_t(g_.n_symbols), 0);
-        group_of_.assign(size_t(g_.n_symbols), -1);
-        leads_to_.assign(size_t(g_.n_symbols), -1);
+        unit_mark_.assign(g_.n_symbols, 0);
+        group_of_.assign(g_.n_symbols, -1);
+        leads_to_.assign(g_.n_symbols, -1);
         find_late();
         number({-1});  // the start: no halves, no completes, predicts the start symbol
         for (int32_t s = 0; s < kernels_.size(); ++s) {
@@ -90,7 +89,7 @@ class Lr0Builder {
         const List kernel = kernels_[s];
         if (kernel[0] == -1) predict(g_.start, s);
         else {
-            const size_t n_halves = size_t(kernel[0]);
+            const size_t n_halves = kernel[0];
             for (size_t k = 1; k <= n_halves; ++k) {
                 const auto [n, y] = halves_[kernel[k]];
                 entries_.push_back({y, kCompleted, n});
@@ -118,7 +117,7 @@ class Lr0Builder {
         for (const UnorderedRule& u : g_.unordered) {
             const UnorderedList list = unordered_list(g_, u);
             if (!list.ordered && !list.wanted && list.most == UnorderedList::kNoMost) continue;
-            is_late_.resize(size_t(g_.n_symbols), 0);
+            is_late_.resize(g_.n_symbols, 0);
             const vector<int32_t> nothing = list.begin(0);
             int32_t pair = 0;
             each_rule(g_, u.body, [&](const Rule& r) { is_late_[r.a] = list.after(nothing, pair++).empty(); });

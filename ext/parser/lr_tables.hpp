@@ -30,21 +30,21 @@ struct LrTables {
         return to == kUnmade ? unordered.make(s, symbol) : to;
     }
     // Does s shift terminals?  Is a rule complete in it, and which?
-    bool shifts(int32_t s) const { return s >= unordered.first || n_shifts[size_t(s)]; }
+    bool shifts(int32_t s) const { return s >= unordered.first || n_shifts[s]; }
     bool completes(int32_t s) const {
-        return s < unordered.first && completed_indptr[size_t(s)] < completed_indptr[size_t(s) + 1];
+        return s < unordered.first && completed_indptr[s] < completed_indptr[s + 1];
     }
     const int32_t* completed_begin(int32_t s) const {
-        return completed.data() + (completes(s) ? completed_indptr[size_t(s)] : 0);
+        return completed.data() + (completes(s) ? completed_indptr[s] : 0);
     }
     const int32_t* completed_end(int32_t s) const {
-        return completed.data() + (completes(s) ? completed_indptr[size_t(s) + 1] : 0);
+        return completed.data() + (completes(s) ? completed_indptr[s + 1] : 0);
     }
     // Append the terminals that s shifts.
     void shifted(int32_t s, vector<int32_t>& out) const {
         const int32_t base = s < unordered.first ? s : unordered.base_of(s);
-        const int32_t* at = goto_symbol.data() + goto_indptr[size_t(base)];
-        for (int32_t k = 0; k < n_shifts[size_t(base)]; ++k) if (base == s || go(s, at[k]) >= 0) out.push_back(at[k]);
+        const int32_t* at = goto_symbol.data() + goto_indptr[base];
+        for (int32_t k = 0; k < n_shifts[base]; ++k) if (base == s || go(s, at[k]) >= 0) out.push_back(at[k]);
     }
     // Without the sets of members that texts have had: those of `of` that the automaton itself leads to, of one member.
     void restart_sets(const LrTables& of) {
@@ -56,7 +56,7 @@ struct LrTables {
         v.part("parser states");
         v.given("n_shifts", lr.n_shifts, Within{0, int64_t(1) << 31});
         v.table("unordered", lr.unordered, n_terms, n_symbols, int64_t(lr.n_states()));
-        const size_t n = size_t(lr.n_states()) + 1;
+        const size_t n = lr.n_states() + 1;
         v.given("goto_target", lr.goto_target, Within{0, lr.n_states() + int64_t(lr.unordered.n_states())});
         v.given("goto_symbol", lr.goto_symbol, Within{0, n_symbols}, lr.goto_target.size());
         v.given("goto_indptr", lr.goto_indptr, Pointers{lr.goto_symbol.size()}, n);
@@ -66,16 +66,16 @@ struct LrTables {
     void restored(int64_t n_terms, int64_t) {
         check(n_states() > 0, "there is no LR state");
         for (int32_t s = 0; s < n_states(); ++s) {
-            const int32_t *row = goto_symbol.data() + goto_indptr[size_t(s)], *end = goto_symbol.data() + goto_indptr[size_t(s) + 1];
-            check(std::is_sorted(row, end) && std::lower_bound(row, end, n_terms) - row == n_shifts[size_t(s)],
+            const int32_t *row = goto_symbol.data() + goto_indptr[s], *end = goto_symbol.data() + goto_indptr[s + 1];
+            check(std::is_sorted(row, end) && std::lower_bound(row, end, n_terms) - row == n_shifts[s],
                   "a row of the LR tables is not sorted");
         }
     }
     int32_t base_go(int32_t s, int32_t symbol) const {
-        const int32_t* b = goto_symbol.data() + goto_indptr[size_t(s)];
-        const int32_t* e = goto_symbol.data() + goto_indptr[size_t(s) + 1];
+        const int32_t* b = goto_symbol.data() + goto_indptr[s];
+        const int32_t* e = goto_symbol.data() + goto_indptr[s + 1];
         const int32_t* p = std::lower_bound(b, e, symbol);
-        return p != e && *p == symbol ? goto_target[size_t(p - goto_symbol.data())] : -1;
+        return p != e && *p == symbol ? goto_target[p - goto_symbol.data()] : -1;
     }
 };
 

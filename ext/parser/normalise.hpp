@@ -22,9 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "containers/pair_key.hpp"
-#include "containers/sorted_set.hpp"
-#include "parser/unordered_list.hpp"
+#include "containers/numbers.hpp"
+#include "parser/unordered.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {
@@ -112,7 +111,7 @@ class Normaliser {
 
     // By nonterminal whether it derives a text, if every terminal matches one.
     vector<uint8_t> deriving() {
-        dead_.assign(size_t(n_terms_), 0);
+        dead_.assign(n_terms_, 0);
         vector<vector<int32_t>> missing;
         return find_deriving(missing);
     }
@@ -152,7 +151,7 @@ class Normaliser {
             pairs_.push_back(pair);
             const auto got = member_of_.find(pair);
             if (got == member_of_.end()) fewer_ = 0;
-            else if (!std::exchange(there_[size_t(got->second)], 1)) lacking_ -= rule_->required[size_t(got->second)], --fewer_;
+            else if (!std::exchange(there_[got->second], 1)) lacking_ -= rule_->required[got->second], --fewer_;
             for (size_t c : lacks_[pair]) lacking_ -= std::exchange(unmet_[c], 0);
             if (lacking_ > 0 || fewer_ > 0) return false;
             const UnorderedList list = bounds_of(*rule_, pairs_);
@@ -207,14 +206,14 @@ class Normaliser {
         int32_t n = int32_t(by_lhs_.size());
         vector<uint8_t> productive(n, 0);
         vector<vector<std::pair<int32_t, int32_t>>> uses(n);
-        missing.assign(size_t(n), {});
+        missing.assign(n, {});
         vector<int32_t> todo;
         auto done = [&](int32_t a) { if (!productive[a]) { productive[a] = 1; todo.push_back(a); } };
         vector<WaitingList> waiting;  // an unordered list has a word only if what it needs has one
-        vector<int32_t> list_of(size_t(n), -1);
+        vector<int32_t> list_of(n, -1);
         for (const UnorderedRule& u : unordered_) {
             waiting.emplace_back(u);
-            for (const Word& w : by_lhs_[u.body]) list_of[size_t(w[0] - n_terms_)] = int32_t(waiting.size()) - 1;
+            for (const Word& w : by_lhs_[u.body]) list_of[w[0] - n_terms_] = int32_t(waiting.size()) - 1;
         }
         for (int32_t a = 0; a < n; ++a) {
             missing[a].assign(by_lhs_[a].size(), 0);
@@ -228,8 +227,8 @@ class Normaliser {
         for (int32_t a = 0; a < n; ++a) for (int32_t m : missing[a]) if (!m) done(a);
         while (!todo.empty()) {
             int32_t b = todo.back(); todo.pop_back();
-            if (list_of[size_t(b)] >= 0 && waiting[size_t(list_of[size_t(b)])].has(b)) {
-                const int32_t a = waiting[size_t(list_of[size_t(b)])].body();
+            if (list_of[b] >= 0 && waiting[list_of[b]].has(b)) {
+                const int32_t a = waiting[list_of[b]].body();
                 for (int32_t& m : missing[a]) if (!--m) done(a);
             }
             for (auto [a, r] : uses[b]) if (!--missing[a][r]) done(a);
@@ -345,17 +344,17 @@ class Normaliser {
         const vector<uint8_t> nullable = find_nullable();
         const vector<Rule> rules = rules_without_epsilon(nullable);
         const vector<uint8_t> productive = find_productive(rules);
-        out.nullable_start = nullable[size_t(start)];
+        out.nullable_start = nullable[start];
         number_rules(start, rules, productive, out);
     }
-    bool has(const vector<uint8_t>& set, int32_t s) const { return s >= n_terms_ && set[size_t(s - n_terms_)]; }
+    bool has(const vector<uint8_t>& set, int32_t s) const { return s >= n_terms_ && set[s - n_terms_]; }
     bool derives(const vector<uint8_t>& productive, int32_t s) const { return s < n_terms_ || has(productive, s); }
     // Which rules have a nonterminal on their right.
     vector<vector<int32_t>> uses_of(const vector<Rule>& rules) const {
         vector<vector<int32_t>> out(origin_.size());
         for (size_t i = 0; i < rules.size(); ++i)
             for (int32_t s : {rules[i].a, rules[i].b})
-                if (s >= n_terms_) out[size_t(s - n_terms_)].push_back(int32_t(i));
+                if (s >= n_terms_) out[s - n_terms_].push_back(int32_t(i));
         return out;
     }
     // The least set of nonterminals that is closed under the rules: `takes(rule, set)` says whether a rule adds its
@@ -365,15 +364,15 @@ class Normaliser {
         vector<uint8_t> set(origin_.size(), 0);
         vector<int32_t> todo;
         auto look = [&](const Rule& r) {
-            if (set[size_t(r.lhs)] || !takes(r, set)) return;
-            set[size_t(r.lhs)] = 1;
+            if (set[r.lhs] || !takes(r, set)) return;
+            set[r.lhs] = 1;
             todo.push_back(r.lhs);
         };
         for (const Rule& r : rules) look(r);
         while (!todo.empty()) {
             const int32_t b = todo.back();
             todo.pop_back();
-            for (int32_t i : uses[size_t(b)]) look(rules[size_t(i)]);
+            for (int32_t i : uses[b]) look(rules[i]);
         }
         return set;
     }
@@ -411,39 +410,39 @@ class Normaliser {
         vector<vector<int32_t>> by_lhs(n);
         for (size_t i = 0; i < rules.size(); ++i)
             if (derives(productive, rules[i].a) && (rules[i].b < 0 || derives(productive, rules[i].b)))
-                by_lhs[size_t(rules[i].lhs)].push_back(int32_t(i));
+                by_lhs[rules[i].lhs].push_back(int32_t(i));
         vector<int32_t> number(n, -1), order;
         auto renumbered = [&](int32_t s) {
             if (s < n_terms_) return s;
-            int32_t& m = number[size_t(s - n_terms_)];
+            int32_t& m = number[s - n_terms_];
             if (m < 0) { m = int32_t(order.size()); order.push_back(s - n_terms_); }
             return n_terms_ + m;
         };
-        if (productive[size_t(start)]) renumbered(n_terms_ + start);
+        if (productive[start]) renumbered(n_terms_ + start);
         out.rule_indptr.push_back(0);
         vector<Rule> row;
         for (size_t k = 0; k < order.size(); ++k) {
             row.clear();
-            for (int32_t i : by_lhs[size_t(order[k])]) {
-                const Rule& r = rules[size_t(i)];
+            for (int32_t i : by_lhs[order[k]]) {
+                const Rule& r = rules[i];
                 const int32_t a = renumbered(r.a), b = r.b < 0 ? -1 : renumbered(r.b);
                 row.push_back({int32_t(k), a, b});
             }
             sort_unique_by(row, [](const Rule& r) { return std::make_pair(r.a, r.b); });
             out.rules.insert(out.rules.end(), row.begin(), row.end());
             out.rule_indptr.push_back(int32_t(out.rules.size()));
-            out.origin.push_back(origin_[size_t(order[k])]);
+            out.origin.push_back(origin_[order[k]]);
         }
-        out.start = productive[size_t(start)] ? n_terms_ : -1;
+        out.start = productive[start] ? n_terms_ : -1;
         out.n_symbols = n_terms_ + int32_t(order.size());
         number_marks(number, out);
     }
     // Distinct nonterminals and unordered lists by their new numbers, as far as they can be reached.
     void number_marks(const vector<int32_t>& number, NormalGrammar& out) const {
-        auto symbol = [&](int32_t a) { return number[size_t(a)] < 0 ? -1 : n_terms_ + number[size_t(a)]; };
-        if (!distinct_.empty()) out.distinct.assign(size_t(out.n_symbols), 0);
+        auto symbol = [&](int32_t a) { return number[a] < 0 ? -1 : n_terms_ + number[a]; };
+        if (!distinct_.empty()) out.distinct.assign(out.n_symbols, 0);
         for (auto [a, mark] : distinct_)
-            if (symbol(a) >= 0) out.distinct[size_t(symbol(a))] = mark;
+            if (symbol(a) >= 0) out.distinct[symbol(a)] = mark;
         for (UnorderedRule u : unordered_) {
             u.body = symbol(u.body);
             u.rest = symbol(u.rest);

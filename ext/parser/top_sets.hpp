@@ -8,8 +8,8 @@
 //
 // For automata whose states have no sets of members beside them (unordered.hpp), as those of "longest" are.
 #pragma once
+#include "containers/numbers.hpp"
 #include "containers/open_table.hpp"
-#include "containers/pair_key.hpp"
 #include "parser/contexts.hpp"
 
 namespace wfsa {
@@ -31,8 +31,8 @@ class TopSets {
         return set;
     }
     int32_t context(int32_t set) {
-        if (contexts_of_[size_t(set)] < 0) contexts_of_[size_t(set)] = contexts_.make(sets_[set]);
-        return contexts_of_[size_t(set)];
+        if (contexts_of_[set] < 0) contexts_of_[set] = contexts_.make(sets_[set]);
+        return contexts_of_[set];
     }
     // The tops after a terminal is shifted on all that take it.
     After after(int32_t set, int32_t term) {
@@ -92,20 +92,20 @@ class TopSets {
         const auto [to, is_new] = below_led_.insert(pair_key(q, nonterminal));
         if (!is_new) return to.state;
         if (below_indptr_.empty()) find_below();
-        const int32_t *b = below_.data() + below_indptr_[size_t(q)], *end = below_.data() + below_indptr_[size_t(q) + 1];
+        const int32_t *b = below_.data() + below_indptr_[q], *end = below_.data() + below_indptr_[q + 1];
         int32_t all = b == end ? kNone : lr_.go(*b, nonterminal);
         for (; b != end; ++b) if (lr_.go(*b, nonterminal) != all) all = kUnknown;
         return to.state = all;
     }
     void find_below() {
-        below_indptr_.assign(size_t(lr_.n_states()) + 1, 0);
-        for (int32_t to : lr_.goto_target) ++below_indptr_[size_t(to) + 1];
+        below_indptr_.assign(lr_.n_states() + 1, 0);
+        for (int32_t to : lr_.goto_target) ++below_indptr_[to + 1];
         for (size_t s = 1; s < below_indptr_.size(); ++s) below_indptr_[s] += below_indptr_[s - 1];
         vector<int32_t> at(below_indptr_.begin(), below_indptr_.end() - 1);
         below_.resize(lr_.goto_target.size());
         for (int32_t s = 0; s < lr_.n_states(); ++s)
-            for (int32_t k = lr_.goto_indptr[size_t(s)]; k < lr_.goto_indptr[size_t(s) + 1]; ++k)
-                below_[size_t(at[size_t(lr_.goto_target[size_t(k)])]++)] = s;
+            for (int32_t k = lr_.goto_indptr[s]; k < lr_.goto_indptr[s + 1]; ++k)
+                below_[at[lr_.goto_target[k]]++] = s;
     }
 };
 

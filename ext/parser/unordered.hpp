@@ -1,3 +1,256 @@
+// What a list whose members come in any order, or in a given one, still takes: of the members that are written, and of
+// the conditions that they meet.
+//
+// A member is written at most once, as one of several pairs (the same key with values of different kinds). A pair meets
+// some conditions, of which each has to be met by something in the end; others (pairs of no member) may be repeated.
+//
+// Problem.  No set may be a dead end: a pair is taken only if all that is required, and all conditions that are still
+// open, fit in behind it, within the bounds on the count.  That is a set cover in general.  Here it is nearly always
+// decided by what a pair that is left certainly gives (a member with one kind of value, or one kind that meets all that
+// the others meet); the rest is searched, condition by condition, the one with the fewest ways first.
+#pragma once
+#include <string>
+
+#include "containers/interner.hpp"
+#include "errors.hpp"
+
+namespace wfsa {
+
+struct UnorderedList {
+    static constexpr int32_t kNoMost = INT32_MAX;
+    struct Pair {
+        int32_t member = -1;  // -1: an other
+        uint64_t meets = 0;   // conditions
+        template <class Self, class V> static void fields(Self& p, V& v) {
+            v.kept("member", p.member);
+            v.kept("meets", p.meets);
+        }
+    };
+    struct Key {
+        int32_t terminal = -1, pair = -1;  // the terminal that begins the pair
+        bool operator<(const Key& o) const { return std::tie(terminal, pair) < std::tie(o.terminal, o.pair); }
+        template <class Self, class V> static void fields(Self& k, V& v) {
+            v.kept("terminal", k.terminal);
+            v.kept("pair", k.pair);
+        }
+    };
+    int32_t separator = -1, close = -1;                  // terminals
+    int32_t after_member = -1, after_separator = -1;     // LR states without a set
+    int32_t n_members = 0, least = 0, most = kNoMost;    // least, most: of members and others together
+    bool ordered = false;                                // members as they are numbered, then others
+    bool others = false;                                 // is there a pair of no member
+    uint64_t wanted = 0;                                 // conditions
+    vector<uint64_t> required, absent;                   // by member; absent: no pair is one
+    int32_t n_absent = 0;
+    vector<Pair> pairs;
+    vector<Key> keys;                                    // ascending; of each pair its own
+
+    // A set: the list's number, how many others (if their number matters), conditions that are met, members written
+    // (if `ordered`: written or passed); the last two as words of 32 bits.
+    static constexpr size_t kOthers = 1, kMet = 2, kMembers = 4;
+    size_t n_words() const { return (size_t(n_members) + 63) / 64; }
+    size_t set_size() const { return kMembers + 2 * n_words(); }
+    int32_t pair_of(int32_t terminal) const {
+        auto got = std::lower_bound(keys.begin(), keys.end(), Key{terminal, INT32_MIN});
+        return got == keys.end() || got->terminal != terminal ? -1 : got->pair;
+    }
+    template <class Self, class V> static void fields(Self& l, V& v) {
+        const Within number{0, int64_t(1) << 31};
+        v.kept("separator", l.separator, number);
+        v.kept("close", l.close, number);
+        v.kept("after_member", l.after_member, number);
+        v.kept("after_separator", l.after_separator, number);
+        v.kept("n_members", l.n_members, number);
+        v.kept("least", l.least, number);
+        v.kept("most", l.most, number);
+        v.kept("ordered", l.ordered, Within{0, 2});
+        v.kept("wanted", l.wanted);
+        v.kept("required", l.required);
+        v.kept("pairs", l.pairs);
+        v.kept("keys", l.keys);
+        v.made(l.absent);
+    }
+    // After the fields are read.
+    void restored(int64_t n_terms, int64_t n_lr_states) {
+        check(separator < n_terms && close < n_terms && after_member < n_lr_states && after_separator < n_lr_states,
+                    "an unordered list is out of range");
+        check(required.size() == n_words(), "an unordered list has the wrong size");
+        for (const Pair& p : pairs) {
+            check(p.member >= -1 && p.member < n_members, "a pair of an unordered list is out of range");
+            others |= p.member < 0;
+        }
+        for (const Key& k : keys)
+            check(k.terminal >= 0 && k.terminal < n_terms && k.pair >= 0 && size_t(k.pair) < pairs.size(),
+                        "a key of an unordered list is out of range");
+        check(std::is_sorted(keys.begin(), keys.end()), "the keys of an unordered list are not sorted");
+        find_absent();
+    }
+
+    // The set in which nothing is written, of the list with this number.
+    vector<int32_t> begin(int32_t number) const {
+        vector<int32_t> set(set_size(), 0);
+        set[0] = number;
+        for (size_t w = 0; w < n_words(); ++w) add(set, kMembers + 2 * w, absent[w]);
+        return set;
+    }
+    // After the pairs are known.
+    void find_absent() {
+        absent.assign(n_words(), 0);
+        for (size_t w = 0; w < n_words(); ++w) absent[w] = below(n_members, w);
+        for (const Pair& p : pairs) if (p.member >= 0) absent[size_t(p.member) >> 6] &= ~(1ull << (p.member & 63));
+        n_absent = 0;
+        for (uint64_t word : absent) n_absent += __builtin_popcountll(word);
+    }
+    // Is a pair taken?  A state asks that of each of its keys, so what needs no look at the set behind it gets none: in any
+    // order a pair leaves as many places as it fills, and only the bound above and open conditions can be in its way.
+    bool takes(List set, int32_t pair) const {
+        if (!has_place(set, pairs[pair].member)) return false;
+        if (!wanted && (ordered ? !counts() : most == kNoMost)) return true;
+        return !after(set, pair).empty();
+    }
+    // The set with one more pair; empty: it is not taken.
+    vector<int32_t> after(List set, int32_t pair) const {
+        const Pair& p = pairs[pair];
+        if (!has_place(set, p.member)) return {};
+        vector<int32_t> to = set.vector();
+        add(to, kMet, p.meets);
+        if (p.member >= 0) add(to, kMembers + 2 * (size_t(p.member) >> 6), 1ull << (p.member & 63));
+        else to[kOthers] = std::min(to[kOthers] + 1, enough());
+        if (ordered)
+            for (size_t w = 0; w < n_words(); ++w) add(to, kMembers + 2 * w, below(p.member < 0 ? n_members : p.member, w));
+        if (ordered && counts()) to[kOthers] = std::min(set[kOthers] + 1, enough());  // passed ones are in the set, too
+        return can_end(to) ? to : vector<int32_t>();
+    }
+    bool goes_on(List set) const {
+        const Left left = what_is_left(set);
+        return left.required || left.open || (left.written < most && (others || left.n_free));
+    }
+    bool may_close(List set) const {
+        const Left left = what_is_left(set);
+        return !left.required && !left.open && left.written >= least;
+    }
+    // What is asked of what follows, but for required members; and of these members.
+    struct Open {
+        uint64_t conditions;
+        int64_t written;  // members and others so far
+    };
+    Open open(List set) const {
+        const Left left = what_is_left(set);
+        return {left.open, left.written};
+    }
+    bool is_free(List set, int32_t member) const { return !is_in(set, member); }
+    bool is_required(int32_t member) const { return required[size_t(member) >> 6] >> (member & 63) & 1; }
+    // Can the set be completed at all?
+    bool can_end(List set) const {
+        const Left left = what_is_left(set);
+        if (std::max<int64_t>(least, left.written + left.required) > most) return false;
+        if (!others && left.written + left.n_free < least) return false;
+        if (!left.open) return true;
+        return Cover(*this, set, most == kNoMost ? INT32_MAX : most - left.written - left.required).exists(left.open);
+    }
+
+  private:
+    struct Left {
+        int32_t required = 0;  // members that are missing
+        int32_t n_free = 0;    // members that can be written
+        int64_t written = 0;   // members and others
+        uint64_t open = 0;     // conditions
+    };
+    bool counts() const { return least || most != kNoMost; }
+    int32_t enough() const { return most == kNoMost ? least : most; }
+
+    static uint64_t word(List set, size_t at) {
+        return uint64_t(uint32_t(set[at])) | uint64_t(uint32_t(set[at + 1])) << 32;
+    }
+    static void add(vector<int32_t>& set, size_t at, uint64_t bits) {
+        set[at] |= int32_t(uint32_t(bits));
+        set[at + 1] |= int32_t(uint32_t(bits >> 32));
+    }
+    // The bits of word w that are before bit k.
+    static uint64_t below(int32_t k, size_t w) {
+        const int64_t n = int64_t(k) - 64 * int64_t(w);
+        return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ull << n) - 1;
+    }
+    bool is_in(List set, int32_t member) const {
+        return word(set, kMembers + 2 * (size_t(member) >> 6)) >> (member & 63) & 1;
+    }
+    // Is there a place for a member (-1: an other), whatever comes behind it?
+    bool has_place(List set, int32_t member) const {
+        if (member >= 0 && is_in(set, member)) return false;
+        if (!ordered) return true;
+        for (size_t w = 0; w < n_words(); ++w)  // what is passed is never written
+            if (required[w] & ~word(set, kMembers + 2 * w) & below(member < 0 ? n_members : member, w)) return false;
+        return true;
+    }
+    Left what_is_left(List set) const {
+        Left left;
+        left.written = set[kOthers];
+        left.n_free = n_members;
+        for (size_t w = 0; w < n_words(); ++w) {
+            const uint64_t there = word(set, kMembers + 2 * w);
+            left.n_free -= __builtin_popcountll(there);
+            left.required += __builtin_popcountll(required[w] & ~there);
+        }
+        if (!ordered) left.written += n_members - n_absent - left.n_free;
+        left.open = wanted & ~word(set, kMet);
+        return left;
+    }
+
+    // Can open conditions be met by what may be written, with at most so many members that are not required, and others?
+    class Cover {
+      public:
+        Cover(const UnorderedList& list, List set, int32_t most) : list_(list), most_(most), used_(list.n_members, 0) {
+            for (int32_t k = 0; k < list.n_members; ++k) used_[k] = list.is_in(set, k);
+        }
+        bool exists(uint64_t open) {
+            if (most_ == INT32_MAX) {  // all members can be written: what each of them gives in any case is given
+                for (const Pair& p : list_.pairs) if (p.member < 0) open &= ~p.meets;
+                vector<uint64_t> sure(list_.n_members, 0);
+                for (const Pair& p : list_.pairs)
+                    if (p.member >= 0 && !(sure[p.member] & ~p.meets)) sure[p.member] = p.meets;
+                for (const Pair& p : list_.pairs)
+                    if (p.member >= 0 && (p.meets & open & ~sure[p.member])) sure[p.member] = 0;
+                for (size_t k = 0; k < sure.size(); ++k) if (!used_[k]) open &= ~sure[k];
+            }
+            return search(open, most_);
+        }
+
+      private:
+        static constexpr int64_t kMaxSteps = 1 << 20;
+        const UnorderedList& list_;
+        int32_t most_;
+        vector<uint8_t> used_;  // by member
+        int64_t steps_ = 0;
+
+        bool search(uint64_t open, int32_t left) {
+            if (!open) return true;
+            if (++steps_ > kMaxSteps)
+                throw LimitExceeded("what an object still needs takes more than " + std::to_string(kMaxSteps) + " steps");
+            int32_t fewest = INT32_MAX, chosen = -1;
+            for (uint64_t rest = open; rest; rest &= rest - 1) {
+                const int32_t c = __builtin_ctzll(rest);
+                int32_t ways = 0;
+                for (const Pair& p : list_.pairs) ways += fits(p, c, left);
+                if (ways < fewest) fewest = ways, chosen = c;
+            }
+            for (const Pair& p : list_.pairs) {
+                if (!fits(p, chosen, left)) continue;
+                if (p.member >= 0) used_[p.member] = 1;
+                const bool found = search(open & ~p.meets, left - costs(p));
+                if (p.member >= 0) used_[p.member] = 0;
+                if (found) return true;
+            }
+            return false;
+        }
+        bool costs(const Pair& p) const {
+            return most_ != INT32_MAX && (p.member < 0 || !(list_.required[size_t(p.member) >> 6] >> (p.member & 63) & 1));
+        }
+        bool fits(const Pair& p, int32_t condition, int32_t left) const {
+            return (p.meets >> condition & 1) && (p.member < 0 || !used_[p.member]) && left >= costs(p);
+        }
+    };
+};
+
 // Lists whose members come in any order, each at most once: LR states with a set of members, made when they are met.
 //
 // The rules of such a list are an ordinary right-recursive grammar that forgets which members have been written:
@@ -21,10 +274,6 @@
 // A list may also be long and have an order. Then the members that a set has are those that have been passed, and a
 // document meets a state for each member it has, where tables of all suffixes would be the square of the list.
 // Sources: XML's and SGML's "&" connector; the derivatives of interleaving (Brzozowski-style sets of what is left).
-#pragma once
-#include "parser/unordered_list.hpp"
-
-namespace wfsa {
 
 class UnorderedStates {
   public:
@@ -50,12 +299,12 @@ class UnorderedStates {
     void restored(int64_t n_terms_, int64_t, int64_t n_lr_states) {
         for (size_t s = 0; s < list_of.size(); ++s) {
             const int32_t list = list_of[s], pair = pair_of[s];
-            check((pair >= 0) == (list >= 0) && (list < 0 || size_t(pair) < lists[size_t(list)].pairs.size()), "a pair is out of range");
+            check((pair >= 0) == (list >= 0) && (list < 0 || size_t(pair) < lists[list].pairs.size()), "a pair is out of range");
         }
         for (int32_t i = 0; i < sets.size(); ++i) {
             const List set = sets[i];
             check(!set.empty() && set[0] >= 0 && size_t(set[0]) < lists.size() && set[1] >= 0 &&
-                      set.size() == lists[size_t(set[0])].set_size(), "a set of members does not fit its list");
+                      set.size() == lists[set[0]].set_size(), "a set of members does not fit its list");
         }
         if (!lists.empty()) first = int32_t(n_lr_states);
         n_terms = int32_t(n_terms_);
@@ -65,14 +314,14 @@ class UnorderedStates {
     // sets.
     template <class Base> int32_t go(int32_t s, int32_t symbol, const Base& base) const {
         const List set = sets[(s - first) >> 1];
-        const UnorderedList& list = lists[size_t(set[0])];
+        const UnorderedList& list = lists[set[0]];
         if (((s - first) & 1) == 0) {
             if (symbol == list.separator) return list.goes_on(set) ? s + 1 : -1;
             if (symbol == list.close && !list.may_close(set)) return -1;
             return base(list.after_member, symbol);
         }
-        if (list_of[size_t(symbol)] == set[0]) {
-            const vector<int32_t> to = list.after(set, pair_of[size_t(symbol)]);
+        if (list_of[symbol] == set[0]) {
+            const vector<int32_t> to = list.after(set, pair_of[symbol]);
             const int32_t id = to.empty() ? -1 : sets.find(to);
             return to.empty() ? -1 : id < 0 ? kUnmade : first + 2 * id;
         }
@@ -84,17 +333,17 @@ class UnorderedStates {
     // ... where `go` said kUnmade: with a number.
     int32_t make(int32_t s, int32_t symbol) {
         const List set = sets[(s - first) >> 1];
-        return number(lists[size_t(set[0])].after(set, pair_of[size_t(symbol)]));
+        return number(lists[set[0]].after(set, pair_of[symbol]));
     }
     int32_t base_of(int32_t s) const {
-        const UnorderedList& list = lists[size_t(sets[(s - first) >> 1][0])];
+        const UnorderedList& list = lists[sets[(s - first) >> 1][0]];
         return (s - first) & 1 ? list.after_separator : list.after_member;
     }
     // The state after the first pair, -1 if it is not taken there.
     int32_t begin(int32_t symbol) {
-        const int32_t n = list_of[size_t(symbol)];
-        const UnorderedList& list = lists[size_t(n)];
-        const vector<int32_t> set = list.after(list.begin(n), pair_of[size_t(symbol)]);
+        const int32_t n = list_of[symbol];
+        const UnorderedList& list = lists[n];
+        const vector<int32_t> set = list.after(list.begin(n), pair_of[symbol]);
         return set.empty() ? -1 : number(set);
     }
 

@@ -8,7 +8,7 @@
 // components (`Examples`).
 #pragma once
 #include "profiles/walk.hpp"
-#include "regular/loops.hpp"
+#include "regular/dfa.hpp"
 
 namespace wfsa {
 
@@ -131,10 +131,10 @@ class Delta {
         const std::shared_ptr<const LoopRuns> known = walk_.few_loops(y);
         if (!known || known != walk_.few_loops(z)) return false;
         for (int32_t b = 0; b < 256; ++b) {
-            if (known->exits[size_t(b)].empty()) continue;
+            if (known->exits[b].empty()) continue;
             const Edge *to_y = in_y.edge(uint8_t(b)), *to_z = in_z.edge(uint8_t(b));
             if (!to_y || !to_z ? to_y == to_z : to_y->target == to_z->target && to_y->count == to_z->count) continue;
-            for (const LoopRuns::Exit& out : known->exits[size_t(b)]) {
+            for (const LoopRuns::Exit& out : known->exits[b]) {
                 if (--budget_ % 64 == 0) GrowthLock::let_read();
                 if (spent()) return true;
                 compare_child(out.node, to_y, to_z, out.depth - 1, 0, {});

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "containers/content_table.hpp"
-#include "vocabulary/vocabulary_trie.hpp"
+#include "vocabulary/trie.hpp"
 
 namespace wfsa {
 
@@ -33,7 +33,7 @@ struct Inside {
         Units units;
         int32_t units_of(const VocabularyTrie& trie, int32_t slot) const {
             if (units == kNone) return count;
-            return count + (units == kBytes ? trie.slot_word[size_t(slot)].length : trie.characters[size_t(slot)]);
+            return count + (units == kBytes ? trie.slot_word[slot].length : trie.characters[slot]);
         }
     };
 
@@ -65,11 +65,11 @@ struct Inside {
     void set_tokens(vector<Run>& runs, const VocabularyTrie& trie, vector<uint64_t>& bits) {
         const int64_t n_words = int64_t(trie.all.size());
         const auto each = [&](int32_t lo, int32_t hi, const auto& visit) {
-            for (int32_t k = trie.slot_indptr[size_t(lo)]; k < trie.slot_indptr[size_t(hi)]; ++k)
-                visit(trie.slot_tokens[size_t(k)]);
+            for (int32_t k = trie.slot_indptr[lo]; k < trie.slot_indptr[hi]; ++k)
+                visit(trie.slot_tokens[k]);
         };
         size_t n = 0;
-        for (const Run& r : runs) n += size_t(trie.slot_indptr[size_t(r.hi)] - trie.slot_indptr[size_t(r.lo)]);
+        for (const Run& r : runs) n += size_t(trie.slot_indptr[r.hi] - trie.slot_indptr[r.lo]);
         if (is_many(n, n_words) && n > trie.slot_tokens.size() / 2) {  // all but those between the runs
             std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.lo < b.lo; });
             bitmap = trie.all;
@@ -83,7 +83,7 @@ struct Inside {
             return;
         }
         if (is_many(n, n_words)) {
-            bitmap.assign(size_t(n_words), 0u);
+            bitmap.assign(n_words, 0u);
             for (const Run& r : runs) each(r.lo, r.hi, [&](int32_t t) { bitmap[size_t(t) >> 5] |= 1u << (t & 31); });
             return;
         }
@@ -108,12 +108,12 @@ struct Inside {
         for (int32_t span = 0; span < n_spans; ++span) {
             size_t n = 0;
             for (const CountedRun& r : runs)
-                if (r.local_span == span) n += size_t(trie.slot_indptr[size_t(r.hi)] - trie.slot_indptr[size_t(r.lo)]);
+                if (r.local_span == span) n += size_t(trie.slot_indptr[r.hi] - trie.slot_indptr[r.lo]);
             const auto each = [&](const auto& visit) {
                 for (const CountedRun& r : runs)
                     for (int32_t s = r.lo; s < r.hi && r.local_span == span; ++s)
-                        for (int32_t k = trie.slot_indptr[size_t(s)]; k < trie.slot_indptr[size_t(s) + 1]; ++k)
-                            visit(Counted{trie.slot_tokens[size_t(k)], r.units_of(trie, s)});
+                        for (int32_t k = trie.slot_indptr[s]; k < trie.slot_indptr[s + 1]; ++k)
+                            visit(Counted{trie.slot_tokens[k], r.units_of(trie, s)});
             };
             vector<Counted> counted;
             counted.reserve(n);
@@ -132,11 +132,11 @@ struct Inside {
             most = std::max(most, c.count);
         }
         Group g{local_span, least, vector<int32_t>(counted.size()), {}, {}, {}};
-        g.indptr.assign(size_t(most - least) + 2, 0);
-        for (const Counted& c : counted) ++g.indptr[size_t(c.count - least) + 1];
+        g.indptr.assign(most - least + 2, 0);
+        for (const Counted& c : counted) ++g.indptr[c.count - least + 1];
         for (size_t i = 1; i < g.indptr.size(); ++i) g.indptr[i] += g.indptr[i - 1];
         vector<int32_t> at(g.indptr.begin(), g.indptr.end() - 1);
-        for (const Counted& c : counted) g.tokens[size_t(at[size_t(c.count - least)]++)] = c.token;
+        for (const Counted& c : counted) g.tokens[at[c.count - least]++] = c.token;
         if (is_many(g.tokens.size(), n_words)) draw(g, n_words);
         groups.push_back(std::move(g));
     }
@@ -156,15 +156,15 @@ struct Inside {
             const auto digit = [&](const Counted& c) { return size_t(c.token >> shift) & ((1 << kBits) - 1); };
             for (const Counted& c : counted) ++at[digit(c) + 1];
             for (size_t i = 1; i < at.size(); ++i) at[i] += at[i - 1];
-            for (const Counted& c : counted) out[size_t(at[digit(c)]++)] = c;
+            for (const Counted& c : counted) out[at[digit(c)]++] = c;
             counted.swap(out);
         }
     }
     static void draw(Group& g, int64_t n_words) {
-        g.bitmap.assign(size_t(n_words), 0u);
+        g.bitmap.assign(n_words, 0u);
         for (size_t i = 0; i + 1 < g.indptr.size(); ++i) {
             for (int32_t k = g.indptr[i]; k < g.indptr[i + 1]; ++k)
-                g.bitmap[size_t(g.tokens[size_t(k)]) >> 5] |= 1u << (g.tokens[size_t(k)] & 31);
+                g.bitmap[size_t(g.tokens[k]) >> 5] |= 1u << (g.tokens[k] & 31);
             if (g.tokens.size() - size_t(g.indptr[i + 1]) > kMaxClear) g.up_to.push_back(g.bitmap);
         }
     }

@@ -28,7 +28,7 @@ class LoopRuns {
         count_lengths();
     }
     int32_t longer_than(int32_t length) const {
-        return size_t(length) < n_longer.size() ? n_longer[size_t(length)] : 0;
+        return size_t(length) < n_longer.size() ? n_longer[length] : 0;
     }
     size_t bytes() const {
         size_t n = sizeof(*this) + sizeof(Inside::Run) * inside.capacity() + (tokens ? tokens->bytes() : 0) +
@@ -43,9 +43,9 @@ class LoopRuns {
     const bool characters_;
 
     void count_lengths() {
-        n_longer.assign(size_t(trie_[0].height) + 1, 0);
+        n_longer.assign(trie_[0].height + 1, 0);
         for (const Inside::Run& r : inside)
-            for (int32_t slot = r.lo; slot < r.hi; ++slot) ++n_longer[size_t(trie_.slot_word[size_t(slot)].length) - 1];
+            for (int32_t slot = r.lo; slot < r.hi; ++slot) ++n_longer[trie_.slot_word[slot].length - 1];
         for (size_t n = n_longer.size() - 1; n-- > 0;) n_longer[n] += n_longer[n + 1];
     }
     void add(int32_t lo, int32_t hi) {
@@ -56,7 +56,7 @@ class LoopRuns {
     void enter(int32_t node, int32_t depth) {
         for (int32_t c = trie_[node].first_child; c < trie_[node].end_child; ++c) {
             if (c % 64 == 0) GrowthLock::let_read();
-            const uint8_t b = trie_.byte[size_t(c)];
+            const uint8_t b = trie_.byte[c];
             const LeadBytes* const lead = characters_ ? lead_of(b) : nullptr;
             if (loop_.has(b)) take(c, depth + 1);
             else if (lead) go_on(c, depth + 1, lead->n_left, lead->first_lo, lead->first_hi);
@@ -76,7 +76,7 @@ class LoopRuns {
         const TrieNode& at = trie_[node];
         if (at.own) add(at.slot_lo, at.slot_lo + 1);
         for (int32_t c = at.first_child; c < at.end_child; ++c) {
-            const uint8_t b = trie_.byte[size_t(c)];
+            const uint8_t b = trie_.byte[c];
             if (b < lo || b > hi) continue;
             if (n_left == 1) take(c, depth + 1);
             else go_on(c, depth + 1, n_left - 1, 0x80, 0xBF);

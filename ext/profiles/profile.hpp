@@ -78,7 +78,7 @@ class Profiler {
         p.inside = found.inside;
         // By terminal: a walk that is shared has those of another grammar in another order.
         vector<std::pair<int32_t, size_t>> by_term;
-        for (size_t i = 0; i < found.tails.size(); ++i) by_term.push_back({terms[size_t(found.tail_terms[i])], i});
+        for (size_t i = 0; i < found.tails.size(); ++i) by_term.push_back({terms[found.tail_terms[i]], i});
         std::sort(by_term.begin(), by_term.end());
         vector<int32_t> numbers;
         for (auto [term, i] : by_term) numbers.push_back(finish(term, found.tails[i]));
@@ -187,9 +187,9 @@ class Profiler {
         const LexState& s = lexer_.states[y];
         const bool is_own = lexer_.terms.longest && (s.root || s.hyps.front().context >= 0);
         const int32_t z = is_own ? -1 : loop >= 0 ? loop : bases_.like(y, large);
-        const bool has_base = z >= 0 && profiles[size_t(profile(z))].base < 0 &&
+        const bool has_base = z >= 0 && profiles[profile(z)].base < 0 &&
                               !walk_.is_shorter_than_delta(y, lexer_.alike_length(y, z));
-        if (has_base && delta_.compare(y, z, profiles[size_t(profile(z))].walked)) {
+        if (has_base && delta_.compare(y, z, profiles[profile(z)].walked)) {
             p.base = profile(z);
             p.drop = lists.keep(delta_.drop);
             walk_.terms.clear();
@@ -234,7 +234,7 @@ class Profiler {
             for (size_t i = 0; i < wide->tails.size(); ++i) {
                 GrowthLock::let_read();
                 const int32_t term = wide->tail_terms[i];
-                const auto tails = narrow_tails(*wide->tails[i], t[walk_.terms[size_t(term)]].follow);
+                const auto tails = narrow_tails(*wide->tails[i], t[walk_.terms[term]].follow);
                 if (!tails) continue;
                 narrow->tails.push_back(tails);
                 narrow->tail_terms.push_back(term);
@@ -325,7 +325,7 @@ class Profiler {
     std::shared_ptr<const vector<uint32_t>> vetoed(List watch) {
         std::shared_ptr<const vector<uint32_t>>& got = vetoed_[watch.vector()];
         if (got) return got;
-        auto out = std::make_shared<vector<uint32_t>>(size_t(n_words_), 0u);
+        auto out = std::make_shared<vector<uint32_t>>(n_words_, 0u);
         veto(0, lexer_.watches.intern(watch), *out);
         return got = out;
     }

@@ -65,7 +65,7 @@ inline SharedTails unite(const vector<const Tails*>& parts, bool counted) {
             places.slots.push_back(int32_t(at));
             const int32_t k = own.slot_indptr[i];
             const bool alone = !counted && own.slot_indptr[i + 1] == k + 1;
-            places.given[at] = alone ? own.slot_tokens[size_t(k)] : SharedTails::kNone - 1 - int32_t(i);
+            places.given[at] = alone ? own.slot_tokens[k] : SharedTails::kNone - 1 - int32_t(i);
         }
         out.members.push_back(std::move(places));
     }

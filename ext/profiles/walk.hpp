@@ -195,7 +195,7 @@ class Walk {
         for (const Edge& e : s.edges)
             for (int32_t b = e.lo; b <= e.hi; ++b) {
                 if (loop.has(uint8_t(b))) continue;
-                for (const LoopRuns::Exit& out : known->exits[size_t(b)]) {
+                for (const LoopRuns::Exit& out : known->exits[b]) {
                     const uint8_t* const text = trie_.slot_word[trie_[out.node].slot_lo].text;
                     const int32_t n = out.depth - 1;
                     enter(out.node, e, n, !counts ? 0 : characters ? characters_in(text, n) : n);
@@ -214,16 +214,16 @@ class Walk {
         const int32_t most = int32_t(chain_.states.size()) - 1;
         for (const Inside::Run& r : known->inside)
             for (int32_t slot = r.lo; slot < r.hi; ++slot) {
-                const int32_t n = trie_.slot_word[size_t(slot)].length;
-                if (n <= most) inside(slot, lexer_.states[chain_.states[size_t(n)]], chain_.counts[size_t(n)]);
+                const int32_t n = trie_.slot_word[slot].length;
+                if (n <= most) inside(slot, lexer_.states[chain_.states[n]], chain_.counts[n]);
             }
         for (int32_t b = 0; b < 256; ++b) {
             if (chain_.bytes.has(uint8_t(b))) continue;
-            for (const LoopRuns::Exit& out : known->exits[size_t(b)]) {
+            for (const LoopRuns::Exit& out : known->exits[b]) {
                 const int32_t n = out.depth - 1;
                 if (n > most) continue;
-                const Edge* const e = lexer_.states[chain_.states[size_t(n)]].edge(uint8_t(b));
-                if (e) enter(out.node, *e, n, chain_.counts[size_t(n)]);
+                const Edge* const e = lexer_.states[chain_.states[n]].edge(uint8_t(b));
+                if (e) enter(out.node, *e, n, chain_.counts[n]);
             }
         }
         return true;

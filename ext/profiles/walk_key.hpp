@@ -62,7 +62,7 @@ class WalkKey {
     vector<int32_t> spans_of(const vector<vector<int32_t>>& ranks) {
         vector<int32_t> out;
         for (vector<int32_t> span : ranks) {
-            if (by_rank_) for (int32_t& bound : span) bound = bounds_[size_t(bound)];
+            if (by_rank_) for (int32_t& bound : span) bound = bounds_[bound];
             out.push_back(lexer_.spans.intern(span));
         }
         return out;

@@ -1,3 +1,32 @@
+// How many bytes lead from one state to another, and from how many on a loop counts as one on many bytes.
+//
+// Inside a string, a comment or an identifier most tokens go on; in a number or a keyword few do.  What tells them
+// apart is the loop: ten digits, sixteen hexadecimal ones, or the 26 letters of one case against both cases, or all
+// bytes but a few.  32 lies between.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "containers/fields.hpp"
+#include "containers/numbers.hpp"
+#include "errors.hpp"
+
+namespace wfsa {
+
+constexpr int32_t kManyBytes = 32;
+constexpr int32_t kDigits = 10;  // already so many are worth sharing: every vocabulary spells numbers in many ways
+
+// Bytes of the edges to `target`.
+template <class Edges> int32_t bytes_to(Edges at, Edges end, int32_t target) {
+    int32_t n = 0;
+    for (; at != end; ++at) if (at->target == target) n += at->hi - at->lo + 1;
+    return n;
+}
+
 // Byte DFAs of terminals.
 //
 // A terminal is a tree of unions, repetitions, intersections and differences over bytes and code points; the lexer
@@ -8,20 +37,6 @@
 // Invariants of a finished Dfa: state 0 is the start; every state can reach an accepting one (so "a state exists"
 // means "alive"); edges of a state are sorted, disjoint, and neighbours with one target are merged; states are
 // numbered breadth first from the start, so equal trees give equal arrays.  The empty language has no state.
-#pragma once
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <unordered_map>
-#include <utility>
-#include <vector>
-
-#include "containers/fields.hpp"
-#include "containers/vector_hash.hpp"
-#include "errors.hpp"
-#include "regular/loops.hpp"
-
-namespace wfsa {
 
 struct Edge {
     int32_t target;
@@ -78,7 +93,7 @@ inline void tidy(vector<Edge>& es) {
     es.resize(n);
 }
 
-// A set of words (word_set.hpp) is deterministic and minimal as it is, and may have millions of states.  Where one is
+// A set of words (words.hpp) is deterministic and minimal as it is, and may have millions of states.  Where one is
 // all that is left to be read, the automaton before it leads into it: targets from kTail on are the states of such a
 // tail.
 constexpr int32_t kTail = 1 << 29;

@@ -82,7 +82,7 @@ class FindLikeness {
     // Is there a way of kChain states with the same labels, from each to the one that most of its bytes lead to?  In
     // most automata there is none, and little to be found.
     bool has_chain() {
-        vector<int32_t> next(size_t(n_), -1), length(size_t(n_), 0);
+        vector<int32_t> next(n_, -1), length(size_t(n_), 0);
         for (int32_t s = n_; s-- > 0;) {  // most lead to later ones
             int32_t most = kManyBytes - 1;
             for (const Edge& e : d_.row(s)) {
@@ -100,15 +100,15 @@ class FindLikeness {
                std::equal(x.begin(), x.end(), y.begin(), [](const Edge& e, const Edge& f) { return e.label() == f.label(); });
     }
     void begin() {
-        before_indptr_.assign(size_t(n_) + 1, 0);
+        before_indptr_.assign(n_ + 1, 0);
         for (const Edge& e : d_.edges) ++before_indptr_[e.target + 1];
         for (size_t s = 0; s < size_t(n_); ++s) before_indptr_[s + 1] += before_indptr_[s];
         before_.resize(d_.edges.size());
         vector<int32_t> next(before_indptr_.begin(), before_indptr_.end() - 1);
-        cls_.resize(size_t(n_));
-        changes_.resize(size_t(n_));
-        dirty_.reserve(size_t(n_));
-        stamp_.assign(size_t(n_), 0);
+        cls_.resize(n_);
+        changes_.resize(n_);
+        dirty_.reserve(n_);
+        stamp_.assign(n_, 0);
         const int32_t n_sorts = sorts_.empty() ? 1 : 1 + *std::max_element(sorts_.begin(), sorts_.end());
         size_of_.assign(2 * size_t(n_sorts), 0);
         for (int32_t s = 0; s < n_; ++s) {
@@ -131,7 +131,7 @@ class FindLikeness {
             ++n_dirty_[cls_[s]];
         }
         for (Group& g : groups_) {
-            const size_t of = size_t(keys_[g.key]);
+            const size_t of = keys_[g.key];
             if (n_dirty_[of] == size_of_[of]) {
                 g.number = int32_t(of);
                 n_dirty_[of] = 0;  // it has one that keeps its number
@@ -197,8 +197,8 @@ class FindLikeness {
         }
     }
     void write(Likeness& out) {
-        out.kind.assign(size_t(n_), -1);
-        out.indptr.resize(size_t(n_) + 1, 0);
+        out.kind.assign(n_, -1);
+        out.indptr.resize(n_ + 1, 0);
         if (early_.empty()) return;
         vector<int32_t> first(size_of_.size(), -1), n(size_of_.size(), 0);
         for (int32_t s = n_; s-- > 0;) {
@@ -206,7 +206,7 @@ class FindLikeness {
             ++n[early_[s]];
         }
         for (int32_t s = 0; s < n_; ++s) {
-            const size_t of = size_t(early_[s]);
+            const size_t of = early_[s];
             if (n[of] > 1) {
                 out.kind[s] = first[of];
                 out.changes.insert(out.changes.end(), changes_[s].begin(), changes_[s].end());

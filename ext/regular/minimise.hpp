@@ -29,7 +29,7 @@ class Minimiser {
         Dfa dfa;
         if (start < kTail) {
             if (draft_.size() == 0) return dfa;
-            cls_.assign(size_t(draft_.size()), kUnseen);
+            cls_.assign(draft_.size(), kUnseen);
             visit(start);
             if (cls_[start] == kDead) return dfa;
         }
@@ -79,7 +79,7 @@ class Minimiser {
     struct Frame { int32_t state, edge; };
 
     void visit(int32_t start) {
-        vector<int32_t> index(size_t(draft_.size()), -1), low(size_t(draft_.size())), open, finished;
+        vector<int32_t> index(draft_.size(), -1), low(size_t(draft_.size())), open, finished;
         vector<Frame> path;
         int32_t n = 0;
         auto enter = [&](int32_t s) {
@@ -205,7 +205,7 @@ class Minimiser {
             cls_[states[0]] = from;
             return states;
         }
-        if (place_.empty()) place_.resize(size_t(draft_.size()));
+        if (place_.empty()) place_.resize(draft_.size());
         for (size_t k = 0; k < states.size(); ++k) {
             cls_[states[k]] = from;
             place_[states[k]] = int32_t(k);
@@ -214,9 +214,9 @@ class Minimiser {
         vector<int32_t> first(n + 2, 0), before;  // by state: those of the component that lead to it
         const auto inside = [&](const Edge& e) { return e.target < kTail && cls_[e.target] == from; };
         for (int32_t s : states)
-            for (const Edge& e : draft_.row(s)) if (inside(e)) ++first[size_t(place_[e.target]) + 2];
+            for (const Edge& e : draft_.row(s)) if (inside(e)) ++first[place_[e.target] + 2];
         for (size_t k = 2; k < n + 2; ++k) first[k] += first[k - 1];
-        before.resize(size_t(first.back()));
+        before.resize(first.back());
         for (size_t k = 0; k < n; ++k)
             for (const Edge& e : draft_.row(states[k]))
                 if (inside(e)) before[first[place_[e.target] + 1]++] = int32_t(k);
@@ -244,12 +244,12 @@ class Minimiser {
             // The states that have a row stay in their part if it has no others, or if they are most of it.
             vector<int32_t> to(sizes.size(), -1), most(size.size(), -1), all(size.size(), 0);
             for (int32_t r = 0; r < rows.size(); ++r) {
-                const size_t p = size_t(rows[r][0]);
+                const size_t p = rows[r][0];
                 all[p] += sizes[r];
                 if (most[p] < 0 || sizes[r] > sizes[most[p]]) most[p] = r;
             }
             for (int32_t r = 0; r < rows.size(); ++r) {
-                const size_t p = size_t(rows[r][0]);
+                const size_t p = rows[r][0];
                 if (all[p] == size[p] && most[p] == r) { to[r] = int32_t(p); continue; }
                 to[r] = int32_t(size.size());
                 size.push_back(sizes[r]);
@@ -258,7 +258,7 @@ class Minimiser {
                 if (most[p] >= 0) size[p] = all[p] == size[p] ? sizes[most[p]] : size[p] - all[p];
             met.clear();
             for (size_t i = 0; i < looked_at.size(); ++i) {
-                const size_t k = size_t(looked_at[i]);
+                const size_t k = looked_at[i];
                 if (to[found[i]] == part[k]) continue;
                 part[k] = to[found[i]];
                 cls_[states[k]] = from + part[k];
@@ -276,7 +276,7 @@ class Minimiser {
 
     // Whether state `with` equals class `c`; then `partner_` has what each of the states equals.
     bool equals(const vector<int32_t>& states, int32_t with, int32_t c) {
-        if (partner_.empty()) partner_.resize(size_t(draft_.size()));
+        if (partner_.empty()) partner_.resize(draft_.size());
         for (int32_t s : states) partner_[s] = -1;
         vector<int32_t> todo{with};
         partner_[with] = c;

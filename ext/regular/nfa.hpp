@@ -2,7 +2,7 @@
 //
 // UTF-8 ranges become byte-range sequences (R. Cox, "Regular Expression Matching in the Wild").
 #pragma once
-#include "containers/sorted_set.hpp"
+#include "containers/numbers.hpp"
 #include "regular/minimise.hpp"
 #include "regular/range_splitter.hpp"
 

@@ -22,7 +22,7 @@ class StateNames {
         StateNames& names = the();
         const ForkGate::Change change;
         std::lock_guard<std::mutex> lock(names.mutex_);
-        const size_t n = size_t(d.size());
+        const size_t n = d.size();
         vector<int64_t> out(n, -1);
         vector<int32_t> key;
         vector<uint8_t> steps(n, kFar);  // to a loop on many bytes

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <tuple>
+#include <vector>
 
 #include "containers/thread_pool.hpp"
 #include "runtime/decoder.hpp"
@@ -64,6 +66,126 @@ inline void fill_masks(std::vector<Asked> asked, int64_t n_words, int64_t n_thre
         }
     };
     ThreadPool::run(n_shares - 1, work);
+    if (failed) std::rethrow_exception(failed);
+}
+
+// The masks of draft trees: what may follow each of the tokens that a draft model has proposed.
+//
+// A tree of n nodes is three arrays, as in XGrammar's traverse_draft_tree and SGLang's speculative decoding:
+//
+//   node           0    1    2    3    4          0 ─┬─ 1 ─── 3        node 0 is the last committed token, which is
+//   next           1    3   -1   -1   -1  child      ├─ 2              not committed again; its row is the mask of
+//   sibling       -1    2    4   -1   -1             └─ 4              the decoder as it stands
+//   tokens         ·    a    b    c    d
+//
+// Row i of the masks is what may follow the tokens on the way from node 0 to node i, each of which takes one of the budget.
+// Rows stay as they were where there is nothing to tell: below a token that is not allowed, which a verifier refuses
+// anyway, and where the text has ended.
+//
+// The walk is depth first on a fork, one commit and one rollback a node, with a path in place of recursion: a chain may be
+// as long as a text.  What the arrays say is checked before the first row is written.  Whole trees are dealt to threads as
+// they become free; a tree is not divided, since its nodes follow each other.
+
+struct DraftTree {
+    const int64_t *next, *sibling, *tokens;  // of n nodes each
+    int64_t n;
+};
+
+enum class TreeFault { Sound, Child, Sibling, RootSibling, Met };
+
+struct TreeCheck {
+    TreeFault fault;
+    int64_t node;
+};
+
+// A tree: from node 0 each node is met once at most.  Nodes that are not met are padding.
+inline TreeCheck check_tree(const DraftTree& tree) {
+    const auto within = [&](int64_t node) { return node >= -1 && node < tree.n; };
+    for (int64_t i = 0; i < tree.n; ++i) {
+        if (!within(tree.next[i])) return {TreeFault::Child, i};
+        if (!within(tree.sibling[i])) return {TreeFault::Sibling, i};
+    }
+    if (tree.sibling[0] != -1) return {TreeFault::RootSibling, 0};
+    std::vector<bool> met(tree.n, false);
+    std::vector<int64_t> todo{0};
+    met[0] = true;
+    while (!todo.empty()) {
+        const int64_t at = todo.back();
+        todo.pop_back();
+        for (int64_t child = tree.next[at]; child != -1; child = tree.sibling[child]) {
+            if (met[child]) return {TreeFault::Met, child};
+            met[child] = true;
+            todo.push_back(child);
+        }
+    }
+    return {TreeFault::Sound, 0};
+}
+
+// What is asked of one sequence.  `probe` is a fork that the walk may change; it is as it was in the end.
+struct AskedTree {
+    std::unique_ptr<Decoder> probe;
+    DraftTree tree;
+    int64_t n_tokens;    // of the vocabulary: other ids are not allowed
+    Budget budget;       // of the sequence as it stands
+    uint32_t* rows;      // n of them
+    int64_t n_filled{};  // how many have been written
+};
+
+inline void fill_tree(AskedTree& asked, int64_t n_words) {
+    Decoder& probe = *asked.probe;
+    const DraftTree& tree = asked.tree;
+    const bool bounded = asked.budget.tokens != kAnyTokens;
+    std::vector<int64_t> path;  // nodes whose tokens are committed
+    const auto fill = [&](int64_t node) {
+        if (probe.finished()) return false;
+        Budget budget = asked.budget;
+        if (bounded) budget.tokens = std::max<int64_t>(0, budget.tokens) - int64_t(path.size());
+        fill_mask(probe, asked.rows + node * n_words, n_words, most_after(probe, budget));
+        ++asked.n_filled;
+        return true;
+    };
+    const auto commit = [&](int64_t token) {
+        if (token < 0 || token >= asked.n_tokens) return false;
+        const uint32_t* const allowed = asked.rows + (path.empty() ? 0 : path.back()) * n_words;
+        if (bounded && !(allowed[token >> 5] >> (token & 31) & 1)) return false;
+        return probe.commit_token(int32_t(token));
+    };
+    int64_t node = fill(0) ? tree.next[0] : -1;
+    for (;;) {
+        if (node == -1) {
+            if (path.empty()) return;
+            probe.rollback(1);
+            node = tree.sibling[path.back()];
+            path.pop_back();
+            continue;
+        }
+        if (!commit(tree.tokens[node])) {
+            node = tree.sibling[node];
+            continue;
+        }
+        path.push_back(node);
+        node = fill(node) ? tree.next[node] : -1;
+    }
+}
+
+// Trees of one constraint follow each other where they stand side by side.  Of several exceptions one is thrown.
+inline void fill_trees(std::vector<AskedTree>& asked, int64_t n_words, int64_t n_threads) {
+    std::atomic<size_t> next{0};
+    std::mutex lock;
+    std::exception_ptr failed;
+    const auto work = [&](size_t) {
+        try {
+            for (size_t i; (i = next.fetch_add(1)) < asked.size();) fill_tree(asked[i], n_words);
+        } catch (...) {
+            const std::lock_guard<std::mutex> guard(lock);
+            failed = std::current_exception();
+        }
+    };
+    constexpr size_t kWorthWaking = 16;  // nodes (batch.hpp)
+    size_t n_nodes = 0;
+    for (const AskedTree& one : asked) n_nodes += size_t(one.tree.n);
+    const size_t most = std::min({size_t(n_threads), asked.size(), n_nodes / kWorthWaking});
+    ThreadPool::run(most > 0 ? most - 1 : 0, work);
     if (failed) std::rethrow_exception(failed);
 }
 

@@ -8,7 +8,7 @@
 #pragma once
 #include <functional>
 
-#include "runtime/memory.hpp"
+#include "runtime/engine.hpp"
 
 namespace wfsa {
 

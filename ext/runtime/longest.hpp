@@ -5,10 +5,10 @@
 // of all stacks, and cuts inside tails move the stacks as a commit does (fronts.hpp).
 //
 // Where terminals that match the same text are all taken, or end anywhere, one text is cut in very many ways. Those that
-// lead to the same stacks are one (same_stacks.hpp); different stacks stay apart, because what could be taken on one of
+// lead to the same stacks are one (gss.hpp); different stacks stay apart, because what could be taken on one of
 // them must not end a terminal on another, and there is a limit to their number.
 #pragma once
-#include "parser/same_stacks.hpp"
+#include "parser/gss.hpp"
 #include "runtime/access.hpp"
 #include "runtime/scratch.hpp"
 
@@ -46,7 +46,7 @@ class Longest {
         const size_t n = cs.size();
         for (size_t i = 0; i < n; ++i)
             for (size_t k = 0; k < access_.lex(cs[i].lex).accepts.size(); ++k) {
-                const Accept a = tables_.lexer.states[size_t(cs[i].lex)].accepts[k];
+                const Accept a = tables_.lexer.states[cs[i].lex].accepts[k];
                 if (next >= 0 && !tables_.lexer.terms[a.term].follow.has(uint8_t(next))) continue;
                 if (tables_.lexer.terms[a.term].ignore) {
                     Config again = cs[i];
@@ -85,7 +85,7 @@ class Longest {
 
     // The tails after the universe's terminal.  Where stacks branch much the tops before it may do.
     template <class Take> void read_tails(int32_t universe, const Config&, const Take& take) {
-        const int32_t term = tables_.universes[size_t(universe)].term;
+        const int32_t term = tables_.universes[universe].term;
         const Config c = s_.fronts.config(0);
         int32_t n_below = 0;
         for (int32_t k = 0; k < c.n_tops; ++k) n_below += c.tops[k]->n_below;
@@ -110,7 +110,7 @@ class Longest {
             const Node* node = nodes[i];
             key.push_back(int64_t(pair_key(node->n_below, node->state)));
             for (int32_t b = 0; b < node->n_below; ++b) {
-                const size_t at = size_t(std::find(nodes.begin(), nodes.end(), node->below[b]) - nodes.begin());
+                const size_t at = std::find(nodes.begin(), nodes.end(), node->below[b]) - nodes.begin();
                 if (at == nodes.size()) nodes.push_back(node->below[b]);
                 key.push_back(int64_t(at));
             }
@@ -127,7 +127,7 @@ class Longest {
         });
         for (int32_t end = 0; end < int32_t(tables.profiler.terminal_ends.size()); ++end) {
             GrowthLock::let_read();
-            const int32_t universe = tables.profiler.terminal_ends[size_t(end)].universe;
+            const int32_t universe = tables.profiler.terminal_ends[end].universe;
             for (auto at = large.lower_bound({universe, -1}); at != large.end() && at->first == universe; ++at)
                 if (!tables.find_bulk(end, at->second)) tables.make_bulk(end, at->second);
         }
@@ -180,7 +180,7 @@ class Longest {
                 s_.readings.pop_back();
                 continue;
             }
-            const JointTails::Cut cut = tables_.joint.cuts[size_t(at.cut++)];
+            const JointTails::Cut cut = tables_.joint.cuts[at.cut++];
             const int32_t to = front_after(cut.from < 0 ? at.front : s_.path[at.base + size_t(cut.from)], cut.term);
             s_.path.push_back(to);
             if (cut.next >= 0) begin_reading(cut.next, to, take);

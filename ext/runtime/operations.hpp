@@ -168,7 +168,7 @@ template <class Policy> class Operations {
     // Write the allowed tokens to `mask`; n_words may be more than the vocabulary needs.
     void mask(const Snapshot* at, uint32_t* mask, int64_t n_words) {
         if (!begin_mask(at, mask, n_words)) return;
-        const size_t n_own = size_t(tables_.vocab->n_words());
+        const size_t n_own = tables_.vocab->n_words();
         const bool keyed = put_key(at);
         if (keyed)
             if (const vector<uint32_t>* known = s_.masks.find()) {
@@ -180,7 +180,7 @@ template <class Policy> class Operations {
         if (keyed && !s_.deep) s_.masks.put(mask, n_own);
     }
     // The same, but `add_tokens(configuration, end of a terminal, writer)` decides which of the tokens that end a
-    // terminal may come (parsed_tails.hpp), and no finished mask is used or kept.
+    // terminal may come (operations.hpp), and no finished mask is used or kept.
     template <class AddTokens>
     void mask_by(const Snapshot* at, uint32_t* mask, int64_t n_words, const AddTokens& add_tokens) {
         if (begin_mask(at, mask, n_words)) write_mask(at, mask, add_tokens);
@@ -310,7 +310,7 @@ template <class Policy> class Operations {
         return true;
     }
     template <class AddTokens> void write_mask(const Snapshot* at, uint32_t* mask, const AddTokens& add_tokens) {
-        const size_t n_own = size_t(tables_.vocab->n_words());
+        const size_t n_own = tables_.vocab->n_words();
         s_.arena.clear();
         ProfileMask profiles(tables_, s_);
         access_.lex(at->configs[0].lex);
@@ -348,6 +348,59 @@ template <class Policy> class Operations {
                 add_tail(end, tail, tables_.lexer.terms, c.count, out);
             }
         });
+    }
+};
+
+// The slow twin of the machines that read tails: every tail is parsed on the real stack, byte by byte, as a commit
+// does.
+//
+// For tests and doubts only; a mask made with it takes milliseconds.
+
+template <class Policy> class ParsedTails {
+  public:
+    explicit ParsedTails(Operations<Policy>& operations) : o_(operations) {}
+
+    void mask(const Snapshot* at, uint32_t* out, int64_t n_words) {
+        o_.mask_by(at, out, n_words,
+                   [this](const Config& c, int32_t end, MaskWriter writer) { add_end(c, end, writer); });
+    }
+
+  private:
+    struct Level {  // a node of the tails' trie, and the configurations behind its bytes
+        int32_t child, end;
+        vector<Config> configs;
+    };
+    Operations<Policy>& o_;
+
+    void add_end(const Config& c, int32_t number, MaskWriter out) {
+        const Tables& tables = o_.access().tables;
+        const Terminals& terms = tables.lexer.terms;
+        const TerminalEnd& end = tables.profiler.terminal_ends[number];
+        const Trie tails(end.tails->slots.words());
+        Arena& arena = o_.scratch().arena;
+        Alone alone;
+        vector<Config> first;
+        if (terms[end.term].ignore) {
+            first.push_back(c);
+            first.back().lex = o_.policy().root(c, 0);
+        } else {
+            o_.policy().shift(first, c, end.term, arena, alone);
+        }
+        vector<Level> open;
+        open.push_back({tails[0].first_child, tails[0].end_child, std::move(first)});
+        vector<Config> next;
+        while (!open.empty()) {
+            if (open.back().child == open.back().end) { open.pop_back(); continue; }
+            const int32_t node = open.back().child++;
+            o_.step(open.back().configs, tails.byte[node], next, arena);
+            if (next.empty()) continue;
+            if (tails[node].own)
+                add_leaving_tokens(end, size_t(tails[node].slot_lo), terms, c.count, out);
+            const int32_t lo = tails[node].first_child, hi = tails[node].end_child;
+            if (lo == hi) continue;
+            o_.policy().shift_completed(next, hi - lo == 1 ? tails.byte[lo] : -1, arena, alone);
+            open.push_back({lo, hi, next});
+        }
     }
 };
 

@@ -3,7 +3,7 @@
 // An operation owns it while it runs; operations do not nest.
 #pragma once
 #include "parser/closure.hpp"
-#include "parser/same_stacks.hpp"
+#include "parser/gss.hpp"
 #include "tails/fronts.hpp"
 
 namespace wfsa {

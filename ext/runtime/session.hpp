@@ -1,13 +1,13 @@
 // One sequence being decoded: a snapshot, the arena it writes to, and the engine it reads.
 //
-// fork() shares everything so far; who goes on writes to an arena of its own (parser/shared_arena.hpp). What a commit
+// fork() shares everything so far; who goes on writes to an arena of its own (parser/arena.hpp). What a commit
 // wrote is given back when it is rolled back, or refused.
 // What changes a Session is called by one thread at a time; masks and questions change nothing. Sessions of one
 // engine run in parallel.
 //
 // What stands next to the parse is for the maker of a session to choose (companion.hpp).
 #pragma once
-#include "parser/shared_arena.hpp"
+#include "parser/arena.hpp"
 #include "runtime/companion.hpp"
 #include "runtime/generations.hpp"
 #include "runtime/text_budget.hpp"

@@ -8,19 +8,17 @@
 #include <atomic>
 
 #include "budget/most_to_end.hpp"
-#include "budget/reduced_budgets.hpp"
-#include "budget/terminals_in_token.hpp"
 #include "budget/tokens_to_end.hpp"
 #include "containers/fork_gate.hpp"
 #include "containers/heap_bytes.hpp"
 #include "lexer/state_order.hpp"
-#include "parser/attach_unordered.hpp"
 #include "parser/follow.hpp"
 #include "parser/least_to_end.hpp"
 #include "parser/lr0.hpp"
+#include "parser/unordered_rules.hpp"
 #include "tails/joint_tails.hpp"
-#include "tails/leaving_tokens.hpp"
 #include "tails/parser_dwa.hpp"
+#include "tails/universe.hpp"
 
 namespace wfsa {
 
@@ -153,10 +151,10 @@ struct Tables {
         may_run_out = is_used(Mark::kMayRunOut);
         must_repeat = is_used(Mark::kRepeats);
         if (distinct.empty()) return;
-        awaits_distinct.assign(size_t(lr.n_states()), 0);
+        awaits_distinct.assign(lr.n_states(), 0);
         for (int32_t s = 0; s < lr.n_states(); ++s)
-            for (int32_t k = lr.goto_indptr[size_t(s)]; k < lr.goto_indptr[size_t(s) + 1]; ++k)
-                awaits_distinct[size_t(s)] |= mark(lr.goto_symbol[size_t(k)]) != Mark::kNone;
+            for (int32_t k = lr.goto_indptr[s]; k < lr.goto_indptr[s + 1]; ++k)
+                awaits_distinct[s] |= mark(lr.goto_symbol[k]) != Mark::kNone;
     }
     // For the shortest end of a text; made when it is first asked for.
     const LeastToEnd& least_to_end() {
@@ -209,21 +207,21 @@ struct Tables {
     }
     void index_tokens() {
         for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
-            for (int32_t id : token_ids[size_t(t)]) token_terms[id].push_back(t);
+            for (int32_t id : token_ids[t]) token_terms[id].push_back(t);
     }
 
     // The token-level terminals that an LR state shifts: visit(terminal).
     template <class Visit> void each_shifted_token(int32_t state, const Visit& visit) const {
         if (state >= lr.unordered.first) return;
-        const int32_t* at = lr.goto_symbol.data() + lr.goto_indptr[size_t(state)];
-        for (int32_t k = 0; k < lr.n_shifts[size_t(state)]; ++k) if (lexer.terms[at[k]].start < 0) visit(at[k]);
+        const int32_t* at = lr.goto_symbol.data() + lr.goto_indptr[state];
+        for (int32_t k = 0; k < lr.n_shifts[state]; ++k) if (lexer.terms[at[k]].start < 0) visit(at[k]);
     }
     // Does the count of a configuration matter to no token?
     bool is_free(int32_t lex, int32_t count) const {
-        const LexState& y = lexer.states[size_t(lex)];
+        const LexState& y = lexer.states[lex];
         if (!y.counted) return true;
         if (y.profile < 0) return false;
-        const Profile& p = profiler.profiles[size_t(y.profile)];
+        const Profile& p = profiler.profiles[y.profile];
         return p.free_lo <= count && count <= p.free_hi;
     }
 
@@ -245,8 +243,8 @@ struct Tables {
         return got == bulk.end() ? nullptr : &got->second;
     }
     const vector<uint32_t>* make_bulk(int32_t end, int32_t weight) {
-        vector<uint32_t> bits(size_t(vocab->n_words()), 0u);
-        const TerminalEnd& e = profiler.terminal_ends[size_t(end)];
+        vector<uint32_t> bits(vocab->n_words(), 0u);
+        const TerminalEnd& e = profiler.terminal_ends[end];
         for (int32_t tail : weights[weight]) add_tail(e, tail, lexer.terms, 0, {bits.data()});
         return &bulk.emplace(pair_key(end, weight), std::move(bits)).first->second;
     }

@@ -6,8 +6,8 @@
 // Equal fronts are one: a tail like "*****" is soon among stacks that are known. Two fronts are equal if they have
 // the same tops on the same nodes; below, nodes are shared, so addresses tell.
 #pragma once
+#include "containers/numbers.hpp"
 #include "containers/open_table.hpp"
-#include "containers/pair_key.hpp"
 #include "errors.hpp"
 #include "parser/closure.hpp"
 
@@ -22,9 +22,9 @@ class Fronts {
         by_hash_.clear();
         fronts_.push_back({c, -1, 0, 0, -1});
     }
-    const Config& config(int32_t front) const { return fronts_[size_t(front)].config; }
-    int32_t& tops(int32_t front) { return fronts_[size_t(front)].tops; }  // number of its set of tops, -1: unknown
-    void set(int32_t front, const Config& c) { fronts_[size_t(front)].config = c; }
+    const Config& config(int32_t front) const { return fronts_[front].config; }
+    int32_t& tops(int32_t front) { return fronts_[front].tops; }  // number of its set of tops, -1: unknown
+    void set(int32_t front, const Config& c) { fronts_[front].config = c; }
     // The front after a terminal, -1 to be filled in.
     int32_t& after(int32_t front, int32_t term) { return after_.insert(pair_key(front, term)).first.front; }
     // The front whose tops are those of the closure at `order`; `is_new`: it has no configuration yet.
@@ -43,9 +43,9 @@ class Fronts {
         }
         const size_t size = keys_.size() - from;
         int32_t& last = by_hash_.insert(hash).first.front;
-        for (int32_t f = last; f >= 0; f = fronts_[size_t(f)].before)
-            if (fronts_[size_t(f)].size == size &&
-                std::equal(keys_.begin() + int64_t(from), keys_.end(), keys_.begin() + int64_t(fronts_[size_t(f)].from))) {
+        for (int32_t f = last; f >= 0; f = fronts_[f].before)
+            if (fronts_[f].size == size &&
+                std::equal(keys_.begin() + int64_t(from), keys_.end(), keys_.begin() + int64_t(fronts_[f].from))) {
                 keys_.resize(from);
                 return f;
             }

@@ -58,7 +58,7 @@ class JointTails {
     }
     int32_t find_start(int32_t universe, bool before) const {
         const vector<int32_t>& known = starts_[before];
-        return universe < int32_t(known.size()) ? known[size_t(universe)] : -1;
+        return universe < int32_t(known.size()) ? known[universe] : -1;
     }
     int32_t state(const vector<int32_t>& code) {
         const int32_t d = states.intern(code);
@@ -76,7 +76,7 @@ class JointTails {
         weights_of_.clear();
         decided_.clear();
         lexed_.begin(kMostWork);
-        const int32_t tops_read = sets_.number(tops[t]), term = universes_[size_t(universe_)].term;
+        const int32_t tops_read = sets_.number(tops[t]), term = universes_[universe_].term;
         if (code.size() > 1) {
             read(lexed_.place(code), tops_read, -1, 0);
         } else {
@@ -164,7 +164,7 @@ class JointTails {
             const List code = states[d];
             check(code.size() % 2 == 1 && size_t(code[0]) < universes_.size(), "a state of joint tails is cut short");
             for (size_t i = 1; i < code.size(); i += 2)
-                check(code[i] < universes_[size_t(code[0])].tails().n_nodes() && code[i + 1] < lexer_.watches.size(),
+                check(code[i] < universes_[code[0]].tails().n_nodes() && code[i + 1] < lexer_.watches.size(),
                       "a state of joint tails is out of range");
             remember_start(code, d);
         }
@@ -173,14 +173,14 @@ class JointTails {
         check(t.from >= 0 && t.from < states.size() && t.read >= 0 && t.read < tops.size() && t.weight >= 0 &&
                   t.weight < weights_.size(), "a transition of joint tails is out of range");
         const int32_t universe = states[t.from][0];
-        check_weight(weights_[t.weight], universes_[size_t(universe)]);
+        check_weight(weights_[t.weight], universes_[universe]);
         check(!tops[t.read].empty(), "a set of tops is empty");
         check(!find(t.from, t.read), "a transition is repeated");
         for (size_t k = 0; k < t.cuts.size(); ++k) {
             const Cut& c = t.cuts[k];
             check(c.term >= 0 && c.term < n_terms, "a cut has an unknown terminal");
             check(c.from >= -1 && c.from < int32_t(k) && c.next >= -1 && c.next < states.size(), "a cut is out of range");
-            check(c.from < 0 || t.cuts[size_t(c.from)].next < 0, "a cut goes on from unknown stacks");
+            check(c.from < 0 || t.cuts[c.from].next < 0, "a cut goes on from unknown stacks");
             check(c.next < 0 || (states[c.next][0] == universe && states[c.next].size() > 1), "a cut changes its universe");
         }
         add(t.from, t.read, t.weight, t.cuts);
@@ -188,8 +188,8 @@ class JointTails {
     void remember_start(List code, int32_t d) {
         if (code.size() != 1 && (code.size() != 3 || code[1] || code[2])) return;
         vector<int32_t>& known = starts_[code.size() == 1];
-        if (size_t(code[0]) >= known.size()) known.resize(size_t(code[0]) + 1, -1);
-        known[size_t(code[0])] = d;
+        if (size_t(code[0]) >= known.size()) known.resize(code[0] + 1, -1);
+        known[code[0]] = d;
     }
     // All that was decided, as one set.
     int32_t weight() {
@@ -209,14 +209,14 @@ class JointTails {
         const LexedTails::Lexed at = lexed_.behind(place, sets_.context(tops));
         if (at.weight > 0) weights_of_.push_back(at.weight);
         for (int32_t k = at.lo; k < at.hi; ++k)
-            if (!is_alike(at.lo, k, tops)) cut(lexed_.ends[size_t(k)].term, lexed_.ends[size_t(k)].rest, tops, from, depth + 1);
+            if (!is_alike(at.lo, k, tops)) cut(lexed_.ends[k].term, lexed_.ends[k].rest, tops, from, depth + 1);
         if (cuts_.size() == n) decided_.insert(pair_key(place, tops));
     }
     // Does an earlier end leave the same tails, on the same stacks?
     bool is_alike(int32_t lo, int32_t k, int32_t tops) {
-        const LexedTails::End end = lexed_.ends[size_t(k)];
+        const LexedTails::End end = lexed_.ends[k];
         for (; lo < k; ++lo) {
-            const LexedTails::End other = lexed_.ends[size_t(lo)];
+            const LexedTails::End other = lexed_.ends[lo];
             if (other.rest == end.rest && sets_.after(tops, other.term).targets == sets_.after(tops, end.term).targets)
                 return true;
         }
@@ -246,12 +246,12 @@ class JointTails {
         if (!seen_.insert({place, tops, term}).second) return true;
         const int32_t context = sets_.context(tops);
         const List takes = lexer_.contexts[context];
-        const vector<int32_t>& all = follow[size_t(term)];
+        const vector<int32_t>& all = follow[term];
         if (!std::includes(takes.begin(), takes.end(), all.begin(), all.end())) return false;
         const LexedTails::Lexed at = lexed_.behind(place, context);
         if (at.weight > 0) weights_of_.push_back(at.weight);
         for (int32_t k = at.lo; k < at.hi; ++k) {
-            const LexedTails::End end = lexed_.ends[size_t(k)];
+            const LexedTails::End end = lexed_.ends[k];
             const int32_t to = sets_.after(tops, end.term).shifted;
             if (to == TopSets::kNone || !certain(end.rest, to, end.term, depth + 1)) return false;
         }

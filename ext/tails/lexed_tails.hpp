@@ -12,8 +12,8 @@
 #include <set>
 
 #include "containers/growth_lock.hpp"
+#include "containers/numbers.hpp"
 #include "containers/open_table.hpp"
-#include "containers/pair_key.hpp"
 #include "errors.hpp"
 #include "tails/universe.hpp"
 
@@ -90,7 +90,7 @@ class LexedTails {
     }
     // The tails behind a node, from lexer state y; `cut(accept, node)` where a terminal may end.
     template <class F> void lex(int32_t y, int32_t node, const F& cut) {
-        const Trie& tails = universes_[size_t(universe_)].tails();
+        const Trie& tails = universes_[universe_].tails();
         levels_.clear();  // as deep as a token is long
         enter(node, y);
         while (!levels_.empty()) {
@@ -98,7 +98,7 @@ class LexedTails {
             if (level.child == level.end) { levels_.pop_back(); continue; }
             const int32_t c = level.child++;
             step();
-            const Edge* e = lexer_.states[size_t(level.y)].edge(tails.byte[size_t(c)]);
+            const Edge* e = lexer_.states[level.y].edge(tails.byte[c]);
             if (!e) continue;
             const int32_t to = e->target;
             if (tails[c].own) slots_.push_back(tails[c].slot_lo);
@@ -108,12 +108,12 @@ class LexedTails {
                 for (int32_t s = tails[c].slot_lo + tails[c].own; s < tails[c].slot_hi; ++s) slots_.push_back(s);
                 continue;
             }
-            for (const Accept& a : lexer_.states[size_t(to)].accepts) cut(a, c);
+            for (const Accept& a : lexer_.states[to].accepts) cut(a, c);
             enter(c, to);
         }
     }
     void enter(int32_t node, int32_t y) {
-        const Trie& tails = universes_[size_t(universe_)].tails();
+        const Trie& tails = universes_[universe_].tails();
         lexer_.expand(y);
         levels_.push_back({tails[node].first_child, tails[node].end_child, y});
     }

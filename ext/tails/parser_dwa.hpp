@@ -21,8 +21,8 @@
 #pragma once
 
 #include "containers/growth_lock.hpp"
+#include "containers/numbers.hpp"
 #include "containers/open_table.hpp"
-#include "containers/pair_key.hpp"
 #include "parser/contexts.hpp"
 #include "tails/universe.hpp"
 
@@ -56,8 +56,8 @@ class ParserDwa {
     const Transition* find(int32_t d, int32_t c) const { return transitions_.find(pair_key(d, c)); }
     const Transition* step(int32_t d, int32_t c) {  // good until the next step
         if (const Transition* got = find(d, c)) return got;
-        const State from = states_[size_t(d)];
-        universe_ = &universes_[size_t(from.universe)];
+        const State from = states_[d];
+        universe_ = &universes_[from.universe];
         open_.clear();
         slots_.clear();
         seen_.clear();
@@ -158,7 +158,7 @@ class ParserDwa {
     void restore(const SavedState& row, int64_t n_terms, int64_t n_symbols, bool complete) {
         const List p = row.places;
         check(row.universe >= 0 && size_t(row.universe) < universes_.size(), "a state of the parser DWA has an unknown universe");
-        const int32_t n_nodes = universes_[size_t(row.universe)].tails().n_nodes();
+        const int32_t n_nodes = universes_[row.universe].tails().n_nodes();
         check(p.size() % 3 == 0, "a place is cut short");
         for (size_t i = 0; i < p.size(); i += 3)
             check(p[i] < n_nodes && p[i + 1] >= n_terms && p[i + 1] < n_symbols && p[i + 2] >= 1 && p[i + 2] <= 2,
@@ -172,15 +172,15 @@ class ParserDwa {
         const int32_t n = int32_t(states_.size());
         check(t.from >= 0 && t.from < n && t.next >= -1 && t.next < n && t.read >= 0 && t.read < n_lr_states && t.weight >= 0 &&
                   t.weight < weights.size(), "a transition is out of range");
-        const int32_t universe = states_[size_t(t.from)].universe;
-        check_weight(weights[t.weight], universes_[size_t(universe)]);
-        check(t.next < 0 || states_[size_t(t.next)].universe == universe, "a transition changes its universe");
+        const int32_t universe = states_[t.from].universe;
+        check_weight(weights[t.weight], universes_[universe]);
+        check(t.next < 0 || states_[t.next].universe == universe, "a transition changes its universe");
         transitions_.insert(pair_key(t.from, t.read)).first = {t.weight, t.next};
     }
     void append(int32_t universe, bool is_start) {
         if (is_start) {
-            if (universe >= int32_t(starts_.size())) starts_.resize(size_t(universe) + 1, -1);
-            starts_[size_t(universe)] = int32_t(states_.size());
+            if (universe >= int32_t(starts_.size())) starts_.resize(universe + 1, -1);
+            starts_[universe] = int32_t(states_.size());
         }
         states_.push_back({universe, is_start});
     }
@@ -212,17 +212,17 @@ class ParserDwa {
         return {int32_t(stacks_.size()) - 1, 1};
     }
     List states_of(Stack s) const { return {stacks_.data() + s.lo, s.size}; }
-    int32_t top_of(Stack s) const { return stacks_[size_t(s.lo + s.size - 1)]; }
+    int32_t top_of(Stack s) const { return stacks_[s.lo + s.size - 1]; }
     // To do: what a stack becomes when all above its first `size` states goes, and `top` comes.
     void push(Stack from, int32_t size, int32_t top, int32_t node) {
         const auto lo = int32_t(stacks_.size());
-        for (int32_t i = 0; i < size; ++i) stacks_.push_back(stacks_[size_t(from.lo + i)]);
+        for (int32_t i = 0; i < size; ++i) stacks_.push_back(stacks_[from.lo + i]);
         stacks_.push_back(top);
         todo_.push_back({{lo, size + 1}, node});
     }
     // ... with the goto from the last of these states.
     void go(Stack from, int32_t size, int32_t symbol, int32_t node) {
-        const int32_t to = lr_.make_go(stacks_[size_t(from.lo + size - 1)], symbol);
+        const int32_t to = lr_.make_go(stacks_[from.lo + size - 1], symbol);
         if (to >= 0) push(from, size, to, node);
     }
     void shift(Stack from, int32_t term, int32_t node) {
@@ -232,8 +232,8 @@ class ParserDwa {
     bool is_new(const Shifted& at) {
         const auto [seen, is_first] = seen_.insert(VectorHash()(states_of(at.stack)) ^ uint64_t(at.node) << 32);
         if (is_first) seen.last = -1;
-        for (int32_t i = seen.last; i >= 0; i = closed_[size_t(i)].before) {
-            const Shifted& other = closed_[size_t(i)].at;
+        for (int32_t i = seen.last; i >= 0; i = closed_[i].before) {
+            const Shifted& other = closed_[i].at;
             if (other.node == at.node && states_of(other.stack) == states_of(at.stack)) return false;
         }
         closed_.push_back({at, seen.last});
@@ -267,14 +267,14 @@ class ParserDwa {
             if (level.child == level.end) { levels_.pop_back(); continue; }
             const int32_t c = level.child++;
             if (++n_entered_ % 64 == 0) GrowthLock::let_read();
-            const Edge* e = lexer_.states[size_t(level.y)].edge(tails.byte[size_t(c)]);
+            const Edge* e = lexer_.states[level.y].edge(tails.byte[c]);
             if (!e) continue;
-            const int32_t to = e->target, after = lexer_.count_after(lexer_.states[size_t(to)], level.count, *e);
-            if (!lexer_.alive(lexer_.states[size_t(to)], after)) continue;
+            const int32_t to = e->target, after = lexer_.count_after(lexer_.states[to], level.count, *e);
+            if (!lexer_.alive(lexer_.states[to], after)) continue;
             if (tails[c].own) slots_.push_back(tails[c].slot_lo);
             if (tails[c].first_child == tails[c].end_child) continue;
             lexer_.expand(to);
-            const LexState& in = lexer_.states[size_t(to)];
+            const LexState& in = lexer_.states[to];
             if (staying_.stays(to, tails[c]) && lexer_.alive(in, after + tails[c].height)) {
                 for (int32_t s = tails[c].slot_lo + tails[c].own; s < tails[c].slot_hi; ++s)
                     slots_.push_back(s);

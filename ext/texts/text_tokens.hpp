@@ -48,7 +48,7 @@ class TextTokens {
         most = std::min<int64_t>(most, kNever - 1);
         const auto set = [&](int32_t token) { out[size_t(token) >> 5] |= 1u << (token & 31); };
         if (const int64_t hub = table_.find_hub(p); hub >= 0) {
-            for (size_t k = size_t(table_.hub_indptr[hub]); k < size_t(table_.hub_indptr[hub + 1]); ++k)
+            for (size_t k = table_.hub_indptr[hub]; k < size_t(table_.hub_indptr[hub + 1]); ++k)
                 if (of_tokens_[k] <= most) set(table_.hub_tokens[k]);
             return;
         }

@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-#include "vocabulary/reduced_vocabulary.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace wfsa {
 
@@ -71,7 +71,7 @@ class TextTable {
         }
         auto compare = [&](int64_t a, int64_t b) {
             const int64_t la = size(a), lb = size(b);
-            const int c = std::memcmp(bytes + in[a], bytes + in[b], size_t(std::min(la, lb)));
+            const int c = std::memcmp(bytes + in[a], bytes + in[b], std::min(la, lb));
             return c ? c : la < lb ? -1 : la > lb;
         };
         std::sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
@@ -81,7 +81,7 @@ class TextTable {
         });
         n_given = n_in;
         blob.clear();
-        blob.reserve(size_t(in[n_in] - in[0]));
+        blob.reserve(in[n_in] - in[0]);
         offset.assign(1, 0);
         order.clear();
         for (size_t k = 0; k < keyed.size(); ++k) {
@@ -105,7 +105,7 @@ class TextTable {
             if (ends[i] >= ends[i + 1]) wrong("an empty text, or a negative length: text ", i);
         for (int64_t i = 1; i < n_in; ++i) {
             const int64_t before = ends[i] - ends[i - 1], size = ends[i + 1] - ends[i];
-            const int c = std::memcmp(bytes + ends[i - 1], bytes + ends[i], size_t(std::min(before, size)));
+            const int c = std::memcmp(bytes + ends[i - 1], bytes + ends[i], std::min(before, size));
             if (c > 0 || (c == 0 && before >= size)) wrong("the texts are not sorted and distinct: text ", i);
         }
         check_positions(positions, n_in, given);
@@ -210,7 +210,7 @@ class TextTable {
         for (int64_t i = 0; i < n; ++i)
             if (positions[i] < 0 || positions[i] >= given) wrong("an input position is out of range: ", positions[i]);
         if (given / 64 <= n) {
-            vector<uint64_t> seen(size_t(given / 64 + 1), 0);
+            vector<uint64_t> seen(given / 64 + 1, 0);
             for (int64_t i = 0; i < n; ++i) {
                 uint64_t& word = seen[positions[i] / 64];
                 const uint64_t bit = uint64_t(1) << (positions[i] % 64);
@@ -263,7 +263,7 @@ class TextTable {
     template <class Visit>
     void take(int32_t node, const Place& after, const Visit& visit) const {
         if (!vocab->trie[node].own) return;
-        const size_t slot = size_t(vocab->trie[node].slot_lo);
+        const size_t slot = vocab->trie[node].slot_lo;
         for (int32_t k = vocab->trie.slot_indptr[slot]; k < vocab->trie.slot_indptr[slot + 1]; ++k)
             visit(vocab->trie.slot_tokens[k], after);
     }

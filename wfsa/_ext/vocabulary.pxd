@@ -9,7 +9,7 @@ cdef extern from "bindings/translate.hpp" namespace "wfsa":
     cdef int wfsa_translate "wfsa::translate"() except +
 
 
-cdef extern from "containers/cache_budget.hpp" namespace "wfsa" nogil:
+cdef extern from "containers/bounded_cache.hpp" namespace "wfsa" nogil:
     cdef struct CacheSizes "wfsa::CacheBudget::Sizes":
         size_t entries, bytes, limit
 

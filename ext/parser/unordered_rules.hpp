@@ -1,0 +1,56 @@
+// The unordered lists of a grammar in normal form, as UnorderedList has them.
+#pragma once
+#include "parser/lr_tables.hpp"
+#include "parser/normalise.hpp"
+
+namespace wfsa {
+
+// The rules of a list in a grammar: visit(rule) for each of a nonterminal's.
+template <class Visit> void each_rule(const NormalGrammar& g, int32_t symbol, const Visit& visit) {
+    const size_t a = symbol - g.n_terms;
+    for (int32_t i = g.rule_indptr[a]; i < g.rule_indptr[a + 1]; ++i) visit(g.rules[i]);
+}
+
+// A list without its LR states; its pairs are numbered as the rules of its body.
+inline UnorderedList unordered_list(const NormalGrammar& g, const UnorderedRule& u) {
+    vector<int32_t> pairs;
+    each_rule(g, u.body, [&](const Rule& r) { pairs.push_back(r.a); });
+    UnorderedList list = bounds_of(u, pairs);
+    each_rule(g, u.rest, [&](const Rule& r) { (r.b < 0 ? list.close : list.separator) = r.a; });
+    for (size_t k = 0; k < pairs.size(); ++k)
+        each_rule(g, pairs[k], [&](const Rule& r) { list.keys.push_back({r.a, int32_t(k)}); });
+    std::sort(list.keys.begin(), list.keys.end());
+    return list;
+}
+
+// Finds the LR states of unordered lists in finished tables (unordered.hpp), and lets what leads to them lead to
+// states with sets. The states are pure, because a member occurs in its list only, so any goto on a member names
+// them.
+
+inline void attach_unordered(const NormalGrammar& g, LrTables& lr) {
+    if (g.unordered.empty()) return;
+    UnorderedStates& out = lr.unordered;
+    out.first = lr.n_states();
+    out.n_terms = g.n_terms;
+    out.list_of.assign(g.n_symbols, -1);
+    out.pair_of.assign(g.n_symbols, -1);
+    for (const UnorderedRule& u : g.unordered) {
+        int32_t n_pairs = 0;
+        each_rule(g, u.body, [&](const Rule& r) {
+            out.list_of[r.a] = int32_t(out.lists.size());
+            out.pair_of[r.a] = n_pairs++;
+        });
+        out.lists.push_back(unordered_list(g, u));
+    }
+    for (size_t i = 0; i < lr.goto_symbol.size(); ++i) {
+        const int32_t n = out.list_of[lr.goto_symbol[i]];
+        if (n < 0) continue;
+        UnorderedList& list = out.lists[n];
+        list.after_member = lr.goto_target[i];
+        list.after_separator = lr.base_go(list.after_member, list.separator);
+        const int32_t begun = out.begin(lr.goto_symbol[i]);
+        if (begun >= 0) lr.goto_target[i] = begun;  // else it is behind a separator, where sets are asked in its place
+    }
+}
+
+}  // namespace wfsa
