@@ -68,10 +68,16 @@ class Comparisons(Membership):
             return not self.is_empty(a, depth)
         if a.values is None and b.values is None and a.mask & b.mask & (NULL | BOOLEAN):
             return True
-        if depth > 0 and self.apart(a, b):
+        if (depth > 0 and self.apart(a, b)) or self.no_value_fits(a, b, depth):
             return False
         both = self.intersection(a, b)
         return both is not None and not self.is_empty(both, depth)
+
+    def no_value_fits(self, a: Shape, b: Shape, depth: int) -> bool:
+        """Whether one of two shapes lists its values and the other is seen to have none of them."""
+        if a.values is None:
+            a, b = b, a
+        return a.values is not None and not any(self._might_accept(v, b, depth) for v in a.values)
 
     def apart(self, a: Shape, b: Shape) -> bool:
         """Whether two sets of objects are seen to exclude each other by a property that both name and one requires."""

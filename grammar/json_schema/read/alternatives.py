@@ -310,8 +310,10 @@ class Alternatives(Comparisons):
             out, left, right = self._absorbed(left, right)
         for a in left:
             for b in right:
-                if several and self.apart(a, b):
-                    continue
+                if several:
+                    self._spend(1, path)
+                    if self.apart(a, b) or self.no_value_fits(a, b, 1):
+                        continue
                 both = a if a is b else self.intersection(a, b)
                 if both is not None and several:
                     both = self._simplified(both)
