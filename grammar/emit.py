@@ -2,13 +2,16 @@
 
 Problem.  The IR knows sequences of symbols; expressions also have alternatives inside sequences, and repetitions.
 
-Method.  Alternatives inside become helper nonterminals.  An unbounded loop is a left-recursive helper
-``L -> ε | L x``, so that its turns leave nothing on the parser's stack.  A counted one is built from powers of two,
+Method.  Both become helper nonterminals, and equal helpers are shared:
 
-    P1 = x   P2 = P1 P1   P4 = P2 P2 ...         U(m) = U(p-1) | Pp U(m-p)      p the power with p <= m < 2p
+    a | b      X -> a | b              inlined where there is nothing beside it
+    x?         X -> ε | x              not multiplied out: n optionals make 2 n rules, not 2ⁿ
+    x* x+      L -> ε | L x            left-recursive, so that the turns of a loop leave nothing on the parser's stack
+    x{n}       the digits of n in base 4 over   P4 -> x x x x   P16 -> P4 P4 P4 P4   ...
+    x{0,n}     U(n) -> U(p-1) | Pp U(p-1) | ... | Pp ... Pp U(n mod p)           p the greatest power of 4 up to n
 
-where U(m) is "0 to m times": unambiguous if x is, and O(log² m) rules.  (A chain U(m) -> U(m-1) x has m rules, and as
-many unit reductions between two texts.)  Equal helpers are shared.
+A counted repetition is unambiguous if x is, and has O(log² n) rules.  (A chain U(n) -> U(n-1) x has n rules, and as
+many unit reductions between two texts.)
 
 Invariant: the nonterminal of a rule derives exactly what the rule's expression denotes.
 Cost: linear in the expressions, times log² of the counts.
@@ -16,142 +19,156 @@ Cost: linear in the expressions, times log² of the counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cached_property
 
+from .allowance import check
 from .expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq, derives_empty, nullable_rules
 from .inline import inlined
-from .ir import Grammar, GrammarBuilder, Policy, Ties, Tokens
-from .regular import EPSILON, Regular
+from .ir import Grammar, GrammarBuilder, Policy, Terminal, Ties, Tokens
+from .regular import Literal, Regular
+
+BASE = 4
+Rhs = tuple[int, ...]
 
 
 def emit_rules(
-    table: Mapping[str, Expr], start: str, origins: Mapping[str, str], policy: Policy = "cfg", ties: Ties = "first"
-) -> Grammar:
-    """The grammar of the rules in `table`.  Raises GrammarError for a grammar that cannot be inside another."""
-    return _Emitter(table, origins, GrammarBuilder(policy, ties)).run(start)
+    table: Mapping[str, Expr], start: str, origins: Mapping[str, str], policy: Policy = "cfg", ties: Ties = "first",
+    terminals: Mapping[str, Terminal] | None = None, ignore: Iterable[str] = (),
+) -> Grammar:  # fmt: skip
+    """Return the grammar of the rules in `table`.
+
+    `terminals` are the first terminals of the grammar, in this order; a `Ref` may name one of them, and so does
+    `ignore`.  Raises GrammarError for a grammar that cannot be embedded in another.
+    """
+    return _Emitter(table, origins, GrammarBuilder(policy, ties), terminals or {}).run(start, ignore)
 
 
 class _Emitter:
-    """Writes the folded rules as IR rules; equal helpers are shared."""
+    """Writes the rules as IR rules; equal helpers are shared."""
 
-    def __init__(self, table: Mapping[str, Expr], origins: Mapping[str, str], out: GrammarBuilder) -> None:
+    def __init__(
+        self, table: Mapping[str, Expr], origins: Mapping[str, str], out: GrammarBuilder,
+        terminals: Mapping[str, Terminal],
+    ) -> None:  # fmt: skip
         self.table = table
         self.origins = origins
         self.out = out
-        self.names: dict[str, int] = {}
-        self.shared: dict[Expr, int] = {}
-        self.counted: dict[tuple[str, Expr, int], int] = {}
+        self.out.terminals.extend(terminals.values())
+        self.names = {name: number for number, name in enumerate(terminals)}
+        self.helpers: dict[Hashable, int] = {}
         self.owner = ""  # the rule being written, for the names of helpers and terminals
-        self.empty: set[str] = set()
 
-    def run(self, start: str) -> Grammar:
-        self.empty = nullable_rules(self.table)
+    @cached_property
+    def empty(self) -> set[str]:
+        """The rules that derive the empty word."""
+        return nullable_rules(self.table)
+
+    def run(self, start: str, ignore: Iterable[str]) -> Grammar:
         for name in self.table:
             self.names[name] = self.out.nonterminal(name, self.origins.get(name, ""))
         for name, e in self.table.items():
+            check()
             self.owner = name
-            self.alternatives(self.names[name], e)
-        grammar = self.out.build(self.names[start])
+            for rhs in self.alternatives(e):
+                self.out.rule(self.names[name], rhs)
+        grammar = self.out.build(self.names[start], [self.names[name] for name in ignore])
         grammar.check_invariants()
         return grammar
 
-    def alternatives(self, lhs: int, e: Expr) -> None:
-        for p in e.parts if isinstance(e, Choice) else (e,):
-            self.out.rule(lhs, self.word(p))
+    def alternatives(self, e: Expr) -> list[Rhs]:
+        """Return the right-hand sides that derive `e`."""
+        match e:
+            case Choice(parts):
+                return list(dict.fromkeys(rhs for p in parts for rhs in self.alternatives(p)))
+            case Many(body, 0, 1):
+                return list(dict.fromkeys([(), *self.alternatives(body)]))
+        return [self.word(e)]
 
-    def word(self, e: Expr) -> tuple[int, ...]:
-        """The symbols that spell `e` in a right-hand side."""
-        if isinstance(e, Seq):
-            return tuple(s for p in e.parts for s in self.word(p))
-        if e == EPSILON:
-            return ()
-        if isinstance(e, Many):
-            return self.loop(e)
+    def word(self, e: Expr) -> Rhs:
+        """Return the symbols that derive `e` in a right-hand side."""
+        match e:
+            case Seq(parts):
+                return tuple([s for p in parts for s in self.word(p)])
+            case Literal(b""):
+                return ()
+            case Choice() | Many(_, 0, 1):
+                return self.group(self.alternatives(e))
+            case Many(body, low, high):
+                return self.loop(body, low, high)
         return (self.symbol(e),)
 
     def symbol(self, e: Expr) -> int:
         match e:
             case Ref(name):
                 return self.names[name]
-            case Regular() | Tokens():
-                return self.out.terminal(e, origin=self.origins.get(self.owner, "") or self.owner)
             case Lexeme(pattern, name, match):
                 return self.out.terminal(pattern, name, 0, self.origins.get(self.owner, ""), match)
-        got = self.shared.get(e)
+            case Inline(grammar, origin):
+                if e not in self.helpers:
+                    self.helpers[e] = inlined(grammar, self.out, origin)
+                return self.helpers[e]
+        assert isinstance(e, (Regular, Tokens))
+        name = (e.name or f"<[{','.join(map(str, e.ids[:9]))}]>") if isinstance(e, Tokens) else ""
+        return self.out.terminal(e, name, origin=self.origins.get(self.owner, "") or self.owner)
+
+    def group(self, alternatives: list[Rhs]) -> Rhs:
+        if len(alternatives) == 1:
+            return alternatives[0]
+        return (self.helper(frozenset(alternatives), lambda _: alternatives),)
+
+    def helper(self, key: Hashable, rules: Callable[[int], Iterable[Rhs]]) -> int:
+        """Return the nonterminal of this key; `rules` makes its right-hand sides, given itself."""
+        got = self.helpers.get(key)
         if got is None:
-            if isinstance(e, Inline):
-                got = self.shared[e] = inlined(e.grammar, self.out, e.origin)
-            else:
-                got = self.shared[e] = self.helper()
-                self.alternatives(got, e)
+            name = f"{self.owner}~{len(self.out.nonterminals)}"
+            got = self.helpers[key] = self.out.nonterminal(name, self.origins.get(self.owner, ""))
+            for rhs in rules(got):
+                self.out.rule(got, rhs)
         return got
 
-    def helper(self) -> int:
-        return self.out.nonterminal(f"{self.owner}~{len(self.out.nonterminals)}", self.origins.get(self.owner, ""))
+    # -- repetitions -------------------------------------------------------------------------------------------------
 
-    # -- loops --
-
-    def loop(self, e: Many) -> tuple[int, ...]:
-        body, low, high = e.body, e.low, e.high
-        if derives_empty(body, self.empty):
-            low = 0
-        head = self.exactly(body, low)
-        if high is None:
-            if low:
-                # x^low, then more of x: one helper that begins with the required ones.
-                key = ("from", body, low)
-                got = self.counted.get(key)
-                if got is None:
-                    got = self.counted[key] = self.helper()
-                    self.out.rule(got, head)
-                    self.out.rule(got, (got, *self.word(body)))
-                return (got,)
-            return (self.star(body),)
-        return (*head, *self.up_to(body, high - low))
-
-    def star(self, body: Expr) -> int:
-        key = ("star", body, 0)
-        got = self.counted.get(key)
-        if got is None:
-            got = self.counted[key] = self.helper()
-            self.out.rule(got, ())
-            for p in body.parts if isinstance(body, Choice) else (body,):
-                self.out.rule(got, (got, *self.word(p)))
-        return got
-
-    def exactly(self, body: Expr, n: int) -> tuple[int, ...]:
-        out: list[int] = []
-        power = 1
-        while n:
-            if n & 1:
-                out[:0] = self.power(body, power)
-            n >>= 1
-            power *= 2
-        return tuple(out)
-
-    def power(self, body: Expr, n: int) -> tuple[int, ...]:
-        """`body` n times, n a power of two."""
-        if n == 1:
-            return self.word(body)
-        key = ("power", body, n)
-        got = self.counted.get(key)
-        if got is None:
-            half = self.power(body, n // 2)
-            got = self.counted[key] = self.helper()
-            self.out.rule(got, half + half)
-        return (got,)
-
-    def up_to(self, body: Expr, n: int) -> tuple[int, ...]:
-        """`body` 0 to n times."""
-        if n == 0:
+    def loop(self, body: Expr, low: int, high: int | None) -> Rhs:
+        if high == 0:
             return ()
-        key = ("upto", body, n)
-        got = self.counted.get(key)
-        if got is None:
-            p = 1 << (n.bit_length() - 1)
-            fewer = self.up_to(body, p - 1)
-            more = (*self.power(body, p), *self.up_to(body, n - p))
-            got = self.counted[key] = self.helper()
-            self.out.rule(got, fewer)
-            self.out.rule(got, more)
-        return (got,)
+        if low and derives_empty(body, self.empty):
+            low = 0
+        if high is not None:
+            x = self.word(body)
+            return self.exactly(x, low) + self.up_to(x, high - low)
+        turns = [rhs for rhs in (self.alternatives(body) if low == 0 else [self.word(body)]) if rhs]
+        if not turns:
+            return ()
+        first = self.exactly(turns[0], low)
+        return (self.helper(("from", low, frozenset(turns)), lambda x: [first, *((x, *turn) for turn in turns)]),)
+
+    def exactly(self, x: Rhs, n: int) -> Rhs:
+        """`x` n times."""
+        out: Rhs = ()
+        i = 0
+        while n:
+            n, digit = divmod(n, BASE)
+            if digit:
+                out = self.power(x, i) * digit + out
+            i += 1
+        return out
+
+    def power(self, x: Rhs, i: int) -> Rhs:
+        """`x` BASE**i times."""
+        return x if i == 0 else (self.helper(("power", i, x), lambda _: [self.power(x, i - 1) * BASE]),)
+
+    def up_to(self, x: Rhs, n: int) -> Rhs:
+        """`x` 0 to n times: fewer full blocks and any rest, or all full blocks and a smaller rest."""
+        if n == 0 or not x:
+            return ()
+        i = 0
+        while BASE ** (i + 1) <= n:
+            i += 1
+
+        def rules(_: int) -> list[Rhs]:
+            block, below = self.power(x, i), self.up_to(x, BASE**i - 1)
+            full, rest = divmod(n, BASE**i)
+            return [block * j + below for j in range(full)] + [block * full + self.up_to(x, rest)]
+
+        return (self.helper(("upto", n, x), rules),)

@@ -72,6 +72,19 @@ def references(e: Expr) -> Iterator[str]:
             yield from references(body)
 
 
+def reachable(table: Mapping[str, Expr], start: str) -> list[str]:
+    """The names that `start` leads to, in order of first use; those that are not in `table` are among them."""
+    seen: dict[str, None] = {}
+    todo = [start]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen[name] = None
+            if name in table:
+                todo += reversed(list(dict.fromkeys(references(table[name]))))
+    return list(seen)
+
+
 def derives_empty(e: Expr, empty: set[str]) -> bool:
     match e:
         case Regular():

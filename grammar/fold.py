@@ -31,7 +31,7 @@ from wfsa.errors import GrammarError
 
 from .allowance import check
 from .emit import emit_rules
-from .expressions import Choice, Expr, Many, Ref, Seq, Weights, references
+from .expressions import Choice, Expr, Many, Ref, Seq, Weights, reachable, references
 from .ir import Grammar
 from .regex.restrict import nullable
 from .regular import EPSILON, NOTHING, Alt, Cat, Literal, Regular, Repeat, alt, cat, repeat
@@ -44,7 +44,11 @@ def fold_rules(
     rules: Mapping[str, Expr], start: str, *, budget: int = BUDGET, origins: Mapping[str, str] | None = None
 ) -> Grammar:
     """The grammar (policy "cfg") of `start`, with terminals chosen.  Every `Ref` must name a rule."""
-    table = _reachable(rules, start)
+    table: dict[str, Expr] = {}
+    for name in reachable(rules, start):
+        if name not in rules:
+            raise GrammarError(f"the rule {name!r} is used but not defined; define it")
+        table[name] = rules[name]
     weigh = Weights()
     fold_table(table, start, budget, weigh)
     return emit_rules(table, start, origins or {})
@@ -188,21 +192,6 @@ def _in_blocks(body: Regular, low: int, high: int | None, size: int) -> Expr:
 # ---- folding all rules ---------------------------------------------------------------------------------------------
 
 
-def _reachable(rules: Mapping[str, Expr], start: str) -> dict[str, Expr]:
-    """The rules that `start` needs, in order of first use."""
-    out: dict[str, Expr] = {}
-    todo = [start]
-    while todo:
-        name = todo.pop()
-        if name in out:
-            continue
-        if name not in rules:
-            raise GrammarError(f"the rule {name!r} is used but not defined; define it")
-        out[name] = rules[name]
-        todo += reversed(list(dict.fromkeys(references(rules[name]))))
-    return out
-
-
 def callees_first(table: Mapping[str, Expr]) -> list[str]:
     """The names of `table`, each after the names it refers to, as far as there are no cycles (depth first)."""
     order: list[str] = []
@@ -256,7 +245,7 @@ def fold_table(table: dict[str, Expr], start: str, budget: int, weigh: Weights) 
             }
         if once:
             changed = _inline(table, once) or changed
-        needed = _reachable(table, start)
+        needed = set(reachable(table, start))
         for name in [name for name in table if name not in needed]:
             del table[name]
 

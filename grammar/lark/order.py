@@ -24,15 +24,18 @@ first string of it stays in front.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import groupby
 from operator import and_, or_
 from typing import Final, NamedTuple
 from unicodedata import category
 
-from ..regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat
-from .terminals import Pattern, is_nullable, regular, width
+from ..notation.nodes import Alternatives, Atom, CharRange, Literal, Maybe, Name
+from ..regular import Alt, And, ByteSet, Cat, Chars, Minus, Regular, Repeat
+from ..regular import Literal as LiteralBytes
+from .definitions import Part
+from .terminals import Pattern, is_nullable, literal_pattern, range_pattern, regular, width
 
 # Terminals that are one of these texts, and how Lark calls them.
 _NAMES: Final = dict(zip(
@@ -73,6 +76,41 @@ class Names:
         self.patterns[name] = pattern
         self.by_pattern[pattern] = name
         return name
+
+
+    def name_literals(self, parts: Sequence[Part]) -> None:
+        """Name the literals of a rule in Lark's order, since names can break ties: the deepest first, left to right.
+
+        (`Tree.iter_subtrees` on trees without their ``value`` nodes.)
+        """
+        main = parts[-1].tree
+        found = [pair for tree, _ in parts for pair in _literals(tree, int(tree is not main))]
+        for _, pattern in sorted(found, key=lambda pair: -pair[0]):
+            self.name(pattern)
+
+    def of_literal(self, atom: Literal | CharRange) -> str:
+        """The name of a literal, which has been named."""
+        return self.by_pattern[_pattern(atom)]
+
+
+def _literals(atom: Atom, depth: int) -> Iterator[tuple[int, Pattern]]:
+    """The literals in an atom, with their depths in Lark's tree of it."""
+    match atom:
+        case Alternatives(options):
+            for option in options:
+                for item in option.conjuncts[0]:
+                    yield from _literals(item.atom, depth + 2 + option.has_alias + bool(item.written))
+        case Maybe(body):
+            yield from _literals(body, depth + 1)
+        case Name(arguments=arguments):
+            for argument in arguments:
+                yield from _literals(argument, depth + 1)
+        case Literal() | CharRange():
+            yield depth, _pattern(atom)
+
+
+def _pattern(atom: Literal | CharRange) -> Pattern:
+    return literal_pattern(atom.written) if isinstance(atom, Literal) else range_pattern(atom.first, atom.last)
 
 
 def _is_identifier(text: str) -> bool:
@@ -146,7 +184,7 @@ def _may_share_words(a: Candidate, b: Candidate) -> bool:
 def _first(r: Regular) -> int:
     """The first bytes of words, as a bit set; 128 stands for all that are not ASCII."""
     match r:
-        case Literal(data):
+        case LiteralBytes(data):
             return 1 << min(data[0], 128) if data else 0
         case Chars(ranges) | ByteSet(ranges):
             out = 0
@@ -184,7 +222,7 @@ def _variants(c: str) -> set[str]:
 def _tells_cases_apart(r: Regular) -> bool:
     """Whether a node treats an ASCII letter and its other case differently."""
     match r:
-        case Literal(data):
+        case LiteralBytes(data):
             return any(65 <= b <= 90 or 97 <= b <= 122 for b in data)
         case Chars(ranges) | ByteSet(ranges):
             inside = 0  # bit c: the code c is in
@@ -193,12 +231,12 @@ def _tells_cases_apart(r: Regular) -> bool:
                     inside |= (2 << min(hi, 127)) - (1 << lo)
             return (inside >> 65 ^ inside >> 97) & 0x3FFFFFF != 0
         case Alt(parts):  # [a-z]|[A-Z] and e|E do not, though their parts do
-            single = [(p.data[0],) * 2 for p in parts if isinstance(p, Literal) and len(p.data) == 1]
+            single = [(p.data[0],) * 2 for p in parts if isinstance(p, LiteralBytes) and len(p.data) == 1]
             ranges = tuple(r for p in parts if isinstance(p, Chars) for r in p.ranges)
             return _tells_cases_apart(Chars((*single, *ranges))) or any(
                 _tells_cases_apart(p)
                 for p in parts
-                if not isinstance(p, Chars) and not (isinstance(p, Literal) and len(p.data) == 1)
+                if not isinstance(p, Chars) and not (isinstance(p, LiteralBytes) and len(p.data) == 1)
             )
         case Cat(parts) | And(parts):
             return any(_tells_cases_apart(p) for p in parts)
@@ -225,7 +263,7 @@ def _matches(r: Regular, text: list[frozenset[str]]) -> bool:
 
     def _ends(r: Regular, at: int) -> set[int]:
         match r:
-            case Literal(data):
+            case LiteralBytes(data):
                 word = data.decode("utf-8", "replace")
                 fits = all(at + i < len(text) and c in text[at + i] for i, c in enumerate(word))
                 return {at + len(word)} if fits else set()

@@ -7,7 +7,7 @@ grammars is read; and its parser is asked what is wrong with a text that is no g
 
     text -> statements          syntax.py, notation/    recursive descent
     statements -> definitions   definitions.py          imports, %extend, %override, %ignore, templates checked
-    definitions -> rules        rules.py                no multiplied-out optionals, one pass
+    definitions -> expressions  rules.py                templates as instances; then emit.py
     terminals                   terminals.py            Lark's joining; no ``re`` is compiled or analysed
     order of terminals          order.py                Lark's verdict on ties
 

@@ -25,16 +25,17 @@ from typing import Final
 
 from wfsa.errors import GrammarError
 
-from ..allowance import check
 from ..boundary import Boundary
-from ..expressions import Choice, Expr, Many, Ref, Seq
+from ..expressions import Expr, Ref
 from ..fold import fold_rules
 from ..ir import Grammar, Tokens
-from ..regular import ANY_CHAR, EPSILON, MAX_CODE_POINT, NOTHING, Regular, chars, literal, negate_ranges
+from ..regular import ANY_CHAR, MAX_CODE_POINT, NOTHING, Regular, chars, literal, negate_ranges
 from .dialects import GBNF
-from .nodes import Alternatives, Atom, Item
+from .nodes import Atom
 from .reader import Reader
+from .right_sides import RightSides
 
+_RIGHT_SIDES: Final = RightSides()
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _ESCAPES: Final = {
     "n": 10, "t": 9, "r": 13, "\\": 92, '"': 34, "[": 91, "]": 93,
@@ -98,7 +99,7 @@ class _GbnfReader(Reader):
         if self.kind != "::=":
             self.fail(f"expected '::=' after the name {name!r}", "a rule is 'name ::= ...'")
         self.origins[name] = self.lines.shown(start)
-        self.rules[name] = _expression(self.body())
+        self.rules[name] = _RIGHT_SIDES.expression(self.body(), None)
         if not self.accept(";") and self.kind == ")":
             self.fail("unmatched ')'")
 
@@ -229,37 +230,3 @@ class _GbnfReader(Reader):
         if inside[-1] != "]" or not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
             self.fail(f"a bad token id <{inside}>", "write <[1000]>", start)
         return Tokens((int(digits),))
-
-
-def _expression(tree: Alternatives) -> Expr:
-    parts: list[Expr] = []
-    for option in tree.options:
-        if not len(parts) & 0xFF:
-            check()
-        parts.append(_sequence(option.conjuncts[0]))
-    return parts[0] if len(parts) == 1 else Choice(tuple(parts))
-
-
-def _sequence(items: tuple[Item, ...]) -> Expr:
-    parts = [_repeated(item) if item.written else _atom(item.atom) for item in items]
-    if not parts:
-        return EPSILON
-    return parts[0] if len(parts) == 1 else Seq(tuple(parts))
-
-
-def _atom(atom: Atom) -> Expr:
-    e: Expr = _expression(atom) if isinstance(atom, Alternatives) else atom
-    return e
-
-
-def _repeated(item: Item) -> Expr:
-    """An item with as many repetitions as are stacked on it, without recursion: they may be thousands."""
-    repeats: list[Item] = []
-    atom: Atom = item
-    while isinstance(atom, Item):
-        repeats.append(atom)
-        atom = atom.atom
-    e = _atom(atom)
-    for repeat in reversed(repeats):
-        e = Many(e, repeat.low, repeat.high)
-    return e
