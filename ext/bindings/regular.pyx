@@ -72,6 +72,11 @@ cdef extern from "regular/words.hpp" namespace "wfsa":
 
 cdef extern from "regular/product.hpp" namespace "wfsa":
     Dfa chain(const uint8_t*, size_t)
+    cdef cppclass Chain:
+        cbool literal(const uint8_t*, size_t) except +
+        cbool may_loop()
+        void loop(uint8_t, uint8_t) except +
+        cbool end(Dfa&) except +
 
 
 cdef extern from "regular/state_names.hpp" namespace "wfsa::StateNames" nogil:
@@ -296,13 +301,34 @@ cdef Dfa _dfa(tree, int64_t limit, int depth) except *:
         return product_of(one.full()[0], other.full()[0], False, limit)
     if kind is Alt and all([type(part) is Literal for part in tree.parts]):
         return _words({part.data for part in tree.parts}, True)
-    if kind is Cat and _concatenation(tree.parts, limit, left):
+    if kind is Cat and (_chain(tree.parts, limit, left) or _concatenation(tree.parts, limit, left)):
         return left
     cdef Nfa* nfa = new Nfa(limit)
     try:
         return determinized(nfa[0], _nfa(nfa, tree, limit, depth, True))
     finally:
         del nfa
+
+
+cdef bint _chain(parts, int64_t limit, Dfa& out) except *:
+    """Literals, and any number of some ASCII characters between them; False: other parts, or not deterministic."""
+    cdef Chain chain
+    cdef int64_t n, length = 1
+    for part in parts:
+        kind = type(part)
+        if kind is Literal:
+            n = PyBytes_GET_SIZE(part.data)
+            length += n
+            if length > limit or not chain.literal(<const uint8_t*>PyBytes_AS_STRING(part.data), n):
+                return False
+        elif kind is Repeat and type(part.body) is Chars and part.min == 0 and part.max is None and chain.may_loop():
+            for lo, hi in part.body.ranges:
+                if hi > 127:
+                    return False
+                chain.loop(lo, hi)
+        else:
+            return False
+    return chain.end(out)
 
 
 cdef bint _concatenation(parts, int64_t limit, Dfa& out) except *:

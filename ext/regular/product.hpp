@@ -120,6 +120,43 @@ inline bool concatenate(const vector<const Dfa*>& parts, int64_t limit, Dfa& out
     return true;
 }
 
+// Literals with loops on some bytes before or after them, as most terminals of a schema are: a key between white space
+// and its colon.
+//
+// Minimal as it is made: no two states are equally far from the end.  Numbered breadth first: each state leads to
+// itself and to the next one only.
+class Chain {
+  public:
+    // False: where the loop ends is not told by the next byte.
+    bool literal(const uint8_t* p, size_t n) {
+        for (size_t k = 0; k < n; ++k) {
+            row_.push_back({p[k], p[k], out_.size() + 1});
+            tidy(row_);
+            for (size_t i = 1; i < row_.size(); ++i) if (row_[i].lo <= row_[i - 1].hi) return false;
+            out_.add_row(row_);
+            out_.accept.push_back(0);
+            row_.clear();
+        }
+        return true;
+    }
+    // At most one loop a state; its ranges are disjoint.
+    bool may_loop() const { return row_.empty(); }
+    void loop(uint8_t lo, uint8_t hi) { row_.push_back({lo, hi, out_.size()}); }
+    // False: it has the empty word, which is kept apart.
+    bool end(Dfa& out) {
+        if (out_.accept.empty()) return false;
+        tidy(row_);
+        out_.add_row(row_);
+        out_.accept.push_back(1);
+        out = std::move(out_);
+        return true;
+    }
+
+  private:
+    Dfa out_;
+    vector<Edge> row_;  // of the next state
+};
+
 inline Dfa chain(const uint8_t* p, size_t n) {
     Dfa out;
     for (size_t k = 0; k < n; ++k) {

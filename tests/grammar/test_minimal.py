@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wfsa._ext.regular import automaton
-from wfsa.grammar.regular import ByteSet, Literal, Regular, alt, both, cat, minus, repeat
+from wfsa.grammar.regular import ByteSet, Cat, Chars, Literal, Regular, Repeat, alt, both, cat, minus, repeat
 
 LETTERS = st.sampled_from([Literal(b"a"), Literal(b"b"), Literal(b"ab"), ByteSet(((97, 99),)), ByteSet(((98, 120),))])
 TREES: st.SearchStrategy[Regular] = st.recursive(
@@ -45,3 +45,19 @@ def test_states_differ_and_are_alive(tree: Regular) -> None:
     while more := {s for s, row in enumerate(rows) if s not in alive and not alive.isdisjoint(row.values())}:
         alive |= more
     assert len(alive) == len(rows)
+
+
+RANGES = st.sampled_from([(9, 10), (13, 13), (32, 32), (97, 97), (98, 99), (195, 195)])
+LOOPS = st.lists(RANGES, min_size=1, unique=True)
+PARTS = st.one_of(
+    st.builds(Literal, st.sampled_from([b"", b"a", b"b", b"ab", b'"key"', b":", "\u00e9".encode()])),
+    st.builds(lambda ranges: Repeat(Chars(tuple(sorted(ranges))), 0, None), LOOPS),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(PARTS, min_size=2, max_size=6))
+def test_chains_are_what_determinizing_gives(parts: list[Regular]) -> None:
+    short = automaton(Cat(tuple(parts))).arrays()
+    long = automaton(Cat((Cat(tuple(parts)),))).arrays()  # a sequence in a sequence is determinized
+    assert [array.tolist() for array in short] == [array.tolist() for array in long]
