@@ -207,6 +207,10 @@ class Constraint(ABC):
         """Bytes of all parts of :meth:`memory` together."""
         return sum(self.memory().values())
 
+    def grammar_tokens(self) -> frozenset[int]:
+        """Ids of the tokens that the grammar writes as such, mostly special ones."""
+        return frozenset(self._core.grammar_tokens())
+
     @abstractmethod
     def stack_depth(self) -> int | None:
         """How many parser states, from the top of the stack, decide a mask; None if no number is enough."""

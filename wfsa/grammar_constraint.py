@@ -84,6 +84,10 @@ class GrammarConstraint(Constraint):
     def _start(self, stop_ids: list[int] | None) -> State:
         return self._core.start(self, stop_ids)
 
+    def set_max_grown_bytes(self, n: int) -> None:
+        """Take another limit for what grows while texts are decoded: ``CompileOptions.max_grown_bytes``."""
+        self._core.set_budget(n)
+
     def memory(self) -> dict[str, int]:
         return self._core.memory()
 

@@ -123,7 +123,7 @@ def refused_by_the_type() -> None:
 
 
 def missing_package() -> None:
-    from wfsa.items.extras import needs
+    from wfsa.installing import needs
 
     with needs("wfsa.integrations.outlines", extra="outlines"):
         raise ImportError("No module named 'outlines'", name="outlines")

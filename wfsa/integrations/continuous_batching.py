@@ -30,8 +30,8 @@ from wfsa._ext.state import State, fill_bitmasks
 from wfsa.bitmask import allocate_bitmask
 from wfsa.constraint import Constraint
 from wfsa.errors import DecodingError, StateError
+from wfsa.installing import needs
 from wfsa.integrations.transformers import HOST, ends_of, mask_rows, only, too_narrow
-from wfsa.items.extras import needs
 
 with needs("wfsa.integrations.continuous_batching", extra="transformers"):
     import torch

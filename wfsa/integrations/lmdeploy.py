@@ -47,7 +47,7 @@ class LogitsProcessor:
         vocab = constraint.vocab
         self._is_special = np.zeros(vocab.n_tokens, np.bool_)
         self._is_special[vocab.special_ids] = True
-        self._is_special[sorted(constraint._core.grammar_tokens())] = False
+        self._is_special[sorted(constraint.grammar_tokens())] = False
         if filler < vocab.n_tokens and not self._is_special[filler]:
             raise VocabError(
                 f"{HOST} fills up rows with token {filler} (the config's bos_token_id, or 0), which the constraint can "

@@ -31,7 +31,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from wfsa.items.extras import needs
+from wfsa.installing import needs
 
 with needs("wfsa.integrations.transformers", extra="transformers"):
     import torch

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from wfsa.items.extras import needs
+from wfsa.installing import needs
 
 with needs("wfsa.items.beam_search", extra="items"):
     import torch

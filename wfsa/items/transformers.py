@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from wfsa.items.extras import needs
+from wfsa.installing import needs
 
 with needs("wfsa.items.transformers", extra="items"):
     import torch

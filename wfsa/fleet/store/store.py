@@ -308,7 +308,7 @@ class ConstraintStore:
             found, where = self._of_remote(key), "remote"
         if found is not None:
             if isinstance(found, GrammarConstraint):
-                found._core.set_budget(options.max_grown_bytes)
+                found.set_max_grown_bytes(options.max_grown_bytes)
             self._count(**{"disk_hits" if where == "disk" else "remote_hits": 1})
             self._prepare(found)
             return self._hold(key, found, final=True).constraint, where

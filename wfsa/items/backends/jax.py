@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from wfsa.items.extras import needs
+from wfsa.installing import needs
 
 with needs("wfsa.items.backends.jax", extra="jax"):
     import jax

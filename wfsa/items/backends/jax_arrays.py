@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from wfsa.items.extras import needs
+from wfsa.installing import needs
 
 with needs("wfsa.items.backends.jax_arrays", extra="jax"):
     import jax

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from wfsa.items.extras import needs
+from wfsa.installing import needs
 
 with needs("wfsa.items.backends.torch", extra="items"):
     import torch

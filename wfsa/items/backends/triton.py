@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wfsa.items.extras import needs
+from wfsa.installing import needs
 
 with needs("wfsa.items.backends.triton", extra="items"):
     import torch

@@ -23,7 +23,7 @@ A request's filter: ``filter_row`` is where its words begin, below 0 where all l
 
 from __future__ import annotations
 
-from wfsa.items.extras import needs
+from wfsa.installing import needs
 
 with needs("wfsa.items.backends.triton_kernels", extra="items"):
     import triton
