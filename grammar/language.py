@@ -79,24 +79,33 @@ def deriving(rules: Rules, n_nonterminals: int, lists: Sequence[Unordered] = ())
     return _deriving(rules, n_nonterminals, lists)
 
 
+def _language(tree: Regular) -> Language | None:
+    """The language of a tree, or None if its automaton is too large."""
+    try:
+        return _make(tree, MAX_STATES)
+    except LimitError:
+        return None
+
+
+_kept_language = lru_cache(maxsize=64)(_language)  # the same tree is asked about several texts
+
+
 def contains(tree: Regular, text: str) -> bool:
     """Whether `tree`, a language of texts, contains `text`; UnicodeEncodeError for a lone surrogate."""
     word = text.encode()
-    try:
-        return _make(tree, MAX_STATES).contains(word)
-    except LimitError:
-        for c in text:
-            tree = step(tree, ord(c))
-        return nullable(tree)
+    language = _kept_language(tree)
+    if language is not None:
+        return language.contains(word)
+    for c in text:
+        tree = step(tree, ord(c))
+    return nullable(tree)
 
 
 @lru_cache(maxsize=4096)
 def is_empty(tree: Regular) -> bool:
     """Whether `tree` has no word; False where its automaton is too large."""
-    try:
-        return _make(tree, MAX_STATES).is_empty
-    except LimitError:
-        return False
+    language = _language(tree)
+    return language is not None and language.is_empty
 
 
 def is_within(left: Regular, right: Regular) -> bool:
@@ -112,18 +121,16 @@ def are_disjoint(left: Regular, right: Regular) -> bool:
 @lru_cache(maxsize=1024)
 def n_words(tree: Regular) -> Count:
     """Bounds on the number of words of `tree`: equal ones, unless its automaton is too large."""
-    try:
-        n = _make(tree, MAX_STATES).n_words()
-    except LimitError:
+    language = _language(tree)
+    if language is None:
         return UNKNOWN
+    n = language.n_words()
     return Count(ENDLESS, ENDLESS) if n is None else Count(n, n)
 
 
 @lru_cache(maxsize=1024)
 def words(tree: Regular, most: int) -> tuple[bytes, ...] | None:
     """The words of `tree` in order, or None if they are more than `most` or its automaton is too large."""
-    try:
-        found = _make(tree, MAX_STATES).words(most)
-    except LimitError:
-        return None
+    language = _language(tree)
+    found = None if language is None else language.words(most)
     return None if found is None else tuple(found)

@@ -25,8 +25,8 @@ from ..ir import Tokens
 from ..notation.nodes import Alternatives, Atom, CharRange, Item, Literal, Maybe, Name
 from ..regex import first_match  # noqa: F401  # loaded here, so that the first grammar does not wait for it
 from ..regex.pattern import first_language, parse_regex
-from ..regular import Alt, And, Cat, Minus, Regular, Repeat, literal
-from ..regular import Literal as LiteralBytes
+from ..regex.restrict import lengths, nullable
+from ..regular import Regular, literal
 from ..token_ids import tokens_of
 from .definitions import Definition, File, undefined
 
@@ -150,7 +150,7 @@ def regular(pattern: Pattern) -> Regular:
     Raises GrammarError where it is not regular, not supported, or has the empty word (Lark: "zero-width terminal").
     """
     language = _regular(pattern)
-    if is_nullable(language):
+    if nullable(language):
         raise GrammarError("it matches the empty word, which a terminal must not; make its use optional instead")
     return language
 
@@ -182,6 +182,7 @@ def _widths(pattern: Pattern) -> tuple[int, int]:
     return int(low), int(high)
 
 
+@lru_cache(maxsize=4096)
 def width(pattern: Pattern) -> int:
     """Characters of the longest text, as Lark counts them: for sre a lazy quantifier is like a greedy one."""
     if pattern.is_str:
@@ -189,41 +190,8 @@ def width(pattern: Pattern) -> int:
     if may_be_lazy(pattern):
         high: int = _widths(pattern)[1]
         return _NO_LIMIT if high >= _NO_LIMIT - 1 else high  # sre's own limit depends on Python's version
-    return max_width(regular(pattern))
-
-
-def max_width(r: Regular) -> int:
-    """Characters (not bytes) of the longest word, at most `_NO_LIMIT`; what sre's ``getwidth()[1]`` gives Lark."""
-    match r:
-        case LiteralBytes(data):
-            return sum((b & 0xC0) != 0x80 for b in data)
-        case Cat(parts):
-            return min(sum(max_width(p) for p in parts), _NO_LIMIT)
-        case Alt(parts):
-            return max((max_width(p) for p in parts), default=0)
-        case And(parts):
-            return min(max_width(p) for p in parts)
-        case Repeat(body, _, high):
-            return _NO_LIMIT if high is None else min(max_width(body) * high, _NO_LIMIT)
-        case Minus(left, _):
-            return max_width(left)
-    return 1
-
-
-def is_nullable(r: Regular) -> bool:
-    """Whether the empty word is in the language."""
-    match r:
-        case LiteralBytes(data):
-            return not data
-        case Cat(parts) | And(parts):
-            return all(is_nullable(p) for p in parts)
-        case Alt(parts):
-            return any(is_nullable(p) for p in parts)
-        case Repeat(body, low, _):
-            return low == 0 or is_nullable(body)
-        case Minus(left, right):
-            return is_nullable(left) and not is_nullable(right)
-    return False
+    longest = lengths(regular(pattern))[1]
+    return _NO_LIMIT if longest is None else min(longest, _NO_LIMIT)
 
 
 class TerminalPatterns:

@@ -93,6 +93,13 @@ def search_language(pattern: str, dialect: Dialect = "ecma", flags: str = "") ->
     return whole_language(Seq((ANY_TEXT, node, ANY_TEXT)), pattern)
 
 
+@lru_cache(maxsize=1024)
+def _in_any_case(c: str, only_ascii: bool) -> Regular | None:
+    """A character and its other cases; None if it has none."""
+    variants = (unicode_sets.ignore_ascii_case if only_ascii else unicode_sets.ignore_case)(((ord(c), ord(c)),))
+    return chars(variants) if len(variants) > 1 or variants[0][0] != variants[0][1] else None
+
+
 def _anchored(node: Node) -> tuple[bool, Regular, bool] | None:
     """The usual case, without the general machinery: (starts with ^, what is between, ends with $)."""
     if not isinstance(node, Seq):
@@ -168,10 +175,7 @@ class _Parser(Characters):
             else:
                 self.at += 1
             if atom is None and self.flags & IGNORE_CASE:
-                itself = ((ord(c), ord(c)),)
-                variants = self.without_case(itself)
-                if variants != itself:
-                    atom = chars(variants)
+                atom = _in_any_case(c, only_ascii=not self.ecma and bool(self.flags & ASCII))
             if self.flags & VERBOSE:
                 self.skip_blanks()
             if self.at < end and pattern[self.at] in "*+?{":
