@@ -5,7 +5,6 @@
     shape         intersection                     }
     alternatives  $ref, anyOf                      }
     truth         equal combinations of children   }
-    memo          symbols made so far              }
     scalars       terminals                        }  grammar: how they are written
     objects       rules of objects                 }
     arrays        rules of arrays                  }
@@ -17,8 +16,8 @@ terminal, and the objects and the arrays of each become a nonterminal.
 Recursion.  A child is lowered before its parent's rules are made, so equal objects are one nonterminal by content, and
 a child that nothing satisfies is known in time.  A shape that is met again while it is open gets a nonterminal in
 advance; so does one that lies `MAX_DEPTH` levels below the first, to be lowered from a queue afterwards, so that a
-chain of thousands of references costs no stack.  Only then a nonterminal can turn out to derive nothing, and `_trim`
-looks for that.
+chain of thousands of references costs no stack.  Only then a nonterminal can turn out to derive nothing, and
+`_trimmed` looks for that.
 
 Memoised: schemas and conjunctions by identity, and every construction by content.
 Rejected: a work list alone (parents before children: no merging by content, and emptiness is known only at the end).
@@ -35,21 +34,24 @@ from ..allowance import check
 from ..boundary import Boundary
 from ..ir import Grammar
 from ..unproductive import trimmed
-from .domains.handles import Handle, path_of
+from .domains.handles import Handle, number_of, path_of
 from .domains.shape import Shape
 from .domains.types import ARRAY, OBJECT, SCALARS, type_of
 from .explain.report import SchemaEntries, SchemaReport
 from .options import SchemaOptions
+from .read.alternatives import Alternatives
 from .read.document import Document, draft_of
+from .read.emptiness import why_empty
 from .read.misspelt import Slip
 from .read.sources import SchemaSource, schema_of
-from .widening import Widening
+from .widening import CAUGHT, Widening
 from .write.arrays import Arrays
+from .write.context import Empty, LoweringContext, Place, Symbol
 from .write.indentation import indented
-from .write.memo import Memo, Place
 from .write.objects import Objects
-from .write.relaxing import relaxed, without_names_in_doubt
-from .write.scalars import Scalars, ScalarUnion
+from .write.productions import Productions
+from .write.relaxing import STEPS, given, without, without_names_in_doubt
+from .write.scalars import Scalars, is_plain, plain
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
 MAX_NESTING = 1000  # segments of a path
@@ -132,152 +134,154 @@ def narrowed(shape: Shape, mask: int) -> Shape | None:
     return shape._replace(mask=common) if common else None
 
 
-class Lowering:
-    """Makes the rules of one document's schemas.
+class Lowering(LoweringContext):
+    """Makes the rules of one document's schemas.  A lowering runs once."""
 
-    `memo` is given where values are not written as JSON.
-    """
+    __slots__ = ("_depth", "_places", "_queue", "_symbols")
 
-    __slots__ = ("_arrays", "_depth", "_objects", "_places", "_queue", "memo", "scalars")
-
-    def __init__(self, document: Document, memo: Memo | None = None) -> None:
-        self.memo = memo or Memo(document, self.union)
-        self.scalars = Scalars(self.memo)
-        self._objects = Objects(self.memo)
-        self._arrays = Arrays(self.memo)
+    def __init__(
+        self, document: Document, read: Alternatives | None = None, out: Productions | None = None
+    ) -> None:
+        super().__init__(document, read, out)
+        self._symbols: dict[int, Symbol] = {}  # by the number of a child
         self._depth = 0
         self._places: dict[tuple[int, int], Place] = {}  # by the identity of a shape, and the type
         self._queue: list[tuple[Place, int]] = []  # shapes whose objects or arrays are lowered later
 
     def run(self, schema: Any, path: str, objects_only: bool = False) -> Grammar:
-        """Lower a schema; a lowering runs once."""
-        try:
-            start = self._objects_of((schema, path)) if objects_only else self.memo.child((schema, path))
-            self.drain()
-            return self.grammar(start, path)
-        finally:
-            self.memo.close()
+        """Lower a schema, or its objects only."""
+        start = self._objects_of((schema, path)) if objects_only else self.child((schema, path))
+        self.drain()
+        return self.grammar(start, path)
 
-    def _objects_of(self, handle: Handle) -> int | None:
-        """The symbol of the objects of a schema."""
+    def _objects_of(self, handle: Handle) -> Symbol:
         path = path_of(handle)
-        shapes = [narrow for s in self.memo.read.described(handle) if (narrow := narrowed(s, OBJECT)) is not None]
-        if not shapes:
-            self.memo.empty("arguments are an object, and the schema has none", path)
-        return self.union(shapes, path)
+        shapes = [narrow for s in self.described(handle) if (narrow := narrowed(s, OBJECT)) is not None]
+        return self.union(shapes, path) if shapes else Empty("arguments are an object, and the schema has none", path)
 
     def drain(self) -> bool:
         """Lower what is in the queue; whether there was anything."""
         some = bool(self._queue)
         while self._queue:
-            self._rules(*self._queue.pop())
+            place, kind = self._queue.pop()
+            place.symbol = self._rules(place, kind)
         return some
 
-    def grammar(self, start: int | None, path: str) -> Grammar:
-        """The grammar of what the symbol `start` derives; NoDocument if that is nothing."""
-        memo, out = self.memo, self.memo.out
-        if start is not None and start >= 0:
-            scalar, start = start, out.nonterminal("document", path)
-            out.rules.append((~start, (scalar,)))
-        if start is not None and memo.may_be_empty:
-            start = self._trim(start)
-        if start is None:
-            why, where = memo.read.why
-            raise NoDocument(f"no document satisfies the schema: {why} at {where}")
-        options = memo.document.options
-        grammar = out.build(start, None if memo.document.embedded else options.white_space_limit)
+    def grammar(self, start: Symbol, path: str) -> Grammar:
+        """Return the grammar of what the symbol `start` derives; NoDocument if that is nothing."""
+        out = self.out
+        if not isinstance(start, Empty):
+            if start >= 0:
+                scalar, start = start, out.nonterminal("document", path)
+                out.rules.append((~start, (scalar,)))
+            if self.may_be_empty:
+                start = self._trimmed(start)
+        if isinstance(start, Empty):
+            raise NoDocument(f"no document satisfies the schema: {start.why} at {start.path}")
+        options = self.document.options
+        grammar = out.build(start, None if self.document.embedded else options.white_space_limit)
         return indented(grammar, out, options) if options.whitespace == "indent" else grammar
 
-    def union(self, shapes: list[Shape], path: str) -> int | None:
-        """The symbol of a union of shapes; None if it is empty."""
-        scalars = self.scalars
+    def _trimmed(self, start: int) -> Symbol:
+        """Drop the rules that derive nothing, which may leave none of `start`."""
+        out = self.out
+        got = trimmed(out.rules, len(out.names), out.unordered, ~start)
+        if got is not None:
+            out.rules, out.unordered = got
+            return start
+        symbols = (place.symbol for place in reversed(self._places.values()))
+        found = (symbol for symbol in symbols if isinstance(symbol, Empty))
+        return next(found, Empty("it recurs without end", out.origins[~start]))
+
+    def child(self, handle: Handle) -> Symbol:
+        key = number_of(handle)
+        got = self._symbols.get(key)
+        if got is None:
+            shapes, path = self.described(handle), path_of(handle)
+            got = self.union(shapes, path) if shapes else Empty(*why_empty(self.read, handle))
+            self._symbols[key] = got
+        return got
+
+    def described(self, handle: Handle) -> list[Shape]:
+        """Return the alternatives of what is written for a child."""
+        return self.read.described(handle)
+
+    def union(self, shapes: list[Shape], path: str) -> Symbol:
+        """Return the symbol of a union of shapes."""
         if len(shapes) == 1:
             shape = shapes[0]
             mask = shape.mask
-            if not mask & ~SCALARS and shape[3:] == _ONLY_TYPES and scalars.is_plain(mask):  # the usual case
-                return scalars.plain(mask, path)
-        union = ScalarUnion()
+            if not mask & ~SCALARS and shape[3:] == _ONLY_TYPES and is_plain(self, mask):  # the usual case
+                return plain(self, mask, path)
+        scalars = Scalars(self, path)
         for shape in shapes:
             if shape.free:
                 return self._anything()
             if shape.values is not None:
-                scalars.collect_values(shape, union)
+                scalars.collect_values(shape)
                 continue
             if shape.mask & SCALARS:
-                scalars.collect(shape, path, union)
+                scalars.collect(shape)
             if shape.mask & ARRAY:
-                union.symbols[self.nested(shape, ARRAY)] = None
+                scalars.take(self.nested(shape, ARRAY))
             if shape.mask & OBJECT:
-                union.symbols[self.nested(shape, OBJECT)] = None
-        parts = [symbol for symbol in union.symbols if symbol is not None]
-        parts += scalars.counted_texts(union)
-        scalar = scalars.terminal(union, path)
-        if scalar is not None:
-            parts.insert(0, scalar)
-        return self.memo.out.union(tuple(dict.fromkeys(parts)), path) if parts else None
+                scalars.take(self.nested(shape, OBJECT))
+        return scalars.symbol()
 
     def _anything(self) -> int:
-        return self.memo.out.anything(self.scalars.plain(SCALARS, ""))
+        return self.out.anything(plain(self, SCALARS, ""))
 
     # ---- objects and arrays --------------------------------------------------------------------------------------
 
-    def nested(self, shape: Shape, kind: int) -> int | None:
-        """The symbol of a shape's objects or arrays, by `kind`; None if there are none."""
+    def nested(self, shape: Shape, kind: int) -> Symbol:
+        """Return the symbol of a shape's objects or arrays, by `kind`."""
         place = self._places.get((id(shape), kind))
         if place is None:
             place = self._places[id(shape), kind] = Place(shape)
-        elif place.is_seen and (place.symbol is not None or not place.is_open):
+        elif place.symbol is not None:
             return place.symbol
         if place.is_open or self._depth >= MAX_DEPTH:
             if not place.is_open and not self._later(place, kind):
                 return self._anything()
-            self.memo.may_be_empty = True
-            place.symbol = self.memo.out.nonterminal("object" if kind == OBJECT else "array", shape.path)
-            place.is_seen = True
+            self.may_be_empty = True
+            name = "object" if kind == OBJECT else "array"
+            place.symbol = place.in_advance = self.out.nonterminal(name, shape.path)
             return place.symbol
         place.is_open = True
-        depth = self._depth
         self._depth += 1
-        symbol = self._rules(place, kind)
-        self._depth = depth
-        place.is_seen, place.is_open, place.symbol = True, False, symbol
-        return symbol
+        try:
+            place.symbol = self._rules(place, kind)
+        except CAUGHT:
+            place.symbol = None  # without a condition of what is around, it may be possible
+            raise
+        finally:
+            self._depth -= 1
+            place.is_open = False
+        return place.symbol
 
     def _later(self, place: Place, kind: int) -> bool:
         """Lower a shape from the queue, with the stack empty; False if it may be anything for being too deep."""
         path = place.shape.path
         if path.count(".") + path.count("[") > MAX_NESTING:
             why = f"the schema nests deeper than {MAX_NESTING} levels; use $ref for its parts at {path}"
-            self.memo.document.widenings.add(path, "", LimitError(why))
+            self.document.widenings.add(path, "", LimitError(why))
             return False
         self._queue.append((place, kind))
         return True
 
-    def _rules(self, place: Place, kind: int) -> int | None:
-        """Make the rules of a shape's objects or arrays."""
+    def _rules(self, place: Place, kind: int) -> Symbol:
+        """Make the rules of a shape's objects or arrays, and drop conditions until that is possible, if lenient."""
         check()
-        shape, depth = place.shape, self._depth
-
-        def make(shape: Shape) -> int | None:
-            self._depth = depth  # also if it was left deeper down
-            maker = self._objects if kind == OBJECT else self._arrays
-            return maker.symbol(shape, place)
-
-        if not self.memo.document.widenings.allowed:
-            return make(shape)
-        if kind == OBJECT:
-            shape = without_names_in_doubt(self.memo, shape)
-        return relaxed(self.memo, shape, kind, make)
-
-    # ---- recursion -------------------------------------------------------------------------------------------------
-
-    def _trim(self, start: int) -> int | None:
-        """Drop the rules that derive nothing; None if the nonterminal `start` derives nothing."""
-        memo, out = self.memo, self.memo.out
-        got = trimmed(out.rules, len(out.names), out.unordered, ~start)
-        if got is None:
-            if not memo.read.why[0]:
-                memo.empty("it recurs without end", out.origins[~start])
-            return None
-        out.rules, out.unordered = got
-        return start
+        shape, widenings = place.shape, self.document.widenings
+        make = Objects if kind == OBJECT else Arrays
+        if widenings.allowed:
+            if kind == OBJECT:
+                shape = without_names_in_doubt(self.read, shape)
+            for keywords in STEPS[kind]:
+                if given(shape, kind, keywords):
+                    try:
+                        return make(self, shape, place).symbol()
+                    except CAUGHT as err:
+                        self.may_be_empty = True  # rules may have been left unfinished
+                        shape = without(widenings, shape, kind, keywords, err)
+        return make(self, shape, place).symbol()

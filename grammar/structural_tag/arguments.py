@@ -37,7 +37,8 @@ from ..json_schema.lowering import LoweredSchema, Lowering, lowered_schema, narr
 from ..json_schema.options import SchemaOptions
 from ..json_schema.read.closing import closed
 from ..json_schema.read.document import Document, draft_of
-from ..json_schema.write.memo import Memo
+from ..json_schema.write.context import Empty, Parts, Symbol
+from ..json_schema.write.scalars import NO_STRING, NO_VALUE, any_texts
 from ..json_text import has_utf8
 from ..regular import Regular, Words, alt
 from .style_productions import SPACE, StyleProductions
@@ -65,107 +66,94 @@ def read_arguments(
     """
     try:
         document = Document(schema, draft_of(schema, options.draft), options, too_large, True, barred)
-        grammar = _ArgumentLowering(document, style, ends).run(schema)
+        grammar = _ArgumentLowering(document, style, ends).arguments(schema)
     except RecursionError:
         raise LimitError("the schema nests deeper than Python's stack; flatten it at $") from None
     return lowered_schema(document, schema, grammar)
 
 
-class _ArgumentLowering:
-    """Makes the grammar of one schema's arguments in a style."""
+class _ArgumentLowering(Lowering):
+    """Makes the grammar of one schema's arguments in a style.  Values that are JSON have a lowering of their own."""
+
+    __slots__ = ("_constants", "_style_shapes", "closing", "ends", "json", "style")
+    out: StyleProductions
 
     def __init__(self, document: Document, style: Style, ends: Ends) -> None:
+        self.json = Lowering(document)
+        super().__init__(document, self.json.read, StyleProductions(self.json.out, style, ends.written))
         self.style, self.ends = style, ends
-        self.barred = document.barred
         self.closing = replace(document.options, additional_properties="forbid")
-        self.json = Lowering(document)  # of the values that are JSON
-        read = self.json.memo.read
-        self.out = StyleProductions(self.json.memo.out, style, ends.written)
-        self.memo = Memo(document, self.value, read, self.out, self.described)
-        self.nested = Lowering(document, self.memo)  # of objects and arrays in the style
-        self.constants: dict[int, dict[str, Any]] = {}  # by the number of a value, which the schema keeps alive
-        self._described: dict[int, tuple[Handle, list[Shape]]] = {}
+        self._constants: dict[int, dict[str, Any]] = {}  # by the number of a value, which the schema keeps alive
+        self._style_shapes: dict[int, tuple[Handle, list[Shape]]] = {}
 
-    def run(self, schema: Any) -> Grammar:
-        """The texts of the arguments; raises NoDocument if there are none.  It runs once."""
-        try:
-            return self._grammar(schema)
-        finally:
-            self.memo.close()
-            self.json.memo.close()
-
-    def _grammar(self, schema: Any) -> Grammar:
-        memo = self.memo
-        shapes = [closed(s, self.closing) for s in memo.read.of_handle((schema, "$"), Tracks.EACH)]
-        if shapes and not any(narrowed(s, OBJECT) for s in shapes):
-            memo.empty("arguments are an object, and the schema has none", "$")
-        start = self.containers(shapes, OBJECT, "$")
-        while self.json.drain() or self.nested.drain():
+    def arguments(self, schema: Any) -> Grammar:
+        """Return the texts of the arguments; raises NoDocument if there are none."""
+        shapes = self._closed((schema, "$"))
+        start: Symbol = Empty("arguments are an object, and the schema has none", "$")
+        if any(narrowed(s, OBJECT) for s in shapes):
+            start = self.containers(shapes, OBJECT, "$")
+        while self.json.drain() or self.drain():
             pass
-        json = self.json.memo
-        json.may_be_empty |= memo.may_be_empty or self.out.has_dead
+        self.json.may_be_empty |= self.may_be_empty or self.out.has_dead
         return self.json.grammar(start, "$")
 
+    def _closed(self, handle: Handle) -> list[Shape]:
+        return [closed(s, self.closing) for s in self.read.of_handle(handle, Tracks.EACH)]
+
     def described(self, handle: Handle) -> list[Shape]:
-        """What is written for a child: closed as the arguments are, where it is written in the style."""
-        read = self.memo.read
+        """Return what is written for a child: closed as the arguments are, where it is written in the style."""
         if self.style.item is None:
-            return read.described(handle)
-        got = self._described.get(number_of(handle))
-        if got is None:
-            shapes = [closed(s, self.closing) for s in read.of_handle(handle, Tracks.EACH)]
-            got = self._described[number_of(handle)] = handle, shapes
-        return got[1]
+            return self.read.described(handle)
+        number = number_of(handle)
+        if number not in self._style_shapes:
+            self._style_shapes[number] = handle, self._closed(handle)
+        return self._style_shapes[number][1]
 
-    # ---- values ------------------------------------------------------------------------------------------------------
-
-    def value(self, shapes: list[Shape], path: str) -> int | None:
-        """The symbol of a value with its end, from the place behind its key; None if there is none."""
-        ways: list[int] = []
-        text = self.text(shapes, path)
-        if text is not None:
-            label = self.style.types.get("string", "")
-            ways.append(self.out.sequence((*self.told(label, path), *text), "text", path))
-        end = self.out.text(self.style.stop, path)
+    def union(self, shapes: list[Shape], path: str) -> Symbol:
+        """Return the symbol of a value with its end, from the place behind its key."""
+        out, types, ways = self.out, self.style.types, Parts(path)
+        if any(s.mask & STRING for s in shapes):
+            ways.take(self.text(shapes, path))
+        end = out.text(self.style.stop, path)
         as_json: dict[str, int] = {}  # what the style tells -> the types that are JSON
         for kind, mask in _KINDS:
-            label = self.style.types.get(kind, "")
+            label = types.get(kind, "")
             if self.style.item is None or kind not in ("array", "object"):
                 as_json[label] = as_json.get(label, 0) | mask
-                continue
-            inside = self.containers(shapes, mask, path)
-            if inside is not None:
-                ways.append(self.out.sequence((*self.told(label, path), inside, *end), kind, path))
+            elif any(narrowed(s, mask) for s in shapes):
+                inside = self.containers(shapes, mask, path)
+                if not isinstance(inside, Empty):
+                    inside = out.sequence((*self.told(label, path), inside, *end), kind, path)
+                ways.take(inside)
         for label, mask in as_json.items():
             some = [narrow for s in shapes if (narrow := narrowed(s, mask)) is not None]
-            document = self.json.union(some, path) if some else None
-            if document is not None:
-                parts = (*self.told(label, path), document, *self.out.symbols(SPACE, path), *end)
-                ways.append(self.out.sequence(parts, "value", path))
-        return self.out.union(tuple(dict.fromkeys(ways)), path) if ways else None
+            document = self.json.union(some, path) if some else ways.why
+            if not isinstance(document, Empty):
+                parts = (*self.told(label, path), document, *out.symbols(SPACE, path), *end)
+                document = out.sequence(parts, "value", path)
+            ways.take(document)
+        return ways.union(out, path)
 
     def told(self, label: str, path: str) -> tuple[int, ...]:
-        """What tells the type of a value."""
+        """Return what tells the type of a value."""
         return self.out.text(label + self.style.value, path) if self.style.types else ()
 
-    def containers(self, shapes: list[Shape], kind: int, path: str) -> int | None:
-        """The symbol of the objects or arrays, by `kind`, of some shapes, in the style."""
-        symbols: dict[int, None] = {}
+    def containers(self, shapes: list[Shape], kind: int, path: str) -> Symbol:
+        """Return the symbol of the objects or arrays, by `kind`, of some shapes, in the style."""
+        parts = Parts(path)
         for shape in shapes:
-            parts = [shape] if shape.mask & kind else []
             if shape.values is not None:
-                some = [v for v in shape.values if type_of(v) & kind and self.memo.read.accepts(v, shape)]
-                parts = [self.constant(v, shape.path) for v in some]
-                if not parts:
-                    self.memo.empty("none of the values in enum or const satisfies the keywords beside it", shape.path)
-            for part in parts:
-                symbol = self.nested.nested(part, kind)
-                if symbol is not None:
-                    symbols[symbol] = None
-        return self.out.union(tuple(symbols), path) if symbols else None
+                some = [v for v in shape.values if type_of(v) & kind and self.read.accepts(v, shape)]
+                for value in some:
+                    parts.take(self.nested(self.constant(value, shape.path), kind))
+                if not some:
+                    parts.take(Empty(NO_VALUE, shape.path))
+            elif shape.mask & kind:
+                parts.take(self.nested(shape, kind))
+        return parts.union(self.out, path)
 
     def constant(self, value: Any, path: str) -> Shape:
-        """The shape of one object or array."""
+        """Return the shape of one object or array."""
         if isinstance(value, dict):
             objects = Objects({name: self.only(v, path) for name, v in value.items()}, NOTHING_AT_ALL, tuple(value))
             return Shape(path, mask=OBJECT, objects=objects)
@@ -173,41 +161,41 @@ class _ArgumentLowering:
         return Shape(path, mask=ARRAY, arrays=Arrays(items, NOTHING_AT_ALL, n, n))
 
     def only(self, value: Any, path: str) -> Handle:
-        """A child that is one value; the same one wherever the same object is in a constant."""
-        return self.constants.setdefault(id(value), {"const": value}), path
+        """Return a child that is one value; the same one wherever the same object is in a constant."""
+        return self._constants.setdefault(id(value), {"const": value}), path
 
-    # ---- texts -------------------------------------------------------------------------------------------------------
-
-    def text(self, shapes: list[Shape], path: str) -> tuple[int, ...] | None:
-        """The symbols of the strings of some shapes, as texts with their end; None if there are none."""
+    def text(self, shapes: list[Shape], path: str) -> Symbol:
+        """Return the symbol of the strings of some shapes, as texts with their end."""
+        why: Symbol = Empty(NO_VALUE, path)
         languages: list[Regular] = []
         for shape in shapes:
             if not shape.mask & STRING:
                 continue
             if shape.values is not None:
-                texts = [v for v in shape.values if isinstance(v, str) and self.memo.read.accepts(v, shape)]
+                texts = [v for v in shape.values if isinstance(v, str) and self.read.accepts(v, shape)]
                 words = {word for text in texts if has_utf8(text) and not self.ends_in(word := text.encode())}
                 if words:
                     languages.append(Words(frozenset(words)))
                 elif texts:
-                    self.memo.empty("each of the texts has what ends a value in it", shape.path)
+                    why = Empty("each of the texts has what ends a value in it", shape.path)
                 continue
-            if path in self.memo.document.widenings.too_large:
-                shape = self.nested.scalars.any_texts(shape)
+            if path in self.document.widenings.too_large:
+                shape = any_texts(self.document.widenings, shape)
             if shape.strings == ANY_STRINGS:
                 return self._ended(None, path)
             language = shape.strings.language()
             if language is None:
-                self.memo.empty("no string has the length and matches the pattern or format", shape.path)
+                why = Empty(NO_STRING, shape.path)
             else:
                 languages.append(language)
-        return self._ended(alt(*languages), path) if languages else None
+        return self._ended(alt(*languages), path) if languages else why
 
-    def _ended(self, texts: Regular | None, path: str) -> tuple[int, ...]:
+    def _ended(self, texts: Regular | None, path: str) -> int:
         if texts is not None and self.style.trims:
             texts = untrimmed(texts)
-        return self.out.symbols(self.ends.ended(texts, self.style.stop, self.barred), path)
+        symbols = self.out.symbols(self.ends.ended(texts, self.style.stop, self.document.barred), path)
+        return self.out.sequence((*self.told(self.style.types.get("string", ""), path), *symbols), "text", path)
 
     def ends_in(self, word: bytes) -> bool:
         """Whether what ends a value occurs in a text."""
-        return any(mark in word for mark in self.barred)
+        return any(mark in word for mark in self.document.barred)

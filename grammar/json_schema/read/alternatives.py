@@ -58,13 +58,12 @@ class Alternatives(Comparisons):
 
     __slots__ = (
         "_any", "_atoms", "_blocked", "_by_function", "_closes", "_complements", "_compounds", "_described", "_directs",
-        "_functions", "_looking", "_open", "_read", "_settled", "_steps", "_truth", "document", "why",
+        "_functions", "_looking", "_open", "_read", "_settled", "_steps", "_truth", "document",
     )  # fmt: skip
 
     def __init__(self, document: Document) -> None:
         super().__init__(document.wholes)
         self.document = document
-        self.why = ("", "$")  # the last reason why something is empty, and where
         self._any = [Shape("$")]
         self._steps = 0  # of intersections
         # (id of a schema or compound, is noted what it evaluates) -> (it, its alternatives)
@@ -89,7 +88,6 @@ class Alternatives(Comparisons):
         if schema is True:
             return self._any
         if schema is False:
-            self.why = "the schema is false", path
             return []
         key = id(schema), tracks
         got = self._read.get(key)
@@ -321,8 +319,6 @@ class Alternatives(Comparisons):
                         continue
                 if both is not None:
                     out.append(both)
-        if left and right and not out:
-            self.why = "the alternatives and what stands beside them exclude each other", path
         return self._greatest(out) if product else out
 
     def _absorbed(self, left: list[Shape], right: list[Shape]) -> tuple[list[Shape], list[Shape], list[Shape]]:

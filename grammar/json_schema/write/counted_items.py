@@ -25,7 +25,7 @@ from ..counting.scarce_items import MAX_KINDS, ScarceItems, kinds_of
 from ..domains.handles import Handle
 from ..domains.shape import Shape
 from ..widening import Unenforceable
-from .memo import Memo, Place
+from .context import Empty, LoweringContext, Place
 
 Used = int | tuple[int, ...]
 State = tuple[int, tuple[int, ...], Used]
@@ -38,13 +38,13 @@ class CountedItems:
     `scarce`: values that are set apart, where items must differ and their values are not few.
     """
 
-    __slots__ = ("_high", "_kinds", "_memo", "_most", "_place", "_scarce", "_shape", "_symbols", "_values")
+    __slots__ = ("_context", "_high", "_kinds", "_most", "_place", "_scarce", "_shape", "_symbols", "_values")
 
     def __init__(
-        self, memo: Memo, place: Place, shape: Shape, values: list[Any] | None, high: int | None,
+        self, context: LoweringContext, place: Place, shape: Shape, values: list[Any] | None, high: int | None,
         scarce: ScarceItems | ItemPools | None = None,
     ) -> None:  # fmt: skip
-        self._memo = memo
+        self._context = context
         self._place = place
         self._shape = shape
         self._kinds = shape.arrays.contains
@@ -55,26 +55,27 @@ class CountedItems:
         self._most = high if high is not None else max(shape.arrays.min_items, len(shape.arrays.prefix), *starts, 1)
         self._symbols: dict[int, list[tuple[int, int, int | None]]] = {}
 
-    def symbol(self) -> int | None:
-        memo, shape = self._memo, self._shape
+    def symbol(self) -> int:
+        """Return the symbol of the arrays, which may derive nothing."""
+        context, shape = self._context, self._shape
         if len(self._kinds) > MAX_KINDS:
             raise LimitError(f"more than {MAX_KINDS} kinds of items are counted at {shape.path}")
         # Values that are not few are compared as they are written.
-        must_differ = distinct(memo.read, shape) if self._values is None else "no"
+        must_differ = distinct(context.read, shape) if self._values is None else "no"
         by_text = self._values is None and shape.arrays.repeated
         # What has no bound can go on until an item repeats, whatever has been written.
-        bounded = shape.arrays.contains or shape.arrays.max_items is not None or memo.child(shape.arrays.rest) is None
-        if by_text and bounded:
+        bounded = shape.arrays.contains or shape.arrays.max_items is not None
+        if by_text and (bounded or isinstance(context.child(shape.arrays.rest), Empty)):
             raise Unenforceable(
                 f"the complement of uniqueItems cannot be enforced over more than {MAX_DISTINCT} different items "
                 f"beside maxItems or contains; give the items an enum, or take "
                 f"SchemaOptions(unique_items='unchecked') at {shape.path}"
             )
-        memo.may_be_empty = True
+        context.may_be_empty = True
         used: Used = (0,) * len(self._scarce.sizes) if self._scarce else 0
-        return memo.out.array_with_state(
+        return context.out.array_with_state(
             (0, (0,) * len(self._kinds), used), self._choices, self._is_end, shape.path,
-            self._place.in_advance, must_differ, lambda state: by_text and state[2] == -2,
+            lambda: self._place.in_advance, must_differ, lambda state: by_text and state[2] == -2,
         )  # fmt: skip
 
     def _choices(self, state: State) -> Iterator[tuple[int, State]]:
@@ -128,13 +129,13 @@ class CountedItems:
             found = self._symbols[index] = []
             kinds = self._by_kinds(index) if self._values is None else self._by_values(index, self._values)
             for met, handle, number in kinds:
-                symbol = self._memo.child(handle)
-                if symbol is not None:
+                symbol = self._context.child(handle)
+                if not isinstance(symbol, Empty):
                     found.append((met, symbol, number))
         return self._symbols[index]
 
     def _by_values(self, index: int, values: list[Any]) -> Iterator[tuple[int, Handle, int]]:
-        read = self._memo.read
+        read = self._context.read
         there = [(k, kind.handle) for k, kind in enumerate(self._kinds) if index >= kind.start]
         for number, value in enumerate(values):
             if not read.admits(self._shape.arrays.item(index), value):
@@ -147,5 +148,5 @@ class CountedItems:
         if self._scarce is not None:
             yield from self._scarce.items_at(index)
             return
-        for handle, met in kinds_of(self._memo.read, self._shape, self._shape.arrays.item(index), index):
+        for handle, met in kinds_of(self._context.read, self._shape, self._shape.arrays.item(index), index):
             yield met, handle, None

@@ -7,68 +7,60 @@ is dropped is listed (:mod:`..widening`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..domains.arrays import ANY_ARRAYS
 from ..domains.objects import ANY_OBJECTS
 from ..domains.shape import Shape
 from ..domains.types import ARRAY, OBJECT
-from ..widening import CAUGHT
-from .memo import Memo
+from ..read.alternatives import Alternatives
+from ..widening import Widenings
 
-# Conditions that are dropped together, a step at a time.
-STEPS: dict[int, tuple[tuple[str, ...], ...]] = {
+# Conditions that are dropped together, a step at a time, with the keywords they come from.
+STEPS: dict[int, tuple[dict[str, str], ...]] = {
     OBJECT: (
-        ("existentials",), ("universals",), ("min_properties", "max_properties"),
-        ("properties", "additional", "required"),
+        {"existentials": ""}, {"universals": ""},
+        {"min_properties": "minProperties", "max_properties": "maxProperties"},
+        {"properties": "properties", "additional": "additionalProperties", "required": "required"},
     ),
-    ARRAY: (("unique", "repeated"), ("contains",), ("min_items", "max_items"), ("prefix", "rest")),
-}  # fmt: skip
-_KEYWORD_OF = {
-    "unique": "uniqueItems", "contains": "contains", "min_items": "minItems", "max_items": "maxItems",
-    "min_properties": "minProperties", "max_properties": "maxProperties", "properties": "properties",
-    "additional": "additionalProperties", "required": "required",
+    ARRAY: (
+        {"unique": "uniqueItems", "repeated": ""}, {"contains": "contains"},
+        {"min_items": "minItems", "max_items": "maxItems"}, {"prefix": "", "rest": ""},
+    ),
 }  # fmt: skip
 
 
-def relaxed(memo: Memo, shape: Shape, kind: int, make: Callable[[Shape], int | None]) -> int | None:
-    """Return what `make` makes of the objects or arrays of a shape, as few conditions dropped as make that possible."""
-    for fields in STEPS[kind]:
-        if _given(shape, kind, fields):
-            try:
-                return make(shape)
-            except CAUGHT as err:
-                memo.may_be_empty = True  # rules may have been left unfinished
-                shape = without(memo, shape, kind, fields, err)
-    return make(shape)
+_DOMAINS: dict[int, tuple[str, Any]] = {OBJECT: ("objects", ANY_OBJECTS), ARRAY: ("arrays", ANY_ARRAYS)}
 
 
-def _given(shape: Shape, kind: int, fields: tuple[str, ...]) -> list[str]:
-    domain, anything = (shape.objects, ANY_OBJECTS) if kind == OBJECT else (shape.arrays, ANY_ARRAYS)
-    return [field for field in fields if getattr(domain, field) != getattr(anything, field)]
+def given(shape: Shape, kind: int, keywords: dict[str, str]) -> dict[str, str]:
+    """Return those of some conditions that a shape has on its objects or arrays, by `kind`."""
+    name, anything = _DOMAINS[kind]
+    domain = getattr(shape, name)
+    return {field: word for field, word in keywords.items() if getattr(domain, field) != getattr(anything, field)}
 
 
-def without(memo: Memo, shape: Shape, kind: int, fields: tuple[str, ...], why: Exception | str) -> Shape:
-    """Return a shape without some conditions on its objects or arrays."""
-    given = _given(shape, kind, fields)
-    for field in given:
-        memo.document.widenings.add(shape.path, _KEYWORD_OF.get(field, ""), why)
-    if not given:
+def without(widenings: Widenings, shape: Shape, kind: int, keywords: dict[str, str], why: Exception | str) -> Shape:
+    """Return a shape without some conditions on its objects or arrays, and list them."""
+    fields = given(shape, kind, keywords)
+    for word in fields.values():
+        widenings.add(shape.path, word, why)
+    if not fields:
         return shape
-    domain, anything = (shape.objects, ANY_OBJECTS) if kind == OBJECT else (shape.arrays, ANY_ARRAYS)
-    less: Any = domain._replace(**{field: getattr(anything, field) for field in given})
-    return shape._replace(loose=True, objects=less) if kind == OBJECT else shape._replace(loose=True, arrays=less)
+    name, anything = _DOMAINS[kind]
+    domain = getattr(shape, name)._replace(**{field: getattr(anything, field) for field in fields})
+    return shape._replace(**{"loose": True, name: domain})
 
 
-def without_names_in_doubt(memo: Memo, shape: Shape) -> Shape:
+def without_names_in_doubt(read: Alternatives, shape: Shape) -> Shape:
     """Return a shape without what cannot be known of the names of an object's members."""
     # Names that are forbidden for not being in a set that is too large are not known.
-    objects = shape.objects
-    known = tuple(u for u in objects.universals if u[0].key is None or not memo.read.is_loose(u[0].key))
+    objects, widenings = shape.objects, read.document.widenings
+    known = tuple(u for u in objects.universals if u[0].key is None or not read.is_loose(u[0].key))
     if len(known) < len(objects.universals):
         shape = shape._replace(loose=True, objects=objects._replace(universals=known))
-        memo.document.widenings.add(shape.path, "propertyNames", "its names are not enforced exactly")
-    if shape.path in memo.document.widenings.too_large:
-        return without(memo, shape, OBJECT, ("existentials", "universals"), "the automaton of its names is too large")
+        widenings.add(shape.path, "propertyNames", "its names are not enforced exactly")
+    if shape.path in widenings.too_large:
+        why = "the automaton of its names is too large"
+        return without(widenings, shape, OBJECT, {"existentials": "", "universals": ""}, why)
     return shape

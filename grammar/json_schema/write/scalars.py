@@ -30,148 +30,128 @@ from ..spelling.formats import by_length, format_language
 from ..spelling.intervals import exact, numbers
 from ..spelling.numbers import every_spelling
 from ..spelling.strings import pattern_language, string_language
+from ..widening import Widenings
+from .context import Empty, LoweringContext, Parts, Symbol
 from .lexemes import type_names
-from .memo import Memo
 
 Conditions = tuple[Any, ...]  # of a set of numbers or strings: all that its spellings depend on
 
 _NO_BOUNDS = (None, False, None, False, (), (), ())
+NO_VALUE = "none of the values in enum or const satisfies the keywords beside it"
+NO_STRING = "no string has the length and matches the pattern or format"
 MANY = 64  # characters that are spelled out beside a pattern rather than counted
 
 
-class Scalars:
-    """Makes the terminals of scalars."""
+def plain(context: LoweringContext, mask: int, path: str) -> int:
+    """Return the terminal of scalar types that are taken whole."""
+    got = context.out.made(mask)
+    return context.out.scalar(mask, type_names(mask), context.lexemes.plain(mask), path) if got is None else got
 
-    __slots__ = ("_all_spellings", "_memo")
 
-    def __init__(self, memo: Memo) -> None:
-        self._memo = memo
-        self._all_spellings = memo.document.options.spelling == "any"
+def is_plain(context: LoweringContext, mask: int) -> bool:
+    """Whether the numbers of these types are simple to write: all integers in any spelling are not."""
+    return mask & NUMBER != INTEGER or context.document.options.spelling != "any"
 
-    def plain(self, mask: int, path: str) -> int:
-        """The terminal of scalar types that are taken whole."""
-        out, lexemes = self._memo.out, self._memo.lexemes
-        got = out.made(mask)
-        return out.scalar(mask, type_names(mask), lexemes.plain(mask), path) if got is None else got
 
-    def is_plain(self, mask: int) -> bool:
-        """Whether the numbers of these types are simple to write: all integers in any spelling are not."""
-        return not self._all_spellings or mask & NUMBER != INTEGER
+class Scalars(Parts):
+    """Collects the scalars of a union of shapes, and with them the symbols of what is no single terminal."""
 
-    def collect(self, shape: Shape, path: str, union: ScalarUnion) -> None:
-        """Add the scalars of a shape without listed values to a union."""
+    __slots__ = (
+        "_all_spellings", "_bounded", "_context", "_counted", "_path", "_plain", "_spellings",
+    )  # fmt: skip
+
+    def __init__(self, context: LoweringContext, path: str) -> None:
+        super().__init__(path)
+        self._context, self._path = context, path
+        self._all_spellings = context.document.options.spelling == "any"
+        self._plain = 0  # types that are taken whole
+        self._bounded: dict[Conditions, Shape] = {}  # sets of numbers and strings, and the shape each is from
+        # strings in patterns, by the bound that is counted
+        self._counted: dict[tuple[int, int | None], dict[Conditions, Shape]] = {}
+        self._spellings: dict[bytes, None] = {}  # of constants
+
+    def collect(self, shape: Shape) -> None:
+        """Add the scalars of a shape without listed values."""
         mask = shape.mask
-        union.plain |= mask & (NULL | BOOLEAN)
+        self._plain |= mask & (NULL | BOOLEAN)
         if mask & NUMBER:
             conditions = shape.numbers.conditions()
-            if conditions == _NO_BOUNDS and mask & NUMBER != FRACTION and self.is_plain(mask):
-                union.plain |= mask & NUMBER
+            if conditions == _NO_BOUNDS and mask & NUMBER != FRACTION and is_plain(self._context, mask):
+                self._plain |= mask & NUMBER
             else:
-                union.bounded[self._numbers(mask, conditions)] = shape
+                self._bounded[self._numbers(mask, conditions)] = shape
         if mask & STRING:
-            if path in self._memo.document.widenings.too_large:
-                shape = self.any_texts(shape)
+            widenings = self._context.document.widenings
+            if self._path in widenings.too_large:
+                shape = any_texts(widenings, shape)
             for part in _by_length(shape):
-                self._collect_strings(part, union)
+                self._collect_strings(part)
 
-    def _collect_strings(self, shape: Shape, union: ScalarUnion) -> None:
+    def _collect_strings(self, shape: Shape) -> None:
         strings = shape.strings
-        bars = self._memo.lexemes.bars
+        bars = self._context.lexemes.bars
         if _is_counted(strings) and not strings.excluded and not bars:
-            union.symbols[self._counted(shape)] = None
+            self.take(self._counted_string(shape))
         elif _is_counted_text(strings) or (bars and not strings.excluded and _is_counted_beside_bars(strings)):
-            self._collect_counted(shape, union)
+            self._collect_counted(shape)
         elif strings != ANY_STRINGS:
-            union.bounded[("s", *strings.conditions())] = shape
+            self._bounded[("s", *strings.conditions())] = shape
         else:
-            union.plain |= STRING
+            self._plain |= STRING
 
-    def collect_values(self, shape: Shape, union: ScalarUnion) -> None:
+    def collect_values(self, shape: Shape) -> None:
         """Add the values of an enum that satisfy the keywords beside it."""
         assert shape.values is not None
-        memo = self._memo
+        context = self._context
         some = False
         all_spellings = self._all_spellings and is_cheap(shape.values)
-        any_order = memo.document.options.property_order == "any"
+        any_order = context.document.options.property_order == "any"
         for value in shape.values:
             check()
-            if not memo.read.accepts(value, shape):
+            if not context.read.accepts(value, shape):
                 continue
             if isinstance(value, (dict, list)):
-                symbol = memo.out.constant(value, all_spellings, any_order, shape.path)
-                some |= symbol is not None
-                union.symbols[symbol] = None
+                symbol = context.out.constant(value, all_spellings, any_order, shape.path)
+                if symbol is not None:
+                    some = True
+                    self.symbols[symbol] = None
             elif all_spellings and isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
                 number = exact(value)
-                union.bounded[self._numbers(shape.mask, (number, False, number, False, (), (), ()))] = shape
+                conditions = (number, False, number, False, (), (), ())
                 some = True
+                self._bounded[self._numbers(shape.mask, conditions)] = shape
             else:
                 for spelling in scalar_spellings(value):
                     some = True
-                    if all_spellings or memo.lexemes.is_barred(spelling):
-                        union.bounded["c", spelling] = shape
+                    if all_spellings or context.lexemes.is_barred(spelling):
+                        self._bounded["c", spelling] = shape
                     else:
-                        union.spellings[spelling] = None
+                        self._spellings[spelling] = None
         if not some:
-            memo.empty("none of the values in enum or const satisfies the keywords beside it", shape.path)
+            self.why = Empty(NO_VALUE, shape.path)
 
-    def terminal(self, union: ScalarUnion, path: str) -> int | None:
-        """The one terminal of all scalars of a union; None if there are none."""
-        out, lexemes, document = self._memo.out, self._memo.lexemes, self._memo.document
-        plain, bounded, spellings = union.plain, union.bounded, tuple(union.spellings)
-        if not bounded:
-            if not spellings:
-                return self.plain(plain, path) if plain else None
-            if not plain:
-                return out.one_of(spellings, path)
-        key = (plain, tuple(bounded), spellings)
-        got = out.made(key)
-        if got is not None:
-            return got
-        if not plain and not spellings and all(kind == "c" for kind, *_ in bounded):
-            return out.one_of(tuple(spelling for _, spelling in bounded), path, True)
-        name = _name(union)
-        pattern = lexemes.cached(key) if not spellings else None
-        if pattern is None:
-            dropped = len(document.widenings)
-            trees = [tree for k, s in bounded.items() if (tree := self._bounded(k, s)) is not None]
-            if plain:
-                trees.append(lexemes.plain_body(plain))
-            if not trees and not spellings:
-                return None
-            pattern = lexemes.glued(alt(*trees, *map(Literal, spellings)))
-            if len(document.widenings) > dropped:  # to be found again, and listed, at every place
-                return out.scalar((key, path), name, pattern, path)
-            if not spellings:
-                lexemes.keep(key, pattern)
-        return out.scalar(key, name, pattern, path)
-
-    def any_texts(self, shape: Shape) -> Shape:
-        """`shape` without what makes an automaton of its strings large."""
-        keywords = {"patterns": "pattern", "formats": "format", "not_patterns": "not", "not_formats": "not"}
-        given = [field for field in keywords if getattr(shape.strings, field)]
-        for field in given:
-            self._memo.document.widenings.add(shape.path, keywords[field], "its automaton is too large")
-        if not given:
-            return shape
-        return shape._replace(loose=True, strings=Strings(*shape.strings[:2], excluded=shape.strings.excluded))
+    def symbol(self) -> Symbol:
+        """Return the symbol of all that has been collected: the terminal of the scalars, then the rest."""
+        others = (*self.symbols, *self._counted_texts())
+        scalar = self._terminal()
+        parts = others if scalar is None else (scalar, *others)
+        return self._context.out.union(tuple(dict.fromkeys(parts)), self._path) if parts else self.why
 
     def _numbers(self, mask: int, conditions: Conditions) -> Conditions:
-        """The key of a set of numbers."""
-        wholes = self._memo.document.wholes if self._all_spellings else "canonical"
+        """Return the key of a set of numbers."""
+        wholes = self._context.document.wholes if self._all_spellings else "canonical"
         return "n", wholes, bool(mask & INTEGER), bool(mask & FRACTION), *conditions
 
-    def _counted(self, shape: Shape) -> int | None:
-        """The terminal of strings bounded by nothing but their length."""
+    def _counted_string(self, shape: Shape) -> Symbol:
+        """Return the terminal of strings bounded by nothing but their length."""
         least, most = shape.strings.min_length, shape.strings.max_length
         if most is not None and least > most:
-            self._memo.empty("no string has the length and matches the pattern or format", shape.path)
-            return None
+            return Empty(NO_STRING, shape.path)
         if most is not None and most >= MAX_UNITS:
             most = None
-        return self._memo.out.counted_string(min(least, MAX_UNITS - 1), most, shape.path)
+        return self._context.out.counted_string(min(least, MAX_UNITS - 1), most, shape.path)
 
-    def _collect_counted(self, shape: Shape, union: ScalarUnion) -> None:
+    def _collect_counted(self, shape: Shape) -> None:
         """Add the strings in patterns of which one bound is counted; those with the same bound are one terminal."""
         low, high, *others = shape.strings.conditions()
         most: int | None
@@ -180,36 +160,68 @@ class Scalars:
         else:
             least, most, low = min(low, MAX_UNITS - 1), None, 0
         conditions = low, high, *others
-        union.counted.setdefault((least, most), {})[conditions] = shape
+        self._counted.setdefault((least, most), {})[conditions] = shape
 
-    def counted_texts(self, union: ScalarUnion) -> Iterator[int]:
-        """The terminals of strings in patterns of which one bound is counted, one for each bound."""
-        out, spelling = self._memo.out, self._memo.document.options.spelling
-        for units, found in union.counted.items():
+    def _counted_texts(self) -> Iterator[int]:
+        """Yield the terminals of strings in patterns of which one bound is counted, one for each bound."""
+        out, spelling = self._context.out, self._context.document.options.spelling
+        for units, found in self._counted.items():
             key = ("counted", units, tuple(found))
             got = out.made(key)
             if got is None:
                 trees = [tree for x in found if (tree := string_language(spelling, *x)) is not None]
                 shape = next(iter(found.values()))
                 if not trees:
-                    self._memo.empty("no string has the length and matches the pattern or format", shape.path)
+                    self.why = Empty(NO_STRING, shape.path)
                     continue
-                text = self._memo.lexemes.free(alt(*trees))
+                text = self._context.lexemes.free(alt(*trees))
                 got = out.counted_text(key, _string_name(shape), text, *units, shape.path)
             yield got
 
-    def _bounded(self, key: Conditions, shape: Shape) -> Regular | None:
-        """The spellings of the numbers or strings within a shape's bounds."""
-        memo = self._memo
-        tree: Regular | None
-        if key[0] == "c":
-            return memo.lexemes.constant(key[1])
-        if key[0] == "s":
-            tree = string_language(memo.document.options.spelling, *key[1:])
-            if tree is None:
-                memo.empty("no string has the length and matches the pattern or format", shape.path)
+    def _terminal(self) -> int | None:
+        """Return the one terminal of all scalars, or None if there are none."""
+        path, out, lexemes = self._path, self._context.out, self._context.lexemes
+        mask, bounded, spellings = self._plain, self._bounded, tuple(self._spellings)
+        if not bounded:
+            if not spellings:
+                return plain(self._context, mask, path) if mask else None
+            if not mask:
+                return out.one_of(spellings, path)
+        key = (mask, tuple(bounded), spellings)
+        got = out.made(key)
+        if got is not None:
+            return got
+        if not mask and not spellings and all(kind == "c" for kind, *_ in bounded):
+            return out.one_of(tuple(spelling for _, spelling in bounded), path, True)
+        pattern = lexemes.cached(key) if not spellings else None
+        if pattern is None:
+            widenings = self._context.document.widenings
+            dropped = len(widenings)
+            trees = [tree for k, s in bounded.items() if (tree := self._language(k, s)) is not None]
+            if mask:
+                trees.append(lexemes.plain_body(mask))
+            if not trees and not spellings:
                 return None
-            return memo.lexemes.free(tree)
+            pattern = lexemes.glued(alt(*trees, *map(Literal, spellings)))
+            if len(widenings) > dropped:  # to be found again, and listed, at every place
+                return out.scalar((key, path), self._name(), pattern, path)
+            if not spellings:
+                lexemes.keep(key, pattern)
+        return out.scalar(key, self._name(), pattern, path)
+
+    def _language(self, key: Conditions, shape: Shape) -> Regular | None:
+        """Return the spellings of the numbers or strings within a shape's bounds; None if there are none."""
+        lexemes = self._context.lexemes
+        if key[0] == "c":
+            return lexemes.constant(key[1])
+        if key[0] == "s":
+            tree = string_language(self._context.document.options.spelling, *key[1:])
+            if tree is None:
+                self.why = Empty(NO_STRING, shape.path)
+            return None if tree is None else lexemes.free(tree)
+        return self._number_language(key, shape)
+
+    def _number_language(self, key: Conditions, shape: Shape) -> Regular | None:
         _, wholes, whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded = key
         conditions = whole, fraction, low, low_open, high, high_open, multiples, not_multiples, excluded
         try:
@@ -217,31 +229,43 @@ class Scalars:
         except LimitError as err:
             error = LimitError(f"{err} at {shape.path}")
             if multiples or not_multiples:
-                memo.document.widenings.add(shape.path, "multipleOf" if multiples else "not", error)
+                widenings = self._context.document.widenings
+                widenings.add(shape.path, "multipleOf" if multiples else "not", error)
                 without = low, low_open, high, high_open, (), (), excluded
-                return self._bounded(("n", wholes, whole, fraction, *without), shape)
+                return self._number_language(("n", wholes, whole, fraction, *without), shape)
             raise error from None
         if tree == NOTHING:
             kind = "number" if fraction else "integer"
             least = "" if low is None else f" {'above' if low_open else 'from'} {low}"
             most = "" if high is None else f" {'below' if high_open else 'up to'} {high}"
-            memo.empty(f"there is no {kind}{least}{most}", shape.path)
+            self.why = Empty(f"there is no {kind}{least}{most}", shape.path)
             return None
         return tree
 
+    def _name(self) -> str:
+        """Return a name of the terminal of what has bounds, for messages."""
+        if len(self._bounded) > 1 or self._plain or self._spellings:
+            return "one of several values"
+        ((kind, *conditions), shape) = next(iter(self._bounded.items()))
+        if kind != "n":
+            return _string_name(shape)
+        _, whole, _, low, _, high, *_ = conditions
+        if low is not None and low == high:
+            return str(low)
+        if conditions[3:] == [*_NO_BOUNDS]:
+            return "integer" if whole else "number"
+        return "number in bounds"
 
-class ScalarUnion:
-    """The scalars of a union of shapes, under collection; beside them the symbols of what is no single terminal."""
 
-    __slots__ = ("bounded", "counted", "plain", "spellings", "symbols")
-
-    def __init__(self) -> None:
-        self.plain = 0  # types that are taken whole
-        self.bounded: dict[Conditions, Shape] = {}  # sets of numbers and strings, and the shape each is from
-        # strings in patterns, by the bound that is counted
-        self.counted: dict[tuple[int, int | None], dict[Conditions, Shape]] = {}
-        self.spellings: dict[bytes, None] = {}  # of constants
-        self.symbols: dict[int | None, None] = {}  # None for what turned out to be empty
+def any_texts(widenings: Widenings, shape: Shape) -> Shape:
+    """Return a shape without what makes an automaton of its strings large."""
+    keywords = {"patterns": "pattern", "formats": "format", "not_patterns": "not", "not_formats": "not"}
+    fields = [field for field in keywords if getattr(shape.strings, field)]
+    for field in fields:
+        widenings.add(shape.path, keywords[field], "its automaton is too large")
+    if not fields:
+        return shape
+    return shape._replace(loose=True, strings=Strings(*shape.strings[:2], excluded=shape.strings.excluded))
 
 
 def _is_counted(strings: Strings) -> bool:
@@ -280,21 +304,6 @@ def _by_length(shape: Shape) -> list[Shape]:
 def _spelled_out(strings: Strings) -> int:
     """The largest bound of a length that is spelled out: the automata of most formats are large."""
     return 0 if strings.formats or _is_counted(strings) else MANY
-
-
-def _name(union: ScalarUnion) -> str:
-    """The terminal of a union that has bounds, for messages."""
-    if len(union.bounded) > 1 or union.plain or union.spellings:
-        return "one of several values"
-    ((kind, *conditions), shape) = next(iter(union.bounded.items()))
-    if kind != "n":
-        return _string_name(shape)
-    _, whole, _, low, _, high, *_ = conditions
-    if low is not None and low == high:
-        return str(low)
-    if conditions[3:] == [*_NO_BOUNDS]:
-        return "integer" if whole else "number"
-    return "number in bounds"
 
 
 def _string_name(shape: Shape) -> str:

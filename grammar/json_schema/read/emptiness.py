@@ -1,0 +1,28 @@
+"""Why a schema has no alternatives: what is ``false``, or excludes what stands beside it."""
+
+from __future__ import annotations
+
+from ..domains.handles import Handle, path_of
+from .alternatives import Alternatives
+
+
+def why_empty(read: Alternatives, handle: Handle) -> tuple[str, str]:
+    """Return a reason and its path, for a child without alternatives.
+
+    Asked for only where there are none, so that reading keeps no reasons.
+    """
+    if isinstance(handle, tuple):
+        schema, path = handle
+        if schema is False:
+            return "the schema is false", path
+        parts: list[Handle] = []
+        if isinstance(schema, dict):
+            if isinstance(schema.get("$ref"), str):
+                parts.append(read.document.resolve(schema["$ref"], path))
+            parts += ((part, f"{path}.allOf[{i}]") for i, part in enumerate(schema.get("allOf", ())))
+    else:
+        parts = [part for part in handle.parts if handle.kind != "not"]
+    for part in parts:
+        if not read.of_handle(part):
+            return why_empty(read, part)
+    return "the alternatives and what stands beside them exclude each other", path_of(handle)

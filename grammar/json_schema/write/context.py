@@ -1,0 +1,81 @@
+"""What the writers of objects, arrays and scalars may ask of the lowering around them.
+
+The lowering itself is :class:`..lowering.Lowering`.  A writer is made for one shape and dropped with its rules, so that
+nothing leads back from the lowering to itself, and all of it is freed without the collector.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from ..domains.handles import Handle
+from ..domains.shape import Shape
+from ..read.alternatives import Alternatives
+from ..read.document import Document
+from .lexemes import lexemes
+from .productions import Productions
+
+
+class Empty(NamedTuple):
+    """Nothing satisfies a schema: why, and at which path."""
+
+    why: str
+    path: str
+
+
+Symbol = int | Empty  # a terminal's number, a nonterminal's complement, or why there is none
+
+
+class Parts:
+    """The symbols of a union under collection."""
+
+    __slots__ = ("symbols", "why")
+
+    def __init__(self, path: str) -> None:
+        self.symbols: dict[int, None] = {}
+        self.why = Empty("no value has one of its types", path)  # or the last reason why a part is empty
+
+    def take(self, symbol: Symbol) -> None:
+        """Add a part, or note why it is empty."""
+        if isinstance(symbol, Empty):
+            self.why = symbol
+        else:
+            self.symbols[symbol] = None
+
+    def union(self, out: Productions, path: str) -> Symbol:
+        """Return the symbol of the union."""
+        return out.union(tuple(self.symbols), path) if self.symbols else self.why
+
+
+class LoweringContext(ABC):
+    """One lowering: the document, its alternatives, the grammar under construction, and the symbols of children."""
+
+    __slots__ = ("document", "lexemes", "may_be_empty", "out", "read")
+
+    def __init__(
+        self, document: Document, read: Alternatives | None = None, out: Productions | None = None
+    ) -> None:
+        """`read` and `out` are given where two lowerings share one document."""
+        self.document = document
+        self.read = read or Alternatives(document)
+        self.lexemes = lexemes(document.options, document.gap, document.barred)
+        self.out = out or Productions(self.lexemes)
+        # Whether a nonterminal was used before its rules were known, and so may derive nothing.
+        self.may_be_empty = False
+
+    @abstractmethod
+    def child(self, handle: Handle) -> Symbol:
+        """Return the symbol of a schema or a compound; each is lowered at most once."""
+
+
+class Place:
+    """How far the objects, or the arrays, of one shape are lowered."""
+
+    __slots__ = ("in_advance", "is_open", "shape", "symbol")
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.is_open = False
+        self.in_advance: int | None = None  # the nonterminal that the shape got before its rules were made
+        self.symbol: Symbol | None = None  # None: not known yet
