@@ -19,7 +19,7 @@ from benches.schemas import rival_keywords  # noqa: E402
 from wfsa.errors import SchemaError  # noqa: E402
 from wfsa.grammar.ir import MAX_GROUPS  # noqa: E402
 from wfsa.grammar.json_schema import SchemaOptions, lowering, read_json_schema  # noqa: E402
-from wfsa.grammar.json_schema.counting import item_values, name_classes  # noqa: E402
+from wfsa.grammar.json_schema.domains import names  # noqa: E402
 from wfsa.grammar.json_schema.read import alternatives  # noqa: E402
 from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS  # noqa: E402
 from wfsa.grammar.json_schema.spelling.formats import NAMES, NARROWED  # noqa: E402
@@ -161,11 +161,11 @@ def limit_table() -> str:
         ("combinations of alternatives side by side", alternatives.MAX_ALTERNATIVES),
         ("combinations of schemas", alternatives.MAX_COMPOUNDS),
         ("branches of an `anyOf` beside `unevaluated...`", alternatives.MAX_SUBSETS),
-        ("classes of property names in one object", name_classes.MAX_CLASSES),
+        ("classes of property names in one object", names.MAX_CLASSES),
         ("conditions on some property of one object", MAX_GROUPS),
         ("kinds of values of one property that such conditions tell apart", objects.MAX_KINDS),
         ("kinds of items that `contains` counts in one array", counted_items.MAX_KINDS),
-        ("values of items where some have to be equal, beside `maxItems` or `contains`", item_values.MAX_DISTINCT),
+        ("values of items where some have to be equal, beside `maxItems` or `contains`", counted_items.MAX_DISTINCT),
         ("levels of a path", lowering.MAX_NESTING),
     ):
         rows.append(f"| {what} | {limit:,} |")

@@ -18,7 +18,7 @@ from wfsa.errors import LimitError, SchemaError
 
 from ..expressions import Choice, Expr, Seq
 from ..ir import Tokens
-from ..json_schema.counting.item_values import Distinct
+from ..json_schema.domains.arrays import Distinct
 from ..json_schema.read.keywords import shown
 from ..json_schema.write.productions import MAX_STATES, Extra, Member, Options, Productions
 from ..regular import (

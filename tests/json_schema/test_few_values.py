@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from wfsa.errors import LimitError, SchemaError
 from wfsa.grammar.json_schema.counting.few_values import FewValues
-from wfsa.grammar.json_schema.counting.most_values import MostValues
+from wfsa.grammar.json_schema.counting.value_counts import ValueCounts
 from wfsa.grammar.json_schema.options import SchemaOptions
 from wfsa.grammar.json_schema.read.alternatives import Alternatives
 from wfsa.grammar.json_schema.read.document import Document
 from wfsa.grammar.json_schema.spelling.finite import json_key
+from wfsa.grammar.language import ENDLESS
 
 MOST = 40
 SCALARS: list[Any] = [None, True, False, -1, 0, 1, 2, 3, 0.5, 1.5, "", "a", "b", "ab", "ba", "abc"]
@@ -89,7 +90,7 @@ def test_no_more_values_than_the_bound(x: Any, y: Any) -> None:
     document = Document(schema, 2020, SchemaOptions())
     document.scan()
     try:
-        most = MostValues(Alternatives(document)).of_union([(schema, "$")])
+        most = ValueCounts(Alternatives(document)).at_least([(schema, "$")], ENDLESS).most
         validator = jsonschema_rs.validator_for(schema)
     except (SchemaError, LimitError, jsonschema_rs.ValidationError):  # references that form a loop without content
         return

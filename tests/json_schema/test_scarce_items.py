@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import wfsa
 from wfsa.errors import LimitError, SchemaError
-from wfsa.grammar.json_schema.counting.scalar_counts import ENDLESS
 from wfsa.grammar.json_schema.counting.value_counts import ValueCounts
 from wfsa.grammar.json_schema.read.alternatives import Alternatives
 from wfsa.grammar.json_schema.read.document import Document, draft_of
+from wfsa.grammar.language import ENDLESS
 
 pytestmark = pytest.mark.engine
 

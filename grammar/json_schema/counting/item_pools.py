@@ -28,7 +28,6 @@ from ...language import ENDLESS
 from ..domains.handles import Handle, number_of
 from ..domains.shape import Shape
 from ..read.alternatives import Alternatives
-from .item_values import is_endless
 from .scarce_items import kinds_of
 from .value_counts import ValueCounts
 
@@ -46,13 +45,13 @@ class ItemPools:
         self._shape = shape
         self._counts = counts
         self._bits: dict[int, tuple[int, Handle]] = {}
-        for handle in (*places(shape), *(kind.handle for kind in shape.arrays.contains)):
+        for handle in (*shape.arrays.places(), *(kind.handle for kind in shape.arrays.contains)):
             self._bits.setdefault(number_of(handle), (1 << len(self._bits), handle))
         if len(self._bits) > MAX_CONDITIONS:
             raise not_known(shape)
         # Pools by the conditions that they meet, each as a part of one place that takes them.
         self._parts: dict[int, Handle] = {}
-        for place in places(shape):
+        for place in shape.arrays.places():
             for part, met in read.parted(place, self._bits.values(), 1, MAX_POOLS, shape.path):
                 self._parts.setdefault(met, part)
         self.sizes: list[int] = []
@@ -62,9 +61,9 @@ class ItemPools:
 
     def _count(self, met: int, part: Handle) -> None:
         size = self._counts.of(part)
-        taking = [i for i, place in enumerate(places(self._shape)) if met & self._bits[number_of(place)][0]]
+        taking = [i for i, place in enumerate(self._shape.arrays.places()) if met & self._bits[number_of(place)][0]]
         need = max(needed(self._shape, i, self._kinds(met)) for i in taking)
-        if size.least >= need or is_endless(self._read, part):
+        if size.least >= need or self._counts.is_endless(part):
             return
         if size.least < self._counts.at_least([part], need).most:
             if size.most >= ENDLESS:
@@ -87,12 +86,6 @@ class ItemPools:
                 yield self._kinds(met, index), part, self._numbers.get(met)
 
 
-def places(shape: Shape) -> list[Handle]:
-    """The schemas of the items that an array can have."""
-    n, most = len(shape.arrays.prefix), shape.arrays.max_items
-    return [*shape.arrays.prefix[:most], *([shape.arrays.rest] if most is None or most > n else [])]
-
-
 def needed(shape: Shape, index: int, kinds: int) -> int:
     """How many values are certainly enough for the items at an index that count for `kinds` (bits)."""
     n = len(shape.arrays.prefix)
@@ -110,12 +103,11 @@ def short_parts(read: Alternatives, shape: Shape, counts: ValueCounts) -> list[H
     """The parts of places that have perhaps no value left when an array needs one."""
     found = []
     last = max((len(shape.arrays.prefix), *(kind.start for kind in shape.arrays.contains)))
-    for i, place in enumerate(places(shape)):
+    for i, place in enumerate(shape.arrays.places()):
         index = i if i < len(shape.arrays.prefix) else last
         for part, kinds in kinds_of(read, shape, place, index):
             need = needed(shape, index, kinds)
-            size = counts.of(part)
-            if need > 1 and size.least < need and not is_endless(read, part):
+            if need > 1 and (size := counts.of(part)).least < need and not counts.is_endless(part):
                 if size.most < ENDLESS or counts.at_least([part], need).most == size.least:
                     found.append(part)
     return found
@@ -123,7 +115,7 @@ def short_parts(read: Alternatives, shape: Shape, counts: ValueCounts) -> list[H
 
 def lacking(read: Alternatives, shape: Shape, counts: ValueCounts) -> str | None:
     """Why there are too few values for any array of different items, as far as their number tells; else None."""
-    all_places = places(shape)
+    all_places = shape.arrays.places()
     low = shape.arrays.min_items
     if low > 1 and (some := counts.at_least(all_places, low)).most < low:
         return f"an array needs {low} different items and there are {some.most}"

@@ -4,46 +4,55 @@
     most    no more exist; `ENDLESS` where no bound is known
 
 The two are equal where the count is exact: ranges of whole numbers and multiples, ``enum``, booleans, null, strings of
-a finite language, small arrays and objects, objects with named members of such values, and unions of these.  Values
-that can be listed are listed and joined as sets.  Longer ranges and languages are counted.  A union of several of one
-type is bounded by its largest part and by their sum.
+a regular language, arrays and objects of few values, and unions of these.  Values that can be listed are listed and
+joined as sets; each domain counts the others.  A union of several of one type is bounded by its largest part and by
+their sum.
+
+Bounds through references that lead back:
+
+    least   is taken as endless where values can be part of a longer one of their own kind, and there is one to begin
+            with (`is_endless`)
+    most    is the least fixed point of the equations that bound a schema's values by those of its children
+            (`_upper_bound`).  It is reached from 0 upwards: after k rounds a bound holds for all values that nest k
+            deep.  What still grows after `MAX_ROUNDS` is endless, and so is what comes after `MAX_BOUNDS` schemas
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...language import ENDLESS, UNKNOWN, Count, n_words
+from ...language import ENDLESS, UNKNOWN, Count
+from ..domains.arrays import Arrays
 from ..domains.handles import Handle, number_of
-from ..domains.objects import Objects
-from ..domains.shape import Shape
-from ..domains.types import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
+from ..domains.shape import Domain, Shape
+from ..domains.types import ARRAY, BOOLEAN, KINDS, NULL, NUMBER, OBJECT, SCALARS, type_of
 from ..read.alternatives import Alternatives
 from ..spelling.finite import Key, json_key
-from .few_values import FewValues
-from .most_values import MostValues
-from .scalar_counts import count_numbers, listed_numbers
+from .few_values import CANDIDATES, DEPTH, FewValues
 
 MAX_LISTED = 4096  # numbers of one range that are listed
-MAX_FEW = 64  # values of other types that are listed
-DEPTH = 3  # schemas in each other that are counted
+MANY = 1 << 20  # items that no array has
+MAX_ROUNDS = 8  # in which upper bounds may grow
+MAX_BOUNDS = 200  # schemas that have an upper bound
+
+Counted = Callable[[Shape, int, Domain], Count]  # the values of one type in a shape, but for [] and {}
 
 
 class ValueCounts:
     """Counts the values of the children of one document."""
 
-    __slots__ = ("_counts", "_few", "_most", "_read")
+    __slots__ = ("_bounds", "_counts", "_few", "_n_settled", "_read")
 
     def __init__(self, read: Alternatives) -> None:
         self._read = read
-        self._few = FewValues(read, MAX_FEW)
-        self._most = MostValues(read)
+        self._few = FewValues(read, CANDIDATES)
         self._counts: dict[tuple[int, int], tuple[Handle, Count]] = {}
+        self._bounds: dict[int, tuple[Handle, int]] = {}
+        self._n_settled = 0  # of the bounds, in the order in which they were noted: those that no longer grow
 
     def of(self, handle: Handle, depth: int = DEPTH) -> Count:
+        """Bounds on the number of values of a child; `depth` levels of arrays and objects are counted."""
         key = number_of(handle), depth
         if key not in self._counts:
             self._counts[key] = handle, UNKNOWN  # while a recursive child is being counted
@@ -52,89 +61,100 @@ class ValueCounts:
 
     def of_union(self, handles: Sequence[Handle], depth: int = DEPTH) -> Count:
         """Bounds on the number of values that are in any of the given children."""
-        listed: set[Key] = set()
-        counted: dict[int, list[Count]] = {}
-        for handle in handles:
-            for shape in self._read.described(handle):
-                self._add(shape, depth, listed, counted)
-        sizes = Counter(key[0] for key in listed)
-        least = most = 0
-        for kind, tag in ((NUMBER, "n"), (STRING, "s"), (ARRAY, "a"), (OBJECT, "o"), (BOOLEAN, "b")):
-            parts = counted.get(kind, [])
-            least += max((sizes[tag], *(part.least for part in parts)))
-            most += sizes[tag] + sum(part.most for part in parts)
-        return Count(min(least, ENDLESS), min(most, ENDLESS))
+
+        def counted(s: Shape, kind: int, domain: Domain) -> Count:
+            if kind & SCALARS:
+                return domain.n_values(s.mask & kind, self.of, self._read)
+            if not depth:
+                return UNKNOWN
+            count = domain.n_values(kind, lambda child: self.of(child, depth - 1), self._read)
+            return count if count.least == count.most else Count(count.least, ENDLESS)
+
+        return self._united(handles, counted)
 
     def at_least(self, handles: Sequence[Handle], need: int) -> Count:
         """Like `of_union` where `need` values are needed: if there may be fewer, arrays and objects are bounded too."""
         count = self.of_union(handles)
         if count.least >= need or count.most < ENDLESS:
             return count
-        return Count(count.least, self._most.of_union(handles))
+        return Count(count.least, self._upper_bound(handles))
 
-    def _add(self, s: Shape, depth: int, listed: set[Key], counted: dict[int, list[Count]]) -> None:
-        """Add the values of a shape to those that are listed, or their count to those that are counted."""
-        accepts = self._read.accepts
-        if s.values is not None:
-            listed.update(json_key(v) for v in s.values if accepts(v, s))
-            return
-        constants = [None] * bool(s.mask & NULL) + [False, True] * bool(s.mask & BOOLEAN)
-        listed.update(map(json_key, constants))
-        for kind in (NUMBER, STRING, ARRAY, OBJECT):
-            if not s.mask & kind:
-                continue
-            some = listed_numbers(s, MAX_LISTED) if kind == NUMBER else self._few_of(s._replace(mask=kind))
-            if some is not None:
-                listed.update(json_key(v) for v in some if accepts(v, s))
-            else:
-                counted.setdefault(kind, []).append(self._count(s, kind, depth))
+    def is_endless(self, handle: Handle, within: tuple[int, ...] = ()) -> bool:
+        """Whether so many values certainly fit that no document can have them all."""
+        number = number_of(handle)
+        count = self.of(handle)
+        if count.least >= MANY or number in within:
+            return count.least > 0
+        if len(within) == DEPTH or count.most < MANY:
+            return False
 
-    def _few_of(self, s: Shape) -> list[Any] | None:
-        return None if s.loose else self._few.of_shape(s)
+        def of(child: Handle) -> Count:
+            return Count(ENDLESS, ENDLESS) if self.is_endless(child, (*within, number)) else self.of(child)
 
-    def _count(self, s: Shape, kind: int, depth: int) -> Count:
-        if kind == NUMBER:
-            return count_numbers(s)
-        if kind == STRING:
-            tree = s.strings.language_beside_excluded()
-            count = Count(0, 0) if tree is None else n_words(tree)
-            return Count(max(count.least - len(s.strings.excluded), 0), count.most)
-        if not depth:
-            return UNKNOWN
-        least = self._least_arrays(s, depth - 1) if kind == ARRAY else self._least_objects(s, depth - 1)
-        return Count(min(least, ENDLESS), ENDLESS)
+        return any(
+            domain.n_values(kind, of, self._read).least >= MANY
+            for s in self._read.described(handle) if s.values is None and not s.loose
+            for kind, domain in s.parts() if not kind & SCALARS
+        )  # fmt: skip
 
-    def _least_arrays(self, s: Shape, depth: int) -> int:
-        if s.arrays.repeated or any(c.low or c.high is not None for c in s.arrays.contains):
-            return 0
-        total, product = 0, 1
-        for n in range(s.arrays.min_items + 2):
-            if n >= s.arrays.min_items:
-                total += product
-            if n == s.arrays.max_items or product >= ENDLESS or not product:
-                break
-            product *= max(self.of(s.arrays.item(n), depth).least - n * s.arrays.unique, 0)
-        return total
+    def are_endless(self, arrays: Arrays) -> bool:
+        """Whether each item of an array has no end of values to have."""
+        return all(map(self.is_endless, (*arrays.prefix, arrays.rest)))
 
-    def _least_objects(self, s: Shape, depth: int) -> int:
-        objects = s.objects
-        if objects.existentials or any(keys.key is not None for keys, _ in objects.universals):
-            return 0
-        product = math.prod(self._least_of_member(objects, name, depth) for name in objects.required)
-        optional = [name for name in objects.properties if name not in objects.required]
-        others = [self._least_of_member(objects, name, depth) for name in optional]
-        others = sorted((least for least in others if least), reverse=True)
-        missing = max(objects.min_properties - len(objects.required), 0)
-        room = ENDLESS if objects.max_properties is None else objects.max_properties - len(objects.required)
-        if missing > room:
-            return 0
-        if room > missing or len(others) < missing:
-            if len(others) < room and not objects.universals and self.of(objects.additional, depth).least:
-                return product * ENDLESS  # members of other names, of which there are endless ones
-        if len(others) < missing:
-            return 0
-        product *= math.prod(others[:missing])
-        return product * math.prod(1 + least for least in others[missing:room])
+    def _united(self, handles: Sequence[Handle], counted: Counted) -> Count:
+        """Bounds for a union: values that are listed are joined as sets, the others are `counted`."""
+        listed: dict[int, set[Key]] = {kind: set() for kind in (NULL, BOOLEAN, *KINDS)}
+        counts: dict[int, list[Count]] = {kind: [] for kind in KINDS}
+        empty: dict[int, Any] = {ARRAY: [], OBJECT: {}}
+        for s in (s for handle in handles for s in self._read.described(handle)):
+            some = s.constants() if s.values is None else [v for v in s.values if self._read.accepts(v, s)]
+            for kind, domain in s.parts() if s.values is None else ():
+                few = self._few.of_domain(s, kind, domain, most=MAX_LISTED if kind == NUMBER else CANDIDATES)
+                if few is None:
+                    counts[kind].append(counted(s, kind, domain))
+                    few = [empty[kind]] if kind in empty and self._read.accepts(empty[kind], s) else []
+                some += few
+            for v in some:
+                listed[type_of(v)].add(json_key(v))
+        least = most = 0
+        for kind, keys in listed.items():
+            parts = counts.get(kind, [])
+            beside = kind in empty and json_key(empty[kind]) in keys
+            least += max((len(keys), *(part.least + beside for part in parts)))
+            most += len(keys) + sum(part.most for part in parts)
+        return Count(min(least, ENDLESS), min(most, ENDLESS))
 
-    def _least_of_member(self, objects: Objects, name: str, depth: int) -> int:
-        return self.of(objects.all_of_member(name, self._read), depth).least
+    # ---- upper bounds ------------------------------------------------------------------------------------------------
+
+    def _upper_bound(self, handles: Sequence[Handle]) -> int:
+        most = self._bound_once(handles)
+        while len(self._bounds) > self._n_settled:  # children have been noted, perhaps only now that others have bounds
+            self._settle()
+            most = self._bound_once(handles)
+        return most
+
+    def _settle(self) -> None:
+        """Raise the bounds that have been noted until none of them grows."""
+        rounds, grows = 0, True
+        while grows:
+            rounds, grows, n_known = rounds + 1, False, len(self._bounds)
+            for number, (handle, most) in list(self._bounds.items())[self._n_settled :]:
+                if most < ENDLESS and (more := self._bound_once([handle])) > most:
+                    self._bounds[number] = handle, more if rounds < MAX_ROUNDS else ENDLESS
+                    grows = True
+            grows = grows or len(self._bounds) > n_known
+        self._n_settled = len(self._bounds)
+
+    def _bound_once(self, handles: Sequence[Handle]) -> int:
+        """The bound that follows from those of the children, as far as they are known."""
+
+        def of(child: Handle) -> Count:
+            number = number_of(child)
+            if number not in self._bounds:
+                self._bounds[number] = child, ENDLESS if len(self._bounds) >= MAX_BOUNDS else 0
+            return Count(0, self._bounds[number][1])
+
+        def counted(s: Shape, kind: int, domain: Domain) -> Count:
+            return UNKNOWN if s.loose else Count(0, domain.most(s.mask & kind, of, self._read))
+
+        return self._united(handles, counted).most

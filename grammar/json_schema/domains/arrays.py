@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from ...language import ENDLESS, Count
 from ..spelling.finite import json_key
 from .conditions import joined_by_identity, least, no_more
-from .handles import ANYTHING, Children, Handle, Values, asks_nothing
+from .handles import ANYTHING, Children, CountOf, FewOf, Handle, Values, asks_nothing
+
+Distinct = Literal["no", "endless", "exhaustible"]  # must items differ, and out of how many values
+MAX_COUNTED = 64  # items behind the prefix of which arrays are counted
 
 
 class Contains(NamedTuple):
@@ -33,6 +37,11 @@ class Arrays(NamedTuple):
     def item(self, index: int) -> Handle:
         """Return what is asked of an item, `contains` aside."""
         return self.prefix[index] if index < len(self.prefix) else self.rest
+
+    def places(self) -> tuple[Handle, ...]:
+        """Return the schemas of the items that there can be."""
+        n, most = len(self.prefix), self.max_items
+        return self.prefix[:most] if most is not None and most <= n else (*self.prefix, self.rest)
 
     def meet(self, other: Arrays, children: Children) -> Arrays | None:
         """Return the arrays in both; None if items must all differ and two must be equal."""
@@ -109,6 +118,54 @@ class Arrays(NamedTuple):
                 return False
         asked = value[: len(self.prefix)] if asks_nothing(self.rest) else value
         return all(children.admits(self.item(i), v, wide, sure) for i, v in enumerate(asked))
+
+    def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[Any] | None:
+        """Return the arrays whose items are in `prefix` and `rest`, or None if there are more than about `most`."""
+        found: list[list[Any]] = [[]]
+        longest = found
+        for i in range(most):
+            if not longest or i == self.max_items:
+                return found
+            values = few(self.item(i))
+            if values is None or len(longest) * len(values) > most:
+                return None
+            longest = [[*items, v] for items in longest for v in values]
+            if self.unique:
+                longest = [items for items in longest if len({json_key(v) for v in items}) == len(items)]
+            found += longest
+        return None
+
+    def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
+        """Return bounds on the number of values, but for the array without items.
+
+        Behind the prefix `MAX_COUNTED` items say all: what still grows is endless by then.
+        """
+        if any(c.low and of(c.handle).most < (c.low if self.unique else 1) for c in self.contains):
+            return Count(0, 0)
+        n = len(self.prefix)
+        last = n + MAX_COUNTED
+        low, high = max(self.min_items, 1), ENDLESS if self.max_items is None else self.max_items
+        least = most = 0
+        some = all_ = 1  # arrays of one length
+        for length in range(1, min(high, last) + 1):
+            item = of(self.item(length - 1))
+            used = length - 1 if self.unique else 0
+            some = min(some * max(item.least - used, 0), ENDLESS)
+            all_ = min(all_ * (max(item.most - max(used - n, 0), 0) if item.most < ENDLESS else ENDLESS), ENDLESS)
+            if length >= min(low, last):
+                least, most = min(least + some, ENDLESS), min(most + all_, ENDLESS)
+            if not all_ or least >= ENDLESS or (most >= ENDLESS and not some):
+                break
+        if all_ and high > last:
+            most = ENDLESS
+        if self.repeated or any(c.low or c.high is not None for c in self.contains):
+            least = 0
+        if self.unique and of(self.item(low - 1)).least < low:
+            least = 0
+        return Count(least, most)
+
+    def most(self, kinds: int, of: CountOf, children: Children) -> int:
+        return self.n_values(kinds, of, children).most
 
 
 ANY_ARRAYS = Arrays()

@@ -22,8 +22,8 @@ from wfsa.errors import LimitError
 from ..spelling.finite import json_key
 from .handles import Compound, Handle, number_of
 from .membership import Membership
-from .shape import ANY_DOMAINS, KINDS, BeingRead, Shape
-from .types import BOOLEAN, NULL, OBJECT
+from .shape import ANY_DOMAINS, BeingRead, Shape
+from .types import BOOLEAN, KINDS, NULL, OBJECT
 
 DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
 MAX_PAIRS = 256  # alternatives of two children that are compared

@@ -6,7 +6,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Any, Literal, NamedTuple, Protocol
+
+from ...language import Count
+from ...regular import Regular
 
 Site = tuple[Any, str]  # a schema (dict or bool) and its path
 
@@ -41,6 +45,8 @@ class KeyClass(NamedTuple):
 
 
 Keyed = tuple[KeyClass, Handle]
+FewOf = Callable[[Handle], Collection[Any] | None]  # the values of a child; None if they are not few
+CountOf = Callable[[Handle], Count]  # how many values a child has
 
 
 class Values(Protocol):
@@ -67,6 +73,10 @@ class Children(Values, Protocol):
 
     def narrows(self, a: Handle, b: Handle, depth: int) -> bool:
         """Whether `a` is seen to have no value that `b` lacks, `depth` levels down."""
+
+    def texts(self, handle: Handle, wide: bool = False) -> Regular:
+        """Return the texts that a schema has, or if `wide` may have."""
+
 
 def number_of(handle: Handle) -> int:
     """Return what tells children apart: which schema, wherever it is met."""

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from decimal import Decimal
 from typing import Any
 
+from ...regular import Literal, Regular, alt
 from ..spelling.finite import Key, is_whole, json_key
 from .handles import Handle, KeyClass
 from .shape import Shape
@@ -72,6 +73,19 @@ class Membership(ABC):
         except UnicodeEncodeError:  # a lone surrogate, which no document spells
             return False
         return keys.key is None or self.admits(keys.key, name, wide, sure)
+
+    def texts(self, handle: Handle, wide: bool = False) -> Regular:
+        """The texts that a child has, or if `wide` may have."""
+        trees: list[Regular] = []
+        for shape in self.of_handle(handle):
+            if shape.mask & STRING:
+                if shape.values is None:
+                    tree = shape.strings.language(wide)
+                    trees += [] if tree is None else [tree]
+                else:
+                    found = [v for v in shape.values if isinstance(v, str) and self.accepts(v, shape, wide)]
+                    trees += [Literal(v.encode("utf-8", "replace")) for v in found]
+        return alt(*trees)
 
     def is_loose(self, handle: Handle) -> bool:
         """Whether a condition of a child was dropped."""

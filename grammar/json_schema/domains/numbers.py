@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation, localcontext
+from fractions import Fraction
 from typing import Any, NamedTuple
 
+from ...language import ENDLESS, UNKNOWN, Count
 from ..spelling.finite import Key, json_key
 from ..spelling.intervals import decimal_of, exact
 from .conditions import NONE_EXCLUDED, joined, united
-from .handles import Children
+from .handles import Children, CountOf, FewOf
+from .types import FRACTION, INTEGER
 
 
 class Numbers(NamedTuple):
@@ -85,12 +89,63 @@ class Numbers(NamedTuple):
             return False
         return high is None or not (number > high or (self.high_open and number == high))
 
+    def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[Any] | None:
+        """Return the numbers in the interval that are multiples, or None if there are more than `most`."""
+        found = self._multiples_within(kinds)
+        if found is None or found[1].stop - found[1].start > most:
+            return None
+        return [_number(n * found[0]) for n in found[1]]
+
+    def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
+        """Return bounds on the number of values; the numbers of an interval without a step are endless."""
+        found = self._multiples_within(kinds)
+        if found is None:
+            is_known = not self.not_multiples and (kinds & INTEGER or not self.multiples)
+            return Count(ENDLESS, ENDLESS) if is_known else UNKNOWN
+        n = min(found[1].stop - found[1].start, ENDLESS)
+        return Count(0 if self.not_multiples or not kinds & INTEGER else n - len(self.excluded), n)
+
+    def most(self, kinds: int, of: CountOf, children: Children) -> int:
+        return self.n_values(kinds, of, children).most
+
+    def _multiples_within(self, kinds: int) -> tuple[Fraction, range] | None:
+        """A step and a range: its elements times the step are the numbers in the interval that are multiples.
+
+        None if the interval has no end, or the numbers no step.
+        """
+        steps = [Fraction(m) for m in self.multiples] + ([] if kinds & FRACTION else [Fraction(1)])
+        step = Fraction(math.lcm(*(f.numerator for f in steps)), math.gcd(*(f.denominator for f in steps)) or 1)
+        if not kinds & INTEGER and steps and step.denominator == 1:
+            return step, range(0)  # no whole number is wanted, and all multiples are whole
+        if self.low is None or self.high is None:
+            return None
+        low, high = Fraction(self.low), Fraction(self.high)
+        if low > high or (low == high and (self.low_open or self.high_open)):
+            return step, range(0)
+        if low == high:
+            return (low, range(1, 2)) if low else (step, range(1))
+        if not steps:
+            return None
+        first, last = math.ceil(low / step), math.floor(high / step)
+        first += self.low_open and first * step == low
+        last -= self.high_open and last * step == high
+        return step, range(first, last + 1)
+
     def conditions(self) -> tuple[Any, ...]:
         """Return all that the spellings depend on, as the arguments of :func:`.intervals.numbers`; hashable."""
         return *self[:-1], tuple(map(exact, self.excluded.values()))
 
 
 ANY_NUMBERS = Numbers()
+
+
+def _number(f: Fraction) -> int | Decimal:
+    """A fraction of powers of two and five as a number of JSON, with all its digits."""
+    if f.denominator == 1:
+        return f.numerator
+    with localcontext() as context:
+        context.prec = len(str(f.numerator)) + 4 * len(str(f.denominator))
+        return Decimal(f.numerator) / f.denominator
 
 
 def _divides(m: Decimal, number: Decimal) -> bool:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from wfsa.errors import LimitError
+
+from ...language import ENDLESS, UNKNOWN, Count, n_words, words
+from ...regular import Regular
 from .conditions import joined, joined_by_identity, least, no_more
-from .handles import ANYTHING, Children, Handle, KeyClass, Keyed, Values, asks_nothing
+from .handles import ANYTHING, Children, CountOf, FewOf, Handle, KeyClass, Keyed, Values, asks_nothing
+from .names import holds, parted
+
+MAX_COUNTED = 64  # names in one class whose members are counted
 
 NO_PROPERTIES: Mapping[str, Handle] = MappingProxyType({})
+
+
+class NameClass(NamedTuple):
+    """Names that are not listed and meet the same conditions."""
+
+    texts: Regular
+    value: Handle
+    wanted: list[tuple[int, Handle]]  # the number of an existential, and what it asks of the value
 
 
 class Objects(NamedTuple):
@@ -102,11 +118,11 @@ class Objects(NamedTuple):
             or any(not self.possible(wanted, children, depth) for wanted in self.existentials)
         )
 
-    def all_of_member(self, name: str, children: Children) -> Handle:
-        """Return what is asked of a member, by its name and by the patterns that the name matches."""
+    def all_of_member(self, name: str, children: Children, by_schemas: bool = False) -> Handle:
+        """Return what is asked of a member, by its name, the patterns that it matches and, if asked, its schemas."""
         out = self.member(name)
         for keys, child in self.universals:
-            if keys.key is None and children.in_class(name, keys):
+            if (by_schemas or keys.key is None) and children.in_class(name, keys, wide=True):
                 out = children.conjoin(out, child)
         return out
 
@@ -166,6 +182,107 @@ class Objects(NamedTuple):
             if not all(children.admits(handle, v, wide, sure) for v in members):
                 return False
         return all(children.admits(self.member(name), v, wide, sure) for name, v in value.items())
+
+    def listed_names(self) -> tuple[str, ...]:
+        """Return the names that the conditions speak of."""
+        in_classes = (
+            name for keys in self._key_classes() for name in (sorted(keys.names) if keys.only is None else [keys.only])
+        )
+        return tuple(dict.fromkeys((*self.properties, *self.required, *in_classes)))
+
+    def _key_classes(self) -> list[KeyClass]:
+        return [keys for keyed in (self.universals, *self.existentials) for keys, _ in keyed]
+
+    def name_classes(self, children: Children, path: str = "$") -> Iterator[NameClass]:
+        """Yield the classes of the names that are not listed and that some value may have (:mod:`.names`)."""
+        for texts, chosen in parted(children, self._key_classes(), self.listed_names(), path):
+            handle = self.additional
+            for keys, also in self.universals:
+                if holds(keys, chosen):
+                    handle = children.conjoin(handle, also)
+            if not (isinstance(handle, tuple) and handle[0] is False):
+                wanted = enumerate(self.existentials)
+                asked = [(i, child) for i, keyed in wanted for keys, child in keyed if holds(keys, chosen)]
+                yield NameClass(texts, handle, asked)
+
+    def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[Any] | None:
+        """Return what has all the objects, or None if that is more than about `most`."""
+        members = self._few_members(most, few, children) if self.max_properties != 0 else {}
+        if members is None:
+            return None
+        found: list[dict[str, Any]] = [{}]
+        for name, values in members.items():
+            if len(found) * (1 + len(values)) > most:
+                return None
+            found += [{**others, name: v} for others in found for v in values]
+        return found
+
+    def _few_members(self, most: int, few: FewOf, children: Children) -> dict[str, Collection[Any]] | None:
+        """The names of all members that there can be, with their values."""
+        is_full = self.max_properties is not None and self.max_properties <= len(self.required)
+        if not is_full and not (self.universals or self.existentials) and asks_nothing(self.additional):
+            return None  # the usual case: any name
+        found: dict[str, Collection[Any]] = {}
+        for name in self.required if is_full else self.listed_names():
+            values = few(self.all_of_member(name, children, True))
+            if values is None:
+                return None
+            found[name] = values
+        try:
+            classes = [] if is_full else list(self.name_classes(children))
+        except LimitError:
+            return None
+        for texts, child, _ in classes:
+            values = few(child)
+            if values is not None and not values:
+                continue
+            names = words(texts, most)
+            if names is None or (names and values is None):
+                return None
+            found.update((name.decode(), values or ()) for name in names)
+        return found
+
+    def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
+        """Return bounds on the number of values but ``{}``: the upper one of `most` costs more."""
+        if self.existentials or any(keys.key is not None for keys, _ in self.universals):
+            return UNKNOWN
+
+        def of_members(names: Iterable[str]) -> list[int]:
+            return [of(self.all_of_member(name, children)).least for name in names]
+
+        product: int = math.prod(of_members(self.required))
+        others = of_members(name for name in self.properties if name not in self.required)
+        others = sorted((least for least in others if least), reverse=True)
+        missing = max(self.min_properties - len(self.required), 0)
+        room = ENDLESS if self.max_properties is None else self.max_properties - len(self.required)
+        if missing > room:
+            return UNKNOWN
+        if (room > missing or len(others) < missing) and len(others) < room and not self.universals:
+            product *= ENDLESS if of(self.additional).least else 1  # members of other names, without end
+        if product < ENDLESS:
+            product *= math.prod(others[:missing]) if len(others) >= missing else 0
+            product *= math.prod([1 + least for least in others[missing:room]])
+        return Count(max(min(product, ENDLESS) - (not self.required and not missing), 0), ENDLESS)
+
+    def most(self, kinds: int, of: CountOf, children: Children) -> int:
+        """Return an upper bound on the number of values but ``{}``."""
+        product = 1
+        for name in self.listed_names():
+            product *= of(self.all_of_member(name, children, True)).most + (name not in self.required)
+        if not product or product >= ENDLESS:
+            return min(product, ENDLESS)
+        if self.max_properties is None or self.max_properties > len(self.required):
+            try:
+                classes = list(self.name_classes(children))
+            except LimitError:
+                return ENDLESS
+            for texts, child, _ in classes:
+                some = of(child).most
+                if some and (n := n_words(texts).most):
+                    product = ENDLESS if n > MAX_COUNTED or some >= ENDLESS else product * (1 + some) ** n
+                if product >= ENDLESS:
+                    return ENDLESS
+        return product - (not self.required)
 
 
 ANY_OBJECTS = Objects()

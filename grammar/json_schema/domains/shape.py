@@ -20,20 +20,21 @@ read: a child is a handle (:mod:`.handles`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
 from wfsa.errors import SchemaError
 
+from ...language import Count
 from ..spelling.finite import json_key
 from .arrays import ANY_ARRAYS, Arrays
 from .conditions import joined_by_identity
-from .handles import ANYTHING, Children, Handle, KeyClass, Keyed
+from .handles import ANYTHING, Children, CountOf, FewOf, Handle, KeyClass, Keyed
 from .numbers import ANY_NUMBERS, Numbers
 from .objects import ANY_OBJECTS, Objects, with_some_member
 from .strings import ANY_STRINGS, Strings
-from .types import ANY_TYPE, ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING, type_of
+from .types import ANY_TYPE, ARRAY, BOOLEAN, KINDS, NULL, NUMBER, OBJECT, type_of
 
 
 class BeingRead(SchemaError):
@@ -74,6 +75,7 @@ class Seen(NamedTuple):
 
 NOT_SEEN = Seen()
 
+
 class Domain(Protocol):
     """The conditions on the values of one type; `other` is a domain of the same type."""
 
@@ -89,8 +91,16 @@ class Domain(Protocol):
     def within(self, other: Any, children: Children, depth: int) -> bool:
         """Whether the conditions of `other` are seen to follow from these."""
 
+    def values(self, kinds: int, most: int, few: FewOf, children: Children) -> Iterable[Any] | None:
+        """Return what has all the values, or None if that is more than about `most`."""
 
-KINDS = (NUMBER, STRING, ARRAY, OBJECT)  # the types whose values have conditions, in the order of a shape's domains
+    def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
+        """Return bounds on the number of values; arrays and objects without content are not counted."""
+
+    def most(self, kinds: int, of: CountOf, children: Children) -> int:
+        """Return an upper bound on the number of values that costs more than that of `n_values`."""
+
+
 ANY_DOMAINS: tuple[Domain, ...] = (ANY_NUMBERS, ANY_STRINGS, ANY_ARRAYS, ANY_OBJECTS)
 
 
@@ -111,6 +121,14 @@ class Shape(NamedTuple):
     def free(self) -> bool:
         """Whether there is no condition at all."""
         return self[2:] == NO_CONDITIONS
+
+    def parts(self) -> Iterator[tuple[int, Domain]]:
+        """Yield (one of `KINDS`, the conditions) for the types that the values can have."""
+        return ((kind, domain) for kind, domain in zip(KINDS, self.domains, strict=True) if self.mask & kind)
+
+    def constants(self) -> list[Any]:
+        """Return null, false and true, as far as their types are among those of the shape."""
+        return [None] * bool(self.mask & NULL) + [False, True] * bool(self.mask & BOOLEAN)
 
     @property
     def domains(self) -> tuple[Domain, ...]:

@@ -11,13 +11,15 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from ...language import are_disjoint, contains, is_within
+from ...language import ENDLESS, Count, are_disjoint, contains, is_within, n_words, words
 from ...regex.restrict import lengths
 from ...regular import Regular
 from ..spelling.formats import wide_language
 from ..spelling.strings import has_format, pattern_language, text_language
 from .conditions import NONE_EXCLUDED, joined, least, no_more, united
-from .handles import Children
+from .handles import Children, CountOf, FewOf
+
+N_CHARACTERS = 0x110000 - 0x800  # code points but the surrogates, which no text has
 
 
 class Strings(NamedTuple):
@@ -108,9 +110,25 @@ class Strings(NamedTuple):
         """Return the texts as a regular language; None if they are seen to be none."""
         return text_language(*self.conditions(), wide)
 
-    def language_beside_excluded(self) -> Regular | None:
-        """Like `language`, with the texts that are left out one by one."""
-        return text_language(*self[:-1])
+    def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[str] | None:
+        """Return the strings, also those that are left out one by one, or None if there are more than `most`."""
+        tree = text_language(*self[:-1])
+        found = () if tree is None else words(tree, most)
+        return None if found is None else [word.decode() for word in found]
+
+    def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
+        """Return bounds on the number of values."""
+        if self.has_any_text():
+            low, high = self.min_length, self.max_length
+            some = (N_CHARACTERS**n for n in range(low, min(high, low + 3) + 1)) if high is not None else (ENDLESS,)
+            count = Count(n := min(sum(some), ENDLESS), n)
+        else:
+            tree = text_language(*self[:-1])
+            count = Count(0, 0) if tree is None else n_words(tree)
+        return Count(max(count.least - len(self.excluded), 0), count.most)
+
+    def most(self, kinds: int, of: CountOf, children: Children) -> int:
+        return self.n_values(kinds, of, children).most
 
 
 ANY_STRINGS = Strings()

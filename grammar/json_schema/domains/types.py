@@ -8,6 +8,7 @@ NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << i for i in range
 NUMBER = INTEGER | FRACTION
 SCALARS = NULL | BOOLEAN | NUMBER | STRING
 ANY_TYPE = SCALARS | ARRAY | OBJECT
+KINDS = (NUMBER, STRING, ARRAY, OBJECT)  # the types whose values have conditions, in the order of a shape's domains
 
 
 def type_of(value: Any) -> int:

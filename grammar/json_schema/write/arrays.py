@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from ..counting.few_values import listed_values, longest
 from ..counting.item_pools import ItemPools, lacking, not_known, short_parts
-from ..counting.item_values import MAX_DISTINCT, Distinct, distinct, listed_values, longest
 from ..counting.scarce_items import MAX_KINDS, ScarceItems
-from ..counting.value_counts import ValueCounts
+from ..domains.arrays import Distinct
 from ..domains.handles import Handle
 from ..domains.shape import Shape
 from ..widening import CAUGHT
 from .context import Empty, LoweringContext, Place, Symbol
-from .counted_items import CountedItems
+from .counted_items import MAX_DISTINCT, CountedItems
 
 
 class Arrays:
@@ -32,31 +32,34 @@ class Arrays:
         unique = arrays.unique and (most is None or most > 1)
         counts = bool(arrays.contains or arrays.repeated)
         is_listed = unique or (counts and (arrays.unique or arrays.repeated))
-        values = listed_values(read, shape) if is_listed else None
+        values = listed_values(read, arrays) if is_listed else None
         few = values if values is not None and len(values) <= MAX_DISTINCT else None
-        high = longest(read, shape) if unique else None
+        high = longest(read, arrays) if unique else None
         if high is not None and high < low:
             return Empty(f"an array needs {low} different items and can have {high}", path)
         if most is not None:
             high = most if high is None else min(high, most)
+        must_differ: Distinct = "no"
+        if unique and few is None:  # a few values are remembered by the grammar, more are compared as they are written
+            must_differ = "endless" if self._context.counts.are_endless(arrays) else "exhaustible"
         if unique and few is None and len(arrays.contains) <= MAX_KINDS:
-            counted = ValueCounts(read)
-            why = lacking(read, shape, counted)
+            counts_of = self._context.counts
+            why = lacking(read, shape, counts_of)
             if why is not None:
                 return Empty(why, path)
-            short = short_parts(read, shape, counted)
+            short = short_parts(read, shape, counts_of)
             try:
-                scarce = self._scarce(short, counted)
+                scarce = self._scarce(short)
                 if scarce.sizes:
-                    return CountedItems(self._context, self._place, shape, few, high, scarce).symbol()
+                    return CountedItems(self._context, self._place, shape, few, high, must_differ, scarce).symbol()
             except CAUGHT:
                 if short:
                     raise not_known(shape) from None
         if counts or few is not None:
-            return CountedItems(self._context, self._place, shape, few, high).symbol()
+            return CountedItems(self._context, self._place, shape, few, high, must_differ).symbol()
         if values is not None and len(values) < low:
             return Empty(f"an array needs {low} different items and there are {len(values)}", path)
-        return self._plain(high, "no" if not unique else distinct(read, shape))
+        return self._plain(high, must_differ)
 
     def _plain(self, high: int | None, must_differ: Distinct) -> Symbol:
         """Return the symbol of arrays of up to `high` items, of which nothing is counted."""
@@ -82,9 +85,9 @@ class Arrays:
         path, lhs = self._shape.path, self._place.in_advance
         return self._context.out.array(tuple(prefix), rest, low, high, path, lhs, must_differ)
 
-    def _scarce(self, short: list[Handle], counted: ValueCounts) -> ScarceItems | ItemPools:
+    def _scarce(self, short: list[Handle]) -> ScarceItems | ItemPools:
         """Return the values that items can run out of: listed if those of the `short` parts are few, else in pools."""
         listed = ScarceItems(self._context.read, self._shape)
         if all(listed.others(part) is None for part in short):
             return listed
-        return ItemPools(self._context.read, self._shape, counted)
+        return ItemPools(self._context.read, self._shape, self._context.counts)

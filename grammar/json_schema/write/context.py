@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+from ..counting.value_counts import ValueCounts
 from ..domains.handles import Handle
 from ..domains.shape import Shape
 from ..read.alternatives import Alternatives
@@ -51,7 +52,7 @@ class Parts:
 class LoweringContext(ABC):
     """One lowering: the document, its alternatives, the grammar under construction, and the symbols of children."""
 
-    __slots__ = ("document", "lexemes", "may_be_empty", "out", "read")
+    __slots__ = ("counts", "document", "lexemes", "may_be_empty", "out", "read")
 
     def __init__(
         self, document: Document, read: Alternatives | None = None, out: Productions | None = None
@@ -59,6 +60,7 @@ class LoweringContext(ABC):
         """`read` and `out` are given where two lowerings share one document."""
         self.document = document
         self.read = read or Alternatives(document)
+        self.counts = ValueCounts(self.read)
         self.lexemes = lexemes(document.options, document.gap, document.barred)
         self.out = out or Productions(self.lexemes)
         # Whether a nonterminal was used before its rules were known, and so may derive nothing.

@@ -20,12 +20,14 @@ from typing import Any
 from wfsa.errors import LimitError
 
 from ..counting.item_pools import ItemPools
-from ..counting.item_values import MAX_DISTINCT, distinct
 from ..counting.scarce_items import MAX_KINDS, ScarceItems, kinds_of
+from ..domains.arrays import Distinct
 from ..domains.handles import Handle
 from ..domains.shape import Shape
 from ..widening import Unenforceable
 from .context import Empty, LoweringContext, Place
+
+MAX_DISTINCT = 10  # values of the items of an array that must not repeat, remembered by the grammar
 
 Used = int | tuple[int, ...]
 State = tuple[int, tuple[int, ...], Used]
@@ -38,11 +40,13 @@ class CountedItems:
     `scarce`: values that are set apart, where items must differ and their values are not few.
     """
 
-    __slots__ = ("_context", "_high", "_kinds", "_most", "_place", "_scarce", "_shape", "_symbols", "_values")
+    __slots__ = (
+        "_context", "_high", "_kinds", "_most", "_must_differ", "_place", "_scarce", "_shape", "_symbols", "_values",
+    )  # fmt: skip
 
     def __init__(
         self, context: LoweringContext, place: Place, shape: Shape, values: list[Any] | None, high: int | None,
-        scarce: ScarceItems | ItemPools | None = None,
+        must_differ: Distinct, scarce: ScarceItems | ItemPools | None = None,
     ) -> None:  # fmt: skip
         self._context = context
         self._place = place
@@ -50,6 +54,7 @@ class CountedItems:
         self._kinds = shape.arrays.contains
         self._values = values
         self._scarce = scarce
+        self._must_differ: Distinct = must_differ
         self._high = high
         starts = (kind.start for kind in shape.arrays.contains)
         self._most = high if high is not None else max(shape.arrays.min_items, len(shape.arrays.prefix), *starts, 1)
@@ -60,8 +65,6 @@ class CountedItems:
         context, shape = self._context, self._shape
         if len(self._kinds) > MAX_KINDS:
             raise LimitError(f"more than {MAX_KINDS} kinds of items are counted at {shape.path}")
-        # Values that are not few are compared as they are written.
-        must_differ = distinct(context.read, shape) if self._values is None else "no"
         by_text = self._values is None and shape.arrays.repeated
         # What has no bound can go on until an item repeats, whatever has been written.
         bounded = shape.arrays.contains or shape.arrays.max_items is not None
@@ -75,7 +78,7 @@ class CountedItems:
         used: Used = (0,) * len(self._scarce.sizes) if self._scarce else 0
         return context.out.array_with_state(
             (0, (0,) * len(self._kinds), used), self._choices, self._is_end, shape.path,
-            lambda: self._place.in_advance, must_differ, lambda state: by_text and state[2] == -2,
+            lambda: self._place.in_advance, self._must_differ, lambda state: by_text and state[2] == -2,
         )  # fmt: skip
 
     def _choices(self, state: State) -> Iterator[tuple[int, State]]:

@@ -13,7 +13,6 @@ from functools import reduce
 from operator import and_, or_
 
 from ...ir import MAX_UNITS
-from ..counting.name_classes import listed_names, name_classes, value_of
 from ..domains.handles import Handle, number_of
 from ..domains.shape import Shape
 from .context import Empty, LoweringContext, Place, Symbol
@@ -82,7 +81,7 @@ class Objects:
         if isinstance(members, Empty):
             return members
         extras: list[Extra] = []
-        for texts, value, asked in name_classes(context.read, self._shape):
+        for texts, value, asked in self._shape.objects.name_classes(context.read, self._shape.path):
             got = self._choices(value, asked)
             if not isinstance(got, Empty):
                 extras.append((context.out.class_key(texts, path), got))
@@ -118,14 +117,14 @@ class Objects:
         """Return the members whose names the shape speaks of."""
         read, objects = self._context.read, self._objects
         members: list[Options] = []
-        for name in listed_names(self._shape):
+        for name in self._shape.objects.listed_names():
             relevant = [
                 (i, asked)
                 for i, wanted in enumerate(objects.existentials)
                 for keys, asked in wanted
                 if read.in_class(name, keys)
             ]
-            got = self._choices(value_of(read, self._shape, name), relevant)
+            got = self._choices(self._shape.objects.all_of_member(name, read, True), relevant)
             key = None if isinstance(got, Empty) else self._context.out.key(name, self._path)
             if isinstance(got, Empty) or key is None:
                 if name in objects.required:

@@ -32,7 +32,7 @@ from wfsa.errors import LimitError
 from ...allowance import check
 from ...ir import MAX_GROUPS, Grammar, Marks, Terminal, Unordered
 from ...regular import Literal, Regular, Words, alt, both
-from ..counting.item_values import Distinct
+from ..domains.arrays import Distinct
 from ..spelling.finite import scalar_spellings
 from .lexemes import Lexemes
 

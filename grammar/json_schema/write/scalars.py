@@ -21,7 +21,6 @@ from ...allowance import check
 from ...ir import MAX_UNITS
 from ...regex.restrict import lengths
 from ...regular import NOTHING, Literal, Regular, alt
-from ..counting.item_values import FEW
 from ..domains.shape import Shape
 from ..domains.strings import ANY_STRINGS, Strings
 from ..domains.types import BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, STRING
@@ -39,6 +38,7 @@ Conditions = tuple[Any, ...]  # of a set of numbers or strings: all that its spe
 _NO_BOUNDS = (None, False, None, False, (), (), ())
 NO_VALUE = "none of the values in enum or const satisfies the keywords beside it"
 NO_STRING = "no string has the length and matches the pattern or format"
+FEW = 2  # at least so many characters of a string are cheaper spelled out than counted
 MANY = 64  # characters that are spelled out beside a pattern rather than counted
 
 
