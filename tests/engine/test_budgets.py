@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wfsa
@@ -206,11 +206,12 @@ def test_whoever_opens_all_that_can_be_opened_comes_to_an_end(mode: Any, schema:
 # --- as people use it -------------------------------------------------------------------------------------------------
 
 @given(text_sets, st.lists(st.binary(min_size=1, max_size=3), min_size=1, max_size=8), st.integers(0, 9), st.booleans())
+@example([b"</s>", b"a"], [b"<", b"/s", b">"], 0, True)  # the letters of an end token
 def test_texts_of_a_closed_set_need_what_a_search_finds(
     texts: list[bytes], tokens: list[bytes], n: int, ends: bool
 ) -> None:
     vocab = wfsa.Vocab([*tokens, b"</s>"], eos_ids=[len(tokens)] if ends else [], special_ids=[len(tokens)])
-    constraint = wfsa.compile_texts(texts, vocab)
+    constraint = wfsa.compile_texts(texts, vocab, special_names="letters")
 
     def search(written: bytes) -> int | None:
         level = {written}

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import lru_cache
 
 from wfsa.errors import LimitError
 
@@ -330,6 +331,7 @@ PLAIN = cat(MINUS_SIGN, NATURAL, optional(FRACTION))  # without exponent
 FRACTIONAL = cat(MINUS_SIGN, NATURAL, Literal(b"."), DIGITS, NON_ZERO_DIGIT, DIGITS)  # not whole
 
 
+@lru_cache(maxsize=16)  # tables of up to 20,000 remainders, of a few dozen bytes each
 def multiples_of(m: Decimal) -> Regular:
     """The plain spellings (no exponent) of the multiples of `m`, an automaton of remainders.
 
