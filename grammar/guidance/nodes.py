@@ -6,28 +6,25 @@ Atoms beside the shared ones: Not, Text, Pattern, Reference, Schema, Substring, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..ir import RuleAttributes
 from ..notation.lexemes import Place
 from ..notation.nodes import Alternatives, Atom, Import
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     text: str
     ignores_case: bool
-    place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(NamedTuple):
     pattern: str
     flags: str
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """To another grammar, by its name."""
 
     name: str
@@ -40,10 +37,8 @@ class Schema:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Substring:
+class Substring(NamedTuple):
     pieces: tuple[str, ...]
-    place: Place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,38 +47,23 @@ class Nested:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(NamedTuple):
     atom: Atom
-    place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """``lazy``, ``suffix=`` or ``stop=`` of a rule; `marker` None: the body itself ends it."""
 
     marker: Atom | None
     is_stop: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    name: str
+class Rule(NamedTuple):
     place: Place
     body: Alternatives
-    parametric: bool = False
-    ending: Ending | None = None
-    capture: str | None = None
-    stop_capture: str | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalDefinition:
-    name: str
-    place: Place
-    body: Alternatives
+    parametric: bool
+    ending: Ending | None
+    attributes: RuleAttributes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +71,7 @@ class Source:
     """One grammar: the file, a nested one, or one that is given by name."""
 
     rules: dict[str, Rule] = field(default_factory=dict)
-    terminals: dict[str, TerminalDefinition] = field(default_factory=dict)
+    terminals: dict[str, Alternatives] = field(default_factory=dict)
     imports: list[Import] = field(default_factory=list)
     ignored: list[Alternatives] = field(default_factory=list)
     options: dict[str, bool] = field(default_factory=dict)

@@ -2,23 +2,21 @@
 
     rule::_ : "a" rule::set_bit(0)  %if bit_clear(0)
 
-`Step` is what stands behind ``::`` where a rule is used, `Condition` what stands behind ``%if``.  Both speak of bit
-ranges ``[x:y]`` (y not included; ``_`` is all 64) of the parameter of the rule that they stand in.
+A step stands behind ``::`` where a rule is used, a condition behind ``%if``.  Both speak of bit ranges ``[x:y]`` (y not
+included; ``_`` is all 64) of the parameter p of the rule that they are in.  The tables have the kinds of the arguments,
+"bits", "bit", "value" or "condition", and the function of p and the arguments.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 N_BITS: Final = 64
-_ALL: Final = (1 << N_BITS) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Bits:
+class Bits(NamedTuple):
     low: int = 0
     high: int = N_BITS
 
@@ -31,70 +29,42 @@ class Bits:
         return (1 << self.high - self.low) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The parameter of a rule that is used.  `kind`: "constant", "self", "incr", "decr", "bit_and", "bit_or"."""
+class Call(NamedTuple):
+    """A step or a condition with its arguments: a function of the parameter."""
 
-    kind: str
-    value: int = 0
-    bits: Bits = Bits()
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
 
-    @property
-    def needs_parameter(self) -> bool:
-        return self.kind != "constant"
-
-    def apply(self, p: int) -> int:
-        """The new parameter, where the rule at hand has p.  Counting stops at the ends of its bits."""
-        match self.kind:
-            case "constant":
-                return self.value
-            case "incr":
-                return p if self.bits.of(p) == self.bits.ones else p + (1 << self.bits.low)
-            case "decr":
-                return p if self.bits.of(p) == 0 else p - (1 << self.bits.low)
-            case "bit_and":
-                return p & self.value
-            case "bit_or":
-                return p | self.value
-        return p
+    def __call__(self, p: int) -> Any:
+        return self.function(p, *self.arguments)
 
 
+Table = dict[str, tuple[tuple[str, ...], Callable[..., Any]]]
+
+SAME: Final = Call(lambda p: p)  # the step ``_``
+STEPS: Final[Table] = {  # counting stops at the ends of its bits
+    "incr": (("bits",), lambda p, bits: p if bits.of(p) == bits.ones else p + (1 << bits.low)),
+    "decr": (("bits",), lambda p, bits: p if bits.of(p) == 0 else p - (1 << bits.low)),
+    "bit_and": (("value",), lambda p, value: p & value),
+    "bit_or": (("value",), lambda p, value: p | value),
+    "set_bit": (("bit",), lambda p, k: p | 1 << k),
+    "clear_bit": (("bit",), lambda p, k: p & ~(1 << k)),
+}
+CONDITIONS: Final[Table] = {
+    "true": ((), lambda p: True),
+    "and": (("condition", "condition"), lambda p, a, b: a(p) and b(p)),
+    "or": (("condition", "condition"), lambda p, a, b: a(p) or b(p)),
+    "not": (("condition",), lambda p, a: not a(p)),
+    "bit_set": (("bit",), lambda p, k: p >> k & 1 == 1),
+    "bit_clear": (("bit",), lambda p, k: p >> k & 1 == 0),
+    "is_ones": (("bits",), lambda p, bits: bits.of(p) == bits.ones),
+    "is_zeros": (("bits",), lambda p, bits: bits.of(p) == 0),
+}
 COMPARISONS: Final[dict[str, Callable[[int, int], bool]]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """`kind`: "true", "and", "or", "not", one of `COMPARISONS`, or "bit_count_" and one of them."""
-
-    kind: str = "true"
-    bits: Bits = Bits()
-    value: int = 0
-    parts: tuple[Condition, ...] = ()
-
-    def holds(self, p: int) -> bool:
-        match self.kind:
-            case "true":
-                return True
-            case "and":
-                return all(part.holds(p) for part in self.parts)
-            case "or":
-                return any(part.holds(p) for part in self.parts)
-            case "not":
-                return not self.parts[0].holds(p)
-        number = self.bits.of(p)
-        if self.kind.startswith("bit_count_"):
-            return COMPARISONS[self.kind.removeprefix("bit_count_")](number.bit_count(), self.value)
-        return COMPARISONS[self.kind](number, self.value)
-
-
-ALWAYS: Final = Condition()
-
-
-def set_bit(k: int) -> Step:
-    return Step("bit_or", 1 << k)
-
-
-def clear_bit(k: int) -> Step:
-    return Step("bit_and", _ALL & ~(1 << k))
+for _name, _compare in COMPARISONS.items():
+    CONDITIONS[_name] = ("bits", "value"), lambda p, bits, n, compare=_compare: compare(bits.of(p), n)
+    CONDITIONS[f"bit_count_{_name}"] = (
+        ("bits", "bit"), lambda p, bits, n, compare=_compare: compare(bits.of(p).bit_count(), n)
+    )  # fmt: skip

@@ -16,7 +16,8 @@ A lexeme that is empty is a lexeme: what is ignored may stand behind it, and so 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,8 @@ from ..allowance import check
 from ..expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq
 from ..ir import Match, RuleAttributes
 from ..notation.lexemes import Place
-from ..notation.nodes import Alternatives, Atom, CharRange, Item, Name, Special
+from ..notation.nodes import Alternatives, Atom, CharRange, Name, Option, Special, walk
+from ..notation.right_sides import RightSides
 from ..regex.shortest import shortest
 from ..regular import EPSILON, Regular, cat, minus
 from ..token_ids import tokens_of
@@ -97,7 +99,7 @@ class Rules:
         return got
 
 
-class _Scope:
+class _Scope(RightSides):
     """One grammar: its names, its terminals, and what it ignores."""
 
     def __init__(self, rules: Rules, source: Source, prefix: str) -> None:
@@ -146,9 +148,9 @@ class _Scope:
         if use.step is not None:
             if not rule.parametric:
                 raise GrammarError(f"the rule {use.name} takes no parameter ({use.place}): write {use.name}::_ : there")
-            if use.step.needs_parameter and parameter is None:
+            if parameter is None and not isinstance(use.step, int):
                 raise GrammarError(f"{use.name}:: at {use.place} needs a parameter, and the rule around it has none")
-            value = use.step.apply(parameter or 0)
+            value = use.step if isinstance(use.step, int) else use.step(parameter)
         elif rule.parametric:
             raise GrammarError(
                 f"the rule {use.name} takes a parameter, and none is given at {use.place}: write {use.name}::0"
@@ -163,87 +165,69 @@ class _Scope:
                     )
             self.rules.table[name] = EPSILON  # its place in the order
             self.rules.origins[name] = f"line {rule.place.line}"
-            self.rules.todo.append(partial(self._define, name, rule, value))
+            self.rules.todo.append(partial(self._define, name, use.name, rule, value))
         return Ref(name)
 
-    def _define(self, name: str, rule: Rule, value: int | None) -> None:
+    def _define(self, key: str, name: str, rule: Rule, value: int | None) -> None:
         try:
-            self.rules.table[name] = self._body(rule, value)
+            self.rules.table[key] = self._body(name, rule, value)
         except GrammarError as e:
-            raise GrammarError(f"rule {self.prefix}{rule.name} (line {rule.place.line}): {e}") from None
-        if rule.capture or rule.stop_capture or rule.max_tokens is not None or rule.temperature is not None:
-            self.rules.attributes.setdefault(
-                self.prefix + rule.name,
-                RuleAttributes(
-                    self.prefix + rule.name, rule.capture, rule.stop_capture, rule.max_tokens, rule.temperature
-                ),
-            )
+            raise GrammarError(f"rule {self.prefix}{name} (line {rule.place.line}): {e}") from None
+        if rule.attributes != RuleAttributes(name):
+            whole_name = self.prefix + name
+            self.rules.attributes.setdefault(whole_name, replace(rule.attributes, rule=whole_name))
 
-    def _body(self, rule: Rule, value: int | None) -> Expr:
+    def _body(self, name: str, rule: Rule, value: int | None) -> Expr:
+        given = rule.attributes
         if rule.parametric:
-            if rule.ending is not None or rule.temperature is not None or rule.max_tokens is not None:
+            if rule.ending is not None or given.temperature is not None or given.max_tokens is not None:
                 raise GrammarError("a rule with a parameter takes no attribute but capture")
-            if not _needs_parameter(rule.body):
+            if not any(map(_needs_parameter, walk(rule.body))):
                 raise GrammarError("it takes a parameter, but nothing in it needs one: drop ::_")
-        if rule.stop_capture is not None and rule.ending is None:
+        if given.stop_capture is not None and rule.ending is None:
             raise GrammarError("stop_capture= needs stop= or suffix=")
-        if rule.max_tokens == 0:
+        if given.max_tokens == 0:
             return EPSILON
-        if rule.max_tokens is not None:
+        if given.max_tokens is not None:
             warnings.warn(
-                f"rule {rule.name}: max_tokens={rule.max_tokens} is not enforced; it is kept in the attributes of the "
+                f"rule {name}: max_tokens={given.max_tokens} is not enforced; it is kept in the attributes of the "
                 "constraint for the program that samples",
                 GrammarWarning,
                 stacklevel=2,
             )
         if rule.ending is not None:
-            return self._ended(rule, rule.ending)
-        return self.alternatives(rule.body, value)
+            return self._ended(name, rule.body, rule.ending)
+        return self.expression(rule.body, value)
 
-    def _ended(self, rule: Rule, ending: Ending) -> Expr:
+    def _ended(self, name: str, tree: Alternatives, ending: Ending) -> Expr:
         """A rule that is one lexeme, up to its first end."""
-        body = self.terminals.language(rule.body)
+        body = self.terminals.language(tree)
         marker = EPSILON if ending.marker is None else self.terminals.atom(ending.marker)
         if ending.marker is not None and marker == EPSILON:  # the end of the text is the mark
-            return self.lexeme(body, rule.name)
+            return self.lexeme(body, name)
         if ending.is_stop:
             warnings.warn(
-                f"rule {rule.name}: what matches stop= stays in the text, like that of suffix=; nothing is taken back",
+                f"rule {name}: what matches stop= stays in the text, like that of suffix=; nothing is taken back",
                 GrammarWarning,
                 stacklevel=2,
             )
-        return self.lexeme(shortest(cat(body, marker)), rule.name, "shortest")
+        return self.lexeme(shortest(cat(body, marker)), name, "shortest")
 
-    # -- right-hand sides ----------------------------------------------------------------------------------------
+    # -- right-hand sides; the scope is the parameter of the rule, or None -----------------------------------------
 
-    def alternatives(self, tree: Alternatives, parameter: int | None) -> Expr:
-        """A right-hand side in a rule with this parameter."""
-        check()
-        out: list[Expr] = []
-        for option in tree.options:
-            if len(option.conjuncts) > 1:
-                raise GrammarError(f"& at {tree.place} joins terminals, not rules: write the rule's name in capitals")
-            if option.condition is not None:
-                if parameter is None:
-                    raise GrammarError(f"%if at {tree.place} needs a parameter, and the rule has none")
-                if not option.condition.holds(parameter):
-                    continue
-            out.append(_sequence(self.item(item, parameter) for item in option.conjuncts[0]))
-        return out[0] if len(out) == 1 else Choice(tuple(out))
+    def holds(self, option: Option, tree: Alternatives, scope: int | None) -> bool:
+        if len(option.conjuncts) > 1:
+            raise GrammarError(f"& at {tree.place} joins terminals, not rules: write the rule's name in capitals")
+        if option.condition is None:
+            return True
+        if scope is None:
+            raise GrammarError(f"%if at {tree.place} needs a parameter, and the rule has none")
+        return bool(option.condition(scope))
 
-    def item(self, item: Item, parameter: int | None) -> Expr:
-        """One item of a sequence, repetitions included."""
-        atom = self.atom(item.atom, parameter)
-        if (item.low, item.high) == (1, 1):
-            return atom
-        return EPSILON if item.high == 0 else Many(atom, item.low, item.high)
-
-    def atom(self, atom: Atom, parameter: int | None) -> Expr:
+    def atom(self, atom: Atom, scope: int | None) -> Expr:
         match atom:
-            case Alternatives():
-                return self.alternatives(atom, parameter)
             case Name() if not atom.is_terminal:
-                return self.symbol(atom, parameter)
+                return self.symbol(atom, scope)
             case Reference(name, place):
                 return self.then_ignored(self.rules.reference(name, place))
             case Schema() | Nested():
@@ -265,22 +249,8 @@ class _Scope:
         return expression if self.ignored == EPSILON else Seq((expression, self.ignored))
 
 
-def _sequence(parts: Iterable[Expr]) -> Expr:
-    flat = tuple(p for part in parts for p in (part.parts if isinstance(part, Seq) else (part,)) if p != EPSILON)
-    return flat[0] if len(flat) == 1 else Seq(flat) if flat else EPSILON
-
-
-def _needs_parameter(tree: Alternatives) -> bool:
-    for option in tree.options:
-        if option.condition is not None:
-            return True
-        for item in option.conjuncts[0]:
-            match item.atom:
-                case Name(step=step) if step is not None and step.needs_parameter:
-                    return True
-                case Alternatives() if _needs_parameter(item.atom):
-                    return True
-    return False
+def _needs_parameter(node: Option | Atom) -> bool:
+    return node.condition is not None if isinstance(node, Option) else isinstance(node, Name) and callable(node.step)
 
 
 def _shown(atom: Atom) -> str:
@@ -298,4 +268,4 @@ def _shown(atom: Atom) -> str:
             return "%regex"
         case Not(inner):
             return f"~{_shown(inner)}"
-    return str(atom.place)
+    return type(atom).__name__

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from wfsa.errors import GrammarError
 
+from ..ir import RuleAttributes
 from ..notation.dialects import GUIDANCE
 from ..notation.lexemes import Place
-from ..notation.nodes import Alternatives, Atom, CharRange, Maybe, Name, Option, Special
+from ..notation.nodes import Atom, CharRange, Name, Special
 from ..notation.reader import Reader
-from .nodes import Ending, Nested, Not, Pattern, Reference, Rule, Schema, Source, Substring, TerminalDefinition, Text
-from .parameters import ALWAYS, COMPARISONS, N_BITS, Bits, Condition, Step, clear_bit, set_bit
+from .nodes import Ending, Nested, Not, Pattern, Reference, Rule, Schema, Source, Substring, Text
+from .parameters import CONDITIONS, N_BITS, SAME, STEPS, Bits, Call, Table
 from .substring import words_of
 
 MAX_COUNT = 1 << 24  # of a repetition
@@ -26,7 +27,6 @@ OPTIONS: Final = {
 _PIECES: Final = ("substring_words", "substring_chars", "substring_chunks")
 _ELSEWHERE: Final = "pass dialect='lark', where the file needs no other one"
 _HEX_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|.)", re.DOTALL)
-_NOTHING: Final = Option(((),))
 
 
 def parse(text: str) -> Source:
@@ -74,16 +74,17 @@ class _Parser(Reader):
 
     def statement(self, kind: str) -> None:
         place = self.place
-        if kind == "RULE":
-            rule = self.rule()
-            if rule.name in self.out.rules:
-                raise GrammarError(f"the rule {rule.name} is defined twice, the second time at {place}")
-            self.out.rules[rule.name] = rule
-        elif kind == "TERMINAL":
-            terminal = self.terminal()
-            if terminal.name in self.out.terminals:
-                raise GrammarError(f"the terminal {terminal.name} is defined twice, the second time at {place}")
-            self.out.terminals[terminal.name] = terminal
+        if kind == "RULE" or kind == "TERMINAL":
+            name = self.take(kind).lstrip("!?")
+            if kind == "RULE":
+                known = name in self.out.rules
+                self.out.rules[name] = self.rule(name, place)
+            else:
+                known = name in self.out.terminals
+                self.no_lark_parameters()
+                self.out.terminals[name] = self.body()
+            if known:
+                raise GrammarError(f"the {kind.lower()} {name} is defined twice, the second time at {place}")
         elif kind == "%ignore":
             self.at += 1
             self.out.ignored.append(self.alternatives())
@@ -112,26 +113,19 @@ class _Parser(Reader):
         self.at += 1
         return value
 
-    def terminal(self) -> TerminalDefinition:
-        place = self.place
-        name = self.take("TERMINAL")
-        self.no_lark_parameters()
-        return TerminalDefinition(name, place, self.body())
-
     def no_lark_parameters(self) -> None:
         for kind, what in (("{", "a template"), (".", "a priority")):
             if self.kind == kind:
                 self.fail(f"{what} is not in this dialect", _ELSEWHERE)
 
-    def rule(self) -> Rule:
-        place = self.place
-        name = self.take("RULE").lstrip("!?")
+    def rule(self, name: str, place: Place) -> Rule:
         parametric = self.accept("::")
         if parametric:
             self.take("_", "'_' for the parameter")
         self.no_lark_parameters()
-        attributes = self.attributes(name) if self.kind == "[" else {}
-        return Rule(name, place, self.body(), parametric, **attributes)
+        given = self.attributes(name) if self.kind == "[" else {}
+        ending = given.pop("ending", None)
+        return Rule(place, self.body(), parametric, ending, RuleAttributes(name, **given))
 
     def attributes(self, rule: str) -> dict[str, Any]:
         out: dict[str, Any] = {}
@@ -157,7 +151,7 @@ class _Parser(Reader):
         if key in ("stop", "suffix"):
             if "ending" in out:
                 self.fail("a rule takes one of stop= and suffix=")
-            out["ending"] = Ending(self.marker(), key == "stop")
+            out["ending"] = Ending(self.some(self.value), key == "stop")
         elif key == "stop_capture":
             out[key] = self.plain_string()
         elif key == "max_tokens":
@@ -178,21 +172,10 @@ class _Parser(Reader):
             self.fail(f"the string {text} takes no flag here")
         return value
 
-    def marker(self) -> Atom:
-        got = self.value(self.kind)
-        if got is None:
-            self.unexpected()
-        return got
-
     # -- right-hand sides ----------------------------------------------------------------------------------------
 
     def count(self) -> int:
         return self.whole_number(MAX_COUNT, "a count")
-
-    def group(self, kind: str) -> Atom:
-        place = self.place
-        got = super().group(kind)
-        return Alternatives((*got.body.options, _NOTHING), place) if isinstance(got, Maybe) else got
 
     def value(self, kind: str) -> Atom | None:
         if kind == "RULE" or kind == "TERMINAL":
@@ -212,14 +195,11 @@ class _Parser(Reader):
             case "%json":
                 return Schema(self.values[self.at - 1], place)
             case "%regex":
-                return Substring(self.pieces(self.values[self.at - 1], place), place)
+                return Substring(self.pieces(self.values[self.at - 1], place))
             case "%lark":
                 return self.nested(place)
             case "~":
-                inner = self.atom(self.kind)
-                if inner is None:
-                    self.unexpected()
-                return Not(inner, place)
+                return Not(self.some(self.atom))
         self.at -= 1
         return None
 
@@ -237,7 +217,7 @@ class _Parser(Reader):
         place = self.place
         text, ignores_case = string_value(self.take("STRING"))
         if not self.accept(".."):
-            return Text(text, ignores_case, place)
+            return Text(text, ignores_case)
         first, last = text, self.plain_string()
         if ignores_case or len(first) != 1 or len(last) != 1:
             raise GrammarError(f"both ends of the range at {place} must be a single character, without a flag")
@@ -269,23 +249,47 @@ class _Parser(Reader):
 
     # -- parameters ----------------------------------------------------------------------------------------------
 
-    def step(self) -> Step:
+    def step(self) -> Call | int:
+        """The parameter of a rule that is used: a number, or what the rule at hand has, changed or not."""
         if self.kind in ("NUMBER", "HEX"):
-            return Step("constant", self.parameter())
-        if self.accept("_"):
-            return Step("self")
-        kind = self.take("RULE", "a parameter")
-        self.take("(")
-        if kind in ("incr", "decr"):
-            out = Step(kind, bits=self.bits())
-        elif kind in ("bit_and", "bit_or"):
-            out = Step(kind, self.parameter())
-        elif kind in ("set_bit", "clear_bit"):
-            out = (set_bit if kind == "set_bit" else clear_bit)(self.bit(N_BITS - 1))
-        else:
-            self.fail(f"unknown step {kind!r}", "known are incr, decr, bit_and, bit_or, set_bit, clear_bit")
-        self.take(")")
-        return out
+            return self.parameter()
+        return SAME if self.accept("_") else self.call(STEPS, "step")
+
+    def condition(self) -> Call | None:
+        is_true = self.texts[self.at] == "true"
+        condition = self.call(CONDITIONS, "condition")
+        return None if is_true else condition
+
+    def call(self, table: Table, what: str) -> Call:
+        """A step or a condition: its name, and its arguments in parentheses."""
+        if self.dialect.max_depth is not None and self.depth > self.dialect.max_depth:
+            self.fail(f"the {what} is nested too deeply")
+        name = self.take("RULE", f"a {what}")
+        if name not in table:
+            self.at -= 1
+            self.fail(f"unknown {what} {name!r}", f"known are {', '.join(table)}")
+        kinds, function = table[name]
+        arguments: list[Any] = []
+        if kinds or self.kind == "(":
+            self.depth += 1
+            self.take("(")
+            for i, kind in enumerate(kinds):
+                if i:
+                    self.take(",")
+                arguments.append(self.argument(kind))
+            self.take(")")
+            self.depth -= 1
+        return Call(function, tuple(arguments))
+
+    def argument(self, kind: str) -> Any:
+        match kind:
+            case "bits":
+                return self.bits()
+            case "bit":
+                return self.bit(N_BITS - 1)
+            case "value":
+                return self.parameter()
+        return self.call(CONDITIONS, "condition")
 
     def parameter(self) -> int:
         if self.kind == "HEX":
@@ -311,43 +315,3 @@ class _Parser(Reader):
             self.fail(f"the bits [{low}:{high}] are none: the end must be greater")
         self.take("]")
         return Bits(low, high)
-
-    def condition(self) -> Condition | None:
-        got = self.whole_condition()
-        return None if got == ALWAYS else got
-
-    def whole_condition(self) -> Condition:
-        """A condition; that of %if, or a part of one."""
-        if self.dialect.max_depth is not None and self.depth > self.dialect.max_depth:
-            self.fail("the condition is nested too deeply")
-        kind = self.take("RULE", "a condition")
-        if kind == "true":
-            if self.accept("("):
-                self.take(")")
-            return ALWAYS
-        self.take("(")
-        self.depth += 1
-        out = self.applied(kind)
-        self.depth -= 1
-        self.take(")")
-        return out
-
-    def applied(self, kind: str) -> Condition:
-        if kind in ("and", "or"):
-            left = self.whole_condition()
-            self.take(",")
-            return Condition(kind, parts=(left, self.whole_condition()))
-        if kind == "not":
-            return Condition(kind, parts=(self.whole_condition(),))
-        if kind in ("bit_clear", "bit_set"):
-            k = self.bit(N_BITS - 1)
-            return Condition("eq", Bits(k, k + 1), int(kind == "bit_set"))
-        if kind in ("is_ones", "is_zeros"):
-            bits = self.bits()
-            return Condition("eq", bits, bits.ones if kind == "is_ones" else 0)
-        if kind.removeprefix("bit_count_") not in COMPARISONS:
-            self.at -= 1
-            self.fail(f"unknown condition {kind!r}", "known are eq, lt, ..., bit_set, is_ones, bit_count_eq, ..., and")
-        bits = self.bits()
-        self.take(",")
-        return Condition(kind, bits, self.bit(N_BITS - 1) if kind.startswith("bit_count_") else self.parameter())

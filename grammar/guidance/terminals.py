@@ -13,10 +13,10 @@ from wfsa.errors import GrammarError
 
 from ..allowance import check
 from ..notation.lexemes import Place
-from ..notation.nodes import Alternatives, Atom, CharRange, Item, Name
+from ..notation.nodes import Alternatives, Atom, CharRange, Item, Maybe, Name
 from ..regex.pattern import parse_regex
-from ..regular import ByteSet, Regular, alt, both, cat, chars, literal, minus, repeat, star
-from .nodes import Not, Pattern, Substring, TerminalDefinition, Text
+from ..regular import ByteSet, Regular, alt, both, cat, chars, literal, minus, optional, repeat, star
+from .nodes import Not, Pattern, Substring, Text
 from .substring import substrings
 
 _ANY_BYTES = star(ByteSet(((0, 255),)))
@@ -26,7 +26,7 @@ class Terminals:
     """The terminals of one grammar, each made when it is first asked for; `imported` gives those of Lark's library."""
 
     def __init__(
-        self, definitions: Mapping[str, TerminalDefinition], imported: Mapping[str, Callable[[], Regular]]
+        self, definitions: Mapping[str, Alternatives], imported: Mapping[str, Callable[[], Regular]]
     ) -> None:
         self.definitions = definitions
         self.imported = imported
@@ -43,7 +43,7 @@ class Terminals:
             if name in self.open:
                 raise GrammarError(f"recursion in the terminal {name} at {place}: only rules may be recursive")
             self.open.add(name)
-            got = self.language(definition.body)
+            got = self.language(definition)
             self.open.discard(name)
         elif name in self.imported:
             got = self.imported[name]()
@@ -71,6 +71,8 @@ class Terminals:
         match atom:
             case Alternatives():
                 return self.language(atom)
+            case Maybe(body):
+                return optional(self.language(body))
             case Not(inner):
                 return minus(_ANY_BYTES, self.atom(inner))
             case Name(name, place, step=step):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from wfsa.errors import GrammarError
 
 from ..allowance import check
-from ..notation.nodes import Alternatives, Atom, Import, Item, Maybe, Name, Option
+from ..notation.nodes import Alternatives, Import, Item, Name, Option, walk
 from .syntax import Defined, Statements, parse
 
 _EXTENSION = ".lark"
@@ -209,17 +209,7 @@ def undefined(used: Name, target: str, name: str, in_terminal: bool) -> Undefine
 
 
 def names_in(tree: Alternatives | None) -> Iterator[Name]:
-    """The names in a right-hand side, those in arguments of templates included."""
-    todo: list[Atom] = [tree]
-    while todo:
-        match todo.pop():
-            case Name() as name:
-                yield name
-                todo += name.arguments
-            case Maybe(body):
-                todo.append(body)
-            case Alternatives(options):
-                todo += [item.atom for option in options for items in option.conjuncts for item in items]
+    return (node for node in walk(tree) if isinstance(node, Name))
 
 
 class _References:

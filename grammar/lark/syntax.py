@@ -102,7 +102,7 @@ class _LarkReader(Reader):
             self.at = at + 1
             place = Place(self.lines, self.offsets[at])
             if kind == "RULE" and self.kinds[at + 1] == "{":
-                return Name(written, place, tuple(self.separated("{", self.argument, "}")))
+                return Name(written, place, tuple(self.separated("{", lambda: self.some(self.value), "}")))
             return Name(written, place)
         if kind == "STRING" or kind == "REGEXP":
             self.at = at + 1
@@ -116,12 +116,6 @@ class _LarkReader(Reader):
             self.at = at + 1
             return Special(written, Place(self.lines, self.offsets[at]))
         return None
-
-    def argument(self) -> Atom:
-        got = self.value(self.kind)
-        if got is None:
-            self.unexpected()
-        return got
 
     def count(self) -> int:
         return int(self.take("NUMBER"))

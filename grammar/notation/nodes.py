@@ -7,6 +7,7 @@ atoms           Alternatives, Maybe, Name, and what a dialect reads itself: Lite
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .lexemes import Place
@@ -70,6 +71,23 @@ class Maybe(NamedTuple):
     """``[...]``."""
 
     body: Alternatives
+
+
+def walk(tree: Alternatives | None) -> Iterator[Any]:
+    """The options and atoms of a right-hand side, those in arguments of templates included."""
+    todo: list[Any] = [tree]
+    while todo:
+        node = todo.pop()
+        match node:
+            case Name():
+                todo += node.arguments
+            case Maybe(body):
+                todo.append(body)
+            case Alternatives(options):
+                todo += options
+            case Option(conjuncts):
+                todo += [item.atom for items in conjuncts for item in items]
+        yield node
 
 
 class Import(NamedTuple):

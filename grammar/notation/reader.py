@@ -208,6 +208,13 @@ class Reader:
         """Read the atom that begins with a lexeme of this kind; None if none does."""
         return self.group(kind) if kind == "(" or kind == "[" else self.value(kind)
 
+    def some(self, read: Callable[[str], Atom | None]) -> Atom:
+        """What `read`, which is `atom` or `value`, reads here; it must be something."""
+        got = read(self.kind)
+        if got is None:
+            self.unexpected()
+        return got
+
     def close(self, bracket: str, start: int) -> None:
         """Take the bracket that closes the group which begins at the offset `start`."""
         self.take(bracket)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.engine.strategies import regulars
 from tests.oracles.regular import matches
 from wfsa.errors import GrammarError, GrammarWarning
 from wfsa.grammar.guidance.dialect import is_guidance
-from wfsa.grammar.guidance.parameters import COMPARISONS, Bits, Condition, Step, clear_bit, set_bit
+from wfsa.grammar.guidance.parameters import COMPARISONS, CONDITIONS, STEPS, Bits, Call
 from wfsa.grammar.guidance.reader import read_any_lark, read_guidance
 from wfsa.grammar.guidance.substring import substrings, words_of
 from wfsa.grammar.ir import RuleAttributes, Tokens
@@ -414,19 +415,34 @@ def test_parameters(bits: Bits, p: int, v: int, k: int) -> None:
     inside = written[bits.low : bits.high]
     number = sum(bit << i for i, bit in enumerate(inside))
     assert bits.of(p) == number
-    assert bits.of(Step("incr", bits=bits).apply(p)) == min(number + 1, bits.ones)
-    assert bits.of(Step("decr", bits=bits).apply(p)) == max(number - 1, 0)
-    for step in (Step("incr", bits=bits), Step("decr", bits=bits)):
-        after = step.apply(p)
+
+    def step(kind: str, *arguments: Any) -> int:
+        after = STEPS[kind][1](p, *arguments)
+        assert isinstance(after, int)
+        return after
+
+    assert bits.of(step("incr", bits)) == min(number + 1, bits.ones)
+    assert bits.of(step("decr", bits)) == max(number - 1, 0)
+    for after in (step("incr", bits), step("decr", bits)):
         assert [after >> i & 1 for i in range(64) if not bits.low <= i < bits.high] == [
             *written[:bits.low], *written[bits.high:]
         ]  # fmt: skip
-    assert set_bit(k).apply(p) == sum(bit << i for i, bit in enumerate([*written[:k], 1, *written[k + 1 :]]))
-    assert clear_bit(k).apply(p) == sum(bit << i for i, bit in enumerate([*written[:k], 0, *written[k + 1 :]]))
+    assert step("set_bit", k) == sum(bit << i for i, bit in enumerate([*written[:k], 1, *written[k + 1 :]]))
+    assert step("clear_bit", k) == sum(bit << i for i, bit in enumerate([*written[:k], 0, *written[k + 1 :]]))
+    assert (step("bit_and", v), step("bit_or", v)) == (p & v, p | v)
+
+    def condition(kind: str, *arguments: Any) -> Call:
+        return Call(CONDITIONS[kind][1], arguments)
+
     for kind, compare in COMPARISONS.items():
-        assert Condition(kind, bits, v).holds(p) == compare(number, v)
-        assert Condition(f"bit_count_{kind}", bits, k).holds(p) == compare(sum(inside), k)
-    assert Condition("not", parts=(Condition("eq", bits, number),)).holds(p) is False
+        assert condition(kind, bits, v)(p) == compare(number, v)
+        assert condition(f"bit_count_{kind}", bits, k)(p) == compare(sum(inside), k)
+    assert condition("bit_set", k)(p) == (written[k] == 1) != condition("bit_clear", k)(p)
+    assert condition("is_ones", bits)(p) == all(inside) and condition("is_zeros", bits)(p) == (not any(inside))
+    same, other = condition("eq", bits, number), condition("ne", bits, number)
+    assert same(p) is True and condition("not", same)(p) is False
+    for a, b in product((same, other), repeat=2):
+        assert condition("and", a, b)(p) == (a(p) and b(p)) and condition("or", a, b)(p) == (a(p) or b(p))
 
 
 def test_json_in_the_grammar_is_the_json_alone() -> None:
